@@ -1,0 +1,36 @@
+"""Every error this library raises on purpose: one root, each with a standard-library parent, all picklable."""
+
+
+class CountdownSelfPlayError(Exception):
+    """Root of the library's errors: `except CountdownSelfPlayError` catches what the library itself reports."""
+
+
+class ConfigError(CountdownSelfPlayError, ValueError):
+    """A setting is not allowed; the message names the field, the value, the rule and the cure."""
+
+
+class DataError(CountdownSelfPlayError, ValueError):
+    """A data set row or file is not usable; the message names the row and the column."""
+
+
+class UnknownNameError(CountdownSelfPlayError, KeyError):
+    """A name is in no registry; the message suggests the nearest one."""
+
+    def __str__(self) -> str:  # KeyError would print the message in quotes, with its newlines escaped
+        return str(self.args[0]) if self.args else ""
+
+
+class RewardError(CountdownSelfPlayError, ValueError):
+    """A reward function returned something that is no finite number; the message names the function and the row."""
+
+
+class CheckpointError(CountdownSelfPlayError, RuntimeError):
+    """A checkpoint is missing, incomplete or does not fit the run that wants to resume from it."""
+
+
+class CollapseError(CountdownSelfPlayError, RuntimeError):
+    """The collapse guard has used up its rollbacks; the message names the last trip and the last healthy checkpoint."""
+
+
+class MissingExtraError(CountdownSelfPlayError, ImportError):
+    """An optional dependency is absent; the message names the extra that brings it."""
