@@ -1,0 +1,124 @@
+"""Relaunches a trainer command through `accelerate launch`, in as many processes as the launch options say."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from ..errors import ConfigError
+
+LAUNCH_OPTIONS = (
+    "accelerate_config",
+    "num_processes",
+    "num_machines",
+    "machine_rank",
+    "main_process_ip",
+    "main_process_port",
+)
+"""Options of the launcher, all but the first named as in `accelerate launch`; the others go to the command."""
+
+_LEAST = {"num_processes": 1, "num_machines": 1, "machine_rank": 0, "main_process_port": 0}
+
+
+def config_folder() -> Path:
+    """accelerate_configs/ of the installed package, or of the source checkout in an editable installation."""
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "accelerate_configs", package.parents[1] / "accelerate_configs"):
+        if folder.is_dir():
+            return folder
+    raise ConfigError(
+        f"There is no accelerate_configs folder in '{package}' or beside its source tree; pass a path to "
+        "--accelerate_config, or install the package again."
+    )
+
+
+def config_path(name: str) -> Path:
+    """The accelerate config called `name`: an existing file, or the stem of a file in accelerate_configs/."""
+    if Path(name).is_file():
+        return Path(name)
+    known = sorted(path.stem for path in config_folder().glob("*.yaml"))
+    if name.removesuffix(".yaml") in known:
+        return config_folder() / f"{name.removesuffix('.yaml')}.yaml"
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f" Did you mean '{close[0]}'?" if close else ""
+    raise ConfigError(
+        f"`--accelerate_config` ({name}) is neither a file nor a config of this package.{hint} Known names: "
+        f"{', '.join(known)}."
+    )
+
+
+def split_launch_options(argv: list[str]) -> tuple[dict[str, str], list[str]]:
+    """(launch options, the other arguments in their order); `--name value` and `--name=value` are both read."""
+    options: dict[str, str] = {}
+    rest: list[str] = []
+    position = 0
+    while position < len(argv):
+        name, equals, value = argv[position].partition("=")
+        position += 1
+        if not name.startswith("--") or name[2:] not in LAUNCH_OPTIONS:
+            rest.append(argv[position - 1])
+            continue
+        if not equals:
+            if position == len(argv) or argv[position].startswith("--"):
+                raise ConfigError(f"`{name}` needs a value.")
+            value = argv[position]
+            position += 1
+        options[name[2:]] = _checked(name[2:], value)
+    return options, rest
+
+
+def _checked(name: str, value: str) -> str:
+    least = _LEAST.get(name)
+    if least is not None and not (value.isascii() and value.isdigit() and int(value) >= least):
+        raise ConfigError(f"`--{name}` ({value}) must be a whole number of at least {least}.")
+    return value
+
+
+def launch_command(command: str, options: dict[str, str], argv: list[str]) -> tuple[list[str], dict[str, str]]:
+    """The command line that starts `command` under accelerate, and the variables to add to its environment."""
+    if "LOCAL_RANK" in os.environ:
+        raise ConfigError(
+            f"`--{next(iter(options))}` cannot be used here: a launcher started this process (LOCAL_RANK is set); "
+            "give the option to that launcher."
+        )
+    line = [sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch"]
+    environment: dict[str, str] = {}
+    if "accelerate_config" in options:
+        path = config_path(options["accelerate_config"])
+        line += ["--config_file", str(path)]
+        if _runs_on_cpu(path):
+            environment["ACCELERATE_USE_CPU"] = "true"
+    elif int(options.get("num_processes", 1)) > 1 and not _has_accelerator():
+        # Without the flag and the variable accelerate 1.15 starts one process and says nothing.
+        line.append("--multi_gpu")
+        if "main_process_port" not in options:
+            line += ["--main_process_port", "0"]  # any free port: several runs can share a machine
+        environment["ACCELERATE_USE_CPU"] = "true"
+    for name, value in options.items():
+        if name != "accelerate_config":
+            line += [f"--{name}", value]
+    return [*line, "-m", "countdown_selfplay.cli.main", command, *argv], environment
+
+
+def _runs_on_cpu(path: Path) -> bool:
+    import yaml
+
+    content = yaml.safe_load(path.read_text())
+    return (
+        isinstance(content, dict) and bool(content.get("use_cpu")) and content.get("distributed_type") == "MULTI_GPU"
+    )
+
+
+def _has_accelerator() -> bool:
+    import torch
+
+    return torch.accelerator.is_available()
+
+
+def launch(command: str, options: dict[str, str], argv: list[str]) -> int:
+    """Run `command` under `accelerate launch` and return its exit code."""
+    line, environment = launch_command(command, options, argv)
+    return subprocess.run(line, env={**os.environ, **environment}, check=False).returncode

@@ -1,0 +1,86 @@
+"""The `countdown-selfplay` program: finds the command, imports only that one, and turns errors into one line.
+
+Exit codes: 0 done, 2 a wrong command, setting or input (one line on stderr), 130 interrupted. Anything else that is
+raised is a bug or a failure of the machine and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+
+from .. import __version__
+from ..errors import CountdownSelfPlayError, UnknownNameError
+from ..registry import nearest
+
+PROG = "countdown-selfplay"
+
+COMMANDS = {
+    name: f"countdown_selfplay.cli.{name}" for name in ("joint", "eval", "solve", "verify", "report", "dataset", "env")
+}
+"""Command name -> module. A command whose module is not part of the installation is neither listed nor accepted."""
+
+TRAINERS = frozenset({"joint"})
+"""Commands that take the launch options and can run in several processes."""
+
+
+def available_commands() -> dict[str, str]:
+    """The commands of this installation, in the order of COMMANDS; nothing is imported."""
+    return {name: module for name, module in COMMANDS.items() if importlib.util.find_spec(module) is not None}
+
+
+def usage() -> str:
+    """The text of `--help`: one line per command, taken from the HELP of its module."""
+    rows = {name: importlib.import_module(module).HELP for name, module in available_commands().items()}
+    width = max(map(len, rows))
+    commands = "\n".join(f"  {name:<{width}}  {text}" for name, text in rows.items())
+    return (
+        f"usage: {PROG} [--help] [--version] command [options]\n\ncommands:\n{commands}\n\n"
+        f"`{PROG} command --help` lists the options of a command. Launch options of {', '.join(sorted(TRAINERS))}:\n"
+        "  --accelerate_config NAME_OR_FILE  relaunch through `accelerate launch` with a file of accelerate_configs/\n"
+        "                                    (single_gpu, ddp, zero2, zero3, fsdp2, cpu_ddp) or one of your own\n"
+        "  --num_processes N                 relaunch in N processes; also --num_machines, --machine_rank,\n"
+        "                                    --main_process_ip and --main_process_port, as in `accelerate launch`"
+    )
+
+
+def run(argv: list[str]) -> int:
+    """Dispatch `argv`; returns the exit code of the command and lets the library's errors through."""
+    if not argv or argv[0] in ("-h", "--help"):
+        print(usage())
+        return 0
+    if argv[0] in ("-V", "--version"):
+        print(f"{PROG} {__version__}")
+        return 0
+    name, rest = argv[0], argv[1:]
+    known = available_commands()
+    if name not in known:
+        raise UnknownNameError(f"Unknown command '{name}'.{nearest(name, list(known))}")
+    if name in TRAINERS:
+        from .launch import launch, split_launch_options
+
+        options, rest = split_launch_options(rest)
+        if options:
+            return launch(name, options, rest)
+    return importlib.import_module(known[name]).main(rest)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point. `argv` defaults to the command line."""
+    argv = sys.argv[1:] if argv is None else argv
+    try:
+        return run(argv)
+    except CountdownSelfPlayError as error:
+        print(f"{PROG}: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"{PROG}: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader went away, as in `countdown-selfplay solve ... | head -1`
+        sys.stderr.close()
+        return 141
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
