@@ -1,0 +1,89 @@
+"""The seam: every private name of TRL and of the Trainer that this library touches, in one file.
+
+Overridden in JointConjecturerProverTrainer: `_prepare_inputs`, `_calculate_rewards`, `_save_checkpoint`. Called there, never
+copied: `_generate_and_score_completions`, `_get_per_token_logps_and_entropies`. Attributes read or swapped: `_metrics`,
+`_step`, `_last_loaded_step`, `num_generations`, `generation_config`, `generation_kwargs`, `vllm_generation`. tests/contract
+asserts that exactly these exist in the pinned TRL, with these parameters and these output keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from transformers import GenerationConfig
+from trl.trainer.utils import add_fused_lm_head
+
+OVERRIDDEN = ("_prepare_inputs", "_calculate_rewards", "_save_checkpoint")
+CALLED = ("_generate_and_score_completions", "_get_per_token_logps_and_entropies")
+ATTRIBUTES = ("_metrics", "_step", "num_generations", "generation_config", "generation_kwargs")
+ROLLOUT_KEYS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", "num_items_in_batch")
+
+
+def patch_lm_head(model: torch.nn.Module, temperature: float) -> None:
+    """Give a causal LM the fused log-prob head that the trainer's forward pass asks for, at the role's temperature."""
+    add_fused_lm_head(model, temperature=temperature, outputs=("log_probs", "entropy"))
+
+
+@contextmanager
+def trl_defaults(args: Any) -> Iterator[None]:
+    """While GRPOTrainer.__init__ runs, hide the settings that this library handles itself.
+
+    beta: with beta > 0 TRL would reload a reference from the model's path; ours is the weights that were passed in.
+    model_init_kwargs: the models are built already. entropy_coef: the bonus is per role.
+    """
+    hidden = {"beta": 0.0, "model_init_kwargs": None, "entropy_coef": 0.0}
+    kept = {name: getattr(args, name) for name in hidden}
+    for name, value in hidden.items():
+        setattr(args, name, value)
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            setattr(args, name, value)
+
+
+def sampling_overrides(trainer: Any, settings: Any, stop_strings: list[str] | None) -> dict[str, Any]:
+    """The attributes of the trainer that must hold a role's values while that role samples.
+
+    `settings`: RoleSettings. Returned as {attribute: value}; the caller swaps them in and back.
+    """
+    values: dict[str, Any] = {"num_generations": settings.num_generations}
+    if trainer.use_vllm:
+        return values
+    kwargs = {
+        **trainer.generation_kwargs,
+        "max_new_tokens": settings.max_completion_length,
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "top_k": settings.top_k,
+    }
+    if stop_strings:
+        kwargs["stop_strings"] = stop_strings
+    return {
+        **values,
+        "generation_kwargs": kwargs,
+        "generation_config": GenerationConfig(**kwargs, disable_compile=True),
+    }
+
+
+def apply_vllm_settings(trainer: Any, settings: Any) -> dict[str, Any]:
+    """Set a role's sampling on TRL's vLLM wrapper and force a weight push; returns the values to set back.
+
+    TRL pushes weights once per optimizer step; with two roles the second would sample from the first one's weights
+    (rule 20 of the design), so the tag of the last push is reset at every change of role.
+    """
+    engine = trainer.vllm_generation
+    wanted = {
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "top_k": settings.top_k,
+        "max_completion_length": settings.max_completion_length,
+    }
+    kept = {name: getattr(engine, name) for name in wanted}
+    for name, value in wanted.items():
+        setattr(engine, name, value)
+    trainer._last_loaded_step = -1
+    return kept

@@ -1,0 +1,59 @@
+"""Anchor problems: from a data set (or the exact generator) to rows that the trainer's data loader can repeat."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from datasets import Dataset, IterableDataset
+
+from .countdown import CountdownDomain, Problem, generate_problems, problem_from_row
+
+logger = logging.getLogger(__name__)
+
+GENERATED_ANCHORS = 4096  # several epochs of a tiny run; generated in seconds
+
+
+def anchor_dataset(
+    dataset: Dataset | IterableDataset | None, domain: CountdownDomain, seed: int
+) -> Dataset | IterableDataset:
+    """Rows `{"prompt", "numbers", "target"}`, rendered from the parsed integers whatever the source's own prompt column says.
+
+    None: problems of the domain's spec from the exact generator, reproducible from `seed`, never held-out ones.
+    A row that holds no problem is a DataError that names row and column.
+    """
+    if dataset is None:
+        problems = generate_problems(GENERATED_ANCHORS, domain.spec, seed=seed, split="train")
+        return Dataset.from_list([domain.prove_row(problem) for problem in problems])
+    if isinstance(dataset, IterableDataset):
+        return IterableDataset.from_generator(_rendered, gen_kwargs={"rows": dataset, "domain": domain})
+    return Dataset.from_list(list(_rendered(dataset, domain)))
+
+
+def _rendered(rows: Any, domain: CountdownDomain) -> Iterator[dict[str, Any]]:
+    for index, row in enumerate(rows):
+        yield domain.prove_row(problem_from_row(row, index))
+
+
+def problem_keys(rows: Dataset | IterableDataset | None) -> frozenset[str]:
+    """Identities of the problems in an anchor data set."""
+    if rows is None:
+        return frozenset()
+    return frozenset(Problem(tuple(row["numbers"]), row["target"]).key for row in rows)
+
+
+def warn_overlap(rows: Dataset | IterableDataset, held_out: frozenset[str]) -> None:
+    """Say how many training problems are held-out ones; training goes on, the numbers would be contaminated."""
+    if held_out and isinstance(rows, Dataset):
+        overlap = len(problem_keys(rows) & held_out)
+        if overlap:
+            logger.warning(
+                "%d problems of train_dataset are also in eval_dataset: its pass@k will be contaminated; remove them.",
+                overlap,
+            )
+
+
+def anchors_of_batch(rows: list[dict[str, Any]], repeats: int) -> list[Problem]:
+    """The distinct problems of a gathered generation batch, in which the sampler repeated each `repeats` times."""
+    return [Problem(tuple(row["numbers"]), row["target"]) for row in rows[::repeats]]

@@ -1,0 +1,23 @@
+"""Trainer callbacks: per-role clip and the round's end, the collapse guard, the run folder, the progress bar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from transformers import TrainerCallback
+
+from .guard import GuardCallback, Rollback
+from .progress import RoundProgress
+from .round_end import RoundEnd
+from .run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from ..trainer import JointConjecturerProverTrainer
+
+
+def default_callbacks(trainer: JointConjecturerProverTrainer) -> list[TrainerCallback]:
+    """In this order: the round is closed before the guard looks at it."""
+    return [RoundEnd(trainer), GuardCallback(trainer), RunFolder(trainer)]
+
+
+__all__ = ["GuardCallback", "Rollback", "RoundEnd", "RoundProgress", "RunFolder", "default_callbacks"]

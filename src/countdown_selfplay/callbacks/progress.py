@@ -1,0 +1,34 @@
+"""A progress bar that shows the curriculum at a glance instead of printing every metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import ProgressCallback
+
+_SHOWN = (
+    ("prover/correct_rate", "solved"),
+    ("round/solve_rate_mean", "p"),
+    ("conjecturer/solvable_rate", "solvable"),
+    ("round/conjectured_slots", "played"),
+)
+
+
+class RoundProgress(ProgressCallback):
+    """Differs from ProgressCallback in that a log becomes the bar's suffix: `p` is the solve rate of conjectured problems."""
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        if not state.is_world_process_zero or self.training_bar is None or not logs:
+            return
+        if "eval_pass@1" in logs:
+            scores = ", ".join(f"{k[5:]} {v:.3f}" for k, v in logs.items() if k.startswith("eval_pass@"))
+            self.training_bar.write(f"round {state.global_step}: {scores}")
+        shown = [f"{short} {logs[name]:.2f}" for name, short in _SHOWN if name in logs]
+        if shown:
+            self.training_bar.set_postfix_str(", ".join(shown))
+
+    def close(self) -> None:
+        """End the bar of a loop that was left by an exception."""
+        if self.training_bar is not None:
+            self.training_bar.close()
+            self.training_bar = None

@@ -1,0 +1,251 @@
+"""Checkpoints that are complete or absent, resumes that lose nothing, and the guard's rollbacks, which are resumes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .callbacks.guard import Rollback
+from .callbacks.progress import RoundProgress
+from .errors import CheckpointError, CollapseError
+from .exports import export_policies
+
+if TYPE_CHECKING:
+    from .trainer import JointConjecturerProverTrainer
+
+logger = logging.getLogger(__name__)
+
+STATE = "selfplay_state.json"
+COMPLETE = "complete.json"
+ROLLBACKS = "rollbacks.jsonl"
+_STAGING = ".incomplete"
+
+
+# -- writing -------------------------------------------------------------------------------------------------------------
+
+
+def save(trainer: JointConjecturerProverTrainer, stock_save: Callable[..., None], model: Any, trial: Any) -> None:
+    """Write `checkpoint-<step>`: everything into a staging folder, the list of files last, then one rename.
+
+    A run that dies at any point leaves either the whole checkpoint under its name or none. Called by all processes.
+    """
+    args, main = trainer.args, trainer.accelerator.is_main_process
+    output = Path(args.output_dir)
+    staging = output / _STAGING
+    if main:
+        shutil.rmtree(staging, ignore_errors=True)
+        staging.mkdir(parents=True)
+    trainer.accelerator.wait_for_everyone()
+    args.output_dir = str(staging)  # where the stock Trainer puts checkpoint-<step>, and rotates (nothing, in here)
+    try:
+        stock_save(model, trial)
+    finally:
+        args.output_dir = str(output)
+    trainer.accelerator.wait_for_everyone()
+    if main:
+        name = f"checkpoint-{trainer.state.global_step}"
+        _finish(trainer, staging / name)
+        _replace(staging / name, output / name)
+        shutil.rmtree(staging, ignore_errors=True)
+        _rotate(output, args.save_total_limit, trainer.state.best_model_checkpoint)
+    trainer.accelerator.wait_for_everyone()
+
+
+def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
+    state = {
+        "curriculum": trainer.curriculum.state_dict(),
+        "guard": trainer.guard.state_dict(),
+        "roles": list(trainer.roles),
+        "policy_sharing": trainer.args.policy_sharing,
+        "processes": trainer.accelerator.num_processes,
+    }
+    (folder / STATE).write_text(json.dumps(state, indent=1))
+    if trainer.args.policy_sharing != "lora":  # PEFT has written the adapters' folders already
+        export_policies(trainer, folder)
+    files = {str(p.relative_to(folder)): p.stat().st_size for p in sorted(folder.rglob("*")) if p.is_file()}
+    manifest = {
+        "step": trainer.state.global_step,
+        "healthy": trainer.guard.healthy,
+        "processes": trainer.accelerator.num_processes,
+        "files": files,
+    }
+    with (folder / COMPLETE).open("w") as file:
+        json.dump(manifest, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _replace(source: Path, target: Path) -> None:
+    """Rename onto a checkpoint of the same step (written before a rollback) without a moment in which there is none."""
+    old = target.with_name(f".old-{target.name}")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.rename(old)
+    source.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _rotate(output: Path, limit: int | None, best: str | None) -> None:
+    """Keep the newest `limit` checkpoints, and beyond them the best one and the newest healthy one."""
+    if not limit or limit <= 0:
+        return
+    found = _by_step(output)
+    healthy = [folder for folder in found if _manifest(folder).get("healthy")]
+    protected = {*found[-limit:], *healthy[-1:], *([Path(best)] if best else [])}
+    for folder in found:
+        if folder not in protected:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+# -- finding and checking ------------------------------------------------------------------------------------------------
+
+
+def _by_step(output: Path) -> list[Path]:
+    folders = [p for p in output.glob("checkpoint-*") if p.is_dir() and p.name.split("-")[-1].isdigit()]
+    return sorted(folders, key=lambda p: int(p.name.split("-")[-1]))
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / COMPLETE).read_text())
+    except (OSError, json.JSONDecodeError):
+        return {}
+
+
+def defect(folder: Path, processes: int) -> str | None:
+    """What keeps `folder` from being resumed, in a few words, or None. The stock Trainer would resume without an optimizer,
+    RNG or curriculum and say nothing."""
+    if not folder.is_dir():
+        return "there is no such folder"
+    manifest = _manifest(folder)
+    if not manifest:
+        return f"it has no readable {COMPLETE}: the run stopped while it was written, or it is no self-play checkpoint"
+    for name, size in manifest["files"].items():
+        path = folder / name
+        if not path.is_file():
+            return f"{name} is missing"
+        if path.stat().st_size != size:
+            return f"{name} has {path.stat().st_size} bytes instead of {size}"
+    for name in ("optimizer.pt", "scheduler.pt", "trainer_state.json", STATE):
+        if name not in manifest["files"]:
+            return f"it holds no {name} (save_only_model=True?)"
+    if manifest["processes"] != processes:
+        return f"it was written by {manifest['processes']} processes and this run has {processes}"
+    return None
+
+
+def newest(output: Path, processes: int, healthy_only: bool = False) -> Path | None:
+    """The newest complete checkpoint in `output`; those that are skipped are named in a warning."""
+    for folder in reversed(_by_step(output)):
+        problem = defect(folder, processes)
+        if problem is not None:
+            logger.warning("Skipping %s: %s.", folder.name, problem)
+        elif not healthy_only or _manifest(folder)["healthy"]:
+            return folder
+    return None
+
+
+def resolve(trainer: JointConjecturerProverTrainer, resume: str | bool | None) -> Path | None:
+    """The checkpoint that `resume` means; CheckpointError if it is absent or incomplete."""
+    processes, output = trainer.accelerator.num_processes, Path(trainer.args.output_dir)
+    if not resume:
+        return None
+    if resume is True:
+        folder = newest(output, processes)
+        if folder is None:
+            raise CheckpointError(
+                f"There is no complete checkpoint in {output} to resume from; start without resume_from_checkpoint."
+            )
+        return folder
+    folder = Path(resume)
+    problem = defect(folder, processes)
+    if problem is not None:
+        raise CheckpointError(f"Cannot resume from {folder}: {problem}; pass True to take the newest complete checkpoint.")
+    return folder
+
+
+def load_state(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
+    """Curriculum and guard as they were; the stock Trainer loads weights, optimizer, schedule and RNG."""
+    state = json.loads((folder / STATE).read_text())
+    here = {"roles": list(trainer.roles), "policy_sharing": trainer.args.policy_sharing}
+    for name, value in here.items():
+        if state[name] != value:
+            raise CheckpointError(f"Cannot resume from {folder}: its {name} is {state[name]} and this run's is {value}.")
+    trainer.curriculum.load_state_dict(state["curriculum"])
+    trainer.guard.load_state_dict(state["guard"])
+
+
+# -- training ------------------------------------------------------------------------------------------------------------
+
+
+def train_with_rollbacks(
+    trainer: JointConjecturerProverTrainer,
+    stock_train: Callable[..., Any],
+    resume: str | bool | None,
+    **kwargs: Any,
+) -> Any:
+    """Train; on a trip of the guard go back to the last healthy checkpoint and go on, at most guard_max_rollbacks times.
+
+    After a rollback the attempt counter is part of every sampling seed, or the same samples would lead to the same collapse.
+    """
+    folder = resolve(trainer, resume)
+    log = Path(trainer.args.output_dir) / ROLLBACKS
+    if folder is None and trainer.accelerator.is_main_process and log.exists():
+        log.replace(log.with_suffix(".discarded.jsonl"))
+    trainer.accelerator.wait_for_everyone()
+    while True:
+        if folder is not None:
+            load_state(trainer, folder)
+            trainer.curriculum.attempt = len(_rollbacks(log))
+        trainer.start_rounds()
+        try:
+            with _no_joint_clip(trainer.args):
+                return stock_train(resume_from_checkpoint=None if folder is None else str(folder), **kwargs)
+        except Rollback as rollback:
+            folder = _after_trip(trainer, rollback, log)
+
+
+def _rollbacks(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, log: Path) -> Path:
+    args = trainer.args
+    healthy = newest(Path(args.output_dir), trainer.accelerator.num_processes, healthy_only=True)
+    done = len(_rollbacks(log))
+    seen = f"The curriculum collapsed at round {rollback.step}: {rollback.trip}"
+    for callback in trainer.callback_handler.callbacks:
+        if isinstance(callback, RoundProgress):
+            callback.close()
+    if healthy is None:
+        raise CollapseError(f"{seen}. There is no healthy checkpoint to go back to; set save_strategy and save_steps.")
+    if done >= args.guard_max_rollbacks:
+        raise CollapseError(
+            f"{seen}. {done} rollbacks did not help; the last healthy checkpoint is {healthy}. Lower the conjecturer's "
+            "learning rate or raise its beta, or raise guard_max_rollbacks."
+        )
+    logger.warning("%s. Rolling back to %s (rollback %d of %d).", seen, healthy, done + 1, args.guard_max_rollbacks)
+    trainer.accelerator.wait_for_everyone()
+    if trainer.accelerator.is_main_process:
+        record = {"step": rollback.step, "trip": str(rollback.trip), "to": healthy.name}
+        with log.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+    trainer.accelerator.wait_for_everyone()
+    trainer.forget_optimizer()
+    return healthy
+
+
+@contextmanager
+def _no_joint_clip(args: Any) -> Iterator[None]:
+    """The stock Trainer clips all roles together at max_grad_norm; RoundEnd clips each at its own (rule 7 of the design)."""
+    kept, args.max_grad_norm = args.max_grad_norm, 0.0
+    try:
+        yield
+    finally:
+        args.max_grad_norm = kept

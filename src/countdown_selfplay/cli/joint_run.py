@@ -1,0 +1,140 @@
+"""A joint run from end to end: data, evaluation before, training, evaluation after, exports, table, report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+
+from ..config import JointSelfPlayConfig
+from ..countdown import Problem, generate_problems, problem_from_row
+from ..data import load_problem_rows
+from ..evaluation.bootstrap import paired_bootstrap
+from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
+from ..exports import export_policies
+from ..setup import domain_from
+from ..trainer import JointConjecturerProverTrainer
+from .joint import JointScriptArguments
+from .tables import before_after_table
+
+SOLVE_RATE_PROBLEMS = 256  # unique solvable proposals on which the conjecturer's mean solve rate is measured
+SOLVE_RATE_ANSWERS = 8
+
+
+def run_joint(
+    script: JointScriptArguments, args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]
+) -> JointConjecturerProverTrainer:
+    """Train and leave in `args.output_dir`: policies, metrics.jsonl, evaluation.json, plots, report.html."""
+    domain = domain_from(args)
+    train = None if script.dataset_name is None else load_problem_rows(script.dataset_name, script.dataset_train_split)
+    held_out = held_out_problems(script, args)
+    rows = [{"numbers": list(p.numbers), "target": p.target} for p in held_out]
+    trainer = JointConjecturerProverTrainer(
+        args=args,
+        train_dataset=train,
+        eval_dataset=Dataset.from_list(rows) if rows else None,
+        domain=domain,
+        **trainer_arguments,
+    )
+    say = trainer.accelerator.print
+    output = Path(args.output_dir)
+    before = measure(trainer, script, held_out, say, "before training")
+    trainer.train(resume_from_checkpoint=args.resume_from_checkpoint or None)
+    after = measure(trainer, script, held_out, say, "after training")
+    if trainer.accelerator.is_main_process:
+        for folder in export_policies(trainer, output):
+            say(f"Exported {folder}")
+        if before:
+            result = {"before": before, "after": after, "difference": differences(before, after)}
+            (output / "evaluation.json").write_text(json.dumps(result, indent=1) + "\n")
+            say(before_after_table(result))
+        if script.report:
+            from ..evaluation.report import write_report
+
+            say(f"Report: {write_report([output], output / 'report.html')}")
+    trainer.accelerator.wait_for_everyone()
+    return trainer
+
+
+def held_out_problems(script: JointScriptArguments, args: JointSelfPlayConfig) -> list[Problem]:
+    """The problems of eval_dataset_name, or of the generator's held-out side; at most `eval_problems` of them."""
+    if script.eval_problems == 0:
+        return []
+    if script.eval_dataset_name is None:
+        return generate_problems(script.eval_problems, domain_from(args).spec, seed=0, split="heldout")
+    rows = load_problem_rows(script.eval_dataset_name, script.eval_dataset_split)
+    return [problem_from_row(row, i) for i, row in enumerate(rows)][: script.eval_problems]
+
+
+def measure(
+    trainer: JointConjecturerProverTrainer,
+    script: JointScriptArguments,
+    problems: list[Problem],
+    say: Any,
+    when: str,
+) -> dict[str, Any]:
+    """Evaluate both roles on the main process with private randomness; {} elsewhere or without held-out problems."""
+    result: dict[str, Any] = {}
+    if problems and trainer.accelerator.is_main_process:
+        say(f"Evaluating {when} on {len(problems)} held-out problems, {trainer.num_generations_eval} answers each ...")
+        result["prover"] = evaluate_role(trainer, "prover", problems, trainer.num_generations_eval)
+        if "conjecturer" in trainer.roles:
+            result["conjecturer"] = evaluate_proposals(trainer, script.eval_proposals)
+    trainer.accelerator.wait_for_everyone()
+    return result
+
+
+def evaluate_role(
+    trainer: JointConjecturerProverTrainer, role: str, problems: list[Problem], n: int
+) -> dict[str, Any]:
+    settings = trainer.roles[role]
+    with trainer.policies.active(role):
+        found = evaluate_prover(
+            trainer.policies.module,
+            trainer.processing_class,
+            problems,
+            trainer.domain,
+            n=n,
+            ks=tuple(k for k in (1, 4, 8, 16, 32) if k <= n),
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            top_k=settings.top_k,
+            max_new_tokens=settings.max_completion_length,
+            batch_size=max(trainer.args.per_device_eval_batch_size, n),
+        )
+    return found.to_dict()
+
+
+def evaluate_proposals(trainer: JointConjecturerProverTrainer, n: int) -> dict[str, Any]:
+    """Rates of `n` proposals, and the prover's mean solve rate on the unique solvable ones among them."""
+    settings = trainer.roles["conjecturer"]
+    with trainer.policies.active("conjecturer"):
+        found = evaluate_conjecturer(
+            trainer.policies.module,
+            trainer.processing_class,
+            trainer.domain,
+            n=n,
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            top_k=settings.top_k,
+            max_new_tokens=settings.max_completion_length,
+            batch_size=trainer.args.per_device_eval_batch_size,
+        )
+    result = found.to_dict()
+    solvable = list({p.key: p for p in found.problems if trainer.domain.solvable(p)}.values())[:SOLVE_RATE_PROBLEMS]
+    if solvable:
+        solved = evaluate_role(trainer, "prover", solvable, SOLVE_RATE_ANSWERS)
+        result["solve_rate"] = solved["pass_at"]["1"]
+    return result
+
+
+def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, list[float]]:
+    """after - before of the prover's pass@k, paired over problems, with 95% percentile intervals."""
+    a, b = before["prover"], after["prover"]
+    found = {}
+    for k in a["pass_at"]:
+        interval = paired_bootstrap(a["correct"], b["correct"], a["n"], k=int(k))
+        found[f"pass@{k}"] = [interval.difference, interval.low, interval.high]
+    return found

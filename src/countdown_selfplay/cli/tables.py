@@ -1,0 +1,45 @@
+"""Plain-text tables for the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_CONJECTURER = ("parseable", "solvable", "unique", "solve_rate")
+
+
+def before_after_table(result: dict[str, Any]) -> str:
+    """Prover and conjecturer before and after training, with 95% intervals; `result` as in evaluation.json."""
+    rows = [("", "before", "after", "difference")]
+    prover = result["before"]["prover"]
+    for k in prover["pass_at"]:
+        rows.append(
+            (
+                f"prover pass@{k}",
+                _estimate(prover["pass_at"][k]),
+                _estimate(result["after"]["prover"]["pass_at"][k]),
+                _signed(result["difference"][f"pass@{k}"]),
+            )
+        )
+    for name in _CONJECTURER:
+        pair = [result[when].get("conjecturer", {}).get(name) for when in ("before", "after")]
+        if any(value is not None for value in pair):
+            rows.append((f"conjecturer {name.replace('_', ' ')}", *(_estimate(value) for value in pair), ""))
+    return aligned(rows)
+
+
+def aligned(rows: list[tuple[str, ...]]) -> str:
+    """Columns padded to their widest cell; a rule under the header."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([lines[0], "-" * (sum(widths) + 2 * len(widths) - 2), *lines[1:]])
+
+
+def _estimate(value: Any) -> str:
+    if value is None:
+        return "-"
+    center, low, high = (value["value"], value["low"], value["high"]) if isinstance(value, dict) else value
+    return f"{center:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _signed(interval: list[float]) -> str:
+    return f"{interval[0]:+.3f} [{interval[1]:+.3f}, {interval[2]:+.3f}]"

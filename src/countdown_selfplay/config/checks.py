@@ -1,0 +1,164 @@
+"""Cross-field rules of JointSelfPlayConfig: each message names the field, the value, the rule and the cure."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from .joint import JointSelfPlayConfig
+
+
+def _fail(message: str) -> None:
+    raise ConfigError(message)
+
+
+def _at_least(config: JointSelfPlayConfig, name: str, low: float, meaning: str) -> None:
+    value = getattr(config, name)
+    if value is not None and not (math.isfinite(value) and value >= low):
+        _fail(f"`{name}` ({value}) must be a finite number of at least {low}: {meaning}.")
+
+
+def _share(config: JointSelfPlayConfig, name: str) -> None:
+    value = getattr(config, name)
+    if not 0.0 <= value <= 1.0:
+        _fail(f"`{name}` ({value}) is a share and must lie in [0, 1].")
+
+
+def before_trl(config: JointSelfPlayConfig) -> None:
+    """Rules that must hold before TRL derives its batch sizes from the fields."""
+    _at_least(config, "prover_micro_batches", 1, "the prover is always trained")
+    _at_least(config, "conjecturer_micro_batches", 0, "0 means that there is no conjecturer")
+    derived = config.prover_micro_batches + config.conjecturer_micro_batches
+    if config.gradient_accumulation_steps not in (None, derived):
+        _fail(
+            f"`gradient_accumulation_steps` ({config.gradient_accumulation_steps}) is derived as prover_micro_batches + "
+            f"conjecturer_micro_batches ({derived}); leave it unset and change those two."
+        )
+    if config.steps_per_generation not in (None, derived) or (
+        config.generation_batch_size is not None and config.steps_per_generation is None
+    ):
+        _fail(
+            f"`steps_per_generation` ({config.steps_per_generation}) and `generation_batch_size` "
+            f"({config.generation_batch_size}) cannot be set: a round generates once for all its {derived} micro-batches; "
+            "change prover_micro_batches, conjecturer_micro_batches or per_device_train_batch_size."
+        )
+    for role in ("prover", "conjecturer"):
+        _check_groups(config, role)
+
+
+def _check_groups(config: JointSelfPlayConfig, role: str) -> None:
+    """Rule 3 of the design: whole groups per process, or a group's baseline would need another process's samples."""
+    own = getattr(config, f"{role}_num_generations")
+    group = config.num_generations if own is None else own
+    micro_batches = getattr(config, f"{role}_micro_batches")
+    name = "num_generations" if own is None else f"{role}_num_generations"
+    if micro_batches == 0:
+        return
+    samples = config.per_device_train_batch_size * micro_batches
+    if group < 2:
+        _fail(f"`{name}` ({group}) must be at least 2: a leave-one-out baseline needs another sample.")
+    if samples % group:
+        allowed = [n for n in range(2, samples + 1) if samples % n == 0]
+        close = sorted(sorted(allowed, key=lambda n: abs(n - group))[:3])
+        _fail(
+            f"`{name}` ({group}) must divide `per_device_train_batch_size` x `{role}_micro_batches` ({samples}); "
+            f"use {' or '.join(map(str, close))}, or change the batch."
+        )
+
+
+def after_trl(config: JointSelfPlayConfig) -> None:
+    """Rules on fields that TRL leaves as they are."""
+    for name in ("anchor_fraction", "easy_above", "hard_below", "guard_min_parseable_rate"):
+        _share(config, name)
+    for name in ("guard_min_solve_rate", "guard_max_solve_rate"):
+        _share(config, name)
+    for role in ("prover", "conjecturer"):
+        _at_least(config, f"{role}_learning_rate", 0.0, "0 freezes the role")
+        _at_least(config, f"{role}_beta", 0.0, "0 means no KL term")
+        _at_least(config, f"{role}_warmup_steps", 0.0, "a share of the rounds below 1, else a number of rounds")
+        _at_least(config, f"{role}_max_grad_norm", 0.0, "0 means no clip")
+        _at_least(config, f"{role}_max_completion_length", 1, "tokens")
+        temperature = getattr(config, f"{role}_temperature")
+        if temperature is not None and temperature <= 0:
+            _fail(f"`{role}_temperature` ({temperature}) must be above 0: training samples, it does not decode greedily.")
+    _at_least(config, "length_penalty", 0.0, "it is subtracted from the reward")
+    _at_least(config, "novelty_window", 0, "rounds to look back")
+    _at_least(config, "guard_window", 1, "rounds")
+    _at_least(config, "guard_max_rollbacks", 0, "0 stops at the first trip")
+    _at_least(config, "guard_max_starved_rounds", 1, "rounds")
+    if config.truncate_multiple is not None:
+        _at_least(config, "truncate_multiple", 1, "admitted proposals are cut down to a multiple of it")
+    if not 0 < config.importance_clip_low <= 1 <= config.importance_clip_high:
+        _fail(
+            f"`importance_clip_low` ({config.importance_clip_low}) and `importance_clip_high` "
+            f"({config.importance_clip_high}) must satisfy 0 < low <= 1 <= high; seed 001 uses 0.5 and 2."
+        )
+    if config.ddp_find_unused_parameters is False:
+        _fail(
+            "`ddp_find_unused_parameters` (False) must be True: a micro-batch holds one role, and DDP would wait for "
+            "the other role's gradients; leave it unset."
+        )
+    if config.gradient_checkpointing and (config.gradient_checkpointing_kwargs or {}).get("use_reentrant"):
+        _fail(
+            "`gradient_checkpointing_kwargs` ({'use_reentrant': True}) must be non-reentrant: reentrant checkpointing "
+            "fails with unused parameters under DDP; leave it unset."
+        )
+    if config.num_iterations != 1:
+        _fail(f"`num_iterations` ({config.num_iterations}) must be 1: a round is played once and used for one step.")
+    for name in ("use_liger_kernel", "sync_ref_model"):
+        if getattr(config, name):
+            _fail(f"`{name}` (True) is not supported by the joint trainer's losses; leave it unset.")
+    _check_names(config)
+    _check_problems(config)
+    _check_sharing(config)
+
+
+def _check_names(config: JointSelfPlayConfig) -> None:
+    from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS
+    from ..objectives import OBJECTIVES
+    from ..rewards import make_conjecturer_reward
+
+    OBJECTIVES[config.prover_objective]
+    OBJECTIVES[config.conjecturer_objective]
+    PROVER_PROMPTS[config.prover_prompt]
+    CONJECTURER_PROMPTS[config.conjecturer_prompt]
+    try:
+        arguments = config.reward_arguments
+    except (json.JSONDecodeError, TypeError, ValueError):
+        raise ConfigError(
+            f"`conjecturer_reward_kwargs` ({config.conjecturer_reward_kwargs!r}) must be a JSON object, "
+            'such as {"low": 0.05, "high": 0.85}.'
+        ) from None
+    make_conjecturer_reward(config.conjecturer_reward, arguments)
+
+
+def _check_problems(config: JointSelfPlayConfig) -> None:
+    if not config.operands or any(not isinstance(k, int) or not 2 <= k <= 6 for k in config.operands):
+        _fail(f"`operands` ({config.operands}) must list operand counts from 2 to 6, such as 3 4.")
+    for name in ("number", "target"):
+        low, high = getattr(config, f"{name}_low"), getattr(config, f"{name}_high")
+        if not 1 <= low <= high:
+            _fail(f"`{name}_low` ({low}) and `{name}_high` ({high}) must satisfy 1 <= low <= high.")
+
+
+def _check_sharing(config: JointSelfPlayConfig) -> None:
+    if config.policy_sharing == "full" or config.conjecturer_micro_batches == 0:
+        return
+    # One fused LM head serves both roles, patched once with one temperature (rule 17 of the design).
+    shared = ["temperature"]
+    if config.policy_sharing == "tied":  # one set of weights has one learning rate, warm-up and clip
+        shared += ["learning_rate", "warmup_steps", "max_grad_norm"]
+    for name in shared:
+        prover, conjecturer = (getattr(config, f"{role}_{name}") for role in ("prover", "conjecturer"))
+        plain = getattr(config, name)
+        prover, conjecturer = (plain if value is None else value for value in (prover, conjecturer))
+        if prover != conjecturer:
+            _fail(
+                f"`prover_{name}` ({prover}) and `conjecturer_{name}` ({conjecturer}) must be equal under "
+                f"policy_sharing='{config.policy_sharing}', where both roles share it; set `{name}` alone, or use "
+                "policy_sharing='full'."
+            )

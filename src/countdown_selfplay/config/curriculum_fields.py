@@ -1,0 +1,83 @@
+"""Settings of the game: which problems exist, how proposals are admitted, rewarded and mixed with anchor problems."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass
+class CurriculumFields:
+    """Fields of the propose-and-solve round (seed 001, section 3.2) and of the problems it plays with."""
+
+    conjecturer_reward: str = field(
+        default="tent",
+        metadata={"help": "Reward of a proposal given its solve rate: a name in CONJECTURER_REWARDS."},
+    )
+    conjecturer_reward_kwargs: dict | str | None = field(
+        default=None,
+        metadata={"help": "Arguments of the conjecturer reward as JSON, such as '{\"low\": 0.05, \"high\": 0.85}'."},
+    )
+    length_penalty: float = field(
+        default=0.0,
+        metadata={"help": "alpha of the prover's length penalty, -alpha x length / max length (seed 001: 0.1)."},
+    )
+    anchor_fraction: float = field(
+        default=0.5,
+        metadata={"help": "Least share of the prover's problems that come from the data set ('mix' in seed 001)."},
+    )
+    fill: Literal["anchor", "truncate"] = field(
+        default="anchor",
+        metadata={
+            "help": "anchor: keep every admitted proposal and pad with anchor problems. truncate: seed 001's bug as a "
+            "legacy mode; admitted proposals are cut down to a multiple of truncate_multiple."
+        },
+    )
+    truncate_multiple: int | None = field(
+        default=None,
+        metadata={"help": "The multiple that fill='truncate' cuts to. None: prover_micro_batches (seed 001: 8)."},
+    )
+    duplicate_proposals: Literal["reject", "share"] = field(
+        default="reject",
+        metadata={
+            "help": "A proposal that repeats an earlier one of the same round. reject: it earns invalid_reward. "
+            "share: it earns what the first one earns (seed 001, which did not look for duplicates)."
+        },
+    )
+    novelty_window: int = field(
+        default=0,
+        metadata={"help": "Reject proposals whose problem was played in the last this many rounds. 0: do not look back."},
+    )
+    invalid_reward: float = field(
+        default=0.0,
+        metadata={"help": "Reward of a proposal that is not admitted (seed 001: 0)."},
+    )
+    prover_prompt: str = field(
+        default="countdown_3to4", metadata={"help": "How a problem is put to the prover: a name in PROVER_PROMPTS."}
+    )
+    conjecturer_prompt: str = field(
+        default="completion",
+        metadata={"help": "How a problem is asked for and parsed: a name in CONJECTURER_PROMPTS."},
+    )
+    operands: list[int] = field(
+        default_factory=lambda: [3, 4],
+        metadata={"help": "Operand counts that are asked for and admitted, each as often as it is listed."},
+    )
+    number_low: int = field(default=1, metadata={"help": "Least operand."})
+    number_high: int = field(default=99, metadata={"help": "Greatest operand."})
+    target_low: int = field(default=10, metadata={"help": "Least target."})
+    target_high: int = field(default=100, metadata={"help": "Greatest target."})
+    answer_rule: Literal["last", "first", "any"] = field(
+        default="last",
+        metadata={"help": "Which answer tag counts, in training and in evaluation."},
+    )
+    easy_above: float = field(
+        default=0.8,
+        metadata={"help": "A problem with at least this solve rate counts as too easy (tent's upper zero: 0.8)."},
+    )
+    hard_below: float = field(
+        default=0.05,
+        metadata={"help": "A problem with less than this solve rate counts as too hard (lower edge of the band: 0.05)."},
+    )
+    samples_per_log: int = field(
+        default=4,
+        metadata={"help": "Proposals and answers written to samples.jsonl at each log, per role. 0: none."},
+    )

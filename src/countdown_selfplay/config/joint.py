@@ -1,0 +1,149 @@
+"""The configuration of the joint trainer and the resolved settings of a role."""
+
+import copy
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from transformers import TrainingArguments
+from trl import GRPOConfig
+
+from ..errors import ConfigError
+from . import checks
+from .curriculum_fields import CurriculumFields
+from .guard_fields import GuardFields
+from .role_fields import RoleFields
+
+ROLES = ("prover", "conjecturer")
+
+_ROLE_FALLBACK = {  # field of a role -> field of GRPOConfig that holds its default
+    "num_generations": "num_generations",
+    "learning_rate": "learning_rate",
+    "warmup_steps": "warmup_steps",
+    "max_grad_norm": "max_grad_norm",
+    "beta": "beta",
+    "entropy_coef": "entropy_coef",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "max_completion_length": "max_completion_length",
+}
+
+
+@dataclass(frozen=True)
+class RoleSettings:
+    """What a role trains and samples with, every fallback resolved. Units as in the config fields of the same names."""
+
+    role: str
+    objective: str
+    micro_batches: int
+    num_generations: int
+    learning_rate: float
+    warmup_steps: float
+    max_grad_norm: float
+    beta: float
+    entropy_coef: float
+    temperature: float
+    top_p: float
+    top_k: int
+    max_completion_length: int
+
+
+@dataclass(repr=False)  # TrainingArguments' own repr hides tokens; the generated one would print hub_token
+class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GRPOConfig):
+    """Differs from GRPOConfig in that batch, sampling and optimisation settings exist once per role.
+
+    A round is one optimizer step of `prover_micro_batches + conjecturer_micro_batches` micro-batches;
+    `gradient_accumulation_steps` is derived from them. Every cross-field rule is checked here, before a model is loaded.
+    """
+
+    gradient_accumulation_steps: int | None = field(  # type: ignore[assignment]
+        default=None,
+        metadata={"help": "Derived: prover_micro_batches + conjecturer_micro_batches. Leave it unset."},
+    )
+    logging_steps: float = field(default=1, metadata={"help": "Log every this many rounds."})
+    per_device_eval_batch_size: int = field(
+        default=128, metadata={"help": "Answers that are generated at once in evaluation, per process."}
+    )
+    num_generations_eval: int | None = field(
+        default=16, metadata={"help": "Answers per problem in evaluation, the n of pass@k."}
+    )
+    ddp_find_unused_parameters: bool | None = field(
+        default=True,
+        metadata={"help": "Must stay true: a micro-batch holds one role, so the other role's parameters are unused."},
+    )
+
+    def __post_init__(self) -> None:
+        if self.prover_num_generations is not None:
+            self.num_generations = self.prover_num_generations
+        checks.before_trl(self)
+        self.gradient_accumulation_steps = self.prover_micro_batches + self.conjecturer_micro_batches
+        # TRL derives both; a config that was written out resolved and read again must resolve again.
+        self.steps_per_generation = None
+        self.generation_batch_size = None
+        if self.bf16 is None:
+            # TRL's default is bf16 everywhere, which fails on CPUs without it (FACTS section 4): decide by device.
+            self.bf16 = bool(
+                not self.fp16 and not self.use_cpu and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+            )
+        if self.gradient_checkpointing and not (self.gradient_checkpointing_kwargs or {}):
+            self.gradient_checkpointing_kwargs = {"use_reentrant": False}
+        super().__post_init__()
+        checks.after_trl(self)
+
+    def role(self, role: str) -> RoleSettings:
+        """The settings of `role` ("prover" or "conjecturer")."""
+        if role not in ROLES:
+            raise ConfigError(f"There is no role '{role}'; the roles are {', '.join(ROLES)}.")
+        values: dict[str, Any] = {}
+        for name, fallback in _ROLE_FALLBACK.items():
+            own = getattr(self, f"{role}_{name}")
+            values[name] = getattr(self, fallback) if own is None else own
+        return RoleSettings(
+            role=role,
+            objective=getattr(self, f"{role}_objective"),
+            micro_batches=getattr(self, f"{role}_micro_batches"),
+            **values,
+        )
+
+    @property
+    def trained_roles(self) -> tuple[str, ...]:
+        """Roles that have micro-batches in a round."""
+        return tuple(role for role in ROLES if getattr(self, f"{role}_micro_batches") > 0)
+
+    @property
+    def slots_per_round(self) -> int:
+        """Problems that the prover attempts in a round, over all processes."""
+        prover = self.role("prover")
+        return self.per_device_train_batch_size * prover.micro_batches * self.world_size // prover.num_generations
+
+    @property
+    def anchor_slots(self) -> int:
+        """Slots of a round that are kept for anchor problems."""
+        if self.conjecturer_micro_batches == 0:
+            return self.slots_per_round
+        return round(self.anchor_fraction * self.slots_per_round)
+
+    @property
+    def reward_arguments(self) -> dict[str, Any]:
+        """`conjecturer_reward_kwargs` as a dict."""
+        given = self.conjecturer_reward_kwargs
+        return dict(json.loads(given) if isinstance(given, str) else given or {})
+
+    # hub_token stays in memory only: TrainingArguments is pickled into every checkpoint (training_args.bin).
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "hub_token": None}
+
+    def __copy__(self) -> "JointSelfPlayConfig":
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        return new
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "JointSelfPlayConfig":
+        new = object.__new__(type(self))
+        memo[id(self)] = new
+        new.__dict__.update({key: copy.deepcopy(value, memo) for key, value in self.__dict__.items()})
+        return new
+
+    __repr__ = TrainingArguments.__str__

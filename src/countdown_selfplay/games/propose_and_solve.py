@@ -1,0 +1,113 @@
+"""The joint round of seed 001, section 3.2: the conjecturer proposes, the prover solves, both are credited."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from ..countdown import Problem
+from ..rewards import RewardContext, checked_rewards
+from .admission import admit, examine, kept_proposals
+from .base import RoleBatch, Rollout, RoundContext, RoundResult
+from .health import conjecturer_health, prover_health, solve_rate_health
+
+
+class ProposeAndSolve:
+    """Nine phases in the paper's order: sample C, parse, filter, build the prover's batch, sample P, score, reward C, credit
+    both. Without a conjecturer (no proposals in the settings) it is plain RL on the anchor problems."""
+
+    def play(self, ctx: RoundContext, anchors: list[Problem]) -> RoundResult:
+        rules = ctx.settings
+        metrics: dict[str, object] = {}
+
+        # Propose: every group of the round asks for one operand count; the counts take turns.
+        proposals = None
+        texts: list[str] = []
+        if rules.proposals:
+            groups = rules.proposals // rules.conjecturer_group
+            first = ctx.state.rounds * groups
+            counts = [rules.operands[(first + g) % len(rules.operands)] for g in range(groups)]
+            rows = [ctx.domain.propose_row(k) for k in ctx.share(counts) for _ in range(rules.conjecturer_group)]
+            proposals = ctx.rollout("conjecturer", rows)
+            texts = proposals.texts
+
+        # Parse and admit: the processes examine their own proposals and decide together on all of them.
+        candidates = ctx.gather(examine(ctx.domain, texts))
+        admission = admit(
+            ctx.domain, candidates, ctx.state, ctx.excluded, rules.novelty_window, rules.duplicate_proposals
+        )
+
+        # Fill: fixed slots, anchors pad whatever the conjecturer left open; never truncate (unless asked to).
+        kept = kept_proposals(
+            len(admission.problems), rules.slots, rules.anchor_slots, rules.fill, rules.truncate_multiple
+        )
+        problems = admission.problems[:kept] + anchors[: rules.slots - kept]
+
+        # Solve: one group of answers per slot; the solve rate comes from the verifier's bit alone, never from a reward.
+        mine = [problem for problem in ctx.share(problems) for _ in range(rules.prover_group)]
+        answers = ctx.rollout("prover", [ctx.domain.prove_row(problem) for problem in mine])
+        verdicts = [ctx.domain.verify(text, problem) for text, problem in zip(answers.texts, mine, strict=True)]
+        correct_PG = np.asarray(ctx.gather([v.correct for v in verdicts]), dtype=float).reshape(-1, rules.prover_group)
+        solve_rate_P = correct_PG.mean(1)
+
+        # Reward: a played proposal earns by its solve rate, a refused one the invalid reward; one that was admitted but
+        # found no slot was not measured: it has no reward and takes no part in a baseline.
+        reward_N = np.full(len(candidates), np.nan)
+        if proposals is not None:
+            reward_of_problem = checked_rewards(
+                ctx.conjecturer_reward, solve_rate_P[:kept], RewardContext(rules.prover_group, ctx.state.rounds)
+            )
+            for n, index in enumerate(admission.problem_of):
+                if index is None:
+                    reward_N[n] = rules.invalid_reward
+                elif index < kept:
+                    reward_N[n] = reward_of_problem[index]
+            metrics |= conjecturer_health(candidates, admission, reward_N, kept, ctx.excluded, ctx.domain)
+
+        # Credit: advantages per role, over whole groups of this process.
+        batches = {"prover": _credit(ctx, answers, answers.rewards_B, torch.tensor([v.correct for v in verdicts]))}
+        if proposals is not None:
+            local = torch.tensor(ctx.share(reward_N.tolist()), dtype=torch.float32)
+            batches["conjecturer"] = _credit(ctx, proposals, local, torch.zeros(len(local)))
+
+        metrics |= solve_rate_health(solve_rate_P, kept, rules)
+        metrics |= prover_health(ctx, answers, verdicts, batches["prover"].advantages_B)
+        starved = bool(rules.proposals) and kept == 0
+        if rules.proposals:
+            metrics["round/starved"] = int(starved)
+        ctx.state.record_round([ctx.domain.key(p) for p in problems[:kept]], rules.novelty_window, starved)
+
+        samples = _examples(ctx, "prover", answers, [str(v.reason) for v in verdicts], [p.key for p in mine])
+        if proposals is not None:
+            reasons = ctx.share(admission.reasons)
+            keys = [c.problem.key if c.problem else None for c in ctx.share(candidates)]
+            proposals.rewards_B = torch.tensor(ctx.share(reward_N.tolist()))
+            samples += _examples(ctx, "conjecturer", proposals, reasons, keys)
+        return RoundResult(batches, metrics, samples)
+
+
+def _credit(ctx: RoundContext, rollout: Rollout, rewards_B: torch.Tensor, correct_B: torch.Tensor) -> RoleBatch:
+    group = ctx.settings.prover_group if rollout.role == "prover" else ctx.settings.conjecturer_group
+    rewards_PG = rewards_B.reshape(-1, group)
+    advantages_PG = ctx.objectives[rollout.role].advantages(rewards_PG, correct_B.reshape(-1, group).to(rewards_PG))
+    signal = any(ctx.gather([bool((advantages_PG != 0).any())]))
+    return RoleBatch(rollout, advantages_PG.reshape(-1), signal)
+
+
+def _examples(
+    ctx: RoundContext, role: str, rollout: Rollout, reasons: list[str], keys: list[str | None]
+) -> list[dict[str, object]]:
+    """The first few samples of this process, spread over its groups, for samples.jsonl."""
+    count = min(ctx.settings.samples, len(rollout.texts))
+    step = max(len(rollout.texts) // count, 1) if count else 1
+    return [
+        {
+            "role": role,
+            "prompt": rollout.rows[i]["prompt"],
+            "completion": rollout.texts[i],
+            "reward": None if torch.isnan(rollout.rewards_B[i]) else round(float(rollout.rewards_B[i]), 6),
+            "problem": keys[i],
+            "reason": reasons[i],
+        }
+        for i in range(0, count * step, step)
+    ]

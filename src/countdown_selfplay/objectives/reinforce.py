@@ -1,0 +1,17 @@
+"""Plain REINFORCE: the reward itself is the credit (Williams 1992)."""
+
+from __future__ import annotations
+
+import torch
+
+from .rloo import RLOO
+
+
+class Reinforce(RLOO):
+    """Differs from RLOO in that there is no baseline: A_i = r_i, and 0 for a sample without a reward.
+
+    A group whose rewards are all equal still moves the policy, towards its own samples if they are positive.
+    """
+
+    def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None = None) -> torch.Tensor:
+        return torch.nan_to_num(rewards_PG, nan=0.0)

@@ -1,0 +1,37 @@
+"""REINFORCE with a leave-one-out baseline (Ahmadian et al. 2024; seed 001, section 3.1)."""
+
+from __future__ import annotations
+
+import torch
+
+from .base import LossInputs, LossOutput
+from .importance import sequence_weight
+
+
+class RLOO:
+    """A_i = r_i - mean of the other samples' rewards; loss = -(1/N) sum_i w_i A_i sum_t log pi(y_it).
+
+    Rewards (P, G), any finite unit; NaN marks a sample without a reward: it gets advantage 0 and no part in a baseline.
+    w_i is the sequence-level importance weight clamped to [low, high] = [0.5, 2] (seed 001), a constant in the gradient;
+    on-policy it is 1 and the gradient equals that of TRL's RLOOTrainer. N counts completions of the role in the round.
+    Degenerate: all rewards of a group equal, or fewer than two samples with a reward -> advantages 0.
+    """
+
+    normalization = "sequence"
+
+    def __init__(self, low: float = 0.5, high: float = 2.0) -> None:
+        self.low, self.high = low, high
+
+    def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None = None) -> torch.Tensor:
+        known_PG = ~torch.isnan(rewards_PG)
+        value_PG = torch.nan_to_num(rewards_PG, nan=0.0)
+        count_P1 = known_PG.sum(1, keepdim=True)
+        baseline_PG = (value_PG.sum(1, keepdim=True) - value_PG) / (count_P1 - 1).clamp(min=1)
+        return torch.where(known_PG & (count_P1 > 1), value_PG - baseline_PG, torch.zeros_like(value_PG))
+
+    def loss(self, inputs: LossInputs) -> LossOutput:
+        weight_B, raw_B = sequence_weight(inputs.logps_BT, inputs.behavior_BT, inputs.mask_BT, self.low, self.high)
+        logp_B = (inputs.logps_BT * inputs.mask_BT).sum(1)
+        loss = -(weight_B * inputs.advantages_B * logp_B).sum() / inputs.sequences
+        clamped = (raw_B != weight_B).sum()
+        return LossOutput(loss, {"importance_weight": raw_B.sum(), "importance_clamped": clamped.to(raw_B.dtype)})

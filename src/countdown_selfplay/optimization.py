@@ -1,0 +1,92 @@
+"""Optimizer groups, schedules and clips per role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import get_scheduler
+
+from .config import RoleSettings
+from .errors import ConfigError
+from .policies import Policies
+
+
+def parameter_groups(
+    policies: Policies, settings: dict[str, RoleSettings], decayed: set[str], weight_decay: float
+) -> list[dict[str, Any]]:
+    """Two groups (with and without weight decay) per set of weights, each with a "role" key that survives checkpoints.
+
+    `decayed`: names, in the module, of the parameters that weight decay applies to. Under `tied` the key is the first role.
+    """
+    policies.enable_gradients()
+    full_name = {id(parameter): name for name, parameter in policies.module.named_parameters()}
+    groups = []
+    for name in policies.weight_names:
+        role = policies.shared_by(name)[0]
+        parameters = [p for _, p in policies.named_parameters(name) if p.requires_grad]
+        if not parameters:
+            raise ConfigError(f"Role '{role}' has no trainable parameter; check the peft_config's target modules.")
+        for decays in (True, False):
+            members = [p for p in parameters if (full_name[id(p)] in decayed) is decays]
+            if members:
+                decay = weight_decay if decays else 0.0
+                groups.append(
+                    {"params": members, "lr": settings[role].learning_rate, "weight_decay": decay, "role": role}
+                )
+    return groups
+
+
+def role_schedule(args: Any, optimizer: torch.optim.Optimizer, rounds: int, settings: dict[str, RoleSettings]) -> LambdaLR:
+    """`args.lr_scheduler_type` for every group, with the warm-up of the group's role."""
+
+    def factor(role: str) -> Callable[[int], float]:
+        warmup = settings[role].warmup_steps
+        steps = int(warmup) if warmup >= 1 else int(-(-rounds * warmup // 1))
+        # A throw-away optimizer: only the schedule's factor is wanted.
+        stand_in = torch.optim.SGD([torch.zeros(1)], lr=settings[role].learning_rate or 1.0)
+        schedule = get_scheduler(
+            args.lr_scheduler_type,
+            optimizer=stand_in,
+            num_warmup_steps=steps,
+            num_training_steps=rounds,
+            scheduler_specific_kwargs=args.lr_scheduler_kwargs,
+        )
+        if not isinstance(schedule, LambdaLR):
+            raise ConfigError(
+                f"`lr_scheduler_type` ({args.lr_scheduler_type}) has no per-role form; use linear, cosine, constant, "
+                "constant_with_warmup, polynomial or warmup_stable_decay."
+            )
+        return schedule.lr_lambdas[0]
+
+    return LambdaLR(optimizer, [factor(group["role"]) for group in optimizer.param_groups])
+
+
+def role_gradients(optimizer: torch.optim.Optimizer) -> dict[str, list[torch.nn.Parameter]]:
+    """The parameters that have a gradient, by the role of their group."""
+    by_role: dict[str, list[torch.nn.Parameter]] = {}
+    for group in optimizer.param_groups:
+        by_role.setdefault(group["role"], []).extend(p for p in group["params"] if p.grad is not None)
+    return by_role
+
+
+def clip_roles(
+    optimizer: torch.optim.Optimizer, settings: dict[str, RoleSettings], dropped: frozenset[str] = frozenset()
+) -> dict[str, float]:
+    """Clip every role's gradient at its own norm and return the norms before the clip.
+
+    Roles in `dropped` had no signal: their gradients are set to None, so that the optimizer leaves their parameters and
+    moments alone.
+    """
+    norms = {}
+    for role, parameters in role_gradients(optimizer).items():
+        if not parameters:
+            continue
+        limit = settings[role].max_grad_norm or float("inf")
+        norms[role] = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
+        if role in dropped:
+            for parameter in parameters:
+                parameter.grad = None
+    return norms

@@ -1,0 +1,77 @@
+"""What the trainer asks of a set of policies, whatever they share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+
+class Policies(ABC):
+    """Roles mapped to weights inside one module, so that there is one optimizer, one engine and one checkpoint.
+
+    `module` is what the Trainer trains and saves. `weights_of` maps a role to the name of its weights; under `tied` several
+    roles have the same name.
+    """
+
+    module: Any
+    weights_of: dict[str, str]
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return tuple(self.weights_of)
+
+    def shared_by(self, name: str) -> tuple[str, ...]:
+        """The roles that the weights called `name` play."""
+        return tuple(role for role, weights in self.weights_of.items() if weights == name)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.weights_of.values()))
+
+    @contextmanager
+    def active(self, role: str) -> Iterator[None]:
+        """Inside the block the module's forward and generate are those of `role`."""
+        before = self._current()
+        self._switch(self.weights_of[role])
+        try:
+            yield
+        finally:
+            self._switch(before)
+
+    @abstractmethod
+    def _current(self) -> str: ...
+
+    @abstractmethod
+    def _switch(self, name: str) -> None: ...
+
+    @abstractmethod
+    def named_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
+        """The trainable parameters of the weights called `name`, in a fixed order."""
+
+    def enable_gradients(self) -> None:
+        """Let every policy's parameters receive gradients.
+
+        `requires_grad` is never the role switch: PEFT's set_adapter freezes the other adapters, and loading a checkpoint
+        leaves the second adapter frozen (8 of 16 tensors trainable in the prototype).
+        """
+        for name in self.weight_names:
+            for _, parameter in self.named_parameters(name):
+                parameter.requires_grad_(True)
+
+    @abstractmethod
+    def prepare(self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, device: Any) -> None:
+        """Called once, after the Trainer was built: LM heads, frozen references, stop strings in generate."""
+
+    @abstractmethod
+    @contextmanager
+    def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:
+        """A model whose log-probs are those of the weights that were passed in. `model`: the wrapped module."""
+
+    @abstractmethod
+    def export(self, name: str, folder: Path) -> None:
+        """Write the weights called `name` as a plain Hugging Face or PEFT folder."""

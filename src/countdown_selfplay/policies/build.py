@@ -1,0 +1,92 @@
+"""From what the user passed (ids, paths, objects, a dict of roles) to Policies."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from peft import LoraConfig, PeftConfig
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from ..errors import ConfigError
+from .base import Policies
+from .full import FullPolicies
+from .lora import LoraPolicies
+
+ModelSource = str | PreTrainedModel
+
+
+def build_policies(
+    model: ModelSource | Mapping[str, ModelSource],
+    *,
+    roles: tuple[str, ...],
+    sharing: str,
+    peft_config: PeftConfig | None = None,
+    model_init_kwargs: dict[str, Any] | None = None,
+) -> Policies:
+    """`model`: one source for all roles, or a source per role. `sharing`: full, lora or tied.
+
+    With one source under `full`, an id or path is loaded once per role and an object is copied for the second role.
+    `peft_config` under `tied` trains one adapter that both roles share.
+    """
+    sources = _source_per_role(model, roles)
+    if peft_config is not None and sharing == "full" and len(roles) > 1:
+        raise ConfigError(
+            "A `peft_config` was passed with policy_sharing='full'; use policy_sharing='lora' (an adapter per role) or "
+            "'tied' (one adapter for both roles)."
+        )
+    if sharing == "full" and peft_config is None:
+        same = all(source is sources[roles[0]] or source == sources[roles[0]] for source in sources.values())
+        models = {role: _load(sources[role], model_init_kwargs, copied=i > 0 and same) for i, role in enumerate(roles)}
+        _check_vocabularies(models)
+        return FullPolicies(models, {role: role for role in roles}, same_start=same)
+    if len({id(s) if not isinstance(s, str) else s for s in sources.values()}) > 1:
+        raise ConfigError(
+            f"policy_sharing='{sharing}' needs one model for all roles, but a different one was passed for each; pass one "
+            "model, or use policy_sharing='full'."
+        )
+    base = _load(sources[roles[0]], model_init_kwargs)
+    if sharing == "tied":
+        names = dict.fromkeys(roles, "policy")
+        if peft_config is None:
+            return FullPolicies({"policy": base}, names, same_start=True)
+        return LoraPolicies(base, peft_config, names)
+    if peft_config is None:
+        peft_config = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")
+    return LoraPolicies(base, peft_config, {role: role for role in roles})
+
+
+def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_code: bool) -> PreTrainedTokenizerBase:
+    """The tokenizer that lies beside the (first) model."""
+    source = next(iter(model.values())) if isinstance(model, Mapping) else model
+    path = source if isinstance(source, str) else source.config._name_or_path
+    if not path:
+        raise ConfigError("The model was passed as an object without a path; pass its tokenizer as `processing_class`.")
+    return AutoTokenizer.from_pretrained(path, padding_side="left", trust_remote_code=trust_remote_code)
+
+
+def _source_per_role(model: ModelSource | Mapping[str, ModelSource], roles: tuple[str, ...]) -> dict[str, ModelSource]:
+    if not isinstance(model, Mapping):
+        return dict.fromkeys(roles, model)
+    missing = [role for role in roles if role not in model]
+    if missing:
+        raise ConfigError(f"`model` has no entry for {' and '.join(missing)}; it needs one for each of {', '.join(roles)}.")
+    return {role: model[role] for role in roles}
+
+
+def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool = False) -> PreTrainedModel:
+    if isinstance(source, str):
+        return AutoModelForCausalLM.from_pretrained(source, **{"dtype": "float32", **(init_kwargs or {})})
+    if not isinstance(source, PreTrainedModel):
+        raise ConfigError(
+            f"`model` must be a hub id, a path or a transformers PreTrainedModel, got {type(source).__name__}; to train an "
+            "adapter pass the base model and a `peft_config`."
+        )
+    return copy.deepcopy(source) if copied else source
+
+
+def _check_vocabularies(models: dict[str, PreTrainedModel]) -> None:
+    sizes = {role: model.get_input_embeddings().weight.shape[0] for role, model in models.items()}  # type: ignore[union-attr]
+    if len(set(sizes.values())) > 1:
+        raise ConfigError(f"The roles' models must share one tokenizer, but their vocabularies have sizes {sizes}.")

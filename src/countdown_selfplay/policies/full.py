@@ -1,0 +1,145 @@
+"""One full model per role inside one module (or one model for both roles, when the weights are tied)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub import save_torch_state_dict
+from torch import nn
+from transformers import GenerationConfig, PreTrainedModel
+
+from .. import _trl
+from .base import Policies
+
+
+class PolicyModule(PreTrainedModel):
+    """Several causal LMs behind the interface of one: `active` says which of them forward and generate use.
+
+    State dict keys are `policies.<name>.<key of the model>`. Saved as one joint safetensors checkpoint at the folder's root,
+    where the stock Trainer looks for it on resume; there is no config.json beside it, for no single model fits it.
+    """
+
+    supports_gradient_checkpointing = True
+    _supports_sdpa = _supports_flash_attn = _supports_flex_attn = _supports_attention_backend = True
+
+    def __init__(self, policies: dict[str, PreTrainedModel], active: str) -> None:
+        config = copy.deepcopy(policies[active].config)
+        super().__init__(config)
+        self.policies = nn.ModuleDict(policies)
+        self.active = active
+        self.tokenizer: Any = None  # generate needs it to look for stop strings
+        self._no_split_modules = sorted({m for p in policies.values() for m in (p._no_split_modules or ())})
+
+    @property
+    def policy(self) -> PreTrainedModel:
+        return self.policies[self.active]  # type: ignore[return-value]
+
+    @property
+    def base_model(self) -> nn.Module:
+        return self.policy.base_model
+
+    # TRL overrides the generation config of the model it generates with, so it must be the active policy's own.
+    @property
+    def generation_config(self) -> GenerationConfig | None:  # type: ignore[override]
+        return self.policy.generation_config if "policies" in self._modules else None
+
+    @generation_config.setter
+    def generation_config(self, value: GenerationConfig) -> None:
+        if "policies" in self._modules:
+            self.policy.generation_config = value
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.policy.get_input_embeddings()
+
+    def get_output_embeddings(self) -> nn.Module:
+        return self.policy.get_output_embeddings()
+
+    def forward(self, input_ids: torch.Tensor | None = None, attention_mask: torch.Tensor | None = None, **kwargs: Any):
+        return self.policy(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
+
+    def generate(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return generate_with_stops(self.policy.generate, self.tokenizer, *args, **kwargs)
+
+    def save_pretrained(  # type: ignore[override]
+        self, save_directory: str, state_dict: dict[str, torch.Tensor] | None = None, is_main_process: bool = True, **_: Any
+    ) -> None:
+        if not is_main_process:
+            return
+        state_dict = self.state_dict() if state_dict is None else state_dict
+        # Tied embeddings appear under two names; one of them is dropped here and is no missing key on resume.
+        self._keys_to_ignore_on_save = sorted(_second_names(state_dict))
+        kept = {key: value for key, value in state_dict.items() if key not in self._keys_to_ignore_on_save}
+        Path(save_directory).mkdir(parents=True, exist_ok=True)
+        save_torch_state_dict(kept, save_directory)
+
+
+def generate_with_stops(generate: Any, tokenizer: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+    """`model.generate`, which insists on being handed the tokenizer when the config has stop strings."""
+    config = kwargs.get("generation_config")
+    if config is not None and getattr(config, "stop_strings", None):
+        kwargs.setdefault("tokenizer", tokenizer)
+    return generate(*args, **kwargs)
+
+
+def _second_names(state_dict: dict[str, torch.Tensor]) -> list[str]:
+    """Names of tensors that share their storage with an earlier name (tied embeddings)."""
+    seen: set[tuple[Any, ...]] = set()
+    second = []
+    for name, tensor in state_dict.items():
+        identity = (tensor.device, tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()))
+        if tensor.numel() and identity in seen:
+            second.append(name)
+        seen.add(identity)
+    return second
+
+
+class FullPolicies(Policies):
+    """Policies under `full` (each role its own model) and `tied` (both roles one model)."""
+
+    module: PolicyModule
+
+    def __init__(self, models: dict[str, PreTrainedModel], weights_of: dict[str, str], same_start: bool) -> None:
+        """`models`: name of the weights -> model. `same_start`: all of them hold the same weights now."""
+        self.weights_of = weights_of
+        self.same_start = same_start
+        self.module = PolicyModule(models, active=next(iter(models)))
+        self._references: dict[str, nn.Module] = {}
+
+    def _current(self) -> str:
+        return self.module.active
+
+    def _switch(self, name: str) -> None:
+        self.module.active = name
+
+    def named_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
+        return list(self.module.policies[name].named_parameters())
+
+    def prepare(self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, device: Any) -> None:
+        self.module.tokenizer = tokenizer
+        # TRL patched the set's forward with one temperature; each policy gets its own head instead (rule 17).
+        self.module.__dict__.pop("forward", None)
+        copies: dict[tuple[str, float], nn.Module] = {}
+        for role in reference_roles:  # copied before the heads are patched, and shared where weights and heat agree
+            source = "same" if self.same_start else self.weights_of[role]
+            key = (source, temperatures[role])
+            if key not in copies:
+                frozen = copy.deepcopy(self.module.policies[self.weights_of[role]]).eval().requires_grad_(False)
+                frozen.to(device)
+                _trl.patch_lm_head(frozen, temperatures[role])
+                copies[key] = frozen
+            self._references[role] = copies[key]
+        for name in self.weight_names:
+            _trl.patch_lm_head(self.module.policies[name], temperatures[self.shared_by(name)[0]])
+
+    @contextmanager
+    def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:
+        yield self._references[role]
+
+    def export(self, name: str, folder: Path) -> None:
+        policy: Any = self.module.policies[name]
+        policy.save_pretrained(folder)

@@ -1,0 +1,61 @@
+"""One frozen base and one LoRA adapter per role: two roles for the memory of one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from peft import PeftConfig, get_peft_model
+from torch import nn
+from transformers import PreTrainedModel
+
+from .base import Policies
+from .full import generate_with_stops
+
+
+class LoraPolicies(Policies):
+    """Adapters named after their roles; a checkpoint holds one PEFT folder per adapter, which the stock Trainer loads.
+
+    The reference of every role is the base with adapters off: the weights that were passed in.
+    """
+
+    def __init__(self, base: PreTrainedModel, peft_config: PeftConfig, weights_of: dict[str, str]) -> None:
+        self.weights_of = weights_of
+        first, *others = self.weight_names
+        self.module = get_peft_model(base, peft_config, adapter_name=first)
+        for name in others:
+            self.module.add_adapter(name, peft_config)
+        self._switch(first)
+
+    def _current(self) -> str:
+        return self.module.active_adapter
+
+    def _switch(self, name: str) -> None:
+        self.module.set_adapter(name)
+        self.enable_gradients()
+
+    def named_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
+        return [(key, p) for key, p in self.module.named_parameters() if f".{name}." in key and self.module.base_model.prefix in key]
+
+    def enable_gradients(self) -> None:
+        self.module.set_requires_grad(list(self.weight_names), True)
+
+    def prepare(self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, device: Any) -> None:
+        # TRL has patched the base's LM head with the one temperature that both roles share.
+        self.module.generate = functools.partial(generate_with_stops, self.module.generate, tokenizer)
+
+    @contextmanager
+    def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:
+        with self.module.disable_adapter():
+            yield model
+        self.enable_gradients()  # leaving the block restores requires_grad of the active adapter only
+
+    def export(self, name: str, folder: Path) -> None:
+        """Adapter files directly in `folder` (PEFT would put a named adapter in a sub-folder)."""
+        self.module.save_pretrained(folder.parent, selected_adapters=[name])
+        written = folder.parent / name
+        if written != folder:
+            written.rename(folder)

@@ -1,0 +1,59 @@
+"""The prover's reward functions: the default ones, and a wrapper that refuses numbers that are not finite."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+from .config import RoleSettings
+from .countdown import Rules
+from .errors import RewardError
+from .rewards.countdown import make_countdown_reward
+from .rewards.length import make_length_penalty
+
+RewardFunc = Callable[..., Any]
+
+
+def default_reward_funcs(rules: Rules, length_penalty: float, prover: RoleSettings) -> list[RewardFunc]:
+    """The verifier's score, and seed 001's length penalty if its alpha is not 0."""
+    rewards: list[RewardFunc] = [make_countdown_reward(rules)]
+    if length_penalty:
+        rewards.append(make_length_penalty(length_penalty, prover.max_completion_length))
+    return rewards
+
+
+def checked_reward_funcs(reward_funcs: RewardFunc | list[RewardFunc]) -> list[Any]:
+    """The same functions, with an error instead of a NaN or an infinity. Reward models (ids, modules) pass unchanged."""
+    functions = reward_funcs if isinstance(reward_funcs, list) else [reward_funcs]
+    return [_checked(f) if inspect.isroutine(f) or isinstance(f, functools.partial) else f for f in functions]
+
+
+def _checked(function: RewardFunc) -> RewardFunc:
+    """In TRL one +inf gives loss 0 now and a crash one step later, and NaN means "no reward": here None means that alone."""
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def checked_async(*args: Any, **kwargs: Any) -> Any:
+            return _insist_finite(function, await function(*args, **kwargs))
+
+        return checked_async
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        return _insist_finite(function, function(*args, **kwargs))
+
+    return checked
+
+
+def _insist_finite(function: RewardFunc, rewards: Any) -> Any:
+    for row, reward in enumerate(rewards):
+        if reward is not None and not math.isfinite(reward):
+            name = getattr(function, "__name__", type(function).__name__)
+            raise RewardError(
+                f"Reward function '{name}' returned {float(reward)} for row {row} of the batch; rewards must be finite, or "
+                "None for a row that it does not score."
+            )
+    return rewards

@@ -1,0 +1,18 @@
+"""Learnability: the variance of the prover's outcome, scaled to [0, 1]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .conjecturer import RewardContext
+
+
+@dataclass(frozen=True)
+class Learnability:
+    """r = 4 p (1 - p): 1 at p = 0.5, 0 at p = 0 and p = 1; proportional to the variance of a Bernoulli(p) outcome."""
+
+    def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
+        p = np.asarray(solve_rate_P, dtype=float)
+        return 4.0 * p * (1.0 - p)

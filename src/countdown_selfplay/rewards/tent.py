@@ -1,0 +1,20 @@
+"""The tent of seed 001, section 3.2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .conjecturer import RewardContext
+
+
+@dataclass(frozen=True)
+class Tent:
+    """r = max(0, 1 - slope * |p - peak|), slope 2.5 and peak 0.4 in the paper: 1 at p = 0.4, 0 at p = 0 and from 0.8 on."""
+
+    peak: float = 0.4
+    slope: float = 2.5
+
+    def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
+        return np.maximum(0.0, 1.0 - self.slope * np.abs(np.asarray(solve_rate_P, dtype=float) - self.peak))

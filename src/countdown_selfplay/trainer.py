@@ -1,0 +1,333 @@
+"""JointConjecturerProverTrainer: TRL's GRPOTrainer, played by two roles. Overrides only; the work is done elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+from datasets import Dataset
+from peft import PeftConfig
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProgressCallback, TrainerCallback
+from trl import GRPOTrainer
+
+from . import _trl, checkpoints
+from .anchors import anchor_dataset, anchors_of_batch, problem_keys, warn_overlap
+from .callbacks import RoundProgress, default_callbacks
+from .config import JointSelfPlayConfig
+from .countdown import CountdownDomain
+from .curriculum import CollapseGuard, CurriculumState
+from .games import ProposeAndSolve, Rollout, RoundContext
+from .games.base import Game
+from .in_training_evaluation import evaluate_in_training
+from .losses import RoleLoss
+from .metrics import averaged_rounds, role_rollout_metrics, summed_histogram
+from .objectives import make_objective
+from .optimization import parameter_groups, role_schedule
+from .policies import build_policies
+from .policies.build import load_tokenizer
+from .prover_rewards import checked_reward_funcs, default_reward_funcs
+from .random_state import private_torch_seed
+from .rewards import ConjecturerReward, make_conjecturer_reward
+from .round_batches import micro_batches, trim
+from .setup import domain_from, game_settings, refuse_unsupported
+
+
+class JointConjecturerProverTrainer(GRPOTrainer):
+    """Differs from GRPOTrainer in that each optimizer step plays a round: a conjecturer writes problems, a prover solves
+    them and a verifier's solve rate rewards both; each role has its own objective, learning rate, KL and sampling.
+
+    Args as in GRPOTrainer, except:
+        model: an id, path or object for both roles, or a dict `{"prover": ..., "conjecturer": ...}`.
+        reward_funcs: rewards of the prover, TRL reward callables; they get the columns `numbers` and `target`. None: the
+            exact verifier's score, and the length penalty if `args.length_penalty` is set.
+        conjecturer_reward: a callable `(solve_rate_P, ctx) -> reward_P`. None: the one that `args` names.
+        train_dataset: anchor problems with columns `nums` or `numbers`, and `target`; prompts are rendered anew from the
+            numbers. None: problems from the exact generator.
+        eval_dataset: held-out problems with the same columns; proposals that repeat one are refused.
+        domain, game: what is played, and how. None: Countdown as `args` describes it, propose-and-solve.
+    """
+
+    _tag_names = ["trl", "countdown-selfplay", "self-play"]
+    _name = "JointConjecturerProver"
+    loss_is_scaled_for_ga = True  # RoleLoss divides by the role's own counts (rule 4 of the design)
+
+    def __init__(
+        self,
+        model: str | PreTrainedModel | Mapping[str, str | PreTrainedModel],
+        reward_funcs: Callable[..., Any] | list[Callable[..., Any]] | None = None,
+        args: JointSelfPlayConfig | None = None,
+        train_dataset: Dataset | None = None,
+        eval_dataset: Dataset | None = None,
+        processing_class: PreTrainedTokenizerBase | None = None,
+        callbacks: list[TrainerCallback] | None = None,
+        optimizers: tuple[torch.optim.Optimizer | None, Any] = (None, None),
+        peft_config: PeftConfig | None = None,
+        conjecturer_reward: ConjecturerReward | None = None,
+        domain: CountdownDomain | None = None,
+        game: Game | None = None,
+    ) -> None:
+        args = JointSelfPlayConfig("joint-selfplay") if args is None else args
+        refuse_unsupported(args)
+        self.domain = domain_from(args) if domain is None else domain
+        self.roles = {role: args.role(role) for role in args.trained_roles}
+        self.objectives = {
+            role: make_objective(s.objective, args.importance_clip_low, args.importance_clip_high)
+            for role, s in self.roles.items()
+        }
+        if conjecturer_reward is None:
+            conjecturer_reward = make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments)
+        self.conjecturer_reward = conjecturer_reward
+        self.game: Game = ProposeAndSolve() if game is None else game
+        self.curriculum = CurriculumState()
+        self.guard = CollapseGuard(
+            window=args.guard_window,
+            min_parseable_rate=args.guard_min_parseable_rate,
+            max_starved_rounds=args.guard_max_starved_rounds,
+            min_solve_rate=args.guard_min_solve_rate,
+            max_solve_rate=args.guard_max_solve_rate,
+            min_entropy=args.guard_min_entropy,
+        )
+        # Data before models: a bad row is reported without waiting for a 7B model to load.
+        rows = anchor_dataset(train_dataset, self.domain, args.seed)
+        eval_rows = None if eval_dataset is None else anchor_dataset(eval_dataset, self.domain, args.seed)
+        self.held_out = problem_keys(eval_rows)
+        if processing_class is None:
+            processing_class = load_tokenizer(model, args.trust_remote_code)
+        self.policies = build_policies(
+            model,
+            roles=args.trained_roles,
+            sharing=args.policy_sharing,
+            peft_config=peft_config,
+            model_init_kwargs=args.model_init_kwargs,
+        )
+        if reward_funcs is None:
+            reward_funcs = default_reward_funcs(self.domain.rules, args.length_penalty, self.roles["prover"])
+        with _trl.trl_defaults(args):
+            super().__init__(
+                model=self.policies.module,
+                reward_funcs=checked_reward_funcs(reward_funcs),
+                args=args,
+                train_dataset=rows,
+                eval_dataset=eval_rows,
+                processing_class=processing_class,
+                callbacks=[*default_callbacks(self), *(callbacks or [])],
+                optimizers=optimizers,
+            )
+        self._optimizer_is_ours = optimizers[0] is None
+        if self.pop_callback(ProgressCallback) is not None:
+            self.add_callback(RoundProgress)
+        warn_overlap(rows, self.held_out)
+        self.policies.prepare(
+            {role: s.temperature for role, s in self.roles.items()},
+            [role for role, s in self.roles.items() if s.beta > 0],
+            processing_class,
+            self.accelerator.device,
+        )
+        self.policies.enable_gradients()
+        self._role_metrics = {
+            role: {"train": defaultdict(list), "eval": defaultdict(list)} for role in self.roles
+        }
+        self.round_metrics: list[dict[str, Any]] = []  # of the rounds since the last log
+        self.round_samples: list[dict[str, Any]] = []  # of the last round, for samples.jsonl
+        self.signalless: frozenset[str] = frozenset()  # roles without signal in the current round
+        self.losses = {role: RoleLoss(self.objectives[role], s) for role, s in self.roles.items()}
+        self.logged_histogram: list[int] | None = None
+        self._round: list[dict[str, Any]] | None = None
+        self._captured: tuple[list[str], torch.Tensor] | None = None
+
+    # -- a role's turn -----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def acting_as(self, role: str) -> Iterator[None]:
+        """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`."""
+        swapped = {
+            **_trl.sampling_overrides(self, self.roles[role], self.domain.stop_strings(role)),
+            "_metrics": self._role_metrics[role],
+            "_role": role,
+        }
+        kept = {name: getattr(self, name, None) for name in swapped}
+        engine = _trl.apply_vllm_settings(self, self.roles[role]) if self.use_vllm else {}
+        with ExitStack() as stack:
+            stack.enter_context(self.policies.active(role))
+            try:
+                for name, value in swapped.items():
+                    setattr(self, name, value)
+                yield
+            finally:
+                for name, value in kept.items():
+                    setattr(self, name, value)
+                for name, value in engine.items():
+                    setattr(self.vllm_generation, name, value)
+
+    def _rollout(self, role: str, rows: list[dict[str, Any]]) -> Rollout:
+        """Sample one completion per row with the role's policy, through TRL's own generation and scoring."""
+        start = time.perf_counter()
+        key = (self.args.seed, "rollout", self.curriculum.attempt, self.curriculum.rounds, self.accelerator.process_index)
+        with self.acting_as(role), private_torch_seed(*key, role):
+            tensors = self._generate_and_score_completions(rows)
+            assert self._captured is not None
+            texts, rewards_B = self._captured
+            self._captured = None
+            tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
+            if self.domain.stop_strings(role):
+                # Rows that ended on a stop string were filled up with padding; TRL's mask only knows end tokens.
+                tensors["completion_mask"] *= tensors["completion_ids"] != self.processing_class.pad_token_id
+            if self.roles[role].beta > 0:
+                with self.policies.reference(role, self.model_wrapped) as reference:
+                    tensors["ref_per_token_logps"] = self._log_probs(reference, tensors)
+        self._time(f"time/rollout_{role}", start)
+        return Rollout(role, rows, texts, rewards_B, tensors)
+
+    @torch.no_grad()
+    def _log_probs(self, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+        ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
+        mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
+        length = tensors["completion_ids"].size(1)
+        size = self.args.per_device_train_batch_size
+        logps, *_ = self._get_per_token_logps_and_entropies(model, ids, mask, length, batch_size=size)
+        return logps
+
+    # -- the round ---------------------------------------------------------------------------------------------------
+
+    def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
+        """Play a round at the first micro-batch of an optimizer step; hand out its micro-batches one by one."""
+        position = self._step % self.args.gradient_accumulation_steps
+        if position == 0 or self._round is None:
+            self._round = self._play(generation_batch)
+        return self._round[position]
+
+    def _play(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        start = time.perf_counter()
+        context = RoundContext(
+            settings=game_settings(self.args),
+            domain=self.domain,
+            state=self.curriculum,
+            conjecturer_reward=self.conjecturer_reward,
+            objectives=self.objectives,
+            excluded=self.held_out,
+            rollout=self._rollout,
+            gather=self._gather,
+            rank=self.accelerator.process_index,
+            world=self.accelerator.num_processes,
+        )
+        result = self.game.play(context, anchors_of_batch(self._gather(rows), self.num_generations))
+        self.signalless = frozenset(role for role, batch in result.batches.items() if not batch.has_signal)
+        for role, batch in result.batches.items():
+            counts = batch.rollout.tensors["completion_mask"]
+            sums = self.accelerator.reduce(
+                torch.tensor([counts.size(0), counts.sum()], dtype=torch.float64, device=counts.device), "sum"
+            )
+            self.losses[role].new_round(*(sums / self.accelerator.num_processes).tolist())
+            self.curriculum.count(role, int(sums[0]), int(sums[1]))
+        self.round_metrics.append(result.metrics)
+        self.round_samples = result.samples
+        self._time("time/round", start)
+        return micro_batches(result.batches, {role: s.micro_batches for role, s in self.roles.items()})
+
+    def _gather(self, items: list[Any]) -> list[Any]:
+        return gather_object(items) if self.accelerator.num_processes > 1 else items
+
+    def _time(self, name: str, start: float) -> None:
+        self._metrics["train"][name].append(time.perf_counter() - start)
+
+    def _calculate_rewards(
+        self, inputs: list[dict[str, Any]], prompts: list[Any], completions: list[Any], completion_ids_list: list[Any]
+    ) -> torch.Tensor:
+        """TRL's rewards for the prover; for the conjecturer none yet (they depend on the prover). Keeps the texts."""
+        rank, count = self.accelerator.process_index, len(prompts)
+        if self._role == "conjecturer":
+            shape = (count * self.accelerator.num_processes, len(self.reward_funcs))
+            per_func = torch.zeros(shape, device=self.accelerator.device)
+        else:
+            per_func = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        mine = per_func[rank * count : (rank + 1) * count]
+        rewards_B = (mine * self.reward_weights.to(mine.device)).nansum(1)
+        rewards_B[torch.isnan(mine).all(1)] = torch.nan
+        texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]
+        self._captured = (texts, rewards_B.cpu())
+        return per_func
+
+    # -- loss and optimizer ------------------------------------------------------------------------------------------
+
+    def compute_loss(
+        self, model: torch.nn.Module, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> torch.Tensor:
+        if return_outputs:
+            raise ValueError("The joint trainer's losses do not return model outputs; call it with return_outputs=False.")
+        role = inputs["role"]
+        batch = trim({name: value for name, value in inputs.items() if name != "role"})
+        ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
+        mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
+        length = batch["completion_ids"].size(1)
+        with self.policies.active(role):
+            logps, entropies, *_ = self._get_per_token_logps_and_entropies(
+                model, ids, mask, length, compute_entropy=True
+            )
+        return self.losses[role](logps, entropies, batch)
+
+    def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
+        if self.optimizer is None:
+            cls, kwargs = self.get_optimizer_cls_and_kwargs(self.args, self.model)
+            kwargs.pop("lr", None)
+            decayed = set(self.get_decay_parameter_names(self.model))
+            self.optimizer = cls(parameter_groups(self.policies, self.roles, decayed, self.args.weight_decay), **kwargs)
+        self.policies.enable_gradients()
+        return self.optimizer
+
+    def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
+        if self.lr_scheduler is None:
+            optimizer = self.optimizer if optimizer is None else optimizer
+            self.lr_scheduler = role_schedule(self.args, optimizer, num_training_steps, self.roles)
+            self._created_lr_scheduler = True
+        return self.lr_scheduler
+
+    # -- loop, log, checkpoints --------------------------------------------------------------------------------------
+
+    def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs: Any) -> Any:
+        """As in Trainer. `True` resumes from the newest complete checkpoint, and says which ones it skipped; the collapse
+        guard's rollbacks are resumes from the last healthy one."""
+        return checkpoints.train_with_rollbacks(self, super().train, resume_from_checkpoint, **kwargs)
+
+    def start_rounds(self) -> None:
+        """Forget everything between two rounds that neither the Trainer nor a checkpoint restores."""
+        self._step = 0
+        self._round = None
+        self.round_metrics, self.round_samples = [], []
+        for modes in self._role_metrics.values():
+            modes["train"].clear()
+        self._metrics["train"].clear()
+        for loss in self.losses.values():
+            loss.pop_sums()
+
+    def forget_optimizer(self) -> None:
+        """Before a rollback: the resume builds optimizer and schedule anew and loads their state."""
+        if self._optimizer_is_ours:
+            self.optimizer = self.lr_scheduler = None
+
+    def evaluate(
+        self, eval_dataset: Dataset | None = None, ignore_keys: list[str] | None = None, metric_key_prefix: str = "eval"
+    ) -> dict[str, float]:
+        """pass@k of the prover by the verifier's bit, with private randomness: training goes on as if it had not happened."""
+        return evaluate_in_training(self, eval_dataset, metric_key_prefix)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Adds the rounds since the last log: `round/*`, `<role>/*`, `lr/<role>`, `grad_norm/<role>` (docs/metrics.md)."""
+        if "loss" in logs and self.round_metrics:
+            logs.update(averaged_rounds(self.round_metrics))
+            self.logged_histogram = summed_histogram(self.round_metrics)
+            for role, modes in self._role_metrics.items():
+                logs.update(role_rollout_metrics(role, modes["train"]))
+                modes["train"].clear()
+            self.round_metrics = []
+        super().log(logs, start_time)
+
+    def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
+        checkpoints.save(self, super()._save_checkpoint, model, trial)
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        """Model cards belong to the exported roles (exports.write_model_card); a checkpoint's root holds no single model."""

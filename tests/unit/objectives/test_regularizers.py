@@ -1,0 +1,60 @@
+"""KL estimate, entropy bonus and how a role's loss puts them together."""
+
+import math
+
+import pytest
+import torch
+
+from countdown_selfplay.config import RoleSettings
+from countdown_selfplay.losses import RoleLoss
+from countdown_selfplay.objectives import make_objective
+from countdown_selfplay.objectives.regularizers import kl_k3
+
+
+def settings(**changes):
+    values = dict(
+        role="prover", objective="rloo", micro_batches=1, num_generations=2, learning_rate=1e-3, warmup_steps=0,
+        max_grad_norm=1.0, beta=0.0, entropy_coef=0.0, temperature=1.0, top_p=1.0, top_k=0, max_completion_length=4,
+    )  # fmt: skip
+    return RoleSettings(**{**values, **changes})
+
+
+def batch(**extra):
+    return {"advantages": torch.tensor([1.0, -1.0]), "completion_mask": torch.tensor([[1, 1], [1, 0]]), **extra}
+
+
+def test_k3_is_zero_at_equality_and_exp_d_minus_d_minus_1_elsewhere():
+    # d = log ref - log pi = -1 - (-2) = 1: e - 2
+    assert kl_k3(torch.tensor(-2.0), torch.tensor(-1.0)).item() == pytest.approx(math.e - 2)
+    assert kl_k3(torch.tensor(-2.0), torch.tensor(-2.0)).item() == 0.0
+
+
+def test_k3_is_an_unbiased_estimate_of_the_kl_divergence():
+    """Exact sum over a 3-token vocabulary: E_pi[k3] = KL(pi || ref)."""
+    pi, ref = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.2, 0.2, 0.6])
+    exact = (pi * (pi / ref).log()).sum()
+    assert (pi * kl_k3(pi.log(), ref.log())).sum().item() == pytest.approx(exact.item(), abs=1e-6)
+
+
+def test_the_role_loss_adds_kl_per_sequence_and_subtracts_the_entropy_bonus():
+    loss = RoleLoss(make_objective("rloo"), settings(beta=0.1, entropy_coef=0.01))
+    loss.new_round(2, 3)
+    logps = torch.tensor([[-1.0, -1.0], [-1.0, -7.0]], requires_grad=True)
+    ref = torch.tensor([[-1.0, 0.0], [-1.0, 50.0]])  # one unmasked token with d = 1: k3 = e - 2
+    entropies = torch.tensor([[0.5, 0.5], [2.0, 90.0]])  # 3 over 3 tokens = 1
+    value = loss(logps, entropies, batch(ref_per_token_logps=ref))
+    policy = -(1 * -2.0 + -1 * -1.0) / 2  # 0.5
+    assert value.item() == pytest.approx(policy + 0.1 * (math.e - 2) / 2 - 0.01 * 1.0)
+    sums = loss.pop_sums()
+    assert sums["kl"].item() == pytest.approx((math.e - 2) / 3)  # the metric is per token
+    assert sums["entropy"].item() == pytest.approx(1.0)
+    assert loss.pop_sums() == {}
+
+
+def test_tokens_that_the_sampler_could_not_score_are_not_corrected():
+    loss = RoleLoss(make_objective("rloo"), settings())
+    loss.new_round(2, 3)
+    logps = torch.full((2, 2), -1.0)
+    sampled = torch.tensor([[math.nan, -1.0], [-1.0 - math.log(1.5), 0.0]])  # second row: ratio 1.5
+    loss(logps, torch.zeros(2, 2), batch(sampling_per_token_logps=sampled))
+    assert loss.pop_sums()["importance_weight"].item() == pytest.approx((1.0 + 1.5) / 2)
