@@ -106,10 +106,14 @@ def launch_command(command: str, options: dict[str, str], argv: list[str]) -> tu
 def _runs_on_cpu(path: Path) -> bool:
     import yaml
 
-    content = yaml.safe_load(path.read_text())
-    return (
-        isinstance(content, dict) and bool(content.get("use_cpu")) and content.get("distributed_type") == "MULTI_GPU"
-    )
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError:
+        content = None
+    if not isinstance(content, dict):
+        raise ConfigError(f"`--accelerate_config` ({path}) must be a YAML mapping, as `accelerate config` writes it.")
+    # Not for DeepSpeed: with ACCELERATE_USE_CPU in the environment the same config silently runs DDP.
+    return bool(content.get("use_cpu")) and content.get("distributed_type") == "MULTI_GPU"
 
 
 def _has_accelerator() -> bool:

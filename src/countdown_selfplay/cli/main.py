@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 from .. import __version__
 from ..errors import CountdownSelfPlayError, UnknownNameError
@@ -30,9 +33,17 @@ def available_commands() -> dict[str, str]:
     return {name: module for name, module in COMMANDS.items() if importlib.util.find_spec(module) is not None}
 
 
+def help_line(module: str) -> str:
+    """The HELP of a command's module, read from its source: to import a trainer command takes seconds."""
+    spec = importlib.util.find_spec(module)
+    source = Path(spec.origin).read_text(encoding="utf-8") if spec is not None and spec.origin else ""
+    found = re.search(r'^HELP = "(.*)"$', source, re.MULTILINE)
+    return found[1] if found else ""
+
+
 def usage() -> str:
-    """The text of `--help`: one line per command, taken from the HELP of its module."""
-    rows = {name: importlib.import_module(module).HELP for name, module in available_commands().items()}
+    """The text of `--help`: one line per command."""
+    rows = {name: help_line(module) for name, module in available_commands().items()}
     width = max(map(len, rows))
     commands = "\n".join(f"  {name:<{width}}  {text}" for name, text in rows.items())
     return (
@@ -66,11 +77,10 @@ def run(argv: list[str]) -> int:
     return importlib.import_module(known[name]).main(rest)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Entry point. `argv` defaults to the command line."""
-    argv = sys.argv[1:] if argv is None else argv
+def guarded(command: Callable[[list[str]], int], argv: list[str]) -> int:
+    """Run `command(argv)`: the library's own errors become one line on stderr and exit code 2."""
     try:
-        return run(argv)
+        return command(argv)
     except CountdownSelfPlayError as error:
         print(f"{PROG}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
@@ -80,6 +90,11 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader went away, as in `countdown-selfplay solve ... | head -1`
         sys.stderr.close()
         return 141
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point. `argv` defaults to the command line."""
+    return guarded(run, sys.argv[1:] if argv is None else argv)
 
 
 if __name__ == "__main__":

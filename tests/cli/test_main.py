@@ -1,0 +1,243 @@
+"""The dispatcher and the launcher of the command line."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import countdown_selfplay
+from countdown_selfplay.cli import launch, main
+from countdown_selfplay.errors import ConfigError, DataError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run_python(*arguments: str, **kwargs: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, **kwargs
+    )
+
+
+def test_help_lists_every_available_command_with_its_line(capsys):
+    assert main.main(["--help"]) == 0
+    printed = capsys.readouterr().out
+    for name, module in main.available_commands().items():
+        line = re.search(rf"^  {name} +(\S.*)$", printed, re.MULTILINE)
+        assert line is not None, f"{name} is not listed or has no help line"
+        assert line[1] == main.help_line(module)
+
+
+def test_every_available_command_has_a_main_and_the_help_line_that_is_printed():
+    for module in main.available_commands().values():
+        imported = __import__(module, fromlist=["main"])
+        assert callable(imported.main)
+        assert main.help_line(module) == imported.HELP
+
+
+def test_no_command_prints_the_help(capsys):
+    assert main.main([]) == 0
+    assert capsys.readouterr().out.startswith("usage: countdown-selfplay")
+
+
+def test_version_is_that_of_the_package(capsys):
+    assert main.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"countdown-selfplay {countdown_selfplay.__version__}\n"
+
+
+def test_an_unknown_command_exits_with_2_and_suggests_the_nearest(capsys):
+    assert main.main(["evn"]) == 2
+    streams = capsys.readouterr()
+    assert streams.out == ""
+    assert "Unknown command 'evn'. Did you mean 'env'?" in streams.err
+    assert streams.err.count("\n") == 1
+
+
+def test_a_command_whose_module_is_absent_is_neither_listed_nor_accepted(monkeypatch, capsys):
+    monkeypatch.setitem(main.COMMANDS, "absent", "countdown_selfplay.cli.absent_module")
+    assert "absent" not in main.available_commands()
+    assert main.main(["absent"]) == 2
+    assert "Unknown command 'absent'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (
+            DataError("row 3, column 'nums': empty.\nPass numbers."),
+            2,
+            "error: row 3, column 'nums': empty. Pass numbers.",
+        ),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_an_expected_error_is_one_line_and_an_exit_code(error, code, text, capsys):
+    def command(argv: list[str]) -> int:
+        raise error
+
+    assert main.guarded(command, []) == code
+    assert capsys.readouterr().err == f"countdown-selfplay: {text}\n"
+
+
+def test_an_unexpected_error_keeps_its_traceback():
+    def command(argv: list[str]) -> int:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        main.guarded(command, [])
+
+
+def test_help_and_errors_load_neither_torch_nor_trl():
+    code = (
+        "import sys\n"
+        "from countdown_selfplay.cli.main import main\n"
+        "assert main(['--help']) == 0 and main(['nonsense']) == 2\n"
+        "assert not {'torch', 'trl', 'transformers'} & set(sys.modules)\n"
+    )
+    done = run_python("-c", code)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(
+    "solve" not in main.available_commands(), reason="the solve command is not part of this installation"
+)
+def test_solve_loads_no_torch():
+    code = (
+        "import sys\n"
+        "from countdown_selfplay.cli.main import main\n"
+        "try:\n    main(['solve', '--help'])\nexcept SystemExit:\n    pass\n"
+        "assert not {'torch', 'trl', 'transformers'} & set(sys.modules)\n"
+    )
+    done = run_python("-c", code)
+    assert done.returncode == 0, done.stderr
+
+
+# launch options
+
+
+def test_launch_options_are_taken_out_and_the_rest_keeps_its_order():
+    options, rest = launch.split_launch_options(
+        ["--max_steps", "3", "--num_processes", "2", "--beta=0", "--accelerate_config=zero3", "--seed", "1"]
+    )
+    assert options == {"num_processes": "2", "accelerate_config": "zero3"}
+    assert rest == ["--max_steps", "3", "--beta=0", "--seed", "1"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--num_processes"], "`--num_processes` needs a value"),
+        (["--accelerate_config", "--seed"], "`--accelerate_config` needs a value"),
+        (["--num_processes", "0"], "`--num_processes` (0) must be a whole number of at least 1"),
+        (["--num_processes=two"], "`--num_processes` (two) must be a whole number of at least 1"),
+        (["--machine_rank", "-1"], "`--machine_rank` (-1) must be a whole number of at least 0"),
+    ],
+)
+def test_a_wrong_launch_option_names_itself_and_its_rule(argv, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        launch.split_launch_options(argv)
+
+
+def test_an_unknown_accelerate_config_suggests_the_nearest():
+    with pytest.raises(ConfigError, match="Did you mean 'zero3'"):
+        launch.config_path("zero4")
+
+
+def test_a_named_config_is_launched_from_the_shipped_folder():
+    line, environment = launch.launch_command(
+        "joint", {"accelerate_config": "zero3", "num_processes": "4"}, ["--seed", "1"]
+    )
+    assert line[1:] == [
+        *("-m", "accelerate.commands.accelerate_cli", "launch"),
+        *("--config_file", str(ROOT / "accelerate_configs" / "zero3.yaml")),
+        *("--num_processes", "4"),
+        *("-m", "countdown_selfplay.cli.main", "joint", "--seed", "1"),
+    ]
+    assert environment == {}  # with ACCELERATE_USE_CPU DeepSpeed would silently become DDP
+
+
+def test_a_config_file_of_ones_own_is_used_as_it_is(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("distributed_type: 'NO'\nnum_processes: 1\n")
+    line, _ = launch.launch_command("joint", {"accelerate_config": str(path)}, [])
+    assert line[4:6] == ["--config_file", str(path)]
+
+
+def test_a_config_file_that_is_no_mapping_is_refused(tmp_path):
+    path = tmp_path / "list.yaml"
+    path.write_text("- zero3\n")
+    with pytest.raises(ConfigError, match="must be a YAML mapping"):
+        launch.launch_command("joint", {"accelerate_config": str(path)}, [])
+
+
+def test_launch_options_are_refused_inside_a_launch(monkeypatch):
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    with pytest.raises(ConfigError, match="LOCAL_RANK is set"):
+        launch.launch_command("joint", {"num_processes": "2"}, [])
+
+
+def test_a_trainer_command_with_launch_options_goes_through_the_launcher(monkeypatch):
+    monkeypatch.setattr(main, "available_commands", lambda: {"joint": "countdown_selfplay.cli.joint"})
+    seen = []
+
+    def fake_run(line, env, check):
+        seen.append((line, env))
+        return subprocess.CompletedProcess(line, 7)
+
+    monkeypatch.setattr(subprocess, "run", fake_run)
+    assert main.main(["joint", "--accelerate_config", "cpu_ddp", "--seed", "3"]) == 7
+    line, environment = seen[0]
+    assert line[-3:] == ["joint", "--seed", "3"]
+    assert environment["ACCELERATE_USE_CPU"] == "true"
+
+
+PROBE = """
+import torch
+from accelerate import Accelerator
+a = Accelerator()
+wrapped = type(a.prepare(torch.nn.Linear(2, 2))).__name__
+total = a.reduce(torch.tensor([float(a.process_index + 1)]), "sum").item()
+print(f"[{a.num_processes} {a.distributed_type.value} {wrapped} {total}]\\n", end="", flush=True)
+"""
+
+
+@pytest.mark.distributed
+@pytest.mark.parametrize("options", [{"accelerate_config": "cpu_ddp"}, {"num_processes": "2"}], ids=str)
+def test_two_cpu_processes_are_started_and_know_of_each_other(options, tmp_path, monkeypatch):
+    monkeypatch.setattr(launch, "_has_accelerator", lambda: False)
+    probe = tmp_path / "probe.py"
+    probe.write_text(PROBE)
+    line, environment = launch.launch_command("joint", options, [])
+    line = [*line[: line.index("countdown_selfplay.cli.main") - 1], str(probe)]  # the same launch of another program
+    done = run_python(*line[1:], env={**launch.os.environ, **environment})
+    assert done.returncode == 0, done.stderr
+    # 1 + 2 = 3: the sum over both ranks, so they really exchanged something
+    assert done.stdout.count("[2 MULTI_CPU DistributedDataParallel 3.0]") == 2, done.stdout + done.stderr
+
+
+# the shipped launch configs
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("single_gpu", "NO"),
+        ("ddp", "MULTI_GPU"),
+        ("zero2", "DEEPSPEED"),
+        ("zero3", "DEEPSPEED"),
+        ("fsdp2", "FSDP"),
+        ("cpu_ddp", "MULTI_GPU"),
+    ],
+)
+def test_a_shipped_launch_config_is_of_its_kind_and_holds_no_optimizer(name, kind):
+    content = yaml.safe_load(launch.config_path(name).read_text())
+    assert content["distributed_type"] == kind
+    deepspeed = content.get("deepspeed_config", {})
+    assert not {"optimizer", "scheduler", "deepspeed_config_file"} & set(deepspeed)
+    assert content["num_processes"] == {"single_gpu": 1, "cpu_ddp": 2}.get(name, 8)
+    if name.startswith("zero"):
+        assert deepspeed["zero_stage"] == int(name[-1])
+    assert "joint" not in json.dumps(content)  # no setting of a run hides in a launch config
