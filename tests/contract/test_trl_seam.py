@@ -1,0 +1,67 @@
+"""The pinned TRL has exactly the private names, parameters and output keys that countdown_selfplay/_trl.py relies on."""
+
+import inspect
+
+import pytest
+import trl
+from transformers import Trainer
+from trl import GRPOTrainer
+from trl.trainer.utils import add_fused_lm_head
+
+from countdown_selfplay import _trl
+
+PARAMETERS = {
+    "_prepare_inputs": ["self", "generation_batch"],
+    "_calculate_rewards": ["self", "inputs", "prompts", "completions", "completion_ids_list"],
+    "_save_checkpoint": ["self", "model", "trial"],
+    "_generate_and_score_completions": ["self", "inputs"],
+}
+
+
+def test_trl_is_the_pinned_minor_version():
+    assert trl.__version__.startswith("1.16.")
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_private_methods_take_the_parameters_we_pass(name):
+    method = inspect.unwrap(getattr(GRPOTrainer, name))
+    assert list(inspect.signature(method).parameters) == PARAMETERS[name]
+
+
+def test_the_log_prob_method_takes_its_first_arguments_in_our_order():
+    method = inspect.unwrap(GRPOTrainer._get_per_token_logps_and_entropies)
+    names = list(inspect.signature(method).parameters)
+    assert names[:7] == ["self", "model", "input_ids", "attention_mask", "logits_to_keep", "batch_size", "compute_entropy"]
+
+
+def test_every_name_of_the_seam_is_listed_in_this_file():
+    assert set(_trl.OVERRIDDEN) | {"_generate_and_score_completions"} == set(PARAMETERS)
+    assert set(_trl.CALLED) == {"_generate_and_score_completions", "_get_per_token_logps_and_entropies"}
+
+
+def test_the_fused_head_takes_a_temperature_and_the_outputs_we_read():
+    parameters = inspect.signature(add_fused_lm_head).parameters
+    assert {"model", "temperature", "outputs"} <= set(parameters)
+
+
+def test_the_trainer_reads_the_public_switch_for_losses_that_are_already_scaled():
+    assert "loss_is_scaled_for_ga" in inspect.getsource(Trainer.training_step)
+
+
+def test_the_library_imports_nothing_from_trl_experimental():
+    from pathlib import Path
+
+    import countdown_selfplay
+
+    for path in Path(countdown_selfplay.__file__).parent.rglob("*.py"):
+        assert "trl.experimental" not in path.read_text(), path
+
+
+def test_only_the_seam_imports_from_inside_trl():
+    from pathlib import Path
+
+    import countdown_selfplay
+
+    for path in Path(countdown_selfplay.__file__).parent.rglob("*.py"):
+        if path.name != "_trl.py":
+            assert "from trl." not in path.read_text(), path
