@@ -1,0 +1,224 @@
+"""The package as a whole: what an import costs, who may import whom, what the README, CI and the wheel hold."""
+
+import ast
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "countdown_selfplay"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+# DESIGN: countdown <- rewards, objectives, proposers, curriculum, evaluation <- games <- trainer <- cli.
+LAYERS = {
+    "errors": 0,
+    "registry": 0,
+    "__version__": 0,
+    "countdown": 1,
+    "rewards": 2,
+    "objectives": 2,
+    "proposers": 2,
+    "curriculum": 2,
+    "evaluation": 2,
+    "games": 3,
+    "cli": 5,
+}
+TRAINER = 4  # every other module of the package: the trainer and what it is made of
+
+HEAVY = {"torch", "trl", "transformers", "accelerate", "peft", "datasets"}
+
+
+def imports_of(path: Path, top_level_only: bool = False) -> set[str]:
+    """Absolute names of the modules that a file imports, without those under TYPE_CHECKING."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            node.body = []
+    package = ["countdown_selfplay", *path.relative_to(PACKAGE).parts[:-1]]
+    names: set[str] = set()
+    for node in tree.body if top_level_only else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            names |= {module} if node.module else {f"{module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def part_of(module: str) -> str:
+    """ "countdown_selfplay.games.base" -> "games" """
+    return module.split(".")[1]
+
+
+def test_relative_and_absolute_imports_are_both_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
+    (tmp_path / "games").mkdir()
+    path = tmp_path / "games" / "round.py"
+    path.write_text(
+        "from typing import TYPE_CHECKING\nimport numpy as np\nfrom ..rewards.tent import Tent\n"
+        "from .. import errors\nfrom . import base\nif TYPE_CHECKING:\n    from ..trainer import T\ndef f():\n    import torch.nn\n"
+    )
+    expected = {"typing", "numpy", "countdown_selfplay.rewards.tent", "countdown_selfplay.errors"}
+    expected |= {"countdown_selfplay.games.base", "torch.nn"}
+    assert imports_of(path) == expected
+    assert imports_of(path, top_level_only=True) == expected - {"torch.nn"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_run_downward(path):
+    own = path.relative_to(PACKAGE).with_suffix("").parts[0]
+    if own == "__init__":
+        pytest.skip("the package's own lazy names point at the top layer")
+    for module in imports_of(path):
+        if module.startswith("countdown_selfplay.") and part_of(module) != own:
+            layer, imported = LAYERS.get(own, TRAINER), LAYERS.get(part_of(module), TRAINER)
+            assert imported <= layer, f"{own} (layer {layer}) imports {module} (layer {imported})"
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "countdown").rglob("*.py")), ids=lambda path: path.name)
+def test_the_domain_needs_only_numpy_and_the_standard_library(path):
+    outside = {name.split(".")[0] for name in imports_of(path)} - set(sys.stdlib_module_names)
+    assert outside <= {"numpy", "countdown_selfplay"}
+
+
+def test_no_source_file_has_more_than_400_lines():
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
+    assert {name: length for name, length in lengths.items() if length > 400} == {}
+
+
+def test_every_module_says_what_it_is():
+    silent = [str(path.relative_to(ROOT)) for path in SOURCES if not ast.get_docstring(ast.parse(path.read_text()))]
+    assert silent == []
+
+
+@pytest.mark.parametrize(
+    "module", ["countdown_selfplay", "countdown_selfplay.countdown", "countdown_selfplay.rewards"]
+)
+def test_importing_the_pure_parts_loads_no_heavy_library(module):
+    code = f"import sys, {module}\nprint(sorted({HEAVY!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_lazy_names_exist_and_an_unknown_one_is_an_attribute_error():
+    import countdown_selfplay
+
+    for name in countdown_selfplay.__all__:
+        assert getattr(countdown_selfplay, name) is not None
+        assert name in dir(countdown_selfplay)
+    with pytest.raises(AttributeError, match="no attribute 'JointTrainer'"):
+        _ = countdown_selfplay.JointTrainer
+
+
+# What is written down about the project
+
+
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_the_constraints_satisfy_the_declared_ranges():
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    pins = {}
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            name, version = line.split("==")
+            pins[canonicalize_name(name)] = version
+    extras = project()["optional-dependencies"]
+    for text in [*project()["dependencies"], *extras["test"], *extras["docs"], *extras["plot"]]:
+        wanted = Requirement(text)
+        assert canonicalize_name(wanted.name) in pins, f"{wanted.name} is not pinned"
+        assert wanted.specifier.contains(pins[canonicalize_name(wanted.name)]), f"{text}, pinned {pins[wanted.name]}"
+
+
+README_LINES = {
+    "run": "pip install -c constraints.txt -e . && accelerate launch examples/joint_rloo.py",
+    "test": "pip install -c constraints.txt -e '.[test]' && pytest",
+}
+
+
+def test_the_readme_starts_with_the_line_to_run_and_then_the_line_to_test():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\w*\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    setup = "python -m venv .venv && . .venv/bin/activate && "
+    assert [block.strip() for block in blocks[:2]] == [setup + README_LINES["run"], setup + README_LINES["test"]]
+
+
+def ci_dry_run(folder: Path, readme: str) -> subprocess.CompletedProcess[str]:
+    """.ci/run in `folder` with `bash -c`, python, and the later stages replaced by programs that only record."""
+    (folder / ".ci").mkdir()
+    (folder / ".ci" / "run").write_bytes((ROOT / ".ci" / "run").read_bytes())
+    (folder / ".ci" / "run").chmod(0o755)
+    (folder / "README.md").write_text(readme)
+    python = folder / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\necho "python $*" >> "$CI_LOG"\n')
+    python.chmod(0o755)
+    environment = {**os.environ, "CI_LOG": str(folder / "log")}
+    environment.pop("CI_RUN_LIMITED", None)
+    return subprocess.run(
+        [str(folder / ".ci" / "run")],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.PIPE,
+        timeout=60,
+        env=environment,
+    )
+
+
+TWO_LINES = (
+    "# x\n<!-- ci:run -->\n```bash\necho one $CI $HF_HUB_OFFLINE >> $CI_LOG\n```\n<!-- /ci:run -->\n"
+    "<!-- ci:test -->\n```bash\n{test}\n```\n<!-- /ci:test -->\n"
+)
+
+
+def test_ci_runs_the_two_lines_of_the_readme_and_then_the_checks(tmp_path):
+    done = ci_dry_run(tmp_path, TWO_LINES.format(test="echo two >> $CI_LOG"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    checks = ["python -m ruff check .", "python -m ruff format --check .", "python -m mypy"]
+    assert (tmp_path / "log").read_text().splitlines() == ["one true 1", "two", *checks]
+
+
+def test_ci_stops_at_the_first_stage_that_fails(tmp_path):
+    done = ci_dry_run(tmp_path, TWO_LINES.format(test="echo two >> $CI_LOG; exit 3"))
+    assert done.returncode == 3
+    assert "failed (3)" in done.stdout
+    assert (tmp_path / "log").read_text().splitlines() == ["one true 1", "two"]
+
+
+@pytest.mark.parametrize("test_lines", ["", "echo two\necho three"], ids=["no line", "two lines"])
+def test_ci_fails_before_any_stage_if_a_readme_line_cannot_be_taken(tmp_path, test_lines):
+    done = ci_dry_run(tmp_path, TWO_LINES.format(test=test_lines))
+    assert done.returncode != 0
+    assert "exactly one line of code between <!-- ci:test -->" in done.stderr
+    assert not (tmp_path / "log").exists()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="hatchling is not installed")
+def test_the_wheel_holds_the_package_its_data_the_recipes_and_the_launch_configs(tmp_path):
+    line = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    inside = {name.removeprefix("countdown_selfplay/") for name in names if name.startswith("countdown_selfplay/")}
+    in_source = {
+        *(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*") if path.is_file()),
+        *(f"accelerate_configs/{path.name}" for path in (ROOT / "accelerate_configs").iterdir()),
+        *(f"recipes/{p.relative_to(ROOT / 'examples/recipes')}" for p in (ROOT / "examples/recipes").rglob("*.yaml")),
+    }
+    assert inside == {name for name in in_source if "__pycache__" not in name}
+    assert {"py.typed", "accelerate_configs/zero3.yaml"} <= inside
+    assert {name.split("/")[0] for name in names} == {"countdown_selfplay", wheel.name.split("-py3")[0] + ".dist-info"}
+    assert wheel.stat().st_size < 3 * 2**20
