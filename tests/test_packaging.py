@@ -64,7 +64,8 @@ def test_relative_and_absolute_imports_are_both_read(tmp_path, monkeypatch):
     path = tmp_path / "games" / "round.py"
     path.write_text(
         "from typing import TYPE_CHECKING\nimport numpy as np\nfrom ..rewards.tent import Tent\n"
-        "from .. import errors\nfrom . import base\nif TYPE_CHECKING:\n    from ..trainer import T\ndef f():\n    import torch.nn\n"
+        "from .. import errors\nfrom . import base\nif TYPE_CHECKING:\n    from ..trainer import T\n"
+        "def f():\n    import torch.nn\n"
     )
     expected = {"typing", "numpy", "countdown_selfplay.rewards.tent", "countdown_selfplay.errors"}
     expected |= {"countdown_selfplay.games.base", "torch.nn"}
