@@ -1,0 +1,125 @@
+"""The README and the pages of docs/ name only what exists, and their Python runs."""
+
+import ast
+import dataclasses
+import importlib
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def every(language: str) -> list:
+    return [
+        pytest.param(block, id=f"{page.name}-{number}")
+        for page in PAGES
+        for number, block in enumerate(blocks(page, language))
+    ]
+
+
+@cache
+def fields() -> frozenset[str]:
+    """Everything that a config file or a flag of the joint command may name."""
+    from trl import ModelConfig
+
+    from countdown_selfplay import JointSelfPlayConfig
+    from countdown_selfplay.cli.joint import JointScriptArguments
+
+    groups = (JointScriptArguments, JointSelfPlayConfig, ModelConfig)
+    return frozenset(field.name for group in groups for field in dataclasses.fields(group))
+
+
+@pytest.mark.parametrize("block", every("python"))
+def test_python_imports_and_settings_exist(block):
+    for node in ast.walk(ast.parse(block)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            module = importlib.import_module(node.module)
+            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "JointSelfPlayConfig":
+            assert {keyword.arg for keyword in node.keywords if keyword.arg} <= fields()
+
+
+@pytest.mark.parametrize("block", every("bash"))
+def test_flags_of_joint_commands_exist(block):
+    from countdown_selfplay.cli.launch import LAUNCH_OPTIONS
+
+    for line in block.replace("\\\n", " ").splitlines():
+        _, found, options = line.partition("joint_rloo.py") if "joint_rloo.py" in line else line.partition(" joint ")
+        flags = set(re.findall(r"--(\w+)", options)) if found else set()
+        assert flags <= fields() | {"config", *LAUNCH_OPTIONS}, line
+
+
+@pytest.mark.parametrize("block", every("yaml"))
+def test_settings_in_yaml_exist(block):
+    assert set(yaml.safe_load(block)) <= fields()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_paths_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    targets = [t.partition("#")[0] for t in re.findall(r"\]\(([^)]+)\)", text) if "://" not in t]
+    assert [target for target in targets if target and not (page.parent / target).exists()] == []
+    paths = re.findall(r"\b(?:examples|accelerate_configs|benchmarks)/[\w./-]+\.(?:py|yaml)", text)
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_modules_of_the_api_page_exist():
+    for name in re.findall(r"^::: (\S+)", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE):
+        module, _, attribute = name.rpartition(".")
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError:
+            assert hasattr(importlib.import_module(module), attribute), name
+
+
+def test_registered_names_in_the_readme_are_those_of_the_registries():
+    from countdown_selfplay.countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS
+    from countdown_selfplay.objectives import OBJECTIVES
+    from countdown_selfplay.rewards import CONJECTURER_REWARDS
+
+    rows = re.findall(r"^\| ([\w ]+) \| (.*?) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    table = {part: set(re.findall(r"`(\w+)`", names)) for part, names in rows}
+    assert table["objective"] == set(OBJECTIVES)
+    assert table["conjecturer reward"] == set(CONJECTURER_REWARDS)
+    assert table["prompts"] == set(PROVER_PROMPTS) | set(CONJECTURER_PROMPTS)
+
+
+def test_the_example_parts_of_the_extending_page_run():
+    import numpy as np
+    import torch
+
+    from countdown_selfplay.objectives import OBJECTIVES
+    from countdown_selfplay.rewards import CONJECTURER_REWARDS
+
+    names: dict = {}
+    try:
+        for block in blocks(ROOT / "docs" / "extending.md", "python"):
+            exec(compile(block, "extending.md", "exec"), names)
+        # peak 0.25: 0.1 / 0.25 = 0.4 on the left, (1 - 0.7) / 0.75 = 0.4 on the right, 1 at the peak, 0 at both ends
+        rewards = names["Triangle"](0.25)(np.array([0.0, 0.1, 0.25, 0.7, 1.0]), None)
+        np.testing.assert_allclose(rewards, [0.0, 0.4, 1.0, 0.4, 0.0], atol=1e-12)
+        # (1, 0, 0): leave-one-out means 0, 1/2, 1/2; advantages 1, -1/2, -1/2; clamped at 0
+        assert names["PositiveOnly"]().advantages(torch.tensor([[1.0, 0.0, 0.0]])).tolist() == [[1.0, 0.0, 0.0]]
+        assert names["reward_funcs"][1](["ab", "abcd"], None, None) == pytest.approx([-0.002, -0.004])
+    finally:  # what the page registers is taken out again
+        OBJECTIVES.pop("positive_only", None)
+        CONJECTURER_REWARDS.pop("triangle", None)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_the_notebook_example_trains(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (block,) = blocks(ROOT / page, "python")
+    names: dict = {}
+    exec(compile(block.replace("max_steps=20", "max_steps=2"), page, "exec"), names)
+    assert names["trainer"].state.global_step == 2
+    assert (tmp_path / names["args"].output_dir / "metrics.jsonl").is_file()
