@@ -1,9 +1,11 @@
 """The seam: every private name of TRL and of the Trainer that this library touches, in one file.
 
-Overridden in JointConjecturerProverTrainer: `_prepare_inputs`, `_calculate_rewards`, `_save_checkpoint`. Called there, never
-copied: `_generate_and_score_completions`, `_get_per_token_logps_and_entropies`. Attributes read or swapped: `_metrics`,
-`_step`, `_last_loaded_step`, `num_generations`, `generation_config`, `generation_kwargs`, `vllm_generation`. tests/contract
-asserts that exactly these exist in the pinned TRL, with these parameters and these output keys.
+Overridden in JointConjecturerProverTrainer: `_prepare_inputs`, `_calculate_rewards`, `_save_checkpoint`. Called there,
+never
+copied: `_generate_and_score_completions`, `_get_per_token_logps_and_entropies`. Attributes read or swapped:
+`_metrics`, `_step`, `_last_loaded_step`, `num_generations`, `generation_config`, `generation_kwargs`,
+`vllm_generation`. tests/contract asserts that exactly these exist in the pinned TRL, with these parameters and these
+output keys.
 """
 
 from __future__ import annotations

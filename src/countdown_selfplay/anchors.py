@@ -18,7 +18,8 @@ GENERATED_ANCHORS = 4096  # several epochs of a tiny run; generated in seconds
 def anchor_dataset(
     dataset: Dataset | IterableDataset | None, domain: CountdownDomain, seed: int
 ) -> Dataset | IterableDataset:
-    """Rows `{"prompt", "numbers", "target"}`, rendered from the parsed integers whatever the source's own prompt column says.
+    """Rows `{"prompt", "numbers", "target"}`, rendered from the parsed integers whatever the source's own prompt
+    column says.
 
     None: problems of the domain's spec from the exact generator, reproducible from `seed`, never held-out ones.
     A row that holds no problem is a DataError that names row and column.

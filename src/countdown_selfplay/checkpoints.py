@@ -27,7 +27,8 @@ ROLLBACKS = "rollbacks.jsonl"
 _STAGING = ".incomplete"
 
 
-# -- writing -------------------------------------------------------------------------------------------------------------
+# -- writing
+# -------------------------------------------------------------------------------------------------------------
 
 
 def save(trainer: JointConjecturerProverTrainer, stock_save: Callable[..., None], model: Any, trial: Any) -> None:
@@ -82,7 +83,8 @@ def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
 
 
 def _replace(source: Path, target: Path) -> None:
-    """Rename onto a checkpoint of the same step (written before a rollback) without a moment in which there is none."""
+    """Rename onto a checkpoint of the same step (written before a rollback) without a moment in which there is
+    none."""
     old = target.with_name(f".old-{target.name}")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists():
@@ -103,7 +105,8 @@ def _rotate(output: Path, limit: int | None, best: str | None) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-# -- finding and checking ------------------------------------------------------------------------------------------------
+# -- finding and checking
+# ------------------------------------------------------------------------------------------------
 
 
 def _by_step(output: Path) -> list[Path]:
@@ -119,8 +122,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 
 def defect(folder: Path, processes: int) -> str | None:
-    """What keeps `folder` from being resumed, in a few words, or None. The stock Trainer would resume without an optimizer,
-    RNG or curriculum and say nothing."""
+    """What keeps `folder` from being resumed, in a few words, or None. The stock Trainer would resume without an
+    optimizer, RNG or curriculum and say nothing."""
     if not folder.is_dir():
         return "there is no such folder"
     manifest = _manifest(folder)
@@ -166,7 +169,9 @@ def resolve(trainer: JointConjecturerProverTrainer, resume: str | bool | None) -
     folder = Path(resume)
     problem = defect(folder, processes)
     if problem is not None:
-        raise CheckpointError(f"Cannot resume from {folder}: {problem}; pass True to take the newest complete checkpoint.")
+        raise CheckpointError(
+            f"Cannot resume from {folder}: {problem}; pass True to take the newest complete checkpoint."
+        )
     return folder
 
 
@@ -176,12 +181,15 @@ def load_state(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
     here = {"roles": list(trainer.roles), "policy_sharing": trainer.args.policy_sharing}
     for name, value in here.items():
         if state[name] != value:
-            raise CheckpointError(f"Cannot resume from {folder}: its {name} is {state[name]} and this run's is {value}.")
+            raise CheckpointError(
+                f"Cannot resume from {folder}: its {name} is {state[name]} and this run's is {value}."
+            )
     trainer.curriculum.load_state_dict(state["curriculum"])
     trainer.guard.load_state_dict(state["guard"])
 
 
-# -- training ------------------------------------------------------------------------------------------------------------
+# -- training
+# ------------------------------------------------------------------------------------------------------------
 
 
 def train_with_rollbacks(
@@ -190,14 +198,16 @@ def train_with_rollbacks(
     resume: str | bool | None,
     **kwargs: Any,
 ) -> Any:
-    """Train; on a trip of the guard go back to the last healthy checkpoint and go on, at most guard_max_rollbacks times.
+    """Train; on a trip of the guard go back to the last healthy checkpoint and go on, at most guard_max_rollbacks
+    times.
 
-    After a rollback the attempt counter is part of every sampling seed, or the same samples would lead to the same collapse.
+    After a rollback the attempt counter is part of every sampling seed, or the same samples would lead to the same
+    collapse.
     """
     folder = resolve(trainer, resume)
     log = Path(trainer.args.output_dir) / ROLLBACKS
-    if folder is None and trainer.accelerator.is_main_process and log.exists():
-        log.replace(log.with_suffix(".discarded.jsonl"))
+    if folder is None and trainer.accelerator.is_main_process:
+        _set_aside(Path(trainer.args.output_dir))
     trainer.accelerator.wait_for_everyone()
     while True:
         if folder is not None:
@@ -209,6 +219,21 @@ def train_with_rollbacks(
                 return stock_train(resume_from_checkpoint=None if folder is None else str(folder), **kwargs)
         except Rollback as rollback:
             folder = _after_trip(trainer, rollback, log)
+
+
+def _set_aside(output: Path) -> None:
+    """Move an earlier run's files into previous-<n>: a fresh run must not roll back to, or resume from, another
+    run."""
+    names = ["metrics.jsonl", "metrics.discarded.jsonl", "samples.jsonl", "samples.discarded.jsonl", ROLLBACKS]
+    names += ["run.json", "evaluation.json", "report.html", "plots", *(folder.name for folder in _by_step(output))]
+    found = [output / name for name in names if (output / name).exists()]
+    if found:
+        n = 1 + sum(1 for _ in output.glob("previous-*"))
+        aside = output / f"previous-{n}"
+        aside.mkdir()
+        for path in found:
+            path.rename(aside / path.name)
+        logger.warning("%s holds an earlier run; its files were moved to %s.", output, aside.name)
 
 
 def _rollbacks(log: Path) -> list[dict[str, Any]]:
@@ -227,7 +252,8 @@ def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, log:
         raise CollapseError(f"{seen}. There is no healthy checkpoint to go back to; set save_strategy and save_steps.")
     if done >= args.guard_max_rollbacks:
         raise CollapseError(
-            f"{seen}. {done} rollbacks did not help; the last healthy checkpoint is {healthy}. Lower the conjecturer's "
+            f"{seen}. {done} rollbacks did not help; the last healthy checkpoint is {healthy}. Lower the "
+            "conjecturer's "
             "learning rate or raise its beta, or raise guard_max_rollbacks."
         )
     logger.warning("%s. Rolling back to %s (rollback %d of %d).", seen, healthy, done + 1, args.guard_max_rollbacks)
@@ -243,7 +269,8 @@ def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, log:
 
 @contextmanager
 def _no_joint_clip(args: Any) -> Iterator[None]:
-    """The stock Trainer clips all roles together at max_grad_norm; RoundEnd clips each at its own (rule 7 of the design)."""
+    """The stock Trainer clips all roles together at max_grad_norm; RoundEnd clips each at its own (rule 7 of the
+    design)."""
     kept, args.max_grad_norm = args.max_grad_norm, 0.0
     try:
         yield

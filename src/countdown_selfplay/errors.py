@@ -29,7 +29,8 @@ class CheckpointError(CountdownSelfPlayError, RuntimeError):
 
 
 class CollapseError(CountdownSelfPlayError, RuntimeError):
-    """The collapse guard has used up its rollbacks; the message names the last trip and the last healthy checkpoint."""
+    """The collapse guard has used up its rollbacks; the message names the last trip and the last healthy
+    checkpoint."""
 
 
 class MissingExtraError(CountdownSelfPlayError, ImportError):

@@ -31,7 +31,8 @@ Answers are judged by the exact verifier under these rules: `{rules}`.
 
 
 def export_policies(trainer: JointConjecturerProverTrainer, folder: Path) -> list[Path]:
-    """Write every set of weights to `folder/<name>` with tokenizer and model card; call it on the main process only."""
+    """Write every set of weights to `folder/<name>` with tokenizer and model card; call it on the main process
+    only."""
     written = []
     for name in trainer.policies.weight_names:
         target = folder / name
@@ -55,7 +56,10 @@ def _card(trainer: JointConjecturerProverTrainer, name: str) -> str:
             f"{role}: samples": getattr(trainer.curriculum, f"{role}_samples"),
         }
     if "conjecturer" in roles:
-        rows |= {"conjecturer reward": trainer.args.conjecturer_reward, "proposal format": trainer.domain.conjecturer_prompt}
+        rows |= {
+            "conjecturer reward": trainer.args.conjecturer_reward,
+            "proposal format": trainer.domain.conjecturer_prompt,
+        }
     if "prover" in roles:
         rows |= {"prover prompt": trainer.domain.prover_prompt, "anchor fraction": trainer.args.anchor_fraction}
     return _CARD.format(

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def evaluate_in_training(
     trainer: JointConjecturerProverTrainer, dataset: Iterable[Mapping[str, Any]] | None, prefix: str
 ) -> dict[str, float]:
-    """`<prefix>_pass@k` for k = 1, 2, 4, ... up to `num_generations_eval` answers per problem, by the verifier's bit alone.
+    """`<prefix>_pass@k` for k = 1, 2, 4, ... up to `num_generations_eval` answers per problem, by the verifier's bit
+    alone.
 
     The processes share the problems out. Sampling is the prover's own setting; its seed depends on the step only.
     """

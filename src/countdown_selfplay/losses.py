@@ -1,4 +1,5 @@
-"""A role's loss on one micro-batch: the objective, KL to the reference, entropy bonus; and the sums behind its metrics."""
+"""A role's loss on one micro-batch: the objective, KL to the reference, entropy bonus; and the sums behind its
+metrics."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from .objectives.regularizers import entropy_bonus, kl_k3, kl_loss
 
 
 class RoleLoss:
-    """Loss of a role, normalised by the role's own counts in the round, so that the mix of roles in an accumulation window
-    does not change a role's effective learning rate."""
+    """Loss of a role, normalised by the role's own counts in the round, so that the mix of roles in an accumulation
+    window does not change a role's effective learning rate."""
 
     def __init__(self, objective: Objective, settings: RoleSettings) -> None:
         self.objective, self.settings = objective, settings
@@ -56,7 +57,8 @@ class RoleLoss:
 
 
 def _behavior(logps: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Log-probs under the policy that sampled: the sampler's own, else those before the round, else the current ones."""
+    """Log-probs under the policy that sampled: the sampler's own, else those before the round, else the current
+    ones."""
     current = logps.detach()
     sampled = batch.get("sampling_per_token_logps", batch.get("old_per_token_logps"))
     # A sampler that could not score a token gives NaN there: that token gets ratio 1, no correction.

@@ -12,11 +12,14 @@ from .config import JointSelfPlayConfig
 GIB = 2**30
 
 
-def estimate_memory(model: str, args: JointSelfPlayConfig, prompt_length: int, lora_rank: int | None) -> dict[str, float]:
+def estimate_memory(
+    model: str, args: JointSelfPlayConfig, prompt_length: int, lora_rank: int | None
+) -> dict[str, float]:
     """GiB per process by part: weights, references, gradients, optimizer, KV cache, activations, and their total.
 
-    Assumes float32 weights (mixed precision keeps them), Adam's two moments, generation of all a role's samples of a round at
-    once, and with gradient checkpointing one hidden state per layer. Raises OSError if the model's config cannot be read.
+    Assumes float32 weights (mixed precision keeps them), Adam's two moments, generation of all a role's samples of a
+    round at once, and with gradient checkpointing one hidden state per layer. Raises OSError if the model's config
+    cannot be read.
     """
     config = AutoConfig.from_pretrained(model)
     with torch.device("meta"):

@@ -1,4 +1,5 @@
-"""From the metrics of rounds to one log entry. A metric that a round did not have is left out of the mean, never counted as 0."""
+"""From the metrics of rounds to one log entry. A metric that a round did not have is left out of the mean, never
+counted as 0."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _ROLLOUT = {
 
 
 def averaged_rounds(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The mean of every scalar metric over the rounds that have it. Histograms are not scalars: see summed_histogram."""
+    """The mean of every scalar metric over the rounds that have it. Histograms are not scalars: see
+    summed_histogram."""
     names = dict.fromkeys(name for metrics in rounds for name in metrics if name != HISTOGRAM)
     means = {}
     for name in names:

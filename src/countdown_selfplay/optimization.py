@@ -19,7 +19,8 @@ def parameter_groups(
 ) -> list[dict[str, Any]]:
     """Two groups (with and without weight decay) per set of weights, each with a "role" key that survives checkpoints.
 
-    `decayed`: names, in the module, of the parameters that weight decay applies to. Under `tied` the key is the first role.
+    `decayed`: names, in the module, of the parameters that weight decay applies to. Under `tied` the key is the first
+    role.
     """
     policies.enable_gradients()
     full_name = {id(parameter): name for name, parameter in policies.module.named_parameters()}
@@ -39,7 +40,9 @@ def parameter_groups(
     return groups
 
 
-def role_schedule(args: Any, optimizer: torch.optim.Optimizer, rounds: int, settings: dict[str, RoleSettings]) -> LambdaLR:
+def role_schedule(
+    args: Any, optimizer: torch.optim.Optimizer, rounds: int, settings: dict[str, RoleSettings]
+) -> LambdaLR:
     """`args.lr_scheduler_type` for every group, with the warm-up of the group's role."""
 
     def factor(role: str) -> Callable[[int], float]:
@@ -77,8 +80,8 @@ def clip_roles(
 ) -> dict[str, float]:
     """Clip every role's gradient at its own norm and return the norms before the clip.
 
-    Roles in `dropped` had no signal: their gradients are set to None, so that the optimizer leaves their parameters and
-    moments alone.
+    Roles in `dropped` had no signal: their gradients are set to None, so that the optimizer leaves their parameters
+    and moments alone.
     """
     norms = {}
     for role, parameters in role_gradients(optimizer).items():

@@ -26,13 +26,15 @@ def default_reward_funcs(rules: Rules, length_penalty: float, prover: RoleSettin
 
 
 def checked_reward_funcs(reward_funcs: RewardFunc | list[RewardFunc]) -> list[Any]:
-    """The same functions, with an error instead of a NaN or an infinity. Reward models (ids, modules) pass unchanged."""
+    """The same functions, with an error instead of a NaN or an infinity. Reward models (ids, modules) pass
+    unchanged."""
     functions = reward_funcs if isinstance(reward_funcs, list) else [reward_funcs]
     return [_checked(f) if inspect.isroutine(f) or isinstance(f, functools.partial) else f for f in functions]
 
 
 def _checked(function: RewardFunc) -> RewardFunc:
-    """In TRL one +inf gives loss 0 now and a crash one step later, and NaN means "no reward": here None means that alone."""
+    """In TRL one +inf gives loss 0 now and a crash one step later, and NaN means "no reward": here None means that
+    alone."""
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
@@ -53,7 +55,8 @@ def _insist_finite(function: RewardFunc, rewards: Any) -> Any:
         if reward is not None and not math.isfinite(reward):
             name = getattr(function, "__name__", type(function).__name__)
             raise RewardError(
-                f"Reward function '{name}' returned {float(reward)} for row {row} of the batch; rewards must be finite, or "
+                f"Reward function '{name}' returned {float(reward)} for row {row} of the batch; rewards must be "
+                "finite, or "
                 "None for a row that it does not score."
             )
     return rewards

@@ -10,7 +10,8 @@ _PLACES = (Path(__file__).parent / "recipes", Path(__file__).parents[2] / "examp
 
 
 def recipes() -> Registry[Path]:
-    """Recipe name ("tiny/default", "qwen2.5-0.5b/anchored_shaped_fixed") -> file, in an installed wheel or a checkout."""
+    """Recipe name ("tiny/default", "qwen2.5-0.5b/anchored_shaped_fixed") -> file, in an installed wheel or a
+    checkout."""
     found: Registry[Path] = Registry("recipe")
     for place in _PLACES:
         for path in sorted(place.glob("*/*.yaml")):

@@ -20,7 +20,8 @@ _KEPT = (
 
 
 def micro_batches(batches: dict[str, RoleBatch], counts: dict[str, int]) -> list[dict[str, Any]]:
-    """One dict of tensors per micro-batch, with its "role"; the roles one after the other, the same order on all processes."""
+    """One dict of tensors per micro-batch, with its "role"; the roles one after the other, the same order on all
+    processes."""
     window: list[dict[str, Any]] = []
     for role, count in counts.items():
         batch = batches[role]
@@ -33,7 +34,8 @@ def micro_batches(batches: dict[str, RoleBatch], counts: dict[str, int]) -> list
 
 
 def trim(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Drop columns that are padding in every row of this micro-batch: prompts on the left, completions on the right."""
+    """Drop columns that are padding in every row of this micro-batch: prompts on the left, completions on the
+    right."""
     prompt = int(batch["prompt_mask"].any(0).int().argmax())
     used = batch["completion_mask"].any(0).nonzero()
     length = int(used[-1]) + 1 if used.numel() else 1

@@ -18,9 +18,7 @@ def domain_from(args: JointSelfPlayConfig) -> CountdownDomain:
             target_low=args.target_low,
             target_high=args.target_high,
         ),
-        rules=Rules(
-            answer_rule=args.answer_rule, answer_format="bare" if args.prover_prompt == "compact" else "tags"
-        ),
+        rules=Rules(answer_rule=args.answer_rule, answer_format="bare" if args.prover_prompt == "compact" else "tags"),
         prover_prompt=args.prover_prompt,
         conjecturer_prompt=args.conjecturer_prompt,
     )
@@ -60,6 +58,7 @@ def refuse_unsupported(args: JointSelfPlayConfig) -> None:
         )
     if args.push_to_hub:
         raise ConfigError(
-            "`push_to_hub` (True) is not supported: a checkpoint holds several policies; after training upload the exported "
+            "`push_to_hub` (True) is not supported: a checkpoint holds several policies; after training upload the "
+            "exported "
             "folders with `hf upload <repo> <output_dir>/prover`."
         )

@@ -1,4 +1,5 @@
-"""JointConjecturerProverTrainer: TRL's GRPOTrainer, played by two roles. Overrides only; the work is done elsewhere."""
+"""JointConjecturerProverTrainer: TRL's GRPOTrainer, played by two roles. Overrides only; the work is done
+elsewhere."""
 
 from __future__ import annotations
 
@@ -6,13 +7,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
 from peft import PeftConfig
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProgressCallback, TrainerCallback
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProgressCallback, TrainerCallback, set_seed
 from trl import GRPOTrainer
 
 from . import _trl, checkpoints
@@ -38,21 +39,24 @@ from .setup import domain_from, game_settings, refuse_unsupported
 
 
 class JointConjecturerProverTrainer(GRPOTrainer):
-    """Differs from GRPOTrainer in that each optimizer step plays a round: a conjecturer writes problems, a prover solves
-    them and a verifier's solve rate rewards both; each role has its own objective, learning rate, KL and sampling.
+    """Differs from GRPOTrainer in that each optimizer step plays a round: a conjecturer writes problems, a prover
+    solves them and a verifier's solve rate rewards both; each role has its own objective, learning rate, KL and
+    sampling.
 
     Args as in GRPOTrainer, except:
         model: an id, path or object for both roles, or a dict `{"prover": ..., "conjecturer": ...}`.
-        reward_funcs: rewards of the prover, TRL reward callables; they get the columns `numbers` and `target`. None: the
+        reward_funcs: rewards of the prover, TRL reward callables; they get the columns `numbers` and `target`. None:
+        the
             exact verifier's score, and the length penalty if `args.length_penalty` is set.
         conjecturer_reward: a callable `(solve_rate_P, ctx) -> reward_P`. None: the one that `args` names.
-        train_dataset: anchor problems with columns `nums` or `numbers`, and `target`; prompts are rendered anew from the
+        train_dataset: anchor problems with columns `nums` or `numbers`, and `target`; prompts are rendered anew from
+        the
             numbers. None: problems from the exact generator.
         eval_dataset: held-out problems with the same columns; proposals that repeat one are refused.
         domain, game: what is played, and how. None: Countdown as `args` describes it, propose-and-solve.
     """
 
-    _tag_names = ["trl", "countdown-selfplay", "self-play"]
+    _tag_names: ClassVar[list[str]] = ["trl", "countdown-selfplay", "self-play"]
     _name = "JointConjecturerProver"
     loss_is_scaled_for_ga = True  # RoleLoss divides by the role's own counts (rule 4 of the design)
 
@@ -98,6 +102,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.held_out = problem_keys(eval_rows)
         if processing_class is None:
             processing_class = load_tokenizer(model, args.trust_remote_code)
+        set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
         self.policies = build_policies(
             model,
             roles=args.trained_roles,
@@ -129,9 +134,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             self.accelerator.device,
         )
         self.policies.enable_gradients()
-        self._role_metrics = {
-            role: {"train": defaultdict(list), "eval": defaultdict(list)} for role in self.roles
-        }
+        self._role_metrics = {role: {"train": defaultdict(list), "eval": defaultdict(list)} for role in self.roles}
         self.round_metrics: list[dict[str, Any]] = []  # of the rounds since the last log
         self.round_samples: list[dict[str, Any]] = []  # of the last round, for samples.jsonl
         self.signalless: frozenset[str] = frozenset()  # roles without signal in the current round
@@ -167,7 +170,13 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     def _rollout(self, role: str, rows: list[dict[str, Any]]) -> Rollout:
         """Sample one completion per row with the role's policy, through TRL's own generation and scoring."""
         start = time.perf_counter()
-        key = (self.args.seed, "rollout", self.curriculum.attempt, self.curriculum.rounds, self.accelerator.process_index)
+        key = (
+            self.args.seed,
+            "rollout",
+            self.curriculum.attempt,
+            self.curriculum.rounds,
+            self.accelerator.process_index,
+        )
         with self.acting_as(role), private_torch_seed(*key, role):
             tensors = self._generate_and_score_completions(rows)
             assert self._captured is not None
@@ -255,10 +264,16 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     # -- loss and optimizer ------------------------------------------------------------------------------------------
 
     def compute_loss(
-        self, model: torch.nn.Module, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+        self,
+        model: torch.nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
     ) -> torch.Tensor:
         if return_outputs:
-            raise ValueError("The joint trainer's losses do not return model outputs; call it with return_outputs=False.")
+            raise ValueError(
+                "The joint trainer's losses do not return model outputs; call it with return_outputs=False."
+            )
         role = inputs["role"]
         batch = trim({name: value for name, value in inputs.items() if name != "role"})
         ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
@@ -275,7 +290,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             cls, kwargs = self.get_optimizer_cls_and_kwargs(self.args, self.model)
             kwargs.pop("lr", None)
             decayed = set(self.get_decay_parameter_names(self.model))
-            self.optimizer = cls(parameter_groups(self.policies, self.roles, decayed, self.args.weight_decay), **kwargs)
+            self.optimizer = cls(
+                parameter_groups(self.policies, self.roles, decayed, self.args.weight_decay), **kwargs
+            )
         self.policies.enable_gradients()
         return self.optimizer
 
@@ -289,8 +306,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     # -- loop, log, checkpoints --------------------------------------------------------------------------------------
 
     def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs: Any) -> Any:
-        """As in Trainer. `True` resumes from the newest complete checkpoint, and says which ones it skipped; the collapse
-        guard's rollbacks are resumes from the last healthy one."""
+        """As in Trainer. `True` resumes from the newest complete checkpoint, and says which ones it skipped; the
+        collapse guard's rollbacks are resumes from the last healthy one."""
         return checkpoints.train_with_rollbacks(self, super().train, resume_from_checkpoint, **kwargs)
 
     def start_rounds(self) -> None:
@@ -310,13 +327,18 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             self.optimizer = self.lr_scheduler = None
 
     def evaluate(
-        self, eval_dataset: Dataset | None = None, ignore_keys: list[str] | None = None, metric_key_prefix: str = "eval"
+        self,
+        eval_dataset: Dataset | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
     ) -> dict[str, float]:
-        """pass@k of the prover by the verifier's bit, with private randomness: training goes on as if it had not happened."""
+        """pass@k of the prover by the verifier's bit, with private randomness: training goes on as if it had not
+        happened."""
         return evaluate_in_training(self, eval_dataset, metric_key_prefix)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Adds the rounds since the last log: `round/*`, `<role>/*`, `lr/<role>`, `grad_norm/<role>` (docs/metrics.md)."""
+        """Adds the rounds since the last log: `round/*`, `<role>/*`, `lr/<role>`, `grad_norm/<role>`
+        (docs/metrics.md)."""
         if "loss" in logs and self.round_metrics:
             logs.update(averaged_rounds(self.round_metrics))
             self.logged_histogram = summed_histogram(self.round_metrics)
@@ -330,4 +352,5 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         checkpoints.save(self, super()._save_checkpoint, model, trial)
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        """Model cards belong to the exported roles (exports.write_model_card); a checkpoint's root holds no single model."""
+        """Model cards belong to the exported roles (exports.write_model_card); a checkpoint's root holds no single
+        model."""

@@ -1,4 +1,5 @@
-"""The pinned TRL has exactly the private names, parameters and output keys that countdown_selfplay/_trl.py relies on."""
+"""The pinned TRL has exactly the private names, parameters and output keys that countdown_selfplay/_trl.py relies
+on."""
 
 import inspect
 
@@ -31,7 +32,15 @@ def test_private_methods_take_the_parameters_we_pass(name):
 def test_the_log_prob_method_takes_its_first_arguments_in_our_order():
     method = inspect.unwrap(GRPOTrainer._get_per_token_logps_and_entropies)
     names = list(inspect.signature(method).parameters)
-    assert names[:7] == ["self", "model", "input_ids", "attention_mask", "logits_to_keep", "batch_size", "compute_entropy"]
+    assert names[:7] == [
+        "self",
+        "model",
+        "input_ids",
+        "attention_mask",
+        "logits_to_keep",
+        "batch_size",
+        "compute_entropy",
+    ]
 
 
 def test_every_name_of_the_seam_is_listed_in_this_file():

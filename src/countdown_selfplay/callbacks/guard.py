@@ -16,7 +16,8 @@ logger = logging.getLogger(__name__)
 
 
 class Rollback(Exception):
-    """Leaves the training loop at the end of a round; caught by `train`, which resumes from the last healthy checkpoint."""
+    """Leaves the training loop at the end of a round; caught by `train`, which resumes from the last healthy
+    checkpoint."""
 
     def __init__(self, trip: Trip, step: int) -> None:
         super().__init__(trip, step)

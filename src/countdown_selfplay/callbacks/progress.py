@@ -15,7 +15,8 @@ _SHOWN = (
 
 
 class RoundProgress(ProgressCallback):
-    """Differs from ProgressCallback in that a log becomes the bar's suffix: `p` is the solve rate of conjectured problems."""
+    """Differs from ProgressCallback in that a log becomes the bar's suffix: `p` is the solve rate of conjectured
+    problems."""
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         if not state.is_world_process_zero or self.training_bar is None or not logs:

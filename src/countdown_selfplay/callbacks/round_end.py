@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 class RoundEnd(TrainerCallback):
-    """Clips each role at its own norm (a joint clip couples the roles: it shrank the prover's gradient by 9.7 instead of 5.0
-    in the prototype), drops gradients of roles without signal, and completes the round's metrics."""
+    """Clips each role at its own norm (a joint clip couples the roles: it shrank the prover's gradient by 9.7
+    instead of 5.0 in the prototype), drops gradients of roles without signal, and completes the round's metrics."""
 
     def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
         self.trainer = trainer

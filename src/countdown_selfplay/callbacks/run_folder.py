@@ -22,8 +22,8 @@ _PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets")
 
 
 class RunFolder(TrainerCallback):
-    """Writes one line per log. On a resume, lines after the checkpoint's step move to `*.discarded.jsonl`: nothing is lost and
-    no step appears twice; on a fresh start in a used folder, all of them do."""
+    """Writes one line per log. On a resume, lines after the checkpoint's step move to `*.discarded.jsonl`: nothing
+    is lost and no step appears twice."""
 
     def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
         self.trainer = trainer
@@ -76,8 +76,8 @@ def _discard_after(path: Path, step: int) -> None:
     if not path.exists():
         return
     lines = path.read_text().splitlines(keepends=True)
-    kept = [line for line in lines if json.loads(line)["step"] <= step and step > 0]
-    discarded = [line for line in lines if line not in set(kept)]
+    kept = [line for line in lines if json.loads(line)["step"] <= step]
+    discarded = lines[len(kept) :]  # steps only grow within the file
     if discarded:
         with path.with_suffix(".discarded.jsonl").open("a") as file:
             file.writelines(discarded)

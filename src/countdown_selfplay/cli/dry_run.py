@@ -49,11 +49,17 @@ def batch_arithmetic(args: JointSelfPlayConfig) -> list[str]:
             f"{s.num_generations}"
         )
     free = args.slots_per_round - args.anchor_slots
-    lines.append(f"problems per round: {args.slots_per_round}, at least {args.anchor_slots} anchors, up to {free} proposals")
+    lines.append(
+        f"problems per round: {args.slots_per_round}, at least {args.anchor_slots} anchors, up to {free} proposals"
+    )
     if args.max_steps > 0:
-        lines.append(f"rounds: {args.max_steps}, so {args.max_steps * b * w * args.prover_micro_batches} prover samples")
+        lines.append(
+            f"rounds: {args.max_steps}, so {args.max_steps * b * w * args.prover_micro_batches} prover samples"
+        )
     else:
-        lines.append(f"rounds: as many as {args.num_train_epochs:g} epoch(s) of anchor problems fill (max_steps is not set)")
+        lines.append(
+            f"rounds: as many as {args.num_train_epochs:g} epoch(s) of anchor problems fill (max_steps is not set)"
+        )
     return lines
 
 
@@ -63,7 +69,13 @@ def _changed(settings: Any) -> list[tuple[str, str]]:
     rows = []
     for f in fields(settings):
         value = getattr(settings, f.name)
-        default = f.default if f.default is not MISSING else f.default_factory() if f.default_factory is not MISSING else None  # type: ignore[misc]
+        default = (
+            f.default
+            if f.default is not MISSING
+            else f.default_factory()
+            if f.default_factory is not MISSING
+            else None
+        )  # type: ignore[misc]
         if value != default and not f.name.endswith("_token"):
             rows.append((f.name, str(value)))
     return rows

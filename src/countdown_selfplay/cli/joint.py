@@ -1,4 +1,5 @@
-"""`countdown-selfplay joint`: train a conjecturer and a prover against each other, evaluate before and after, report."""
+"""`countdown-selfplay joint`: train a conjecturer and a prover against each other, evaluate before and after,
+report."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ HELP = "train a conjecturer and a prover jointly"
 
 DEFAULT_RECIPE = "tiny/default"
 EXTRA_HELP = """
-With no argument it trains the embedded tiny model (recipe tiny/default). --config FILE or --recipe NAME sets any field below;
-a flag overrides it.
+With no argument it trains the embedded tiny model (recipe tiny/default). --config FILE or --recipe NAME sets any field
+below; a flag overrides it.
 """
 
 
@@ -68,11 +69,15 @@ def parse(argv: list[str]) -> tuple[JointScriptArguments, JointSelfPlayConfig, M
         chosen = DEFAULT_RECIPE
     if chosen is not None:
         if _has(argv, "--config"):
-            raise ConfigError(f"Pass either `--recipe` ({chosen}) or `--config`, not both; copy the recipe to edit it.")
+            raise ConfigError(
+                f"Pass either `--recipe` ({chosen}) or `--config`, not both; copy the recipe to edit it."
+            )
         argv += ["--config", str(recipes()[chosen])]
     config = _option(argv, "--config")
     if config is not None and not Path(config).is_file():
-        raise ConfigError(f"There is no config file '{config}'; pass a YAML file, or a --recipe: {', '.join(recipes())}.")
+        raise ConfigError(
+            f"There is no config file '{config}'; pass a YAML file, or a --recipe: {', '.join(recipes())}."
+        )
     try:
         script, training, model = parser.parse_args_and_config(args=_joined(argv))
     except ValueError as error:
@@ -124,9 +129,7 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def build_arguments(
-    script: JointScriptArguments, training: JointSelfPlayConfig, model: ModelConfig
-) -> dict[str, Any]:
+def build_arguments(script: JointScriptArguments, training: JointSelfPlayConfig, model: ModelConfig) -> dict[str, Any]:
     """Arguments of the trainer that come from the script's and the model's options."""
     path = resolve_model(model.model_name_or_path)
     sources: Any = path

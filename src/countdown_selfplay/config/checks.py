@@ -35,7 +35,8 @@ def before_trl(config: JointSelfPlayConfig) -> None:
     derived = config.prover_micro_batches + config.conjecturer_micro_batches
     if config.gradient_accumulation_steps not in (None, derived):
         _fail(
-            f"`gradient_accumulation_steps` ({config.gradient_accumulation_steps}) is derived as prover_micro_batches + "
+            f"`gradient_accumulation_steps` ({config.gradient_accumulation_steps}) is derived as "
+            "prover_micro_batches + "
             f"conjecturer_micro_batches ({derived}); leave it unset and change those two."
         )
     if config.steps_per_generation not in (None, derived) or (
@@ -43,7 +44,8 @@ def before_trl(config: JointSelfPlayConfig) -> None:
     ):
         _fail(
             f"`steps_per_generation` ({config.steps_per_generation}) and `generation_batch_size` "
-            f"({config.generation_batch_size}) cannot be set: a round generates once for all its {derived} micro-batches; "
+            f"({config.generation_batch_size}) cannot be set: a round generates once for all its {derived} "
+            "micro-batches; "
             "change prover_micro_batches, conjecturer_micro_batches or per_device_train_batch_size."
         )
     for role in ("prover", "conjecturer"):
@@ -84,7 +86,9 @@ def after_trl(config: JointSelfPlayConfig) -> None:
         _at_least(config, f"{role}_max_completion_length", 1, "tokens")
         temperature = getattr(config, f"{role}_temperature")
         if temperature is not None and temperature <= 0:
-            _fail(f"`{role}_temperature` ({temperature}) must be above 0: training samples, it does not decode greedily.")
+            _fail(
+                f"`{role}_temperature` ({temperature}) must be above 0: training samples, it does not decode greedily."
+            )
     _at_least(config, "length_penalty", 0.0, "it is subtracted from the reward")
     _at_least(config, "novelty_window", 0, "rounds to look back")
     _at_least(config, "guard_window", 1, "rounds")

@@ -14,7 +14,7 @@ class CurriculumFields:
     )
     conjecturer_reward_kwargs: dict | str | None = field(
         default=None,
-        metadata={"help": "Arguments of the conjecturer reward as JSON, such as '{\"low\": 0.05, \"high\": 0.85}'."},
+        metadata={"help": 'Arguments of the conjecturer reward as JSON, such as \'{"low": 0.05, "high": 0.85}\'.'},
     )
     length_penalty: float = field(
         default=0.0,
@@ -44,7 +44,9 @@ class CurriculumFields:
     )
     novelty_window: int = field(
         default=0,
-        metadata={"help": "Reject proposals whose problem was played in the last this many rounds. 0: do not look back."},
+        metadata={
+            "help": "Reject proposals whose problem was played in the last this many rounds. 0: do not look back."
+        },
     )
     invalid_reward: float = field(
         default=0.0,
@@ -75,7 +77,9 @@ class CurriculumFields:
     )
     hard_below: float = field(
         default=0.05,
-        metadata={"help": "A problem with less than this solve rate counts as too hard (lower edge of the band: 0.05)."},
+        metadata={
+            "help": "A problem with less than this solve rate counts as too hard (lower edge of the band: 0.05)."
+        },
     )
     samples_per_log: int = field(
         default=4,

@@ -11,7 +11,9 @@ class GuardFields:
         default=True,
         metadata={"help": "Watch the curriculum and roll back to the last healthy checkpoint when it collapses."},
     )
-    guard_window: int = field(default=10, metadata={"help": "Rounds that are averaged before a threshold is compared."})
+    guard_window: int = field(
+        default=10, metadata={"help": "Rounds that are averaged before a threshold is compared."}
+    )
     guard_min_parseable_rate: float = field(
         default=0.5, metadata={"help": "Trip when the mean parseable rate falls under this value (seed 001: 0.5)."}
     )

@@ -33,7 +33,8 @@ _ROLE_FALLBACK = {  # field of a role -> field of GRPOConfig that holds its defa
 
 @dataclass(frozen=True)
 class RoleSettings:
-    """What a role trains and samples with, every fallback resolved. Units as in the config fields of the same names."""
+    """What a role trains and samples with, every fallback resolved. Units as in the config fields of the same
+    names."""
 
     role: str
     objective: str
@@ -55,7 +56,8 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GRPOConfig)
     """Differs from GRPOConfig in that batch, sampling and optimisation settings exist once per role.
 
     A round is one optimizer step of `prover_micro_batches + conjecturer_micro_batches` micro-batches;
-    `gradient_accumulation_steps` is derived from them. Every cross-field rule is checked here, before a model is loaded.
+    `gradient_accumulation_steps` is derived from them. Every cross-field rule is checked here, before a model is
+    loaded.
     """
 
     gradient_accumulation_steps: int | None = field(  # type: ignore[assignment]

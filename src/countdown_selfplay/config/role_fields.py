@@ -1,4 +1,5 @@
-"""Settings that belong to one role. A value of None falls back on the plain field of GRPOConfig that is named in the help."""
+"""Settings that belong to one role. A value of None falls back on the plain field of GRPOConfig that is named in
+the help."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -36,12 +37,15 @@ class RoleFields:
         metadata={"help": "Coefficient of the prover's KL to the weights that were passed in. None: beta."},
     )
     prover_entropy_coef: float | None = field(
-        default=None, metadata={"help": "Coefficient of the prover's entropy bonus (nats per token). None: entropy_coef."}
+        default=None,
+        metadata={"help": "Coefficient of the prover's entropy bonus (nats per token). None: entropy_coef."},
     )
     prover_temperature: float | None = field(
         default=None, metadata={"help": "Sampling temperature of the prover. None: temperature."}
     )
-    prover_top_p: float | None = field(default=None, metadata={"help": "Nucleus of the prover's sampling. None: top_p."})
+    prover_top_p: float | None = field(
+        default=None, metadata={"help": "Nucleus of the prover's sampling. None: top_p."}
+    )
     prover_top_k: int | None = field(default=None, metadata={"help": "Top-k of the prover's sampling. None: top_k."})
     prover_max_completion_length: int | None = field(
         default=None, metadata={"help": "Most tokens in an answer. None: max_completion_length."}

@@ -1,4 +1,5 @@
-"""The collapse guard's judgement: from the metrics of rounds to a trip, or none. What is done about it is a callback's."""
+"""The collapse guard's judgement: from the metrics of rounds to a trip, or none. What is done about it is a
+callback's."""
 
 from __future__ import annotations
 
@@ -32,10 +33,12 @@ class Trip:
 
 @dataclass
 class CollapseGuard:
-    """Watches parseable rate, starvation, solve rate near 0 or 1, entropy and non-finite values (seed 001, section 3.2).
+    """Watches parseable rate, starvation, solve rate near 0 or 1, entropy and non-finite values (seed 001, section
+    3.2).
 
-    A threshold is compared with the mean over the last `window` rounds that logged the metric, once there are that many;
-    starvation counts rounds in a row; a non-finite value trips at once. `healthy` is False from the first round that breaks
+    A threshold is compared with the mean over the last `window` rounds that logged the metric, once there are that
+    many; starvation counts rounds in a row; a non-finite value trips at once. `healthy` is False from the first round
+    that breaks
     a rule by itself until one that does not: a checkpoint saved in between is not one to go back to.
     """
 

@@ -11,10 +11,11 @@ from typing import Any
 class CurriculumState:
     """JSON-able state of the curriculum.
 
-    rounds: rounds played. starved_rounds: of these, rounds that played no conjectured problem. attempt: rollbacks so far; it
-    is part of every sampling seed, so that a rolled-back run does not repeat the samples that led to the collapse.
-    *_samples, *_tokens: completions and completion tokens generated per role. archive: problem key -> last round it was
-    played in, limited to the novelty window.
+    rounds: rounds played. starved_rounds: of these, rounds that played no conjectured problem. attempt: rollbacks so
+    far; it is part of every sampling seed, so that a rolled-back run does not repeat the samples that led to the
+    collapse.
+    *_samples, *_tokens: completions and completion tokens generated per role. archive: problem key -> last round it
+    was played in, limited to the novelty window.
     """
 
     rounds: int = 0

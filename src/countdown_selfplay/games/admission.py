@@ -1,4 +1,5 @@
-"""Which proposals may be played: parsed, in range, solvable, not held out, novel. Pure functions on gathered records."""
+"""Which proposals may be played: parsed, in range, solvable, not held out, novel. Pure functions on gathered
+records."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from ..curriculum import CurriculumState
 
 @dataclass(frozen=True)
 class Candidate:
-    """A proposal after parsing. `reason` says why it stopped there, or "ok"; a refused one can still hold a problem."""
+    """A proposal after parsing. `reason` says why it stopped there, or "ok"; a refused one can still hold a
+    problem."""
 
     problem: Problem | None
     reason: str
@@ -20,7 +22,8 @@ class Candidate:
 
 
 def examine(domain: CountdownDomain, texts: Iterable[str]) -> list[Candidate]:
-    """Parse proposals and check range and solvability. The solver runs here, once per proposal, on the process's own share."""
+    """Parse proposals and check range and solvability. The solver runs here, once per proposal, on the process's
+    own share."""
     found = []
     for text in texts:
         proposal = domain.parse(text)
@@ -81,9 +84,9 @@ def admit(
 def kept_proposals(admitted: int, slots: int, anchor_slots: int, fill: str, truncate_multiple: int) -> int:
     """How many admitted proposals are played; anchor problems fill the other slots.
 
-    fill="anchor": as many as fit. fill="truncate": the bug of seed 001 (section 5.2), kept as a legacy mode: the count is
-    cut down to a multiple of the accumulation factor, so that with 1-7 admitted proposals and a factor of 8 none is played
-    (71% of the steps of that run).
+    fill="anchor": as many as fit. fill="truncate": the bug of seed 001 (section 5.2), kept as a legacy mode: the count
+    is cut down to a multiple of the accumulation factor, so that with 1-7 admitted proposals and a factor of 8 none is
+    played (71% of the steps of that run).
     """
     kept = min(admitted, slots - anchor_slots)
     return kept - kept % truncate_multiple if fill == "truncate" else kept

@@ -48,8 +48,9 @@ class RoundResult:
 
 @dataclass(frozen=True)
 class GameSettings:
-    """The settings of a round, over all processes. slots: problems that the prover attempts; anchor_slots: of these, the
-    least number from the data set; proposals: samples of the conjecturer; *_group: samples per problem and per prompt."""
+    """The settings of a round, over all processes. slots: problems that the prover attempts; anchor_slots: of
+    these, the least number from the data set; proposals: samples of the conjecturer; *_group: samples per problem
+    and per prompt."""
 
     slots: int
     anchor_slots: int
@@ -69,8 +70,9 @@ class GameSettings:
 
 @dataclass(frozen=True)
 class RoundContext:
-    """Everything a game may use. `rollout(role, rows)` samples one completion per row with the role's policy; `gather(list)`
-    concatenates the processes' lists in rank order, and is called by all processes in the same order."""
+    """Everything a game may use. `rollout(role, rows)` samples one completion per row with the role's policy;
+    `gather(list)` concatenates the processes' lists in rank order, and is called by all processes in the same
+    order."""
 
     settings: GameSettings
     domain: CountdownDomain
@@ -90,6 +92,7 @@ class RoundContext:
 
 
 class Game(Protocol):
-    """One round. `anchors`: problems from the data set, the same list on every process, at least `settings.slots` long."""
+    """One round. `anchors`: problems from the data set, the same list on every process, at least `settings.slots`
+    long."""
 
     def play(self, ctx: RoundContext, anchors: list[Problem]) -> RoundResult: ...

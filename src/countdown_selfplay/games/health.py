@@ -42,7 +42,8 @@ def conjecturer_health(
 
 
 def solve_rate_health(solve_rate_P: np.ndarray, kept: int, rules: GameSettings) -> dict[str, Any]:
-    """Solve rates of the conjectured problems (the first `kept` slots) and, apart from them, of the anchor problems."""
+    """Solve rates of the conjectured problems (the first `kept` slots) and, apart from them, of the anchor
+    problems."""
     conjectured, anchors = solve_rate_P[:kept], solve_rate_P[kept:]
     metrics: dict[str, Any] = {"round/anchor_slots": int(anchors.size)}
     if rules.proposals:

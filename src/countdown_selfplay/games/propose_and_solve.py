@@ -13,8 +13,8 @@ from .health import conjecturer_health, prover_health, solve_rate_health
 
 
 class ProposeAndSolve:
-    """Nine phases in the paper's order: sample C, parse, filter, build the prover's batch, sample P, score, reward C, credit
-    both. Without a conjecturer (no proposals in the settings) it is plain RL on the anchor problems."""
+    """Nine phases in the paper's order: sample C, parse, filter, build the prover's batch, sample P, score, reward
+    C, credit both. Without a conjecturer (no proposals in the settings) it is plain RL on the anchor problems."""
 
     def play(self, ctx: RoundContext, anchors: list[Problem]) -> RoundResult:
         rules = ctx.settings
@@ -43,15 +43,16 @@ class ProposeAndSolve:
         )
         problems = admission.problems[:kept] + anchors[: rules.slots - kept]
 
-        # Solve: one group of answers per slot; the solve rate comes from the verifier's bit alone, never from a reward.
+        # Solve: one group of answers per slot; the solve rate comes from the verifier's bit alone, never from a
+        # reward.
         mine = [problem for problem in ctx.share(problems) for _ in range(rules.prover_group)]
         answers = ctx.rollout("prover", [ctx.domain.prove_row(problem) for problem in mine])
         verdicts = [ctx.domain.verify(text, problem) for text, problem in zip(answers.texts, mine, strict=True)]
         correct_PG = np.asarray(ctx.gather([v.correct for v in verdicts]), dtype=float).reshape(-1, rules.prover_group)
         solve_rate_P = correct_PG.mean(1)
 
-        # Reward: a played proposal earns by its solve rate, a refused one the invalid reward; one that was admitted but
-        # found no slot was not measured: it has no reward and takes no part in a baseline.
+        # Reward: a played proposal earns by its solve rate, a refused one the invalid reward; one that was admitted
+        # but found no slot was not measured: it has no reward and takes no part in a baseline.
         reward_N = np.full(len(candidates), np.nan)
         if proposals is not None:
             reward_of_problem = checked_rewards(

@@ -1,4 +1,5 @@
-"""Objectives by name. A plug-in is one small file here and one line in OBJECTIVES. Importing this module loads no torch."""
+"""Objectives by name. A plug-in is one small file here and one line in OBJECTIVES. Importing this module loads no
+torch."""
 
 from __future__ import annotations
 

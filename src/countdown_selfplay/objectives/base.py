@@ -1,4 +1,5 @@
-"""What an objective is: credit per sample, then a loss. Shapes: P problems (or prompts), G samples each, B rows, T tokens."""
+"""What an objective is: credit per sample, then a loss. Shapes: P problems (or prompts), G samples each, B rows, T
+tokens."""
 
 from __future__ import annotations
 

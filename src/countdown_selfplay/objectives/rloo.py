@@ -11,9 +11,10 @@ from .importance import sequence_weight
 class RLOO:
     """A_i = r_i - mean of the other samples' rewards; loss = -(1/N) sum_i w_i A_i sum_t log pi(y_it).
 
-    Rewards (P, G), any finite unit; NaN marks a sample without a reward: it gets advantage 0 and no part in a baseline.
-    w_i is the sequence-level importance weight clamped to [low, high] = [0.5, 2] (seed 001), a constant in the gradient;
-    on-policy it is 1 and the gradient equals that of TRL's RLOOTrainer. N counts completions of the role in the round.
+    Rewards (P, G), any finite unit; NaN marks a sample without a reward: it gets advantage 0 and no part in a
+    baseline. w_i is the sequence-level importance weight clamped to [low, high] = [0.5, 2] (seed 001), a constant in
+    the gradient; on-policy it is 1 and the gradient equals that of TRL's RLOOTrainer. N counts completions of the role
+    in the round.
     Degenerate: all rewards of a group equal, or fewer than two samples with a reward -> advantages 0.
     """
 

@@ -1,4 +1,5 @@
-"""Which weights play which role: `full` (one model each), `lora` (one base, one adapter each), `tied` (the same weights)."""
+"""Which weights play which role: `full` (one model each), `lora` (one base, one adapter each), `tied` (the same
+weights)."""
 
 from .base import Policies
 from .build import build_policies

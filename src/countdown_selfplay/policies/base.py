@@ -14,8 +14,8 @@ from torch import nn
 class Policies(ABC):
     """Roles mapped to weights inside one module, so that there is one optimizer, one engine and one checkpoint.
 
-    `module` is what the Trainer trains and saves. `weights_of` maps a role to the name of its weights; under `tied` several
-    roles have the same name.
+    `module` is what the Trainer trains and saves. `weights_of` maps a role to the name of its weights; under `tied`
+    several roles have the same name.
     """
 
     module: Any
@@ -56,8 +56,8 @@ class Policies(ABC):
     def enable_gradients(self) -> None:
         """Let every policy's parameters receive gradients.
 
-        `requires_grad` is never the role switch: PEFT's set_adapter freezes the other adapters, and loading a checkpoint
-        leaves the second adapter frozen (8 of 16 tensors trainable in the prototype).
+        `requires_grad` is never the role switch: PEFT's set_adapter freezes the other adapters, and loading a
+        checkpoint leaves the second adapter frozen (8 of 16 tensors trainable in the prototype).
         """
         for name in self.weight_names:
             for _, parameter in self.named_parameters(name):

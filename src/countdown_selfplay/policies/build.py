@@ -33,7 +33,8 @@ def build_policies(
     sources = _source_per_role(model, roles)
     if peft_config is not None and sharing == "full" and len(roles) > 1:
         raise ConfigError(
-            "A `peft_config` was passed with policy_sharing='full'; use policy_sharing='lora' (an adapter per role) or "
+            "A `peft_config` was passed with policy_sharing='full'; use policy_sharing='lora' (an adapter per role) "
+            "or "
             "'tied' (one adapter for both roles)."
         )
     if sharing == "full" and peft_config is None:
@@ -43,7 +44,8 @@ def build_policies(
         return FullPolicies(models, {role: role for role in roles}, same_start=same)
     if len({id(s) if not isinstance(s, str) else s for s in sources.values()}) > 1:
         raise ConfigError(
-            f"policy_sharing='{sharing}' needs one model for all roles, but a different one was passed for each; pass one "
+            f"policy_sharing='{sharing}' needs one model for all roles, but a different one was passed for each; "
+            "pass one "
             "model, or use policy_sharing='full'."
         )
     base = _load(sources[roles[0]], model_init_kwargs)
@@ -62,7 +64,9 @@ def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_
     source = next(iter(model.values())) if isinstance(model, Mapping) else model
     path = source if isinstance(source, str) else source.config._name_or_path
     if not path:
-        raise ConfigError("The model was passed as an object without a path; pass its tokenizer as `processing_class`.")
+        raise ConfigError(
+            "The model was passed as an object without a path; pass its tokenizer as `processing_class`."
+        )
     return AutoTokenizer.from_pretrained(path, padding_side="left", trust_remote_code=trust_remote_code)
 
 
@@ -71,7 +75,9 @@ def _source_per_role(model: ModelSource | Mapping[str, ModelSource], roles: tupl
         return dict.fromkeys(roles, model)
     missing = [role for role in roles if role not in model]
     if missing:
-        raise ConfigError(f"`model` has no entry for {' and '.join(missing)}; it needs one for each of {', '.join(roles)}.")
+        raise ConfigError(
+            f"`model` has no entry for {' and '.join(missing)}; it needs one for each of {', '.join(roles)}."
+        )
     return {role: model[role] for role in roles}
 
 
@@ -80,7 +86,8 @@ def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool 
         return AutoModelForCausalLM.from_pretrained(source, **{"dtype": "float32", **(init_kwargs or {})})
     if not isinstance(source, PreTrainedModel):
         raise ConfigError(
-            f"`model` must be a hub id, a path or a transformers PreTrainedModel, got {type(source).__name__}; to train an "
+            f"`model` must be a hub id, a path or a transformers PreTrainedModel, got {type(source).__name__}; to "
+            "train an "
             "adapter pass the base model and a `peft_config`."
         )
     return copy.deepcopy(source) if copied else source

@@ -20,8 +20,9 @@ from .base import Policies
 class PolicyModule(PreTrainedModel):
     """Several causal LMs behind the interface of one: `active` says which of them forward and generate use.
 
-    State dict keys are `policies.<name>.<key of the model>`. Saved as one joint safetensors checkpoint at the folder's root,
-    where the stock Trainer looks for it on resume; there is no config.json beside it, for no single model fits it.
+    State dict keys are `policies.<name>.<key of the model>`. Saved as one joint safetensors checkpoint at the folder's
+    root, where the stock Trainer looks for it on resume; there is no config.json beside it, for no single model fits
+    it.
     """
 
     supports_gradient_checkpointing = True
@@ -59,14 +60,20 @@ class PolicyModule(PreTrainedModel):
     def get_output_embeddings(self) -> nn.Module:
         return self.policy.get_output_embeddings()
 
-    def forward(self, input_ids: torch.Tensor | None = None, attention_mask: torch.Tensor | None = None, **kwargs: Any):
+    def forward(
+        self, input_ids: torch.Tensor | None = None, attention_mask: torch.Tensor | None = None, **kwargs: Any
+    ):
         return self.policy(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
 
     def generate(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         return generate_with_stops(self.policy.generate, self.tokenizer, *args, **kwargs)
 
     def save_pretrained(  # type: ignore[override]
-        self, save_directory: str, state_dict: dict[str, torch.Tensor] | None = None, is_main_process: bool = True, **_: Any
+        self,
+        save_directory: str,
+        state_dict: dict[str, torch.Tensor] | None = None,
+        is_main_process: bool = True,
+        **_: Any,
     ) -> None:
         if not is_main_process:
             return

@@ -38,7 +38,11 @@ class LoraPolicies(Policies):
         self.enable_gradients()
 
     def named_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
-        return [(key, p) for key, p in self.module.named_parameters() if f".{name}." in key and self.module.base_model.prefix in key]
+        return [
+            (key, p)
+            for key, p in self.module.named_parameters()
+            if f".{name}." in key and self.module.base_model.prefix in key
+        ]
 
     def enable_gradients(self) -> None:
         self.module.set_requires_grad(list(self.weight_names), True)

@@ -1,4 +1,5 @@
-"""Rewards by name: of the conjecturer (functions of the solve rate) and of the prover (TRL reward callables). No torch."""
+"""Rewards by name: of the conjecturer (functions of the solve rate) and of the prover (TRL reward callables). No
+torch."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from .conjecturer import RewardContext
 
 @dataclass(frozen=True)
 class Tent:
-    """r = max(0, 1 - slope * |p - peak|), slope 2.5 and peak 0.4 in the paper: 1 at p = 0.4, 0 at p = 0 and from 0.8 on."""
+    """r = max(0, 1 - slope * |p - peak|), slope 2.5 and peak 0.4 in the paper: 1 at p = 0.4, 0 at p = 0 and from
+    0.8 on."""
 
     peak: float = 0.4
     slope: float = 2.5

@@ -6,7 +6,12 @@ from countdown_selfplay.curriculum import CollapseGuard
 
 
 def healthy(**changes):
-    return {"conjecturer/parseable_rate": 0.95, "round/starved": 0, "round/solve_rate_mean": 0.4, "loss": 0.1} | changes
+    return {
+        "conjecturer/parseable_rate": 0.95,
+        "round/starved": 0,
+        "round/solve_rate_mean": 0.4,
+        "loss": 0.1,
+    } | changes
 
 
 def trips(guard, rounds):

@@ -15,7 +15,12 @@ def inputs(logps, advantages, mask=None, behavior=None, sequences=None):
     mask = torch.ones_like(logps) if mask is None else torch.as_tensor(mask, dtype=torch.float64)
     behavior = logps.detach() if behavior is None else torch.as_tensor(behavior, dtype=torch.float64)
     return LossInputs(
-        logps, behavior, torch.as_tensor(advantages, dtype=torch.float64), mask, sequences or len(logps), float(mask.sum())
+        logps,
+        behavior,
+        torch.as_tensor(advantages, dtype=torch.float64),
+        mask,
+        sequences or len(logps),
+        float(mask.sum()),
     )
 
 
@@ -31,8 +36,8 @@ def test_equal_rewards_give_exactly_no_credit():
 
 
 def test_a_sample_without_reward_gets_no_credit_and_is_in_no_baseline():
-    # (1, nan, 0): the two known ones are each other's baseline; without the nan rule 1 would get 1 - 0 / 2 = 1 as well,
-    # so use (1, nan, 0, 0): 1 - 0 = 1, 0 - 0.5, 0 - 0.5; a nan counted as 0 would give 0 - 1/3.
+    # (1, nan, 0): the two known ones are each other's baseline; without the nan rule 1 would get 1 - 0 / 2 = 1 as
+    # well, so use (1, nan, 0, 0): 1 - 0 = 1, 0 - 0.5, 0 - 0.5; a nan counted as 0 would give 0 - 1/3.
     rewards = torch.tensor([[1.0, math.nan, 0.0, 0.0]])
     advantages = make_objective("rloo").advantages(rewards, torch.zeros(1, 4))
     assert advantages[0].tolist() == pytest.approx([1.0, 0.0, -0.5, -0.5])
@@ -56,12 +61,15 @@ def test_the_loss_is_minus_credit_times_the_sum_of_log_probs_over_sequences():
 
 def test_the_gradient_on_policy_is_minus_credit_over_sequences_at_each_token():
     logps = torch.tensor([[-1.0, -2.0], [-0.5, -9.0]], dtype=torch.float64, requires_grad=True)
-    make_objective("rloo").loss(inputs(logps, [2.0, -1.0], mask=[[1, 1], [1, 0]], behavior=logps.detach())).loss.backward()
+    make_objective("rloo").loss(
+        inputs(logps, [2.0, -1.0], mask=[[1, 1], [1, 0]], behavior=logps.detach())
+    ).loss.backward()
     assert logps.grad.tolist() == [[-1.0, -1.0], [0.5, 0.0]]
 
 
 def test_the_importance_weight_is_clamped_per_sequence_and_carries_no_gradient():
-    # log ratios: sum (0.2 + 0.3) = 0.5 -> e^0.5 = 1.6487 stays; sum (1 + 1) = 2 -> e^2 = 7.389 -> 2; -3 -> 0.0498 -> 0.5
+    # log ratios: sum (0.2 + 0.3) = 0.5 -> e^0.5 = 1.6487 stays; sum (1 + 1) = 2 -> e^2 = 7.389 -> 2; -3 -> 0.0498 ->
+    # 0.5
     behavior = torch.zeros(3, 2, dtype=torch.float64)
     logps = torch.tensor([[0.2, 0.3], [1.0, 1.0], [-1.0, -2.0]], dtype=torch.float64, requires_grad=True)
     weight, raw = sequence_weight(logps, behavior, torch.ones(3, 2, dtype=torch.float64), 0.5, 2.0)

@@ -35,7 +35,7 @@ def test_unknown_names_and_arguments_say_what_is_known():
         CONJECTURER_REWARDS["tents"]
     with pytest.raises(ConfigError, match="does not take lo; it takes low, high"):
         make_conjecturer_reward("binary_band", {"lo": 0.1})
-    with pytest.raises(ConfigError, match="low=0.9 and high=0.1"):
+    with pytest.raises(ConfigError, match=r"low=0.9 and high=0.1"):
         make_conjecturer_reward("binary_band", {"low": 0.9, "high": 0.1})
 
 

@@ -1,0 +1,80 @@
+"""Two real processes over gloo: the engine is on, ranks are equal, a resume is exact, and uneven work does not
+hang."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.conftest import rounds
+
+pytestmark = pytest.mark.distributed
+
+WORKER = Path(__file__).parent / "worker.py"
+SAVING = dict(save_strategy="steps", save_steps=2, max_steps=4, guard=True, novelty_window=3, beta=0.05)
+DEADLINE = 240  # seconds; a run takes about 20, a hang never ends
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def run(output, resume=None, scenario=None, **config):
+    output.mkdir(parents=True, exist_ok=True)
+    job = json.dumps({"output": str(output), "resume": resume, "scenario": scenario, "config": config})
+    environment = {
+        **os.environ,
+        "ACCELERATE_USE_CPU": "true",
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
+    command += ["--master_addr", "127.0.0.1", "--master_port", str(free_port()), str(WORKER), job]
+    process = subprocess.run(command, env=environment, timeout=DEADLINE, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr[-3000:]
+    ranks = [json.loads((output / f"rank{r}.json").read_text()) for r in (0, 1)]
+    for rank in ranks:  # or a silent fallback to one process would pass
+        assert rank["processes"] == 2 and rank["distributed_type"].endswith("MULTI_CPU")
+        assert rank["wrapped"] == "DistributedDataParallel"
+    for name in ("weights", "optimizer", "curriculum", "guard"):
+        assert ranks[0][name] == ranks[1][name], name
+    return ranks[0]
+
+
+@pytest.mark.parametrize("sharing", ["full", "lora", "tied"])
+def test_ranks_are_equal_every_role_moves_and_a_resume_is_exact(tmp_path, sharing):
+    straight = run(tmp_path / "straight", policy_sharing=sharing, **SAVING)
+    assert all(straight["moved"].values())
+    resumed = run(tmp_path / "resumed", str(tmp_path / "straight" / "checkpoint-2"), policy_sharing=sharing, **SAVING)
+    for name in ("weights", "optimizer", "curriculum", "guard"):
+        assert straight[name] == resumed[name], name
+    assert rounds(tmp_path / "straight")[2:] == rounds(tmp_path / "resumed")
+
+
+def test_a_rank_without_valid_proposals_plays_the_other_ranks(tmp_path):
+    found = run(tmp_path / "lonely", scenario="lonely", max_steps=2, conjecturer_micro_batches=2)
+    lines = rounds(tmp_path / "lonely")
+    assert found["curriculum"]["starved_rounds"] == 0 and all(
+        0 < x["conjecturer/parseable_rate"] <= 0.5 for x in lines
+    )
+
+
+def test_a_role_without_signal_on_all_ranks_neither_hangs_nor_moves(tmp_path):
+    found = run(tmp_path / "flat", scenario="flat", max_steps=2)
+    assert found["moved"] == {"prover": True, "conjecturer": False}
+
+
+def test_a_resume_in_another_number_of_processes_is_refused(tmp_path):
+    from countdown_selfplay.errors import CheckpointError
+    from tests.trainer.conftest import make_trainer
+
+    run(tmp_path / "two", **SAVING)
+    with pytest.raises(CheckpointError, match="written by 2 processes and this run has 1"):
+        make_trainer(tmp_path / "one", **SAVING).train(resume_from_checkpoint=str(tmp_path / "two" / "checkpoint-2"))

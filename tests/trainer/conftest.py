@@ -1,0 +1,81 @@
+"""A small joint run on the embedded tiny model: real rollouts, real rewards, real optimizer steps."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import logging as transformers_logging
+
+from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay.tiny import TINY_MODEL_PATH
+
+transformers_logging.set_verbosity_error()
+torch.set_num_threads(1)
+
+SMALL = dict(
+    max_steps=4,
+    per_device_train_batch_size=16,
+    prover_micro_batches=2,
+    conjecturer_micro_batches=1,
+    num_generations=4,
+    conjecturer_num_generations=16,
+    learning_rate=1e-3,
+    lr_scheduler_type="constant",
+    prover_prompt="compact",
+    conjecturer_prompt="compact",
+    operands=[3],
+    number_high=12,
+    target_low=1,
+    target_high=99,
+    max_completion_length=16,
+    gradient_checkpointing=False,
+    save_strategy="no",
+    report_to="none",
+    disable_tqdm=True,
+    use_cpu=True,
+    guard=False,
+    seed=3,
+)
+
+TIMES = ("time/", "step_time", "train_runtime", "per_second", "total_flos")
+
+
+def make_config(output, **changes):
+    return JointSelfPlayConfig(output_dir=str(output), **{**SMALL, **changes})
+
+
+def make_trainer(output, *, model=None, trainer=None, **changes):
+    return JointConjecturerProverTrainer(
+        model=str(TINY_MODEL_PATH) if model is None else model, args=make_config(output, **changes), **(trainer or {})
+    )
+
+
+def weights(trainer, name=None):
+    """Trainable parameters, cloned; of the weights called `name`, or of all."""
+    names = trainer.policies.weight_names if name is None else [name]
+    return {f"{n}:{key}": p.detach().clone() for n in names for key, p in trainer.policies.named_parameters(n)}
+
+
+def equal(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+
+
+def optimizer_state(trainer):
+    state = trainer.optimizer.state_dict()["state"]
+    return {f"{i}:{name}": torch.as_tensor(value).clone() for i, s in state.items() for name, value in s.items()}
+
+
+def rounds(output):
+    """metrics.jsonl without times: what must be the same in two equal runs."""
+    lines = [json.loads(line) for line in (Path(output) / "metrics.jsonl").read_text().splitlines()]
+    lines = [line for line in lines if "loss" in line]
+    return [{k: v for k, v in line.items() if not any(t in k for t in TIMES)} for line in lines]
+
+
+@pytest.fixture
+def build(tmp_path):
+    def make(folder="run", **kwargs):
+        return make_trainer(tmp_path / folder, **kwargs)
+
+    return make

@@ -1,0 +1,99 @@
+"""A collapse in the middle of a run: rolled back to the last healthy checkpoint, a capped number of times."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from countdown_selfplay.errors import CollapseError
+
+from .conftest import equal, optimizer_state, rounds, weights
+
+GUARDED = dict(
+    max_steps=6,
+    save_strategy="steps",
+    save_steps=2,
+    guard=True,
+    guard_window=1,
+    guard_max_rollbacks=2,
+    logging_steps=1,
+)
+
+
+def damage(trainer, when):
+    """Turn the conjecturer into noise before the rounds for which `when(state)` holds."""
+    played = trainer.game.play
+
+    def play(ctx, anchors):
+        if when(ctx.state):
+            with torch.no_grad():
+                for _, parameter in trainer.policies.named_parameters("conjecturer"):
+                    parameter.normal_(0, 1)
+        return played(ctx, anchors)
+
+    trainer.game.play = play
+
+
+def test_a_collapse_is_rolled_back_and_the_run_ends_as_if_it_had_resumed_there(build):
+    collapsed = build("collapsed", **GUARDED)
+    damage(collapsed, lambda state: state.rounds == 4 and state.attempt == 0)
+    collapsed.train()
+    output = Path(collapsed.args.output_dir)
+    record = json.loads((output / "rollbacks.jsonl").read_text())
+    assert record["step"] == 5 and record["to"] == "checkpoint-4" and "parseable_rate" in record["trip"]
+    assert collapsed.state.global_step == 6 and collapsed.curriculum.attempt == 1
+    assert [line["step"] for line in rounds(output)] == [1, 2, 3, 4, 5, 6]
+
+    # The same as a run that stopped at round 4 and was resumed with the attempt counter at 1.
+    straight = build("straight", **GUARDED)
+    (Path(straight.args.output_dir)).mkdir(exist_ok=True)
+    (Path(straight.args.output_dir) / "rollbacks.jsonl").write_text(json.dumps(record) + "\n")
+    straight.train(resume_from_checkpoint=str(output / "checkpoint-4"))
+    assert equal(weights(collapsed), weights(straight))
+    assert equal(optimizer_state(collapsed), optimizer_state(straight))
+
+
+def test_a_collapse_before_the_first_save_goes_back_to_the_start(build):
+    trainer = build(**GUARDED)
+    damage(trainer, lambda state: state.rounds == 0 and state.attempt == 0)
+    trainer.train()
+    record = json.loads((Path(trainer.args.output_dir) / "rollbacks.jsonl").read_text())
+    assert record["to"] == "checkpoint-0" and trainer.state.global_step == 6
+
+
+def test_after_the_last_rollback_it_stops_and_names_the_healthy_checkpoint(build):
+    trainer = build(**GUARDED)
+    damage(trainer, lambda state: state.rounds == 2)
+    with pytest.raises(
+        CollapseError, match=r"round 3: conjecturer/parseable_rate.*2 rollbacks did not help.*checkpoint-2"
+    ):
+        trainer.train()
+    assert len((Path(trainer.args.output_dir) / "rollbacks.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_healthy_checkpoint_survives_rotation(build):
+    trainer = build(**{**GUARDED, "max_steps": 8, "guard_window": 50}, save_total_limit=1)
+    damage(trainer, lambda state: state.rounds >= 4)
+    trainer.train()
+    kept = sorted(p.name for p in Path(trainer.args.output_dir).glob("checkpoint-*"))
+    assert kept == ["checkpoint-4", "checkpoint-8"]
+
+
+def test_without_checkpoints_a_trip_says_what_to_set(build):
+    trainer = build(**{**GUARDED, "save_strategy": "no"})
+    damage(trainer, lambda state: state.rounds == 1)
+    with pytest.raises(CollapseError, match="no healthy checkpoint to go back to; set save_strategy"):
+        trainer.train()
+
+
+def test_a_fresh_run_in_a_used_folder_cannot_fall_back_on_the_old_runs_checkpoints(build):
+    first = build(**GUARDED)
+    first.train()
+    second = build(**GUARDED, trainer={})
+    damage(second, lambda state: state.rounds == 0 and state.attempt == 0)
+    second.train()
+    output = Path(second.args.output_dir)
+    assert json.loads((output / "rollbacks.jsonl").read_text())["to"] == "checkpoint-0"
+    assert (output / "previous-1" / "checkpoint-6" / "complete.json").exists()
+    assert len(rounds(output)) == 6 and len(rounds(output / "previous-1")) == 6

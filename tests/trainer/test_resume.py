@@ -1,0 +1,189 @@
+"""Stop at a round and resume = straight run, bit for bit on the CPU; and nothing that only looks changes the
+trajectory."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from countdown_selfplay.errors import CheckpointError
+
+from .conftest import equal, optimizer_state, rounds, weights
+from .test_round import LORA, problems
+
+
+def sharing_arguments(sharing):
+    return {"policy_sharing": sharing, "trainer": {"peft_config": LORA} if sharing == "lora" else {}}
+
+
+SAVING = dict(save_strategy="steps", save_steps=2, beta=0.05, novelty_window=3, guard=True)
+
+
+@pytest.mark.parametrize("sharing", ["full", "lora", "tied"])
+def test_a_resumed_run_equals_the_straight_run_bit_for_bit(build, sharing):
+    straight = build("straight", max_steps=4, **SAVING, **sharing_arguments(sharing))
+    straight.train()
+    resumed = build("resumed", max_steps=4, **SAVING, **sharing_arguments(sharing))
+    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
+    assert resumed.state.global_step == 4
+    assert equal(weights(straight), weights(resumed))
+    assert equal(optimizer_state(straight), optimizer_state(resumed))
+    assert straight.curriculum == resumed.curriculum and straight.curriculum.archive
+    assert straight.guard == resumed.guard
+    assert rounds(straight.args.output_dir)[2:] == rounds(resumed.args.output_dir)
+
+
+def test_a_run_killed_in_the_middle_continues_in_its_folder(build):
+    straight = build("straight", max_steps=4, **SAVING)
+    straight.train()
+    killed = build("killed", max_steps=4, **SAVING)
+
+    class Power(Exception):
+        pass
+
+    played = killed.game.play
+    killed.game.play = lambda ctx, anchors: (
+        played(ctx, anchors) if ctx.state.rounds < 3 else (_ for _ in ()).throw(Power())
+    )
+    with pytest.raises(Power):
+        killed.train()
+    again = build("killed", max_steps=4, **SAVING)
+    again.train(resume_from_checkpoint=True)
+    assert equal(weights(straight), weights(again))
+    assert rounds(straight.args.output_dir) == rounds(again.args.output_dir)
+    assert (
+        len(Path(again.args.output_dir, "metrics.discarded.jsonl").read_text().splitlines()) == 1
+    )  # round 3, played twice
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"eval_strategy": "steps", "eval_steps": 1, "num_generations_eval": 4, "eval": True},
+        {"log_completions": True, "num_completions_to_print": 2},
+        {"save_strategy": "steps", "save_steps": 1, "guard": True},
+        {"logging_steps": 3, "samples_per_log": 0},
+    ],
+    ids=["evaluation", "printing", "saving", "logging"],
+)
+def test_what_only_looks_leaves_the_trajectory_bit_identical(build, changes, capsys):
+    changes = dict(changes)
+    plain = build("plain")
+    plain.train()
+    arguments = {"eval_dataset": problems(8)} if changes.pop("eval", False) else {}
+    looking = build("looking", trainer=arguments, **changes)
+    if arguments:  # a data set of held-out problems alone is also a filter on proposals
+        plain = build("plain", trainer=arguments)
+        plain.train()
+    looking.train()
+    assert equal(weights(plain), weights(looking))
+    assert equal(optimizer_state(plain), optimizer_state(looking))
+
+
+def test_the_global_random_state_has_no_say_in_the_trajectory(build):
+    """Rollouts are seeded by (seed, attempt, round, rank, role): drawing global numbers in between changes nothing."""
+    quiet = build("quiet")
+    quiet.train()
+    noisy = build("noisy")
+    played = noisy.game.play
+
+    def play(ctx, anchors):
+        torch.rand(1000)
+        return played(ctx, anchors)
+
+    noisy.game.play = play
+    noisy.train()
+    assert equal(weights(quiet), weights(noisy))
+
+
+@pytest.mark.parametrize("missing", ["optimizer.pt", "rng_state.pth", "selfplay_state.json", "complete.json"])
+def test_a_checkpoint_without_one_of_its_parts_is_refused_by_name(build, missing):
+    trainer = build(max_steps=2, **SAVING)
+    trainer.train()
+    folder = Path(trainer.args.output_dir) / "checkpoint-2"
+    (folder / missing).unlink()
+    with pytest.raises(CheckpointError, match=missing.replace(".", r"\.")):
+        build(max_steps=4, **SAVING).train(resume_from_checkpoint=str(folder))
+
+
+def test_resume_takes_the_newest_complete_checkpoint_and_names_the_others(build, caplog):
+    trainer = build(max_steps=4, **SAVING)
+    trainer.train()
+    optimizer = Path(trainer.args.output_dir) / "checkpoint-4" / "optimizer.pt"
+    optimizer.write_bytes(optimizer.read_bytes()[:100])  # a disk that was full
+    again = build(max_steps=4, **SAVING)
+    again.train(resume_from_checkpoint=True)
+    assert "Skipping checkpoint-4: optimizer.pt has 100 bytes" in caplog.text
+    assert equal(weights(trainer), weights(again))
+
+
+def test_a_save_that_dies_leaves_no_checkpoint_and_the_next_one_is_whole(build, monkeypatch):
+    from countdown_selfplay import checkpoints
+
+    trainer = build(max_steps=2, **SAVING)
+    finish = checkpoints._finish
+
+    def dies(trainer, folder):
+        if trainer.state.global_step == 2:
+            raise OSError("no space left on device")
+        finish(trainer, folder)
+
+    monkeypatch.setattr(checkpoints, "_finish", dies)
+    with pytest.raises(OSError):
+        trainer.train()
+    output = Path(trainer.args.output_dir)
+    assert [p.name for p in sorted(output.glob("checkpoint-*"))] == ["checkpoint-0"]
+    monkeypatch.setattr(checkpoints, "_finish", finish)
+    again = build(max_steps=2, **SAVING)
+    again.train(resume_from_checkpoint=True)
+    assert checkpoints.defect(output / "checkpoint-2", 1) is None and not (output / ".incomplete").exists()
+
+
+def test_a_resume_with_another_sharing_is_refused(build):
+    trainer = build(max_steps=2, **SAVING)
+    trainer.train()
+    folder = str(Path(trainer.args.output_dir) / "checkpoint-2")
+    with pytest.raises(CheckpointError, match="policy_sharing is full and this run's is tied"):
+        build("other", max_steps=4, policy_sharing="tied", **SAVING).train(resume_from_checkpoint=folder)
+
+
+def test_there_must_be_something_to_resume_from(build):
+    with pytest.raises(CheckpointError, match="no complete checkpoint"):
+        build(**SAVING).train(resume_from_checkpoint=True)
+
+
+def test_a_token_is_in_no_file_and_no_text(build):
+    token = "hf_" + "s3cr3t" * 5
+    trainer = build(max_steps=2, hub_token=token, **SAVING)
+    assert trainer.args.hub_token == token
+    trainer.train()
+    for path in Path(trainer.args.output_dir).rglob("*"):
+        assert not path.is_file() or token.encode() not in path.read_bytes(), path
+    assert token not in repr(trainer.args) and token not in str(trainer.args)
+
+
+@pytest.mark.parametrize("sharing", ["full", "lora", "tied"])
+def test_exported_policies_are_plain_folders_with_a_model_card(build, sharing, tmp_path):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from countdown_selfplay.exports import export_policies
+
+    trainer = build(max_steps=2, **SAVING, **sharing_arguments(sharing))
+    trainer.train()
+    folders = export_policies(trainer, tmp_path / "exported")
+    assert sorted(f.name for f in folders) == (["policy"] if sharing == "tied" else ["conjecturer", "prover"])
+    tokens = torch.tensor([[1, 15, 16, 17]])
+    for folder in folders:
+        assert (folder / "README.md").read_text().startswith("---\nlibrary_name:")
+        loaded = AutoModelForCausalLM.from_pretrained(folder)  # PEFT folders load through transformers' integration
+        with torch.no_grad(), trainer.policies.active("prover" if folder.name == "policy" else folder.name):
+            assert torch.allclose(loaded(tokens).logits, trainer.policies.module(tokens).logits, atol=1e-5)
+        assert len(AutoTokenizer.from_pretrained(folder)) == len(trainer.processing_class)
+
+
+def test_the_state_file_is_plain_json(build):
+    trainer = build(max_steps=2, **SAVING)
+    trainer.train()
+    state = json.loads((Path(trainer.args.output_dir) / "checkpoint-2" / "selfplay_state.json").read_text())
+    assert state["curriculum"]["rounds"] == 2 and state["curriculum"]["prover_samples"] == 2 * 32

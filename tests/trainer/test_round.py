@@ -1,0 +1,185 @@
+"""A round trains every role, nothing else, and each role on its own."""
+
+import math
+
+import pytest
+import torch
+from peft import LoraConfig
+
+from countdown_selfplay.errors import RewardError
+
+from .conftest import equal, rounds, weights
+
+LORA = LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+
+
+@pytest.mark.parametrize("sharing", ["full", "lora", "tied"])
+def test_every_trained_role_moves_and_nothing_frozen_does(build, sharing):
+    trainer = build(policy_sharing=sharing, trainer={"peft_config": LORA} if sharing == "lora" else {}, max_steps=3)
+    before = weights(trainer)
+    trainable = {id(p) for n in trainer.policies.weight_names for _, p in trainer.policies.named_parameters(n)}
+    frozen = {n: p.detach().clone() for n, p in trainer.model.named_parameters() if id(p) not in trainable}
+    trainer.train()
+    after = weights(trainer)
+    moved = {key for key in before if not torch.equal(before[key], after[key])}
+    # q and k biases can have a zero gradient in float32; every policy must move in nearly all of its tensors
+    for name in trainer.policies.weight_names:
+        own = [key for key in before if key.startswith(f"{name}:")]
+        assert len(moved & set(own)) >= 0.9 * len(own), f"{name}: {len(moved & set(own))} of {len(own)} tensors moved"
+    assert len(frozen) == (0 if sharing != "lora" else len(frozen)) and bool(frozen) == (sharing == "lora")
+    for name, parameter in trainer.model.named_parameters():
+        if name in frozen:
+            assert torch.equal(parameter, frozen[name]), name
+
+
+def test_a_frozen_conjecturer_leaves_the_provers_first_update_as_it_was(build):
+    """Role gradients, learning rates and clips are independent: the prover cannot tell what the conjecturer's are."""
+    updates = []
+    for i, changes in enumerate(
+        [
+            {},
+            {"conjecturer_learning_rate": 0.0},
+            {"conjecturer_max_grad_norm": 1e-4},
+            {"conjecturer_objective": "reinforce", "conjecturer_beta": 0.1, "conjecturer_entropy_coef": 0.5},
+        ]
+    ):
+        trainer = build(f"run{i}", max_steps=1, **changes)
+        trainer.train()
+        updates.append((weights(trainer, "prover"), weights(trainer, "conjecturer")))
+    for prover, _ in updates[1:]:
+        assert equal(prover, updates[0][0])
+    conjecturers = [c for _, c in updates]
+    assert not equal(conjecturers[0], conjecturers[1]) and not equal(conjecturers[0], conjecturers[3])
+
+
+def test_a_learning_rate_of_zero_freezes_a_role_bit_for_bit(build):
+    trainer = build(conjecturer_learning_rate=0.0, max_steps=2)
+    before = weights(trainer, "conjecturer")
+    trainer.train()
+    assert equal(before, weights(trainer, "conjecturer"))
+
+
+def test_the_update_does_not_depend_on_the_split_into_micro_batches(build):
+    """32 answers and 16 proposals as 2 x 16 + 1 x 16 and as 8 x 4 + 4 x 4: the same samples, sums in another order."""
+    results = []
+    for i, (size, prover, conjecturer) in enumerate([(16, 2, 1), (4, 8, 4)]):
+        trainer = build(
+            f"run{i}", max_steps=1, per_device_train_batch_size=size, prover_micro_batches=prover,
+            conjecturer_micro_batches=conjecturer, optim="sgd", max_grad_norm=0.0, beta=0.05, entropy_coef=0.01,
+        )  # fmt: skip
+        start = weights(trainer)
+        trainer.train()
+        results.append({key: value - start[key] for key, value in weights(trainer).items()})
+    largest = max(delta.abs().max() for delta in results[0].values())
+    assert largest > 1e-5
+    for key in results[0]:
+        assert torch.allclose(results[0][key], results[1][key], rtol=1e-3, atol=float(largest) * 1e-5), key
+
+
+def test_a_role_without_signal_is_left_alone_by_momentum_weight_decay_and_kl(build):
+    def constant(solve_rate_P, ctx):
+        return solve_rate_P * 0 + 0.0  # equal to the invalid reward: every proposal earns the same
+
+    trainer = build(
+        trainer={"conjecturer_reward": constant},
+        conjecturer_beta=0.5,
+        weight_decay=0.1,
+        conjecturer_learning_rate=1e-2,
+    )
+    before = weights(trainer, "conjecturer")
+    trainer.train()
+    assert equal(before, weights(trainer, "conjecturer"))
+    assert all(
+        line["conjecturer/signal"] == 0 and line["prover/signal"] == 1 for line in rounds(trainer.args.output_dir)
+    )
+
+
+def test_without_a_conjecturer_the_round_is_plain_rl_on_the_anchors(build):
+    trainer = build(conjecturer_micro_batches=0)
+    trainer.train()
+    line = rounds(trainer.args.output_dir)[-1]
+    assert line["round/anchor_slots"] == 8 and "round/starved" not in line  # 16 x 2 / 4 = 8 problems
+    assert not any(name.startswith("conjecturer/") for name in line)
+
+
+def test_the_kl_anchor_is_the_weights_that_were_passed_in(build):
+    """Not a reload from their path: the model object is changed before it is passed, and the first round's KL is
+    still 0."""
+    from countdown_selfplay.tiny import load_tiny_model
+
+    model, tokenizer = load_tiny_model()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.01 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
+    trainer = build(model=model, trainer={"processing_class": tokenizer}, beta=0.1, max_steps=2)
+    trainer.train()
+    first, second = rounds(trainer.args.output_dir)[:2]
+    for role in ("prover", "conjecturer"):
+        assert abs(first[f"{role}/kl"]) < 1e-7 and second[f"{role}/kl"] > 1e-6
+
+
+@pytest.mark.parametrize("sharing", ["lora", "tied"])
+def test_the_kl_anchor_holds_for_shared_weights_too(build, sharing):
+    trainer = build(
+        policy_sharing=sharing, trainer={"peft_config": LORA} if sharing == "lora" else {}, beta=0.1, max_steps=3
+    )
+    trainer.train()
+    lines = rounds(trainer.args.output_dir)
+    assert abs(lines[0]["prover/kl"]) < 1e-7 and lines[2]["prover/kl"] > 1e-8
+
+
+def test_on_policy_importance_weights_are_exactly_one(build):
+    trainer = build(max_steps=1)
+    trainer.train()
+    line = rounds(trainer.args.output_dir)[0]
+    assert line["prover/importance_weight"] == 1.0 and line["conjecturer/importance_clamped"] == 0.0
+
+
+def test_an_infinite_reward_names_the_function_and_the_row(build):
+    def explosive(completions, **kwargs):
+        return [0.0] * (len(completions) - 1) + [math.inf]
+
+    with pytest.raises(RewardError, match=r"'explosive' returned inf for row 31"):
+        build(trainer={"reward_funcs": explosive}).train()
+
+
+def test_roles_can_have_settings_of_their_own(build):
+    trainer = build(
+        max_steps=2, prover_learning_rate=1e-3, conjecturer_learning_rate=5e-4, conjecturer_warmup_steps=2,
+        conjecturer_temperature=0.7, conjecturer_max_completion_length=8,
+    )  # fmt: skip
+    trainer.train()
+    lines = rounds(trainer.args.output_dir)
+    # the prover's schedule is constant; "constant" has no warm-up in transformers, so use what the group started from
+    assert [line["lr/prover"] for line in lines] == [1e-3, 1e-3]
+    assert lines[0]["lr/conjecturer"] in (5e-4, 0.0)
+    assert max(line["conjecturer/completion_length_max"] for line in lines) <= 8
+
+
+def test_every_logged_metric_is_explained_in_the_docs(build):
+    from pathlib import Path
+
+    text = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    trainer = build(beta=0.01, eval_strategy="steps", eval_steps=2, trainer={"eval_dataset": problems(8)})
+    trainer.train()
+    stock = {"loss", "grad_norm", "learning_rate", "epoch", "step", "num_tokens"}
+    names = {name for entry in trainer.state.log_history for name in entry} - stock
+    unexplained = sorted(
+        name for name in names
+        if not name.startswith(("train_", "total_flos", "eval_runtime"))
+        and f"`{name}`" not in text
+        and f"`{name.replace('prover', '<role>', 1).replace('conjecturer', '<role>', 1)}`" not in text
+        and not name.startswith(("eval_pass@", "prover/rewards/", "time/rollout_"))
+        and name.replace("conjecturer/", "") not in text
+    )  # fmt: skip
+    assert unexplained == []
+
+
+def problems(n):
+    from datasets import Dataset
+
+    from countdown_selfplay.countdown import generate_problems
+    from countdown_selfplay.tiny import TINY_SPEC
+
+    found = generate_problems(n, TINY_SPEC, seed=0, split="heldout")
+    return Dataset.from_list([{"nums": list(p.numbers), "target": p.target} for p in found])
