@@ -179,19 +179,34 @@ def test_launch_options_are_refused_inside_a_launch(monkeypatch):
         launch.launch_command("joint", {"num_processes": "2"}, [])
 
 
-def test_a_trainer_command_with_launch_options_goes_through_the_launcher(monkeypatch):
-    monkeypatch.setattr(main, "available_commands", lambda: {"joint": "countdown_selfplay.cli.joint"})
+def test_a_launch_becomes_the_launcher_with_its_environment_added(monkeypatch):
     seen = []
-
-    def fake_run(line, env, check):
-        seen.append((line, env))
-        return subprocess.CompletedProcess(line, 7)
-
-    monkeypatch.setattr(subprocess, "run", fake_run)
-    assert main.main(["joint", "--accelerate_config", "cpu_ddp", "--seed", "3"]) == 7
-    line, environment = seen[0]
+    monkeypatch.setattr(launch.os, "execve", lambda path, line, env: seen.append((path, line, env)))
+    launch.launch("joint", {"accelerate_config": "cpu_ddp"}, ["--seed", "3"])
+    (path, line, environment) = seen[0]
+    assert path == sys.executable
     assert line[-3:] == ["joint", "--seed", "3"]
     assert environment["ACCELERATE_USE_CPU"] == "true"
+    assert environment["PATH"] == launch.os.environ["PATH"]
+
+
+def test_launch_options_of_the_joint_command_become_a_launch_and_the_rest_its_arguments(monkeypatch):
+    monkeypatch.setattr(main, "available_commands", lambda: {"joint": "countdown_selfplay.cli.joint"})
+
+    def fake_launch(command, options, argv):
+        raise SystemExit(f"{command} {options} {argv}")  # like the real one, it does not come back
+
+    monkeypatch.setattr(launch, "launch", fake_launch)
+    with pytest.raises(SystemExit) as seen:
+        main.main(["joint", "--num_processes", "2", "--seed", "3"])
+    assert seen.value.code == "joint {'num_processes': '2'} ['--seed', '3']"
+
+
+def test_options_of_a_command_that_is_no_trainer_are_left_alone(monkeypatch, capsys):
+    with pytest.raises(SystemExit) as seen:
+        main.main(["env", "--num_processes", "2"])
+    assert seen.value.code == 2
+    assert "unrecognized arguments: --num_processes 2" in capsys.readouterr().err
 
 
 PROBE = """

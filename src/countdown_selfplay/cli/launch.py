@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import os
-import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from ..errors import ConfigError
 
@@ -122,7 +122,8 @@ def _has_accelerator() -> bool:
     return torch.accelerator.is_available()
 
 
-def launch(command: str, options: dict[str, str], argv: list[str]) -> int:
-    """Run `command` under `accelerate launch` and return its exit code."""
+def launch(command: str, options: dict[str, str], argv: list[str]) -> NoReturn:
+    """Become `accelerate launch` of `command`: it gets the signals, and its exit code is that of this process."""
     line, environment = launch_command(command, options, argv)
-    return subprocess.run(line, env={**os.environ, **environment}, check=False).returncode
+    sys.stdout.flush()
+    os.execve(sys.executable, line, {**os.environ, **environment})

@@ -73,7 +73,7 @@ def run(argv: list[str]) -> int:
 
         options, rest = split_launch_options(rest)
         if options:
-            return launch(name, options, rest)
+            launch(name, options, rest)
     return importlib.import_module(known[name]).main(rest)
 
 
