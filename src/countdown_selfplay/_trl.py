@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
 from transformers import GenerationConfig
 from trl.trainer.utils import add_fused_lm_head
 
@@ -24,7 +23,7 @@ ATTRIBUTES = ("_metrics", "_step", "num_generations", "generation_config", "gene
 ROLLOUT_KEYS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", "num_items_in_batch")
 
 
-def patch_lm_head(model: torch.nn.Module, temperature: float) -> None:
+def patch_lm_head(model: Any, temperature: float) -> None:
     """Give a causal LM the fused log-prob head that the trainer's forward pass asks for, at the role's temperature."""
     add_fused_lm_head(model, temperature=temperature, outputs=("log_probs", "entropy"))
 

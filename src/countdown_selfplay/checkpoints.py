@@ -196,6 +196,7 @@ def train_with_rollbacks(
     trainer: JointConjecturerProverTrainer,
     stock_train: Callable[..., Any],
     resume: str | bool | None,
+    *args: Any,
     **kwargs: Any,
 ) -> Any:
     """Train; on a trip of the guard go back to the last healthy checkpoint and go on, at most guard_max_rollbacks
@@ -216,7 +217,7 @@ def train_with_rollbacks(
         trainer.start_rounds()
         try:
             with _no_joint_clip(trainer.args):
-                return stock_train(resume_from_checkpoint=None if folder is None else str(folder), **kwargs)
+                return stock_train(None if folder is None else str(folder), *args, **kwargs)
         except Rollback as rollback:
             folder = _after_trip(trainer, rollback, log)
 

@@ -46,7 +46,7 @@ def export_policies(trainer: JointConjecturerProverTrainer, folder: Path) -> lis
 
 def _card(trainer: JointConjecturerProverTrainer, name: str) -> str:
     roles = trainer.policies.shared_by(name)
-    rows = {"policy sharing": trainer.args.policy_sharing, "seed": trainer.args.seed}
+    rows: dict[str, object] = {"policy sharing": trainer.args.policy_sharing, "seed": trainer.args.seed}
     for role in roles:
         s = trainer.roles[role]
         rows |= {

@@ -23,7 +23,7 @@ def evaluate_in_training(
 
     The processes share the problems out. Sampling is the prover's own setting; its seed depends on the step only.
     """
-    rows = trainer.eval_dataset if dataset is None else dataset
+    rows: Any = trainer.eval_dataset if dataset is None else dataset
     if rows is None:
         raise ConfigError("evaluate() needs problems: pass `eval_dataset` to the trainer or to this call.")
     problems = [problem_from_row(row, index) for index, row in enumerate(rows)]

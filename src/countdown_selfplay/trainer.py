@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from accelerate.utils import gather_object
@@ -56,8 +56,13 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         domain, game: what is played, and how. None: Countdown as `args` describes it, propose-and-solve.
     """
 
-    _tag_names: ClassVar[list[str]] = ["trl", "countdown-selfplay", "self-play"]
+    _tag_names = ["trl", "countdown-selfplay", "self-play"]  # noqa: RUF012 -- TRL declares it so
     _name = "JointConjecturerProver"
+    args: JointSelfPlayConfig
+    processing_class: Any
+    num_generations_eval: int
+    model: Any
+    _role: str = "prover"  # whose turn it is while a rollout runs
     loss_is_scaled_for_ga = True  # RoleLoss divides by the role's own counts (rule 4 of the design)
 
     def __init__(
@@ -134,7 +139,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             self.accelerator.device,
         )
         self.policies.enable_gradients()
-        self._role_metrics = {role: {"train": defaultdict(list), "eval": defaultdict(list)} for role in self.roles}
+        self._role_metrics: dict[str, dict[str, defaultdict[str, list[float]]]] = {
+            role: {"train": defaultdict(list), "eval": defaultdict(list)} for role in self.roles
+        }
         self.round_metrics: list[dict[str, Any]] = []  # of the rounds since the last log
         self.round_samples: list[dict[str, Any]] = []  # of the last round, for samples.jsonl
         self.signalless: frozenset[str] = frozenset()  # roles without signal in the current round
@@ -224,7 +231,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             rank=self.accelerator.process_index,
             world=self.accelerator.num_processes,
         )
-        result = self.game.play(context, anchors_of_batch(self._gather(rows), self.num_generations))
+        result = self.game.play(context, anchors_of_batch(self._gather(rows), self.roles["prover"].num_generations))
         self.signalless = frozenset(role for role, batch in result.batches.items() if not batch.has_signal)
         for role, batch in result.batches.items():
             counts = batch.rollout.tensors["completion_mask"]
@@ -298,17 +305,17 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
         if self.lr_scheduler is None:
-            optimizer = self.optimizer if optimizer is None else optimizer
-            self.lr_scheduler = role_schedule(self.args, optimizer, num_training_steps, self.roles)
+            target: Any = self.optimizer if optimizer is None else optimizer
+            self.lr_scheduler = role_schedule(self.args, target, num_training_steps, self.roles)
             self._created_lr_scheduler = True
         return self.lr_scheduler
 
     # -- loop, log, checkpoints --------------------------------------------------------------------------------------
 
-    def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs: Any) -> Any:
+    def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
         """As in Trainer. `True` resumes from the newest complete checkpoint, and says which ones it skipped; the
         collapse guard's rollbacks are resumes from the last healthy one."""
-        return checkpoints.train_with_rollbacks(self, super().train, resume_from_checkpoint, **kwargs)
+        return checkpoints.train_with_rollbacks(self, super().train, resume_from_checkpoint, *args, **kwargs)
 
     def start_rounds(self) -> None:
         """Forget everything between two rounds that neither the Trainer nor a checkpoint restores."""

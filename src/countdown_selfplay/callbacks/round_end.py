@@ -27,10 +27,11 @@ class RoundEnd(TrainerCallback):
             names = trainer.policies.weight_names
             idle = [n for n in names if set(trainer.policies.shared_by(n)) <= trainer.signalless]
             dropped = frozenset(trainer.policies.shared_by(name)[0] for name in idle)
-        norms = clip_roles(trainer.optimizer, trainer.roles, dropped)
+        optimizer: Any = trainer.optimizer
+        norms = clip_roles(optimizer, trainer.roles, dropped)
         metrics = trainer.round_metrics[-1]
         metrics.update({f"grad_norm/{role}": norm for role, norm in norms.items()})
-        metrics.update({f"lr/{group['role']}": group["lr"] for group in trainer.optimizer.param_groups})
+        metrics.update({f"lr/{group['role']}": group["lr"] for group in optimizer.param_groups})
         metrics.update({f"{role}/signal": int(role not in trainer.signalless) for role in trainer.roles})
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

@@ -84,8 +84,8 @@ def _changed(settings: Any) -> list[tuple[str, str]]:
 def _prompt_tokens(model_path: str, args: JointSelfPlayConfig) -> int:
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(model_path)
+    tokenizer: Any = AutoTokenizer.from_pretrained(model_path)
     prompt = domain_from(args).propose_row(max(args.operands))["prompt"]
     if isinstance(prompt, str):
         return len(tokenizer(prompt)["input_ids"])
-    return len(tokenizer.apply_chat_template(prompt, add_generation_prompt=True)["input_ids"])
+    return len(tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=True)["input_ids"])

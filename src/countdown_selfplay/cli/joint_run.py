@@ -79,7 +79,8 @@ def measure(
     result: dict[str, Any] = {}
     if problems and trainer.accelerator.is_main_process:
         say(f"Evaluating {when} on {len(problems)} held-out problems, {trainer.num_generations_eval} answers each ...")
-        result["prover"] = evaluate_role(trainer, "prover", problems, trainer.num_generations_eval)
+        answers = trainer.num_generations_eval
+        result["prover"] = evaluate_role(trainer, "prover", problems, answers)
         if "conjecturer" in trainer.roles:
             result["conjecturer"] = evaluate_proposals(trainer, script.eval_proposals)
     trainer.accelerator.wait_for_everyone()

@@ -9,7 +9,7 @@ _CONJECTURER = ("parseable", "solvable", "unique", "solve_rate")
 
 def before_after_table(result: dict[str, Any]) -> str:
     """Prover and conjecturer before and after training, with 95% intervals; `result` as in evaluation.json."""
-    rows = [("", "before", "after", "difference")]
+    rows: list[tuple[str, ...]] = [("", "before", "after", "difference")]
     prover = result["before"]["prover"]
     for k in prover["pass_at"]:
         rows.append(

@@ -55,7 +55,7 @@ def before_trl(config: JointSelfPlayConfig) -> None:
 def _check_groups(config: JointSelfPlayConfig, role: str) -> None:
     """Rule 3 of the design: whole groups per process, or a group's baseline would need another process's samples."""
     own = getattr(config, f"{role}_num_generations")
-    group = config.num_generations if own is None else own
+    group: int = config.num_generations if own is None else own  # type: ignore[assignment]
     micro_batches = getattr(config, f"{role}_micro_batches")
     name = "num_generations" if own is None else f"{role}_num_generations"
     if micro_batches == 0:
@@ -106,7 +106,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             "`ddp_find_unused_parameters` (False) must be True: a micro-batch holds one role, and DDP would wait for "
             "the other role's gradients; leave it unset."
         )
-    if config.gradient_checkpointing and (config.gradient_checkpointing_kwargs or {}).get("use_reentrant"):
+    if config.gradient_checkpointing and _reentrant(config):
         _fail(
             "`gradient_checkpointing_kwargs` ({'use_reentrant': True}) must be non-reentrant: reentrant checkpointing "
             "fails with unused parameters under DDP; leave it unset."
@@ -166,3 +166,8 @@ def _check_sharing(config: JointSelfPlayConfig) -> None:
                 f"policy_sharing='{config.policy_sharing}', where both roles share it; set `{name}` alone, or use "
                 "policy_sharing='full'."
             )
+
+
+def _reentrant(config: JointSelfPlayConfig) -> bool:
+    given = config.gradient_checkpointing_kwargs
+    return isinstance(given, dict) and bool(given.get("use_reentrant"))

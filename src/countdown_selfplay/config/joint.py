@@ -60,15 +60,16 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GRPOConfig)
     loaded.
     """
 
-    gradient_accumulation_steps: int | None = field(  # type: ignore[assignment]
-        default=None,
+    output_dir: str = field(default="joint-selfplay", metadata={"help": "The run folder."})
+    gradient_accumulation_steps: int = field(
+        default=None,  # type: ignore[assignment]
         metadata={"help": "Derived: prover_micro_batches + conjecturer_micro_batches. Leave it unset."},
     )
     logging_steps: float = field(default=1, metadata={"help": "Log every this many rounds."})
     per_device_eval_batch_size: int = field(
         default=128, metadata={"help": "Answers that are generated at once in evaluation, per process."}
     )
-    num_generations_eval: int | None = field(
+    num_generations_eval: int = field(
         default=16, metadata={"help": "Answers per problem in evaluation, the n of pass@k."}
     )
     ddp_find_unused_parameters: bool | None = field(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,7 +24,7 @@ def build_policies(
     roles: tuple[str, ...],
     sharing: str,
     peft_config: PeftConfig | None = None,
-    model_init_kwargs: dict[str, Any] | None = None,
+    model_init_kwargs: dict[str, Any] | str | None = None,
 ) -> Policies:
     """`model`: one source for all roles, or a source per role. `sharing`: full, lora or tied.
 
@@ -31,6 +32,7 @@ def build_policies(
     `peft_config` under `tied` trains one adapter that both roles share.
     """
     sources = _source_per_role(model, roles)
+    init_kwargs = json.loads(model_init_kwargs) if isinstance(model_init_kwargs, str) else model_init_kwargs
     if peft_config is not None and sharing == "full" and len(roles) > 1:
         raise ConfigError(
             "A `peft_config` was passed with policy_sharing='full'; use policy_sharing='lora' (an adapter per role) "
@@ -39,7 +41,7 @@ def build_policies(
         )
     if sharing == "full" and peft_config is None:
         same = all(source is sources[roles[0]] or source == sources[roles[0]] for source in sources.values())
-        models = {role: _load(sources[role], model_init_kwargs, copied=i > 0 and same) for i, role in enumerate(roles)}
+        models = {role: _load(sources[role], init_kwargs, copied=i > 0 and same) for i, role in enumerate(roles)}
         _check_vocabularies(models)
         return FullPolicies(models, {role: role for role in roles}, same_start=same)
     if len({id(s) if not isinstance(s, str) else s for s in sources.values()}) > 1:
@@ -48,7 +50,7 @@ def build_policies(
             "pass one "
             "model, or use policy_sharing='full'."
         )
-    base = _load(sources[roles[0]], model_init_kwargs)
+    base = _load(sources[roles[0]], init_kwargs)
     if sharing == "tied":
         names = dict.fromkeys(roles, "policy")
         if peft_config is None:
@@ -94,6 +96,6 @@ def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool 
 
 
 def _check_vocabularies(models: dict[str, PreTrainedModel]) -> None:
-    sizes = {role: model.get_input_embeddings().weight.shape[0] for role, model in models.items()}  # type: ignore[union-attr]
+    sizes = {role: model.get_input_embeddings().num_embeddings for role, model in models.items()}
     if len(set(sizes.values())) > 1:
         raise ConfigError(f"The roles' models must share one tokenizer, but their vocabularies have sizes {sizes}.")

@@ -46,7 +46,7 @@ class PolicyModule(PreTrainedModel):
 
     # TRL overrides the generation config of the model it generates with, so it must be the active policy's own.
     @property
-    def generation_config(self) -> GenerationConfig | None:  # type: ignore[override]
+    def generation_config(self) -> Any:  # type: ignore[override]
         return self.policy.generation_config if "policies" in self._modules else None
 
     @generation_config.setter
@@ -62,7 +62,7 @@ class PolicyModule(PreTrainedModel):
 
     def forward(
         self, input_ids: torch.Tensor | None = None, attention_mask: torch.Tensor | None = None, **kwargs: Any
-    ):
+    ) -> Any:
         return self.policy(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
 
     def generate(self, *args: Any, **kwargs: Any) -> torch.Tensor:
