@@ -12,7 +12,7 @@ from .countdown import CountdownDomain, Problem, generate_problems, problem_from
 
 logger = logging.getLogger(__name__)
 
-GENERATED_ANCHORS = 4096  # several epochs of a tiny run; generated in seconds
+GENERATED_ANCHORS = 2048  # many epochs of a tiny run; generated in seconds
 
 
 def anchor_dataset(
