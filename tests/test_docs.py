@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import doctest
 import importlib
 import re
 from functools import cache
@@ -113,6 +114,13 @@ def test_the_example_parts_of_the_extending_page_run():
     finally:  # what the page registers is taken out again
         OBJECTIVES.pop("positive_only", None)
         CONJECTURER_REWARDS.pop("triangle", None)
+
+
+@pytest.mark.parametrize("block", every("pycon"))
+def test_what_a_session_shows_is_what_it_prints(block):
+    session = doctest.DocTestParser().get_doctest(block, {}, "docs", None, None)
+    result = doctest.DocTestRunner().run(session)
+    assert result.attempted > 0 and result.failed == 0
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
