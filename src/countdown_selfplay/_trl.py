@@ -10,12 +10,16 @@ output keys.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from transformers import GenerationConfig
 from trl.trainer.utils import add_fused_lm_head
+
+# TRL 1.16 asks a model for `is_gradient_checkpointing`, which transformers renamed; nothing a user could change.
+warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated", category=FutureWarning)
 
 OVERRIDDEN = ("_prepare_inputs", "_calculate_rewards", "_save_checkpoint")
 CALLED = ("_generate_and_score_completions", "_get_per_token_logps_and_entropies")

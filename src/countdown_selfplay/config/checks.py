@@ -65,7 +65,7 @@ def _check_groups(config: JointSelfPlayConfig, role: str) -> None:
         _fail(f"`{name}` ({group}) must be at least 2: a leave-one-out baseline needs another sample.")
     if samples % group:
         allowed = [n for n in range(2, samples + 1) if samples % n == 0]
-        close = sorted(sorted(allowed, key=lambda n: abs(n - group))[:3])
+        close = sorted(sorted(allowed, key=lambda n: abs(n - group))[:2])
         _fail(
             f"`{name}` ({group}) must divide `per_device_train_batch_size` x `{role}_micro_batches` ({samples}); "
             f"use {' or '.join(map(str, close))}, or change the batch."

@@ -90,8 +90,13 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GRPOConfig)
             self.bf16 = bool(
                 not self.fp16 and not self.use_cpu and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
             )
-        if self.gradient_checkpointing and not (self.gradient_checkpointing_kwargs or {}):
-            self.gradient_checkpointing_kwargs = {"use_reentrant": False}
+        # transformers renamed these two; TRL still sets the old names, which would warn.
+        if self.activation_checkpointing is None:
+            self.activation_checkpointing = self.gradient_checkpointing
+        if self.activation_checkpointing_kwargs is None:
+            self.activation_checkpointing_kwargs = self.gradient_checkpointing_kwargs
+        if self.activation_checkpointing and not self.activation_checkpointing_kwargs:
+            self.activation_checkpointing_kwargs = {"use_reentrant": False}
         super().__post_init__()
         checks.after_trl(self)
 

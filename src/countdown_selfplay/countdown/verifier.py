@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -126,8 +127,7 @@ def _reason(numbers: tuple[int, ...], value: tuple[int, int], whole: bool, probl
     if rules.use_all:
         fits = sorted(numbers) == sorted(problem.numbers)
     else:
-        left = list(problem.numbers)
-        fits = all(number in left and (left.remove(number) is None) for number in numbers)
+        fits = Counter(numbers) <= Counter(problem.numbers)
     if not fits:
         return Reason.WRONG_NUMBERS
     if rules.integers_only and not whole:

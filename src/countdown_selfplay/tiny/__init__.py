@@ -1,0 +1,29 @@
+"""The embedded model: 0.66M parameters that play both roles on Countdown with three numbers, for laptops and tests.
+
+Importing this package loads no torch; `load_tiny_model` does. docs/tiny_model.md says how the weights were made.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..countdown import ProblemSpec
+
+TINY_MODEL_PATH: Path = Path(__file__).parent / "weights"
+"""Folder of the shipped weights and tokenizer: `AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH))` works "
+"offline."""
+
+TINY_SPEC: ProblemSpec = ProblemSpec(operands=(3,), number_low=1, number_high=12, target_low=1, target_high=99)
+"""The problems the model was warm-started on, held-out side excepted: 3 numbers from 1 to 12, targets 1 to 99."""
+
+__all__ = ["TINY_MODEL_PATH", "TINY_SPEC", "load_tiny_model"]
+
+
+def load_tiny_model() -> tuple[Any, Any]:
+    """The shipped model (float32, evaluation mode) and its tokenizer, read from the installed files; no network."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    path = str(TINY_MODEL_PATH)
+    model = AutoModelForCausalLM.from_pretrained(path, local_files_only=True)
+    return model, AutoTokenizer.from_pretrained(path, local_files_only=True)
