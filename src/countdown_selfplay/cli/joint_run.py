@@ -124,7 +124,9 @@ def evaluate_proposals(trainer: JointConjecturerProverTrainer, n: int) -> dict[s
             batch_size=trainer.args.per_device_eval_batch_size,
         )
     result = found.to_dict()
-    solvable = list({p.key: p for p in found.problems if trainer.domain.solvable(p)}.values())[:SOLVE_RATE_PROBLEMS]
+    domain = trainer.domain
+    unique = {p.key: p for p in found.problems if domain.in_range(p) and domain.solvable(p)}
+    solvable = list(unique.values())[:SOLVE_RATE_PROBLEMS]
     if solvable:
         solved = evaluate_role(trainer, "prover", solvable, SOLVE_RATE_ANSWERS)
         result["solve_rate"] = solved["pass_at"]["1"]
