@@ -18,8 +18,9 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 # DESIGN: countdown <- rewards, objectives, proposers, curriculum, evaluation <- games <- trainer <- cli.
 LAYERS = {
-    "errors": 0,
+    "errors": 0,  # leaves that everyone may use
     "registry": 0,
+    "random_state": 0,
     "__version__": 0,
     "countdown": 1,
     "rewards": 2,
@@ -27,6 +28,7 @@ LAYERS = {
     "proposers": 2,
     "curriculum": 2,
     "evaluation": 2,
+    "tiny": 2,
     "games": 3,
     "cli": 5,
 }
