@@ -1,4 +1,4 @@
-"""The embedded model: 0.66M parameters that play both roles on Countdown with three numbers, for laptops and tests.
+"""The embedded model: 0.65M parameters that play both roles on Countdown with three numbers, for laptops and tests.
 
 Importing this package loads no torch; `load_tiny_model` does. docs/tiny_model.md says how the weights were made.
 """

@@ -42,10 +42,10 @@ class Mixture:
 
 
 class ExampleSource:
-    """Draws (prompt, answer) texts: a problem uniformly, then one of its solutions uniformly, then the order of its numbers.
+    """Draws (prompt, answer) texts: a problem uniformly, one of its solutions uniformly, and an order of its numbers.
 
-    Uniform over problems and not over expressions, for that is how held-out problems are drawn; an easy problem has up to
-    a hundred times as many solutions as a hard one.
+    Uniform over problems and not over expressions: otherwise the problems with many solutions, which are easy, would
+    be most of what the model sees, and held-out problems are not drawn like that.
     """
 
     def __init__(self, spec: ProblemSpec, mixture: Mixture | None = None) -> None:
@@ -66,7 +66,7 @@ class ExampleSource:
         return str(self._prove(problem)), answer
 
     def _pick(self, pool: Sequence[Exercise], rng: np.random.Generator) -> tuple[Problem, str]:
-        exercise = pool[rng.integers(len(pool))]
-        answer = exercise.answers[rng.integers(len(exercise.answers))]
+        exercise = pool[int(rng.integers(len(pool)))]
+        answer = exercise.answers[int(rng.integers(len(exercise.answers)))]
         shuffled = tuple(int(number) for number in rng.permutation(exercise.problem.numbers))
         return Problem(numbers=shuffled, target=exercise.problem.target), answer

@@ -1,22 +1,28 @@
-"""The tiny model's architecture: Qwen2, 3 layers of width 128, 0.66M parameters, 2.6 MB in float32."""
+"""The tiny model's architecture: Qwen3, 3 layers of width 128, 0.65M parameters, 2.6 MB in float32.
+
+Qwen3 and not Qwen2: for the model type "qwen2" transformers 5 rebuilds every tokenizer as Qwen's byte-level BPE,
+whatever tokenizer.json says, so that `AutoTokenizer` would lose this one's spaces and two-digit numbers. The two differ
+in the attention only (Qwen3 normalises queries and keys and has no biases) and learn Countdown alike.
+"""
 
 from __future__ import annotations
 
-from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM
+from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 
 from ..random_state import private_torch_seed
 from .tokenizer import BOS, EOS, MAX_LENGTH, PAD, WORDS
 
 
-def tiny_config() -> Qwen2Config:
+def tiny_config() -> Qwen3Config:
     """Head size 32: the smallest that the inference engines which TRL supports accept."""
-    return Qwen2Config(
+    return Qwen3Config(
         vocab_size=len(WORDS),
         hidden_size=128,
         intermediate_size=384,
         num_hidden_layers=3,
         num_attention_heads=4,
         num_key_value_heads=4,
+        head_dim=32,
         max_position_embeddings=MAX_LENGTH,
         tie_word_embeddings=True,
         pad_token_id=WORDS.index(PAD),
@@ -25,11 +31,10 @@ def tiny_config() -> Qwen2Config:
     )
 
 
-def build_model(seed: int) -> Qwen2ForCausalLM:
-    """Untrained weights drawn from `seed`; torch's global generator is left as it was. Samples from the plain "
-    "softmax."""
+def build_model(seed: int) -> Qwen3ForCausalLM:
+    """Untrained weights drawn from `seed`, with torch's global generator left as it was; samples the plain softmax."""
     with private_torch_seed("tiny model", seed):
-        model = Qwen2ForCausalLM(tiny_config())
+        model = Qwen3ForCausalLM(tiny_config())
     model.generation_config = GenerationConfig(
         pad_token_id=WORDS.index(PAD),
         bos_token_id=WORDS.index(BOS),

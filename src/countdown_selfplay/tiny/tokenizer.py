@@ -26,8 +26,8 @@ MAX_LENGTH = 64
 def build_tokenizer() -> PreTrainedTokenizerFast:
     """Splits at white space, puts `<s>` in front and joins with single spaces when it decodes. No chat template.
 
-    `<unk>` is an ordinary word and not a special token: `skip_special_tokens` must not turn the answer `3 <unk> * 5` into
-    `3 * 5`, which would be scored as something that the model did not write.
+    `<unk>` is an ordinary word and not a special token: `skip_special_tokens` must not turn the answer `3 <unk> * 5`
+    into `3 * 5`, which would be scored as something that the model did not write.
     """
     tokenizer = Tokenizer(WordLevel({word: index for index, word in enumerate(WORDS)}, unk_token=UNK))
     tokenizer.pre_tokenizer = WhitespaceSplit()

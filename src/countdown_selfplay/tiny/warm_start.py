@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import Qwen2ForCausalLM
+from transformers import Qwen3ForCausalLM
 
 from ..countdown import ProblemSpec
 from .exercises import ExampleSource
@@ -64,10 +64,10 @@ def encode_batch(examples: Sequence[tuple[str, str]]) -> tuple[torch.Tensor, tor
 
 def train(
     spec: ProblemSpec, settings: WarmStart, on_step: Callable[[int, float], None] | None = None
-) -> Qwen2ForCausalLM:
-    """A model trained from nothing on `spec`'s train side; the same seed and thread count give the same bits on one machine.
+) -> Qwen3ForCausalLM:
+    """A model trained from nothing on `spec`'s train side.
 
-    `on_step(step, loss)` sees the mean loss per answer token (nats) after each step, counted from 1.
+    The same settings give the same bits on the same machine. `on_step(step, loss)` sees the mean loss per answer token (nats) after each step, counted from 1.
     """
     source = ExampleSource(spec)
     rng = np.random.default_rng(settings.seed)
@@ -91,7 +91,7 @@ def train(
     return model.eval()
 
 
-def save(model: Qwen2ForCausalLM, folder: Path) -> None:
+def save(model: Qwen3ForCausalLM, folder: Path) -> None:
     """Weights (float32 safetensors), configuration, generation settings and tokenizer, as plain Hugging Face files."""
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
