@@ -11,7 +11,7 @@ import yaml
 
 import countdown_selfplay
 from countdown_selfplay.cli import launch, main
-from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.errors import ConfigError, DataError, MissingExtraError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -146,7 +146,8 @@ def test_an_unknown_accelerate_config_suggests_the_nearest():
         launch.config_path("zero4")
 
 
-def test_a_named_config_is_launched_from_the_shipped_folder():
+def test_a_named_config_is_launched_from_the_shipped_folder(monkeypatch):
+    monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: name == "deepspeed")
     line, environment = launch.launch_command(
         "joint", {"accelerate_config": "zero3", "num_processes": "4"}, ["--seed", "1"]
     )
@@ -157,6 +158,31 @@ def test_a_named_config_is_launched_from_the_shipped_folder():
         *("-m", "countdown_selfplay.cli.main", "joint", "--seed", "1"),
     ]
     assert environment == {}  # with ACCELERATE_USE_CPU DeepSpeed would silently become DDP
+
+
+def test_a_deepspeed_config_without_deepspeed_names_the_extra(monkeypatch):
+    monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=re.escape("pip install 'countdown-selfplay[deepspeed]'")):
+        launch.launch_command("joint", {"accelerate_config": "zero2"}, [])
+
+
+def test_more_processes_than_accelerators_are_refused(monkeypatch):
+    monkeypatch.setattr(launch, "_accelerators", lambda: 1)
+    with pytest.raises(ConfigError, match=re.escape("`--num_processes` (2) must not exceed the 1 accelerator(s)")):
+        launch.launch_command("joint", {"num_processes": "2"}, [])
+
+
+def test_as_many_processes_as_accelerators_are_left_to_accelerate(monkeypatch):
+    monkeypatch.setattr(launch, "_accelerators", lambda: 2)
+    line, environment = launch.launch_command("joint", {"num_processes": "2"}, [])
+    assert line[4:] == ["--num_processes", "2", "-m", "countdown_selfplay.cli.main", "joint"]
+    assert environment == {}
+
+
+def test_in_a_launch_only_the_first_process_of_a_machine_prints_the_error(monkeypatch, capsys):
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert main.main(["nonsense"]) == 2
+    assert capsys.readouterr().err == ""
 
 
 def test_a_config_file_of_ones_own_is_used_as_it_is(tmp_path):
@@ -222,7 +248,7 @@ print(f"[{a.num_processes} {a.distributed_type.value} {wrapped} {total}]\\n", en
 @pytest.mark.distributed
 @pytest.mark.parametrize("options", [{"accelerate_config": "cpu_ddp"}, {"num_processes": "2"}], ids=str)
 def test_two_cpu_processes_are_started_and_know_of_each_other(options, tmp_path, monkeypatch):
-    monkeypatch.setattr(launch, "_has_accelerator", lambda: False)
+    monkeypatch.setattr(launch, "_accelerators", lambda: 0)
     probe = tmp_path / "probe.py"
     probe.write_text(PROBE)
     line, environment = launch.launch_command("joint", options, [])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import os
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from ..errors import ConfigError
+from ..errors import ConfigError, MissingExtraError
 
 LAUNCH_OPTIONS = (
     "accelerate_config",
@@ -89,21 +90,28 @@ def launch_command(command: str, options: dict[str, str], argv: list[str]) -> tu
     if "accelerate_config" in options:
         path = config_path(options["accelerate_config"])
         line += ["--config_file", str(path)]
-        if _runs_on_cpu(path):
+        if _runs_on_cpu(_checked_config(path)):
             environment["ACCELERATE_USE_CPU"] = "true"
-    elif int(options.get("num_processes", 1)) > 1 and not _has_accelerator():
-        # Without the flag and the variable accelerate 1.15 starts one process and says nothing.
-        line.append("--multi_gpu")
-        if "main_process_port" not in options:
-            line += ["--main_process_port", "0"]  # any free port: several runs can share a machine
-        environment["ACCELERATE_USE_CPU"] = "true"
+    elif int(options.get("num_processes", 1)) > 1 and options.get("num_machines", "1") == "1":
+        # Here accelerate 1.15 would start one process and say nothing, with too few devices as well as with none.
+        devices = _accelerators()
+        if 0 < devices < int(options["num_processes"]):
+            raise ConfigError(
+                f"`--num_processes` ({options['num_processes']}) must not exceed the {devices} accelerator(s) of this "
+                "machine; use fewer, or --accelerate_config cpu_ddp to try several processes on the CPU."
+            )
+        if devices == 0:
+            line.append("--multi_gpu")
+            if "main_process_port" not in options:
+                line += ["--main_process_port", "0"]  # any free port: several runs can share a machine
+            environment["ACCELERATE_USE_CPU"] = "true"
     for name, value in options.items():
         if name != "accelerate_config":
             line += [f"--{name}", value]
     return [*line, "-m", "countdown_selfplay.cli.main", command, *argv], environment
 
 
-def _runs_on_cpu(path: Path) -> bool:
+def _checked_config(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
@@ -112,14 +120,23 @@ def _runs_on_cpu(path: Path) -> bool:
         content = None
     if not isinstance(content, dict):
         raise ConfigError(f"`--accelerate_config` ({path}) must be a YAML mapping, as `accelerate config` writes it.")
-    # Not for DeepSpeed: with ACCELERATE_USE_CPU in the environment the same config silently runs DDP.
-    return bool(content.get("use_cpu")) and content.get("distributed_type") == "MULTI_GPU"
+    if content.get("distributed_type") == "DEEPSPEED" and importlib.util.find_spec("deepspeed") is None:
+        raise MissingExtraError(
+            f"`--accelerate_config` ({path}) needs DeepSpeed, which is not installed; install the extra with "
+            "pip install 'countdown-selfplay[deepspeed]'."
+        )
+    return content
 
 
-def _has_accelerator() -> bool:
+def _runs_on_cpu(config: dict[str, Any]) -> bool:
+    """Not for DeepSpeed: with ACCELERATE_USE_CPU in the environment its configs silently run DDP."""
+    return bool(config.get("use_cpu")) and config.get("distributed_type") == "MULTI_GPU"
+
+
+def _accelerators() -> int:
     import torch
 
-    return torch.accelerator.is_available()
+    return torch.accelerator.device_count() if torch.accelerator.is_available() else 0
 
 
 def launch(command: str, options: dict[str, str], argv: list[str]) -> NoReturn:

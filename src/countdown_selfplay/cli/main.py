@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -82,7 +83,8 @@ def guarded(command: Callable[[list[str]], int], argv: list[str]) -> int:
     try:
         return command(argv)
     except CountdownSelfPlayError as error:
-        print(f"{PROG}: error: {' '.join(str(error).split())}", file=sys.stderr)
+        if os.environ.get("LOCAL_RANK", "0") == "0":  # in a launch every process meets the same error
+            print(f"{PROG}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"{PROG}: interrupted", file=sys.stderr)
