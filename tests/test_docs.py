@@ -82,6 +82,14 @@ def test_the_modules_of_the_api_page_exist():
             assert hasattr(importlib.import_module(module), attribute), name
 
 
+def test_the_commands_of_the_readme_exist():
+    from countdown_selfplay.cli.main import available_commands
+
+    section = (ROOT / "README.md").read_text().split("## On the command line")[1].split("\n## ")[0]
+    paragraph = section.split("```")[2]
+    assert set(re.findall(r"`(\w+)`", paragraph)) <= set(available_commands())
+
+
 def test_registered_names_in_the_readme_are_those_of_the_registries():
     from countdown_selfplay.countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS
     from countdown_selfplay.objectives import OBJECTIVES
