@@ -1,7 +1,51 @@
-"""Evaluation that settles arguments: unbiased pass@k, paired bootstrap, roles on held-out problems. No torch until
-it is needed."""
+"""What a model can do, with intervals: unbiased pass@k, bootstrap, sampling and both roles' evaluations, reports.
+
+The statistics need NumPy only. What samples from a model loads torch on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from .bootstrap import Estimate, Interval, bootstrap_mean, paired_bootstrap
 from .pass_at_k import pass_at_k, pass_at_k_array
 
-__all__ = ["Estimate", "Interval", "bootstrap_mean", "paired_bootstrap", "pass_at_k", "pass_at_k_array"]
+_LAZY = {
+    "sample_texts": "sampling",
+    "evaluate_prover": "roles",
+    "evaluate_conjecturer": "roles",
+    "ProverEvaluation": "roles",
+    "ConjecturerEvaluation": "roles",
+    "write_report": "report",
+}
+
+__all__ = [
+    "ConjecturerEvaluation",
+    "Estimate",
+    "Interval",
+    "ProverEvaluation",
+    "bootstrap_mean",
+    "evaluate_conjecturer",
+    "evaluate_prover",
+    "paired_bootstrap",
+    "pass_at_k",
+    "pass_at_k_array",
+    "sample_texts",
+    "write_report",
+]
+
+if TYPE_CHECKING:
+    from .report import write_report
+    from .roles import ConjecturerEvaluation, ProverEvaluation, evaluate_conjecturer, evaluate_prover
+    from .sampling import sample_texts
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

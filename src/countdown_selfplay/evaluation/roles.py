@@ -1,65 +1,88 @@
-"""Evaluating a policy in its role: a prover on problems, a conjecturer on its proposals."""
+"""What each role can do: the prover's pass@k on given problems, the conjecturer's rates over its proposals."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from ..countdown import CountdownDomain, Problem
-from .bootstrap import Estimate, bootstrap_mean
+from ..countdown import CountdownDomain, Problem, ProposalReason
+from ..errors import ConfigError, DataError
+from .bootstrap import Z_95, Estimate, bootstrap_mean, wilson_interval
 from .pass_at_k import pass_at_k_array
 from .sampling import sample_texts
 
 
 @dataclass(frozen=True)
 class ProverEvaluation:
-    """correct: (P,) accepted answers of n per problem. pass_at: k -> mean with a 95% interval over problems."""
+    """correct: correct answers per problem, each out of n. pass_at: k -> pass@k with a 95% bootstrap interval over
+    problems. score: mean score by the rules. Rates are shares of all answers; seconds: wall-clock time of the
+    evaluation."""
 
     correct: list[int]
     n: int
     pass_at: dict[int, Estimate]
-    reasons: dict[str, int]
+    score: Estimate
+    reasons: Counter[str]
     truncated_rate: float
     several_answers_rate: float
+    seconds: float
     setting: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; the keys of `pass_at` become strings."""
         return {
             "problems": len(self.correct),
             "n": self.n,
             "pass_at": {str(k): estimate.to_dict() for k, estimate in self.pass_at.items()},
-            "reasons": self.reasons,
+            "score": self.score.to_dict(),
             "truncated_rate": self.truncated_rate,
             "several_answers_rate": self.several_answers_rate,
+            "reasons": dict(self.reasons.most_common()),
+            "seconds": round(self.seconds, 3),
             "setting": self.setting,
-            "correct": self.correct,
+            "correct": list(self.correct),
         }
 
 
 @dataclass(frozen=True)
 class ConjecturerEvaluation:
-    """Shares of n proposals with 95% intervals; unique: distinct problems among the parsed ones (no interval: it is
-    no mean)."""
+    """Shares of all `n` proposals with 95% intervals: parseable, in_range, solvable (which includes in range).
+
+    unique: distinct problems / parsed proposals, None if nothing was parsed. It falls as n grows, so compare it at
+    equal n. solve_rate: mean over the distinct solvable problems, None unless `prover_correct` was given. problems:
+    the proposals that are in range and solvable, in order, repetitions included.
+    """
 
     n: int
     parseable: Estimate
     in_range: Estimate
     solvable: Estimate
     unique: Estimate | None
-    reasons: dict[str, int]
+    solve_rate: Estimate | None
+    reasons: Counter[str]
+    truncated_rate: float
     problems: list[Problem]
+    seconds: float
     setting: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        rates = {name: getattr(self, name) for name in ("parseable", "in_range", "solvable", "unique")}
+        """Plain JSON values; estimates that do not exist are left out."""
+        estimates = {
+            "parseable": self.parseable,
+            "in_range": self.in_range,
+            "solvable": self.solvable,
+            "unique": self.unique,
+            "solve_rate": self.solve_rate,
+        }
         return {
             "n": self.n,
-            **{name: estimate.to_dict() for name, estimate in rates.items() if estimate is not None},
-            "reasons": self.reasons,
+            **{name: estimate.to_dict() for name, estimate in estimates.items() if estimate is not None},
+            "truncated_rate": self.truncated_rate,
+            "reasons": dict(self.reasons.most_common()),
+            "seconds": round(self.seconds, 3),
             "setting": self.setting,
         }
 
@@ -71,27 +94,51 @@ def evaluate_prover(
     domain: CountdownDomain,
     n: int = 16,
     ks: Sequence[int] = (1, 4, 8, 16),
+    *,
+    temperature: float = 1.0,
+    top_p: float | None = 1.0,
+    top_k: int | None = 0,
+    max_new_tokens: int = 256,
+    batch_size: int = 1024,
     seed: int = 0,
-    **sampling: Any,
+    device: Any = None,
+    resamples: int = 10_000,
 ) -> ProverEvaluation:
-    """Sample n answers per problem and judge them by the domain's rules, the ones that training uses.
+    """Sample `n` answers to each problem and judge them by the domain's verifier, by its correctness bit alone.
 
-    `sampling`: temperature, top_p, top_k, max_new_tokens, batch_size of sample_texts.
+    Private randomness: nothing else that draws numbers changes the result, and it changes nothing else. ConfigError if
+    a k exceeds n; DataError without a problem.
     """
-    prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
-    stops = domain.stop_strings("prover")
-    texts, cut = sample_texts(model, tokenizer, prompts, n, seed=seed, stop_strings=stops, **sampling)
-    verdicts = [[domain.verify(text, p) for text in row] for p, row in zip(problems, texts, strict=True)]
+    if not problems:
+        raise DataError("evaluate_prover() needs at least one problem.")
+    wrong = [k for k in ks if not 1 <= k <= n]
+    if wrong:
+        raise ConfigError(f"`ks` holds {wrong[0]}, which must lie between 1 and the answers per problem, n = {n}.")
+    start = time.perf_counter()
+    setting = _setting(temperature, top_p, top_k, max_new_tokens, seed)
+    texts, truncated = sample_texts(
+        model,
+        tokenizer,
+        [domain.prove_row(problem)["prompt"] for problem in problems],
+        n,
+        **setting,
+        batch_size=batch_size,
+        stop_strings=domain.stop_strings("prover"),
+        device=device,
+    )
+    verdicts = [[domain.verify(text, p) for text in answers] for p, answers in zip(problems, texts, strict=True)]
     correct = [sum(v.correct for v in row) for row in verdicts]
-    answers = [v for row in verdicts for v in row]
+    total = n * len(problems)
     return ProverEvaluation(
         correct=correct,
         n=n,
-        pass_at={k: bootstrap_mean(pass_at_k_array(correct, n, k)) for k in ks},
-        reasons=dict(Counter(str(v.reason) for v in answers)),
-        truncated_rate=float(np.mean(cut)),
-        several_answers_rate=float(np.mean([v.n_answers > 1 for v in answers])),
-        setting={**sampling, "seed": seed, "prompt": domain.prover_prompt, "rules": domain.rules.to_dict()},
+        pass_at={k: bootstrap_mean(pass_at_k_array(correct, n, k), resamples, seed) for k in ks},
+        score=bootstrap_mean([sum(v.score for v in row) / n for row in verdicts], resamples, seed),
+        reasons=Counter(str(v.reason) for row in verdicts for v in row),
+        truncated_rate=sum(map(sum, truncated)) / total,
+        several_answers_rate=sum(v.n_answers > 1 for row in verdicts for v in row) / total,
+        seconds=time.perf_counter() - start,
+        setting={**setting, "prompt": domain.prover_prompt, "rules": domain.rules.to_dict()},
     )
 
 
@@ -100,29 +147,99 @@ def evaluate_conjecturer(
     tokenizer: Any,
     domain: CountdownDomain,
     n: int = 512,
+    *,
+    temperature: float = 1.0,
+    top_p: float | None = 1.0,
+    top_k: int | None = 0,
+    max_new_tokens: int = 256,
+    batch_size: int = 1024,
     seed: int = 0,
-    **sampling: Any,
+    device: Any = None,
+    resamples: int = 10_000,
+    prover_correct: Callable[[list[Problem]], Sequence[float]] | None = None,
 ) -> ConjecturerEvaluation:
-    """Sample n proposals, the spec's operand counts in turn, and examine them. `sampling` as in evaluate_prover."""
-    counts = domain.spec.operands
-    prompts = [domain.propose_row(k)["prompt"] for k in counts]
-    per_prompt = -(-n // len(counts))
-    stops = domain.stop_strings("conjecturer")
-    texts, _ = sample_texts(model, tokenizer, prompts, per_prompt, seed=seed, stop_strings=stops, **sampling)
-    proposals = [domain.parse(text) for row in texts for text in row]
-    problems = [p.problem for p in proposals if p.problem is not None]
-    ranged = [p.problem is not None and domain.in_range(p.problem) for p in proposals]
-    solvable = [
-        ok and p.problem is not None and domain.solvable(p.problem) for ok, p in zip(ranged, proposals, strict=True)
-    ]
-    share = len({p.key for p in problems}) / len(problems) if problems else None
-    return ConjecturerEvaluation(
-        n=len(proposals),
-        parseable=bootstrap_mean([p.problem is not None for p in proposals]),
-        in_range=bootstrap_mean(ranged),
-        solvable=bootstrap_mean(solvable),
-        unique=None if share is None else Estimate(share, share, share),
-        reasons=dict(Counter(str(p.reason) for p in proposals)),
-        problems=problems,
-        setting={**sampling, "seed": seed, "prompt": domain.conjecturer_prompt},
+    """Sample `n` proposals, as many for each operand count of the domain, and check them exactly.
+
+    `prover_correct(problems)` returns a solve rate in [0, 1] per problem; it is called with the distinct solvable
+    ones.
+    """
+    start = time.perf_counter()
+    setting = _setting(temperature, top_p, top_k, max_new_tokens, seed)
+    texts, truncated = _proposals(
+        model,
+        tokenizer,
+        domain,
+        n,
+        **setting,
+        batch_size=batch_size,
+        stop_strings=domain.stop_strings("conjecturer"),
+        device=device,
     )
+    proposals = [domain.parse(text) for text in texts]
+    parsed = [p.problem for p in proposals if p.problem is not None]
+    # Solving is exponential in the operand count: only what is in range is put to the solver, and each problem once.
+    in_range = [problem for problem in parsed if domain.in_range(problem)]
+    distinct = {domain.key(problem): problem for problem in in_range}
+    good = {key for key, problem in distinct.items() if domain.solvable(problem)}
+    solvable = [problem for problem in in_range if domain.key(problem) in good]
+    reasons = Counter(str(p.reason) for p in proposals if p.reason is not ProposalReason.OK)
+    reasons.update(out_of_range=len(parsed) - len(in_range), unsolvable=len(in_range) - len(solvable))
+    reasons.update({str(ProposalReason.OK): len(solvable)})
+    solve_rate = None
+    if prover_correct is not None and good:
+        rates = prover_correct([problem for key, problem in distinct.items() if key in good])
+        solve_rate = bootstrap_mean(rates, resamples, seed)
+    return ConjecturerEvaluation(
+        n=n,
+        parseable=wilson_interval(len(parsed), n),
+        in_range=wilson_interval(len(in_range), n),
+        solvable=wilson_interval(len(solvable), n),
+        unique=unique_rate([domain.key(problem) for problem in parsed]),
+        solve_rate=solve_rate,
+        reasons=Counter({reason: count for reason, count in reasons.items() if count}),
+        truncated_rate=sum(truncated) / n,
+        problems=solvable,
+        seconds=time.perf_counter() - start,
+        setting={**setting, "prompt": domain.conjecturer_prompt, "operands": list(domain.spec.operands)},
+    )
+
+
+def unique_rate(keys: Sequence[str]) -> Estimate | None:
+    """Distinct keys / keys with a 95% interval, value +- 1.96 standard errors clipped to [0, 1]; None without keys.
+
+    A bootstrap would be wrong here, for resampling itself makes duplicates. The variance is the delete-one
+    jackknife's, which is not too small on average (Efron and Stein 1981): leaving key i out lowers the distinct count
+    by 1 if i is a singleton, else by 0, so with s the share of singletons among N keys it is s (1 - s) / (N - 1).
+    Two singletons and two others are added to s, so that a sample without repetitions does not get width 0.
+    """
+    if not keys:
+        return None
+    counts = Counter(keys)
+    value, total = len(counts) / len(keys), len(keys)
+    s = (sum(count == 1 for count in counts.values()) + 2) / (total + 4)
+    half = Z_95 * (s * (1 - s) / (total - 1)) ** 0.5 if total > 1 else 1.0
+    return Estimate(value, max(value - half, 0.0), min(value + half, 1.0))
+
+
+def _proposals(
+    model: Any, tokenizer: Any, domain: CountdownDomain, n: int, **sampling: Any
+) -> tuple[list[str], list[bool]]:
+    """`n` texts and whether each was cut, dealt out evenly over the operand counts."""
+    operands = domain.spec.operands
+    prompts = [domain.propose_row(k)["prompt"] for k in operands]
+    each = -(-n // len(operands))
+    texts, truncated = sample_texts(model, tokenizer, prompts, each, **sampling)
+    dealt = [(text, cut) for column in zip(*map(zip, texts, truncated), strict=True) for text, cut in column][:n]
+    return [text for text, _ in dealt], [cut for _, cut in dealt]
+
+
+def _setting(
+    temperature: float, top_p: float | None, top_k: int | None, max_new_tokens: int, seed: int
+) -> dict[str, Any]:
+    return {
+        "temperature": temperature,
+        "top_p": top_p,
+        "top_k": top_k,
+        "max_new_tokens": max_new_tokens,
+        "seed": seed,
+    }

@@ -1,99 +1,220 @@
-"""Sampling completions for evaluation: private randomness, large batches, and a flag for answers that were cut."""
+"""Texts sampled from a model, reproducible from a seed and without a trace in torch's global generators."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from transformers import GenerationConfig
 
-from ..random_state import private_torch_seed
+from ..errors import ConfigError, DataError
+from ..random_state import seed_from
 
-Prompt = str | list[dict[str, str]]
+# Whatever a GenerationConfig leaves unset is filled in from the model's own (Qwen2.5's has a repetition penalty of
+# 1.1), so everything that would bend the distribution is set to "off" here.
+_NEUTRAL: dict[str, Any] = {
+    "num_beams": 1,
+    "num_return_sequences": 1,
+    "repetition_penalty": 1.0,
+    "no_repeat_ngram_size": 0,
+    "min_new_tokens": 0,
+    "renormalize_logits": False,
+    "use_cache": True,
+    "disable_compile": True,
+    "return_dict_in_generate": False,
+}
+_NEUTRAL_SAMPLING: dict[str, Any] = {"min_p": 0.0, "typical_p": 1.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0}
 
 
-@torch.inference_mode()
 def sample_texts(
     model: Any,
     tokenizer: Any,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[Any],
     n: int,
     *,
     temperature: float = 1.0,
-    top_p: float = 1.0,
-    top_k: int = 0,
-    max_new_tokens: int = 1024,
-    batch_size: int = 128,
+    top_p: float | None = 1.0,
+    top_k: int | None = 0,
+    max_new_tokens: int = 256,
+    batch_size: int = 256,
     seed: int = 0,
     stop_strings: list[str] | None = None,
+    device: Any = None,
 ) -> tuple[list[list[str]], list[list[bool]]]:
-    """`n` completions for each of P prompts, and whether each was cut at `max_new_tokens`: two (P, n) lists.
+    """`n` texts per prompt, and for each whether it was cut at `max_new_tokens`: two lists, prompts x n.
 
-    Prompts are texts or chats. temperature 0 is greedy decoding. `model` needs `generate`, `device` and
-    `train`/`eval`; its mode is restored. Depends on `seed` and the arguments alone, and leaves torch's global
-    generators bit-identical.
+    `model`: anything with `.generate(input_ids=, attention_mask=, generation_config=)` and `.device`. Its train or
+    eval mode is put back. `prompts`: texts, or lists of chat messages, which need a chat template. Temperature 0 is
+    greedy; top_p 1 and top_k 0 (or None) switch those off. `batch_size`: rows (prompts x n) generated at once;
+    prompts are sorted by length and padded on the left, and the rows of a prompt are neighbours. A text ends at any of
+    the end tokens of tokenizer, model and chat template, or with a stop string, which stays in the text.
+
+    Equal arguments give equal texts, whatever was drawn before; torch's generators are left bit-identical.
     """
-    ids = [_tokenize(tokenizer, prompt) for prompt in prompts]
-    # Prompts of one length share batches without padding; every prompt's n samples stay together where they fit.
+    _check(n, temperature, max_new_tokens, batch_size)
+    ids = [_encode(tokenizer, prompt) for prompt in prompts]
+    chat = any(not isinstance(prompt, str) for prompt in prompts)
+    ends = end_token_ids(model, tokenizer, chat)
+    config = _generation_config(tokenizer, ends, temperature, top_p, top_k, max_new_tokens, stop_strings)
+    device = torch.device(model.device if device is None else device)
+    extra = {"tokenizer": tokenizer} if stop_strings else {}
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     rows = [i for i in order for _ in range(n)]
-    config = _generation_config(model, tokenizer, temperature, top_p, top_k, max_new_tokens, stop_strings)
-    extra = {"tokenizer": tokenizer} if stop_strings else {}
     texts: list[list[str]] = [[] for _ in ids]
-    cut: list[list[bool]] = [[] for _ in ids]
-    was_training = model.training
-    model.eval()
-    try:
+    truncated: list[list[bool]] = [[] for _ in ids]
+    with _evaluating(model), torch.no_grad():
         for number, start in enumerate(range(0, len(rows), batch_size)):
             batch = rows[start : start + batch_size]
-            inputs = tokenizer.pad({"input_ids": [ids[i] for i in batch]}, padding_side="left", return_tensors="pt")
-            inputs = {name: inputs[name].to(model.device) for name in ("input_ids", "attention_mask")}
-            with private_torch_seed("evaluation", seed, number):
-                output = model.generate(**inputs, generation_config=config, **extra)
-            new = output[:, inputs["input_ids"].size(1) :].cpu()
-            decoded = tokenizer.batch_decode(new, skip_special_tokens=True)
-            for i, text, tokens in zip(batch, decoded, new, strict=True):
+            input_ids, mask = _left_padded([ids[i] for i in batch], config.pad_token_id)
+            with private_generator(device, "evaluation", seed, number):
+                output = model.generate(
+                    input_ids=input_ids.to(device),
+                    attention_mask=mask.to(device),
+                    generation_config=config,
+                    **extra,
+                )
+            completions = output[:, input_ids.shape[1] :].tolist()
+            for i, (text, cut) in zip(
+                batch, _decode(tokenizer, completions, ends, max_new_tokens, stop_strings), strict=True
+            ):
                 texts[i].append(text)
-                cut[i].append(_was_cut(tokens, text, config, max_new_tokens, stop_strings))
+                truncated[i].append(cut)
+    return texts, truncated
+
+
+def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
+    """Every id that ends a text: the tokenizer's, the model's, and with `chat` the one that ends a turn of the chat
+    template (a base model's own end token is another one, and it then goes on talking: FACTS, 87% of its answers)."""
+    ends = _id_list(tokenizer.eos_token_id)
+    ends += _id_list(getattr(getattr(model, "generation_config", None), "eos_token_id", None))
+    if chat:
+        turn = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
+        rendered = tokenizer.apply_chat_template(turn, tokenize=False)
+        after = tokenizer(rendered[rendered.rfind("2") + 1 :], add_special_tokens=False)["input_ids"]
+        ends += [i for i in after[:1] if i in tokenizer.all_special_ids]
+    if not ends:
+        raise ConfigError(
+            "The tokenizer and the model name no end token (`eos_token_id`); set one, or texts never end."
+        )
+    return list(dict.fromkeys(ends))
+
+
+@contextmanager
+def private_generator(device: torch.device, *key: object) -> Iterator[None]:
+    """Inside the block torch's generators, of the CPU and of `device`, start from `key`; afterwards their former
+    state is back. No other device's generator is touched (torch.manual_seed would seed them all)."""
+    number = seed_from(*key)
+    cpu = torch.get_rng_state()
+    module = None if device.type == "cpu" else torch.get_device_module(device)
+    index = () if device.type in ("cpu", "mps") else (device,)
+    state = None if module is None else module.get_rng_state(*index)
+    torch.default_generator.manual_seed(number)
+    if module is not None:
+        generator = torch.Generator(device=device).manual_seed(number)
+        module.set_rng_state(generator.get_state(), *index)
+    try:
+        yield
     finally:
-        model.train(was_training)
-    return texts, cut
+        torch.set_rng_state(cpu)
+        if module is not None:
+            module.set_rng_state(state, *index)
 
 
-def _tokenize(tokenizer: Any, prompt: Prompt) -> list[int]:
-    if isinstance(prompt, str):
-        return tokenizer(prompt)["input_ids"]
-    return tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=True)["input_ids"]
+def _check(n: int, temperature: float, max_new_tokens: int, batch_size: int) -> None:
+    for name, value in (("n", n), ("max_new_tokens", max_new_tokens), ("batch_size", batch_size)):
+        if value < 1:
+            raise ConfigError(f"`{name}` ({value}) must be at least 1.")
+    if not temperature >= 0:
+        raise ConfigError(f"`temperature` ({temperature}) must be 0 (greedy) or above.")
 
 
 def _generation_config(
-    model: Any,
     tokenizer: Any,
+    ends: list[int],
     temperature: float,
-    top_p: float,
-    top_k: int,
+    top_p: float | None,
+    top_k: int | None,
     max_new_tokens: int,
     stop_strings: list[str] | None,
 ) -> GenerationConfig:
-    known = getattr(model.generation_config, "eos_token_id", None)
-    ends = known if isinstance(known, list) else [] if known is None else [known]
-    sampling = {"temperature": temperature, "top_p": top_p, "top_k": top_k} if temperature > 0 else {}
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ConfigError(f"`top_p` ({top_p}) must lie above 0 and at most 1 (1 switches it off).")
+    sampling: dict[str, Any] = {"do_sample": False}
+    if temperature > 0:
+        sampling = {
+            "do_sample": True,
+            "temperature": float(temperature),
+            "top_p": 1.0 if top_p is None else float(top_p),
+            "top_k": max(int(top_k or 0), 0),
+            **_NEUTRAL_SAMPLING,
+        }
     return GenerationConfig(
         max_new_tokens=max_new_tokens,
-        do_sample=temperature > 0,
-        eos_token_id=list(dict.fromkeys([tokenizer.eos_token_id, *ends])),
-        pad_token_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id,
-        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=ends,
+        pad_token_id=ends[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id,
         stop_strings=stop_strings,
-        disable_compile=True,
+        **_NEUTRAL,
         **sampling,
     )
 
 
-def _was_cut(
-    tokens: torch.Tensor, text: str, config: GenerationConfig, max_new_tokens: int, stop_strings: list[str] | None
-) -> bool:
-    if tokens.numel() < max_new_tokens or any(text.rstrip().endswith(stop) for stop in stop_strings or ()):
-        return False
-    return int(tokens[-1]) not in (*config.eos_token_id, config.pad_token_id)
+def _encode(tokenizer: Any, prompt: Any) -> list[int]:
+    if isinstance(prompt, str):
+        ids = tokenizer(prompt)["input_ids"]
+    else:
+        if getattr(tokenizer, "chat_template", None) is None:
+            raise DataError(
+                "The prompt is a list of chat messages and the tokenizer has no chat template; use a prompt of plain "
+                "text, such as 'tinyzero' or 'compact', or set `tokenizer.chat_template`."
+            )
+        ids = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=True)["input_ids"]
+    if not ids:
+        raise DataError(f"The prompt {prompt!r} has no token.")
+    return list(ids)
+
+
+def _left_padded(rows: list[list[int]], pad: int | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Ids and attention mask, each (rows, longest row)."""
+    width = max(map(len, rows))
+    ids = torch.tensor([[pad] * (width - len(row)) + row for row in rows])
+    mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
+    return ids, mask
+
+
+def _decode(
+    tokenizer: Any, completions: list[list[int]], ends: list[int], limit: int, stop_strings: list[str] | None
+) -> list[tuple[str, bool]]:
+    """Text up to the first end token, and whether it met neither an end token nor a stop string within `limit`."""
+    stops = set(ends)
+    lengths = [next((at for at, i in enumerate(row) if i in stops), len(row)) for row in completions]
+    kept = [row[:length] for row, length in zip(completions, lengths, strict=True)]
+    # A row that met a stop string is padded while others go on; skip_special_tokens takes the padding off.
+    texts = tokenizer.batch_decode(kept, skip_special_tokens=True)
+    cut = [
+        len(row) >= limit and not any(stop in text for stop in stop_strings or ())
+        for row, text in zip(kept, texts, strict=True)
+    ]
+    return list(zip(texts, cut, strict=True))
+
+
+def _id_list(ids: int | list[int] | None) -> list[int]:
+    return [] if ids is None else [ids] if isinstance(ids, int) else list(ids)
+
+
+@contextmanager
+def _evaluating(model: Any) -> Iterator[None]:
+    """Evaluation mode inside; afterwards each submodule is in its own former mode (a frozen one may differ)."""
+    modules = list(model.modules()) if hasattr(model, "modules") else []
+    modes = [module.training for module in modules]
+    whole = getattr(model, "training", False)
+    model.eval()
+    try:
+        yield
+    finally:
+        if modules:
+            for module, mode in zip(modules, modes, strict=True):
+                module.training = mode
+        else:
+            model.train(whole)

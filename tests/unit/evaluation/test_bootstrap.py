@@ -1,0 +1,120 @@
+"""Bootstrap intervals against published counts, exact enumeration and the normal approximation."""
+
+import importlib.util
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.evaluation import Interval, bootstrap_mean, paired_bootstrap, pass_at_k_array
+from countdown_selfplay.evaluation.bootstrap import resampled_means, wilson_interval
+
+_spec = importlib.util.spec_from_file_location("real_counts", Path(__file__).with_name("real_counts.py"))
+real = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(real)
+
+
+def test_the_public_checkpoints_have_their_known_pass_at_k():
+    assert pass_at_k_array(real.SFT, 16, 1).mean() == pytest.approx(0.3325, abs=1e-12)
+    assert pass_at_k_array(real.IPO, 16, 1).mean() == pytest.approx(0.35875, abs=1e-12)
+    assert pass_at_k_array(real.SFT, 16, 4).mean() == pytest.approx(0.627703, abs=5e-7)
+    assert pass_at_k_array(real.IPO, 16, 4).mean() == pytest.approx(0.640033, abs=5e-7)
+
+
+def test_the_paired_interval_of_the_public_checkpoints():
+    found = paired_bootstrap(real.SFT, real.IPO, 16)
+    assert found.difference == pytest.approx(0.02625, abs=1e-12)
+    # Known ends, from another generator: the Monte Carlo error of an end is about 0.0006 at 10,000 resamples.
+    assert found.low == pytest.approx(-0.0187, abs=0.002)
+    assert found.high == pytest.approx(0.0725, abs=0.002)
+    assert not found.excludes_zero
+
+
+def test_the_pairing_is_kept():
+    # b is a plus exactly one correct answer of 16 everywhere: each resample has the same difference, 1/16.
+    a = [0, 3, 8, 15, 7, 1]
+    found = paired_bootstrap(a, [c + 1 for c in a], 16)
+    assert (found.difference, found.low, found.high) == pytest.approx((1 / 16, 1 / 16, 1 / 16), abs=1e-12)
+    assert found.excludes_zero
+
+
+def test_the_difference_is_b_minus_a():
+    assert paired_bootstrap([0, 0], [4, 4], 4) == Interval(1.0, 1.0, 1.0)
+    assert paired_bootstrap([4, 4], [0, 0], 4) == Interval(-1.0, -1.0, -1.0)
+    assert paired_bootstrap([4, 4], [0, 0], 4).excludes_zero
+
+
+def test_resampled_means_follow_the_exact_bootstrap_distribution():
+    # Three values have 27 equally likely resamples; compare the shares of the possible means with 27ths.
+    values = np.array([0.0, 1.0, 5.0])
+    exact = [sum(draw) / 3 for draw in product(values, repeat=3)]
+    means = resampled_means(values, 60_000, seed=3)
+    for mean in set(exact):
+        share = exact.count(mean) / 27
+        assert np.isclose(means, mean).mean() == pytest.approx(share, abs=4 * (share * (1 - share) / 60_000) ** 0.5)
+
+
+def test_a_large_sample_has_nearly_the_normal_interval():
+    # 1,000 zeros and ones, half each: standard error sqrt(.25 / 1000) = .01581, half-width 1.96 x that = .0310.
+    found = bootstrap_mean([0.0, 1.0] * 500)
+    assert found.value == 0.5
+    assert (0.5 - found.low, found.high - 0.5) == pytest.approx((0.0310, 0.0310), abs=0.002)
+    # At 68.27% the half-width is one standard error.
+    narrow = bootstrap_mean([0.0, 1.0] * 500, level=0.6827)
+    assert (narrow.high - narrow.low) / 2 == pytest.approx(0.01581, abs=0.001)
+
+
+def test_the_same_seed_gives_the_same_interval_whatever_was_drawn_before():
+    first = bootstrap_mean(real.SFT, resamples=500)
+    np.random.seed(1)
+    np.random.rand(10)
+    state = np.random.get_state()[1].copy()
+    assert bootstrap_mean(real.SFT, resamples=500) == first
+    assert (np.random.get_state()[1] == state).all()
+    assert bootstrap_mean(real.SFT, resamples=500, seed=1) != first
+
+
+def test_chunks_of_resamples_do_not_repeat_each_other(monkeypatch):
+    monkeypatch.setattr("countdown_selfplay.evaluation.bootstrap._CHUNK", 150)  # 50 values: three resamples a chunk
+    means = resampled_means(np.arange(50.0), 100, seed=0)
+    # Repeated chunks would leave three distinct means; 100 independent ones on a grid of 1/50 coincide a few times.
+    assert len(np.unique(means)) > 70
+
+
+def test_models_on_different_numbers_of_problems_cannot_be_paired():
+    with pytest.raises(DataError, match="same problems, got counts for 2 and 3"):
+        paired_bootstrap([1, 2], [1, 2, 3], 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: bootstrap_mean([]), DataError, "at least one number"),
+        (lambda: bootstrap_mean([0.5, float("nan")]), DataError, "finite, got nan at position 1"),
+        (lambda: bootstrap_mean([0.5], level=1.0), ConfigError, "between 0 and 1"),
+        (lambda: bootstrap_mean([0.5], resamples=0), ConfigError, "at least 1"),
+        (lambda: paired_bootstrap([5], [1], 4), DataError, "Problem 0 has 5 correct answers out of n = 4"),
+        (lambda: paired_bootstrap([1], [1], 4, k=5), ConfigError, "`k`"),
+    ],
+)
+def test_what_has_no_interval_is_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_wilson_intervals_match_hand_computed_ones():
+    # 0 of 512: low 0, high z^2 / (n + z^2) = 3.841459 / 515.841459 = 0.0074470; 512 of 512 is its mirror image.
+    assert wilson_interval(0, 512).to_dict() == pytest.approx({"value": 0, "low": 0, "high": 0.0074470}, abs=1e-7)
+    assert wilson_interval(512, 512).to_dict() == pytest.approx({"value": 1, "low": 0.9925530, "high": 1}, abs=1e-7)
+    # 5 of 10: center .5, half-width z / (1 + z^2/10) * sqrt(.025 + z^2/400)
+    # = 1.959964 / 1.3841459 * sqrt(.0346036) = .263407
+    assert wilson_interval(5, 10).to_dict() == pytest.approx(
+        {"value": 0.5, "low": 0.236593, "high": 0.763407}, abs=1e-6
+    )
+
+
+def test_a_share_above_one_is_refused():
+    with pytest.raises(DataError, match="got 3 of 2"):
+        wilson_interval(3, 2)

@@ -1,0 +1,179 @@
+"""Both roles' evaluations with scripted models whose right answers are known beforehand."""
+
+import json
+from collections import Counter
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec
+from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.evaluation import evaluate_conjecturer, evaluate_prover
+from countdown_selfplay.evaluation.roles import unique_rate
+
+WORDS = ["<pad>", "</s>", "+", "-", "*", "/", "(", ")", "=", ":", "propose", *map(str, range(100))]
+DOMAIN = CountdownDomain.tiny()
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<pad>"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="</s>")
+
+
+class Answers:
+    """Writes for the i-th row with a prompt the i-th text of its list; an end token follows if there is room."""
+
+    device = torch.device("cpu")
+    training = False
+
+    def __init__(self, tokenizer, by_prompt):
+        self.tokenizer, self.by_prompt, self.seen = tokenizer, by_prompt, Counter()
+
+    def eval(self):
+        return self
+
+    train = lambda self, mode=True: self  # noqa: E731
+
+    def generate(self, input_ids, attention_mask, generation_config):
+        rows = []
+        for ids in input_ids:
+            prompt = self.tokenizer.decode(ids, skip_special_tokens=True)
+            text = self.by_prompt[prompt][self.seen[prompt] % len(self.by_prompt[prompt])]
+            self.seen[prompt] += 1
+            limit = generation_config.max_new_tokens
+            row = [*self.tokenizer(text)["input_ids"], 1][:limit]
+            rows.append(row + [0] * (limit - len(row)))
+        return torch.cat([input_ids, torch.tensor(rows)], 1)
+
+
+PROBLEMS = [Problem((3, 5, 7), 22), Problem((1, 2, 3), 6)]
+ANSWERS = {
+    "3 5 7 = 22 :": ["3 * 5 + 7", "3 + 5 + 7", "3 * 5", "3 * 5 +"],
+    "1 2 3 = 6 :": ["1 + 2 + 3", "1 * 2 * 3", "1 + 2 + 3 + 1 - 1", "1 + 2 + 3"],
+}
+
+
+def test_the_prover_is_scored_by_the_verifier_alone(tokenizer):
+    model = Answers(tokenizer, ANSWERS)
+    found = evaluate_prover(model, tokenizer, PROBLEMS, DOMAIN, n=4, ks=(1, 2, 4), max_new_tokens=12)
+    assert found.correct == [1, 3]
+    # pass@1: (1/4 + 3/4) / 2. pass@2: C(3,2)/C(4,2) = 1/2 -> 1/2, and C(1,2) = 0 -> 1; mean 3/4. pass@4: both 1.
+    assert {k: e.value for k, e in found.pass_at.items()} == {1: 0.5, 2: 0.75, 4: 1.0}
+    assert (found.pass_at[1].low, found.pass_at[1].high) == (0.25, 0.75)  # two problems: a resample has one twice
+    # Wrong value and wrong numbers are well-formed (0.1), "3 * 5 +" is not: (1.2 / 4 + 3.1 / 4) / 2
+    assert found.score.value == pytest.approx(4.3 / 8, abs=1e-12)
+    assert found.reasons == {"correct": 4, "wrong_value": 1, "wrong_numbers": 2, "malformed": 1}
+    assert sum(found.reasons.values()) == 8
+    assert found.truncated_rate == found.several_answers_rate == 0
+
+
+def test_answers_at_the_token_limit_are_counted_as_truncated(tokenizer):
+    # Five tokens: "3 * 5 + 7" has no room for its end token, "3 * 5" has.
+    found = evaluate_prover(
+        Answers(tokenizer, ANSWERS), tokenizer, PROBLEMS[:1], DOMAIN, n=4, ks=(1,), max_new_tokens=5
+    )
+    assert found.truncated_rate == 2 / 4
+
+
+def test_a_prover_evaluation_survives_json(tokenizer):
+    model = Answers(tokenizer, ANSWERS)
+    found = evaluate_prover(model, tokenizer, PROBLEMS, DOMAIN, n=4, ks=(1, 4), temperature=0.6, max_new_tokens=8)
+    loaded = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert loaded["pass_at"]["1"] == {"value": 0.5, "low": 0.25, "high": 0.75}
+    assert (loaded["correct"], loaded["n"], loaded["problems"]) == ([1, 3], 4, 2)
+    assert loaded["setting"]["temperature"] == 0.6
+    assert loaded["setting"]["rules"]["answer_format"] == "bare"
+
+
+def test_a_k_above_n_and_no_problem_are_refused_before_sampling(tokenizer):
+    with pytest.raises(ConfigError, match=r"`ks` holds 8, which must lie between 1 and .* n = 4"):
+        evaluate_prover(None, tokenizer, PROBLEMS, DOMAIN, n=4, ks=(1, 8))
+    with pytest.raises(DataError, match="at least one problem"):
+        evaluate_prover(None, tokenizer, [], DOMAIN)
+
+
+PROPOSALS = [
+    "3 5 7 = 22",  # solvable
+    "7 5 3 = 22",  # the same problem in another order
+    "1 2 3 = 6",  # solvable
+    "1 1 1 = 99",  # in range, unsolvable
+    "50 2 3 = 55",  # 50 is above 12
+    "1 2 = 3",  # two numbers
+    "3 5 7 =",  # malformed
+    "3 5 7 22",  # malformed
+]
+
+
+def test_the_conjecturers_rates_are_shares_of_all_proposals(tokenizer):
+    model = Answers(tokenizer, {"propose 3 :": PROPOSALS})
+    found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=8, max_new_tokens=8)
+    assert found.parseable.value == 6 / 8
+    assert found.in_range.value == 4 / 8
+    assert found.solvable.value == 3 / 8
+    assert found.unique is not None and found.unique.value == 5 / 6
+    assert found.reasons == {"ok": 3, "unsolvable": 1, "out_of_range": 2, "malformed": 2}
+    assert [p.key for p in found.problems] == ["3,5,7=22", "3,5,7=22", "1,2,3=6"]
+    assert found.solve_rate is None and "solve_rate" not in found.to_dict()
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_the_solve_rate_is_asked_once_per_distinct_solvable_problem(tokenizer):
+    asked = []
+
+    def prover_correct(problems):
+        asked.extend(p.key for p in problems)
+        return [0.25, 0.75]
+
+    model = Answers(tokenizer, {"propose 3 :": PROPOSALS})
+    found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=8, max_new_tokens=8, prover_correct=prover_correct)
+    assert asked == ["3,5,7=22", "1,2,3=6"]
+    assert found.solve_rate is not None and found.solve_rate.value == 0.5
+
+
+def test_proposals_are_dealt_out_over_the_operand_counts(tokenizer):
+    domain = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), DOMAIN.rules, "compact", "compact")
+    model = Answers(tokenizer, {"propose 2 :": ["1 2 = 3"], "propose 3 :": ["1 2 3 = 6"]})
+    found = evaluate_conjecturer(model, tokenizer, domain, n=5, max_new_tokens=8)
+    assert [len(p.numbers) for p in found.problems] == [2, 3, 2, 3, 2]
+
+
+def test_problems_out_of_range_never_reach_the_solver(tokenizer, monkeypatch):
+    # Sixteen operands would keep the solver busy for longer than the universe is old.
+    monkeypatch.setattr(CountdownDomain, "solvable", lambda self, problem: len(problem.numbers) == 3 or 1 / 0)
+    model = Answers(tokenizer, {"propose 3 :": [" ".join(["9"] * 16) + " = 9", "1 2 3 = 6"]})
+    found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=2, max_new_tokens=20)
+    assert (found.parseable.value, found.solvable.value) == (1.0, 0.5)
+
+
+def test_nothing_parsed_has_no_unique_rate(tokenizer):
+    found = evaluate_conjecturer(
+        Answers(tokenizer, {"propose 3 :": ["= ="]}), tokenizer, DOMAIN, n=3, max_new_tokens=4
+    )
+    assert (found.unique, found.parseable.value, found.problems) == (None, 0.0, [])
+    assert "unique" not in found.to_dict()
+
+
+def test_the_unique_rates_interval_covers_its_expectation():
+    # 60 keys drawn from 100: the expected number of distinct ones is 100 (1 - .99^60) = 45.28, a rate of .7547.
+    generator = torch.Generator().manual_seed(0)
+    expected = (1 - 0.99**60) * 100 / 60
+    covered = 0
+    for _ in range(300):
+        keys = [str(i) for i in torch.randint(100, (60,), generator=generator).tolist()]
+        found = unique_rate(keys)
+        covered += found.low <= expected <= found.high
+    assert covered / 300 > 0.93  # conservative: at least about 95%, less the error of 300 trials
+
+
+def test_the_unique_rates_interval_by_hand():
+    # a a b: 2 distinct of 3, one singleton: s = (1 + 2) / (3 + 4) = 3/7, half-width 1.96 sqrt(3/7 * 4/7 / 2) = .6859
+    found = unique_rate(["a", "a", "b"])
+    assert (found.value, found.low, found.high) == pytest.approx((2 / 3, 0.0, 1.0))
+    # 100 distinct of 100: s = 102/104, half-width 1.959964 sqrt(102/104 * 2/104 / 99) = .027052
+    found = unique_rate([str(i) for i in range(100)])
+    assert (found.value, found.low, found.high) == pytest.approx((1.0, 1 - 0.027052, 1.0), abs=1e-6)
+    assert unique_rate([]) is None
