@@ -1,8 +1,12 @@
-"""The Countdown domain: problems, exact verifier, exact solver, generator, prompts. Imports neither torch nor TRL."""
+"""Countdown arithmetic: problems, an exact verifier, an exact solver, prompts. Needs NumPy and nothing heavier.
+
+A problem is k positive integers and a target; a solution uses every number exactly once with + - * / and parentheses.
+`/` is true division and rational intermediate values are legal, unless the rules say otherwise.
+"""
 
 from .domain import CountdownDomain
-from .generator import ProblemSpec, generate_problems, heldout_key
-from .problem import Problem, problem_from_row
+from .generator import generate_problems
+from .problem import Problem, ProblemSpec, heldout_key, problem_from_row
 from .prompts import CONJECTURER_PROMPTS, PROVER_PROMPTS
 from .proposals import Proposal, ProposalReason, parse_proposal
 from .rules import DEFAULT_RULES, AnswerFormat, AnswerRule, Rules
@@ -10,28 +14,28 @@ from .solver import count_solutions, is_solvable, is_solvable_batch, reachable_t
 from .verifier import Reason, Verdict, verify, verify_batch
 
 __all__ = [
-    "CONJECTURER_PROMPTS",
-    "DEFAULT_RULES",
-    "PROVER_PROMPTS",
-    "AnswerFormat",
-    "AnswerRule",
-    "CountdownDomain",
     "Problem",
     "ProblemSpec",
-    "Proposal",
-    "ProposalReason",
-    "Reason",
-    "Rules",
-    "Verdict",
-    "count_solutions",
-    "generate_problems",
-    "heldout_key",
-    "is_solvable",
-    "is_solvable_batch",
-    "parse_proposal",
     "problem_from_row",
-    "reachable_targets",
-    "solve",
+    "heldout_key",
+    "Rules",
+    "DEFAULT_RULES",
+    "AnswerRule",
+    "AnswerFormat",
     "verify",
     "verify_batch",
+    "Verdict",
+    "Reason",
+    "solve",
+    "is_solvable",
+    "is_solvable_batch",
+    "count_solutions",
+    "reachable_targets",
+    "generate_problems",
+    "PROVER_PROMPTS",
+    "CONJECTURER_PROMPTS",
+    "Proposal",
+    "ProposalReason",
+    "parse_proposal",
+    "CountdownDomain",
 ]

@@ -1,67 +1,88 @@
-"""Countdown as a game sees it: ask for a problem, read it, check it, put it to the prover, judge the answer."""
+"""Countdown as a game sees it: render, parse, check, solve, verify. Pure data, no torch; equal on every process."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from .generator import ProblemSpec
-from .problem import Problem
-from .prompts import CONJECTURER_PROMPTS, PROVER_PROMPTS
+from .problem import Problem, ProblemSpec
+from .prompts import COMPLETION_STOP, CONJECTURER_PROMPTS, PROVER_PROMPTS, completion_shots, json_example
 from .proposals import Proposal, parse_proposal
-from .rules import Rules
-from .solver import is_solvable
+from .rules import DEFAULT_RULES, Rules
+from .solver import is_solvable, is_solvable_batch
 from .verifier import Verdict, verify
 
 
 @dataclass(frozen=True)
 class CountdownDomain:
-    """One spec, one rule set, one prompt per role, for training and evaluation alike. Pure; holds no model."""
+    """spec: which proposals are in range. rules: what counts as an answer, in training and in evaluation. The two
+    prompts are names in PROVER_PROMPTS and CONJECTURER_PROMPTS (UnknownNameError otherwise)."""
 
     spec: ProblemSpec = field(default_factory=ProblemSpec)
-    rules: Rules = field(default_factory=Rules)
+    rules: Rules = DEFAULT_RULES
     prover_prompt: str = "countdown_3to4"
     conjecturer_prompt: str = "completion"
 
     def __post_init__(self) -> None:
-        PROVER_PROMPTS[self.prover_prompt]
-        CONJECTURER_PROMPTS[self.conjecturer_prompt]
-
-    @classmethod
-    def countdown_3to4(cls) -> CountdownDomain:
-        """The public ranges and prompts of seed 001."""
-        return cls()
+        _ = PROVER_PROMPTS[self.prover_prompt], CONJECTURER_PROMPTS[self.conjecturer_prompt]
 
     @classmethod
     def tiny(cls) -> CountdownDomain:
-        """What the embedded tiny model knows: three operands up to 12, targets up to 99, compact prompts."""
-        return cls(ProblemSpec((3,), 1, 12, 1, 99), Rules(answer_format="bare"), "compact", "compact")
+        """The embedded tiny model's: three numbers up to 12, targets up to 99, compact prompts."""
+        spec = ProblemSpec(operands=(3,), number_low=1, number_high=12, target_low=1, target_high=99)
+        return cls(spec, Rules(answer_format="bare"), "compact", "compact")
+
+    @classmethod
+    def countdown_3to4(cls) -> CountdownDomain:
+        """The public data set's ranges and prompt, and the completion style of seed 001 for proposals."""
+        return cls()
 
     def propose_row(self, operands: int) -> dict[str, Any]:
-        """A row that asks the conjecturer for a problem with this many operands."""
+        """A row that asks the conjecturer for a problem with this many numbers."""
         return {"prompt": CONJECTURER_PROMPTS[self.conjecturer_prompt](operands, self.spec), "operands": operands}
 
     def parse(self, text: object) -> Proposal:
-        return parse_proposal(text, self.conjecturer_prompt)
+        """The problem in a completion; a copy of one of the prompt's own examples is refused."""
+        return parse_proposal(text, self.conjecturer_prompt, self.example_keys)
+
+    @cached_property
+    def example_keys(self) -> frozenset[str]:
+        """Keys of all worked examples that the conjecturer's prompts show."""
+        if self.conjecturer_prompt == "json":
+            return frozenset(json_example(k).key for k in self.spec.operands)
+        if self.conjecturer_prompt == "completion":
+            return frozenset(shot.key for k in self.spec.operands for shot in completion_shots(k, self.spec))
+        return frozenset()
 
     def in_range(self, problem: Problem) -> bool:
+        """Whether the problem lies in the ranges of `spec`."""
         return self.spec.admits(problem)
 
     def solvable(self, problem: Problem) -> bool:
+        """Whether the exact solver finds a solution under `rules`."""
         return is_solvable(problem, self.rules)
 
+    def solvable_batch(self, problems: Iterable[Problem]) -> list[bool]:
+        """The same for many problems, much faster than one by one."""
+        return is_solvable_batch(problems, self.rules)
+
     def prove_row(self, problem: Problem) -> dict[str, Any]:
-        """A row that puts the problem to the prover. Rendered from its integers: no text of the conjecturer gets
-        through."""
+        """A row that asks the prover for a solution; rendered from integers, never from a conjecturer's text."""
         prompt = PROVER_PROMPTS[self.prover_prompt](problem)
         return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
 
     def verify(self, text: object, problem: Problem) -> Verdict:
+        """The verdict on a completion under `rules`."""
         return verify(text, problem, self.rules)
 
     def key(self, problem: Problem) -> str:
+        """The identity of a problem: sorted numbers and target."""
         return problem.key
 
     def stop_strings(self, role: str) -> list[str] | None:
-        """Strings that end a completion besides the end token."""
-        return ["</problem>"] if role == "conjecturer" and self.conjecturer_prompt == "completion" else None
+        """Where generation stops besides the end token. `role`: "conjecturer" or "prover", "conjecturer/0" in a
+        pool."""
+        proposing = role.split("/")[0] == "conjecturer"
+        return [COMPLETION_STOP] if proposing and self.conjecturer_prompt == "completion" else None

@@ -1,126 +1,130 @@
-"""Reading an arithmetic expression: own tokenizer, iterative operator-precedence parser, exact rationals. No eval,
-no recursion."""
+"""The expression language: own tokenizer, iterative parser, exact rationals. Nothing is ever evaluated as code.
+
+Grammar: numbers in ASCII digits without leading zeros, `+ - * / ( )`, and space, tab, carriage return and newline
+between tokens. `**` and `//` need no rule of their own: they are two operators in a row.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 from math import gcd
 
-_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "~": 3}  # ~ is unary minus
-_LENIENT = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "\u00a0": " "})
-_MAX_DIGITS = 9  # operands of this library have at most three; nine keep every product small
+WHITE_SPACE = " \t\r\n"
+"""What may stand between tokens and around an expression."""
+
+_FOREIGN = re.compile(r"[^0-9+\-*/() \t\r\n]")
+_TOKEN = re.compile(r"[0-9]+|[-+*/()]")
+
+_LENIENT = str.maketrans(
+    {chr(zero + digit): str(digit) for zero in (0xFF10, 0x0660, 0x06F0) for digit in range(10)}
+    | dict.fromkeys("×✕⋅·∙∗＊", "*")
+    | dict.fromkeys("÷∕⁄／", "/")
+    | dict.fromkeys("−‐‑–—－", "-")
+    | dict.fromkeys("＋﹢", "+")
+    | {"（": "(", "）": ")", "＝": "="}
+    | dict.fromkeys("\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " ")
+    | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff", "")
+)
 
 
-class Malformed(ValueError):
-    """The text is no expression; args[0] says why."""
+def plain(text: str) -> str:
+    """`text` with look-alike signs, digits and spaces replaced by ASCII and zero-width characters removed."""
+    return text.translate(_LENIENT)
 
 
-class DivisionByZero(ArithmeticError):
-    """The expression is well-formed and has no value."""
+def tokens_of(text: str) -> list[str] | None:
+    """The tokens of an expression; None if it holds a character outside the grammar."""
+    if _FOREIGN.search(text):
+        return None
+    return _TOKEN.findall(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """numbers: operands in order of appearance. value: (numerator, denominator > 0) in lowest terms. whole: every
-    intermediate value was an integer."""
+def to_postfix(tokens: list[str], unary_minus: bool = False) -> list[str] | None:
+    """The tokens in postfix order (a unary minus becomes "~"), or None if they are no expression.
 
-    numbers: tuple[int, ...]
-    value: tuple[int, int]
-    whole: bool
-
-
-def normalize(text: str, lenient_unicode: bool) -> str:
-    return text.translate(_LENIENT) if lenient_unicode else text
-
-
-def tokenize(text: str) -> list[int | str]:
-    """Integers (plain ASCII digits without a leading zero) and the characters + - * / ( ); blanks and newlines
-    separate."""
-    tokens: list[int | str] = []
-    position, length = 0, len(text)
-    while position < length:
-        char = text[position]
-        if char in " \t\n\r":
-            position += 1
-        elif char in "+-*/()":
-            tokens.append(char)
-            position += 1
-        elif "0" <= char <= "9":
-            end = position + 1
-            while end < length and "0" <= text[end] <= "9":
-                end += 1
-            if end - position > _MAX_DIGITS or (char == "0" and end - position > 1):
-                raise Malformed("a number with a leading zero or too many digits")
-            tokens.append(int(text[position:end]))
-            position = end
-        else:
-            raise Malformed("a character that is no digit, operator or parenthesis")
-    return tokens
-
-
-def parse(text: str, unary_minus: bool = False) -> Parsed:
-    """Value and operands of `text`. Raises Malformed or DivisionByZero."""
-    values: list[tuple[int, int]] = []
-    operators: list[str] = []
-    numbers: list[int] = []
-    whole = True
+    Two stacks, no recursion: depth costs memory, never the interpreter's stack.
+    """
+    output: list[str] = []
+    pending: list[str] = []
     operand_next = True
-    for token in tokenize(text):
-        if isinstance(token, int):
-            if not operand_next:
-                raise Malformed("two operands without an operator")
-            numbers.append(token)
-            values.append((token, 1))
-            operand_next = False
-        elif token == "(":
-            if not operand_next:
-                raise Malformed("a parenthesis without an operator before it")
-            operators.append(token)
-        elif token == ")":
-            if operand_next:
-                raise Malformed("a parenthesis that closes nothing")
-            while operators and operators[-1] != "(":
-                whole &= _apply(operators.pop(), values)
-            if not operators:
-                raise Malformed("a parenthesis that was not opened")
-            operators.pop()
-        elif operand_next:
-            if token != "-" or not unary_minus or (operators and operators[-1] == "~"):
-                raise Malformed("an operator without a left operand")
-            operators.append("~")
-        else:
-            while operators and operators[-1] != "(" and _PRECEDENCE[operators[-1]] >= _PRECEDENCE[token]:
-                whole &= _apply(operators.pop(), values)
-            operators.append(token)
+    for token in tokens:
+        if operand_next:
+            if token == "(":
+                pending.append(token)
+            elif token not in "+-*/)":
+                output.append(token)
+                operand_next = False
+            elif token == "-" and unary_minus and not (pending and pending[-1] == "~"):
+                pending.append("~")
+            else:
+                return None
+        elif token == "+" or token == "-":
+            while pending and pending[-1] != "(":
+                output.append(pending.pop())
+            pending.append(token)
             operand_next = True
+        elif token == "*" or token == "/":
+            while pending and pending[-1] in "*/~":
+                output.append(pending.pop())
+            pending.append(token)
+            operand_next = True
+        elif token == ")":
+            while pending and pending[-1] != "(":
+                output.append(pending.pop())
+            if not pending:
+                return None
+            pending.pop()
+        else:
+            return None
     if operand_next:
-        raise Malformed("an operand is missing")
-    while operators:
-        if operators[-1] == "(":
-            raise Malformed("a parenthesis that is not closed")
-        whole &= _apply(operators.pop(), values)
-    return Parsed(tuple(numbers), values[0], whole)
+        return None
+    while pending:
+        top = pending.pop()
+        if top == "(":
+            return None
+        output.append(top)
+    return output
 
 
-def _apply(operator: str, values: list[tuple[int, int]]) -> bool:
-    """Replace the operator's operands on the stack by its value; whether that is whole."""
-    b, d = values.pop()
-    if operator == "~":
-        values.append((-b, d))
-        return d == 1
-    a, c = values.pop()
-    if operator == "+":
-        a, c = a * d + b * c, c * d
-    elif operator == "-":
-        a, c = a * d - b * c, c * d
-    elif operator == "*":
-        a, c = a * b, c * d
-    else:
-        if b == 0:
-            raise DivisionByZero
-        a, c = (a * d, c * b) if b > 0 else (-a * d, -c * b)
-    if c != 1:
-        common = gcd(a, c)
-        a, c = a // common, c // common
-    values.append((a, c))
-    return c == 1
+class DivisionByZero(Exception):
+    """A divisor of the expression is zero."""
+
+
+class NotAnInteger(Exception):
+    """A division does not come out even, and the rules ask for integers."""
+
+
+def evaluate(postfix: list[str], integers_only: bool = False) -> tuple[int, int]:
+    """Numerator and denominator (positive, in lowest terms) of a postfix expression, exactly.
+
+    Raises DivisionByZero, and NotAnInteger if `integers_only` and some division leaves a remainder.
+    """
+    stack: list[tuple[int, int]] = []
+    for token in postfix:
+        if token not in "+-*/~":
+            stack.append((int(token), 1))
+            continue
+        bottom, below = stack.pop()
+        if token == "~":
+            stack.append((-bottom, below))
+            continue
+        top, above = stack.pop()
+        if token == "*":
+            top, above = top * bottom, above * below
+        elif token == "/":
+            if bottom == 0:
+                raise DivisionByZero
+            if integers_only and top % bottom:  # here both are integers: every earlier division came out even
+                raise NotAnInteger
+            top, above = top * below, above * bottom
+        elif token == "+":
+            top, above = top * below + bottom * above, above * below
+        else:
+            top, above = top * below - bottom * above, above * below
+        if above != 1:
+            common = gcd(top, above)
+            if above < 0:
+                common = -common
+            top, above = top // common, above // common
+        stack.append((top, above))
+    return stack[0]

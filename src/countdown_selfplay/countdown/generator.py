@@ -1,87 +1,109 @@
-"""Solvable problems, reproducible from a seed, with a train side and a held-out side that no seed can mix up."""
+"""Solvable problems from a seed: uniform over the solvable ones, distinct, and on one side of the held-out border.
+
+Numbers and target are drawn independently and uniformly, unsolvable draws are dropped. The draws are a fixed function
+of the seed and their position (SplitMix64), so the list depends neither on the NumPy version nor on the number of
+cores.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import random
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Iterator
+from typing import Literal, get_args
+
+import numpy as np
 
 from ..errors import ConfigError
-from .problem import Problem
-from .solver import _values
+from .problem import Problem, ProblemSpec, heldout_key
+from .repeats import mix
+from .solver import MAX_OPERANDS, solvable_arrays
+from .values import Array
 
-HELD_OUT_SHARE = 8  # one key in this many is held out
-_PATIENCE = 2000  # draws without a new problem before the space counts as exhausted
+Split = Literal["train", "heldout"]
 
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_FIELDS = MAX_OPERANDS + 2  # of a draw: operand count, target, numbers
 
-@dataclass(frozen=True)
-class ProblemSpec:
-    """Which problems are meant: operand counts, range of the operands, range of the target (both ends included)."""
-
-    operands: tuple[int, ...] = (3, 4)
-    number_low: int = 1
-    number_high: int = 99
-    target_low: int = 10
-    target_high: int = 100
-
-    def admits(self, problem: Problem) -> bool:
-        """Whether operand count, operands and target are in range. Solvability is not asked."""
-        return (
-            len(problem.numbers) in self.operands
-            and self.number_low <= min(problem.numbers)
-            and max(problem.numbers) <= self.number_high
-            and self.target_low <= problem.target <= self.target_high
-        )
+FIRST_DRAWS, MOST_DRAWS = 1 << 10, 1 << 16
+PATIENCE = 1 << 19
+"""Draws without a new problem after which the ranges count as exhausted. About one draw in 28 is solvable at k=3."""
 
 
-def heldout_key(key: str) -> bool:
-    """Whether a problem's key lies on the held-out side: decided by the key alone (blake2b), one key in eight."""
-    digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") % HELD_OUT_SHARE == 0
+def _draws(seed: int, spec: ProblemSpec, start: int, count: int) -> tuple[Array, Array, Array]:
+    """Operand counts (count,), numbers (count, most operands) and targets (count,) of draws start..start+count."""
+    key = np.uint64(int.from_bytes(hashlib.blake2b(str(seed).encode(), digest_size=8).digest(), "big"))
+    at = np.arange(start, start + count, dtype=np.uint64)[:, None] * np.uint64(_FIELDS)
+    words = mix(key + (at + np.arange(1, _FIELDS + 1, dtype=np.uint64)) * _GAMMA)
+    operands = np.array(spec.operands)[(words[:, 0] % np.uint64(len(spec.operands))).astype(np.int64)]
+    targets = _within(words[:, 1], spec.target_low, spec.target_high)
+    return operands, _within(words[:, 2:], spec.number_low, spec.number_high), targets
+
+
+def _within(words: Array, low: int, high: int) -> Array:
+    return (words % np.uint64(high - low + 1)).astype(np.int64) + low
+
+
+def solvable_draws(spec: ProblemSpec, seed: int) -> Iterator[list[Problem]]:
+    """Endless batches of solvable problems in the order of the draws, repeats included."""
+    start, count = 0, FIRST_DRAWS
+    while True:
+        operands, numbers, targets = _draws(seed, spec, start, count)
+        solvable = np.zeros(count, dtype=bool)
+        for k in set(spec.operands):
+            members = np.flatnonzero(operands == k)
+            solvable[members] = solvable_arrays(numbers[members, :k], targets[members])
+        yield [Problem(tuple(numbers[i, : operands[i]].tolist()), int(targets[i])) for i in np.flatnonzero(solvable)]
+        start, count = start + count, min(2 * count, MOST_DRAWS)
 
 
 def generate_problems(
     n: int,
     spec: ProblemSpec | None = None,
     seed: int = 0,
-    exclude: Collection[str] = (),
-    split: Literal["train", "heldout"] = "train",
+    exclude: Iterable[Problem | str] = (),
+    split: Split = "train",
 ) -> list[Problem]:
-    """`n` distinct solvable problems: numbers drawn uniformly, the target uniformly among those they can make in
-    range.
+    """`n` solvable problems in the ranges of `spec` (None: the defaults) with distinct keys, none of them in
+    `exclude`.
 
-    `exclude`: keys that must not appear. The two splits are disjoint for all seeds. ConfigError if the spec does not
-    hold `n` problems on this side.
+    Reproducible from `seed`, and the first m of n are those of m. split: the sides "train" and "heldout" are disjoint
+    for every pair of seeds, because the key alone decides (`heldout_key`). exclude: problems or keys. Raises
+    ConfigError if the ranges hold fewer problems than asked for.
     """
     spec = ProblemSpec() if spec is None else spec
-    if split not in ("train", "heldout"):
-        raise ConfigError(f"`split` ({split!r}) must be 'train' or 'heldout'.")
-    rng = random.Random(f"countdown:{seed}:{split}")
-    found: dict[str, Problem] = {}
-    excluded = set(exclude)
-    misses = 0
-    while len(found) < n:
-        numbers = tuple(
-            rng.randint(spec.number_low, spec.number_high)
-            for _ in range(spec.operands[rng.randrange(len(spec.operands))])
-        )
-        in_range = sorted(
-            value
-            for value, denominator in _values(tuple(sorted(numbers)), False)
-            if denominator == 1 and spec.target_low <= value <= spec.target_high
-        )
-        keep = [t for t in in_range if heldout_key(Problem(numbers, t).key) == (split == "heldout")]
-        problem = Problem(numbers, rng.choice(keep)) if keep else None
-        if problem is None or problem.key in found or problem.key in excluded:
-            misses += 1
-            if misses > _PATIENCE + 20 * n:
-                raise ConfigError(
-                    f"The spec holds only about {len(found)} problems on its {split} side and {n} were asked for; "
-                    "widen "
-                    f"the ranges ({spec}) or ask for fewer."
-                )
-            continue
-        found[problem.key] = problem
-    return list(found.values())
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise ConfigError(f"`n` ({n!r}) must be a count of problems, 0 or more.")
+    if split not in get_args(Split):
+        raise ConfigError(f"`split` ({split!r}) must be one of {', '.join(get_args(Split))}.")
+    if max(spec.operands) > MAX_OPERANDS:
+        raise ConfigError(f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS}, the most the solver takes.")
+    seen = {item.key if isinstance(item, Problem) else str(item) for item in exclude}
+    found: list[Problem] = []
+    if n == 0:
+        return found
+    drawn, last_new = 0, 0
+    for size, batch in _sized(solvable_draws(spec, seed)):
+        for problem in batch:
+            key = problem.key
+            if key in seen or heldout_key(key) != (split == "heldout"):
+                continue
+            seen.add(key)
+            found.append(problem)
+            last_new = drawn
+            if len(found) == n:
+                return found
+        drawn += size
+        if drawn - last_new > PATIENCE:
+            raise ConfigError(
+                f"Only {len(found)} of {n} problems were found in the '{split}' split of {spec} in {drawn:,} draws; "
+                "ask for fewer or widen the ranges."
+            )
+    raise AssertionError("the draws never end")
+
+
+def _sized(batches: Iterator[list[Problem]]) -> Iterator[tuple[int, list[Problem]]]:
+    """Each batch with the number of draws it came from."""
+    count = FIRST_DRAWS
+    for batch in batches:
+        yield count, batch
+        count = min(2 * count, MOST_DRAWS)

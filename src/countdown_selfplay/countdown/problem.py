@@ -1,68 +1,150 @@
-"""A Countdown problem: k positive integers and a target."""
+"""A Countdown problem, its identity, and the ranges that a set of problems is drawn from. FACTS of the task: k
+positive integers and a target; a solution uses every number exactly once with + - * / and parentheses."""
 
 from __future__ import annotations
 
+import hashlib
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import DataError
+from ..errors import ConfigError, DataError
+
+MAX_NUMBERS = 100
+"""Most numbers in a problem. An expression may have 256 characters, so no answer could use more than 128."""
+
+MAX_MAGNITUDE = 10**9
+"""Largest number and largest distance of a target from zero. Keeps every text and every rational short."""
+
+HELD_OUT_SHARE = 16
+"""One key in 16 belongs to the held-out side."""
+
+
+def _integer(value: object, what: str) -> int:
+    """`value` as a Python int; NumPy integers pass, bools and floats do not."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise DataError(f"{what} must be an integer, got {_short(value)}.")
+    try:
+        number = operator.index(value)  # type: ignore[call-overload]
+    except TypeError:  # an array has __index__, and refuses unless it is one integer
+        raise DataError(f"{what} must be an integer, got {_short(value)}.") from None
+    if abs(number) > MAX_MAGNITUDE:
+        raise DataError(
+            f"{what} must lie within {MAX_MAGNITUDE:,} of zero, got a number of {number.bit_length()} bits."
+        )
+    return number
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return f"{text[:40]}..." if len(text) > 43 else text
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """`numbers` are to be combined, each exactly once, into `target`. DataError unless all are integers and numbers
-    are > 0."""
+    """`numbers`: 1 to 100 positive integers in the order they are printed; `target`: any integer.
+
+    Raises DataError for anything else. Two problems are equal if they print alike; `key` is the identity that data
+    sets are compared by.
+    """
 
     numbers: tuple[int, ...]
     target: int
 
     def __post_init__(self) -> None:
-        numbers = tuple(self.numbers)
-        if not numbers or any(type(n) is not int or n < 1 for n in numbers):
-            raise DataError(f"A problem needs at least one number, all whole and above 0, got {list(numbers)}.")
-        if type(self.target) is not int:
-            raise DataError(f"A problem's target must be a whole number, got {self.target!r}.")
+        if isinstance(self.numbers, str | bytes | Mapping) or not hasattr(self.numbers, "__iter__"):
+            raise DataError(f"numbers must be a list of integers, got {_short(self.numbers)}.")
+        numbers = tuple(_integer(number, f"number {i + 1}") for i, number in enumerate(self.numbers))
+        if not 1 <= len(numbers) <= MAX_NUMBERS:
+            raise DataError(f"A problem has 1 to {MAX_NUMBERS} numbers, got {len(numbers)}.")
+        if min(numbers) < 1:
+            raise DataError(f"numbers must be positive, got {min(numbers)}.")
         object.__setattr__(self, "numbers", numbers)
+        object.__setattr__(self, "target", _integer(self.target, "target"))
 
     @property
     def key(self) -> str:
-        """Identity whatever the order of the numbers: "19,35,44=98"."""
+        """Sorted numbers and target, "19,35,44=98": problems with one key have the same solutions."""
         return f"{','.join(map(str, sorted(self.numbers)))}={self.target}"
 
 
-def problem_from_row(row: Mapping[str, Any], index: int) -> Problem:
-    """The problem of a data set row: `numbers` or `nums` with `target`, or `ground_truth` holding both.
+def heldout_key(key: str) -> bool:
+    """Whether the problem with this key belongs to the held-out side, for every seed and every data set.
 
-    A whole-number float counts as an integer. DataError names row and column.
+    The first 8 bytes of BLAKE2b of the key, divided by 16, leave 0: one key in 16, spread evenly over operand counts,
+    numbers and targets.
     """
-    source: Mapping[str, Any] = row
-    if not ({"numbers", "nums"} & set(row)) and isinstance(row.get("ground_truth"), Mapping):
-        source = row["ground_truth"]
-    column = next((name for name in ("numbers", "nums") if source.get(name) is not None), None)
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big") % HELD_OUT_SHARE == 0
+
+
+@dataclass(frozen=True)
+class ProblemSpec:
+    """Which problems count as in range: operand counts, and inclusive ranges of numbers and targets.
+
+    The defaults are those of the public 3-to-4 data set. Raises ConfigError for an empty or impossible range.
+    """
+
+    operands: tuple[int, ...] = (3, 4)
+    number_low: int = 1
+    number_high: int = 99
+    target_low: int = 10
+    target_high: int = 100
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operands", tuple(self.operands))
+        if not self.operands or any(k < 1 or k > MAX_NUMBERS for k in self.operands):
+            raise ConfigError(f"`operands` ({self.operands}) must hold counts from 1 to {MAX_NUMBERS}; use (3, 4).")
+        if not 1 <= self.number_low <= self.number_high <= MAX_MAGNITUDE:
+            raise ConfigError(
+                f"`number_low` ({self.number_low}) and `number_high` ({self.number_high}) must be an ascending range "
+                "of positive numbers; use 1 and 99."
+            )
+        if not -MAX_MAGNITUDE <= self.target_low <= self.target_high <= MAX_MAGNITUDE:
+            raise ConfigError(
+                f"`target_low` ({self.target_low}) and `target_high` ({self.target_high}) must be an ascending range; "
+                "use 10 and 100."
+            )
+
+    def admits(self, problem: Problem) -> bool:
+        """Whether operand count, all numbers and the target are in range."""
+        return (
+            len(problem.numbers) in self.operands
+            and self.number_low <= min(problem.numbers)
+            and max(problem.numbers) <= self.number_high
+            and self.target_low <= problem.target <= self.target_high
+        )
+
+
+def problem_from_row(row: Mapping[str, Any], index: int) -> Problem:
+    """The problem in row `index` of a data set, whichever public schema it has.
+
+    Columns `numbers` or `nums`, and `target`; else `ground_truth` with both. Other columns (a rendered prompt) are
+    ignored. Raises DataError that names row and column.
+    """
+    if not isinstance(row, Mapping):
+        raise DataError(f"row {index}: a row maps column names to values, got {_short(row)}.")
+    source, prefix = row, ""
+    nested = row.get("ground_truth")
+    if isinstance(nested, Mapping) and (row.get("target") is None or _numbers_column(row) is None):
+        source, prefix = nested, "ground_truth."
+    column = _numbers_column(source)
     if column is None:
-        raise DataError(f"row {index} has no column 'numbers' or 'nums' (columns: {', '.join(map(str, row))}).")
+        raise DataError(
+            f"row {index}, column '{prefix}numbers': absent; a row needs `numbers` or `nums` (a list of positive "
+            f"integers) and `target`, it has {', '.join(map(str, source)) or 'no column'}."
+        )
     if source.get("target") is None:
-        raise DataError(f"row {index}, column 'target': it is absent; every problem needs a whole number.")
-    values = source[column]
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-        raise DataError(f"row {index}, column '{column}': {values!r} is no list of numbers.")
-    numbers = tuple(_whole(value, index, column) for value in values)
-    if not numbers:
-        raise DataError(f"row {index}, column '{column}': it is empty; a problem needs at least one number.")
-    if min(numbers) < 1:
-        raise DataError(f"row {index}, column '{column}': {min(numbers)} is not above 0.")
-    return Problem(numbers, _whole(source["target"], index, "target"))
-
-
-def _whole(value: Any, index: int, column: str) -> int:
-    """Accepts Python and NumPy integers and floats without a fraction; refuses booleans and texts."""
-    if isinstance(value, (bool, str, bytes)):
-        raise DataError(f"row {index}, column '{column}': {value!r} is no whole number.")
+        raise DataError(f"row {index}, column '{prefix}target': absent; a row needs an integer `target`.")
     try:
-        whole = int(value)
-        if whole == value:
-            return whole
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise DataError(f"row {index}, column '{column}': {value!r} is no whole number.")
+        target = _integer(source["target"], "target")
+    except DataError as error:
+        raise DataError(f"row {index}, column '{prefix}target': {error}") from None
+    try:
+        return Problem(source[column], target)
+    except DataError as error:
+        raise DataError(f"row {index}, column '{prefix}{column}': {error}") from None
+
+
+def _numbers_column(row: Mapping[str, Any]) -> str | None:
+    return next((name for name in ("numbers", "nums") if row.get(name) is not None), None)

@@ -1,49 +1,71 @@
-"""Prompts of both roles, byte for byte as the public checkpoints were trained on (other phrasings give them zero
-reward)."""
+"""The prompts, byte for byte: with another phrasing the public checkpoints earn nothing (seed 000, section 3.4).
+
+A renderer returns a string (raw prompt) or a list of chat messages (the trainer applies the chat template).
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from functools import lru_cache
 
 from ..registry import Registry
-from .generator import ProblemSpec
-from .problem import Problem
+from .generator import generate_problems
+from .problem import Problem, ProblemSpec
 
-Prompt = str | list[dict[str, str]]
+Message = dict[str, str]
+Prompt = str | list[Message]
 
-_TASK = (
-    "A conversation between User and Assistant. The user asks a question, and the Assistant solves it. The "
-    "assistant first "
-    "thinks about the reasoning process in the mind and then provides the user with the answer.\nUser: Using the "
-    "numbers "
-    "{numbers}, create an equation that equals {target}. You can use basic arithmetic operations (+, -, *, /) and "
-    "each number "
-    "can only be used once. Show your work in <think> </think> tags. And return the final answer in <answer> "
-    "</answer> tags, "
-    "for example <answer> (1 + 2) / 3 </answer>.\nAssistant: Let me solve this step by step."
+SYSTEM = "You are a helpful assistant."
+
+_INSTRUCTION = (
+    "A conversation between User and Assistant. The user asks a question, and the Assistant solves it. "
+    "The assistant first thinks about the reasoning process in the mind and then provides the user with the answer.\n"
+    "User: Using the numbers {numbers}, create an equation that equals {target}. "
+    "You can use basic arithmetic operations (+, -, *, /) and each number can only be used once. "
+    "Show your work in <think> </think> tags. "
+    "And return the final answer in <answer> </answer> tags, for example <answer> (1 + 2) / 3 </answer>.\n"
+    "Assistant: Let me solve this step by step."
 )
 
+COMPLETION_PREFIX = "<problem> numbers=["
+COMPLETION_STOP = "</problem>"
+SHOTS = 6
+_SHOT_SEED = 1  # of the worked examples; they come from the training side of the split
 
-def numpy_style(numbers: Sequence[int]) -> str:
-    """Integers as NumPy prints an array: padded to the widest, no commas, "[14 45  9  1]"."""
-    width = max(len(str(n)) for n in numbers)
-    return "[" + " ".join(str(n).rjust(width) for n in numbers) + "]"
+
+def print_like_numpy(numbers: Sequence[int]) -> str:
+    """`str(np.array(numbers))`: right-aligned to the widest, no commas, lines of at most 75 columns."""
+    width = max(len(str(number)) for number in numbers)
+    lines, line = [], ""
+    for number in numbers:
+        word = str(number).rjust(width)
+        # NumPy breaks where the word after "[" or " " would pass column 75, and keeps one column for the bracket
+        if line and len(line) + 1 + len(word) >= 75:
+            lines.append(line)
+            line = ""
+        line += " " + word
+    lines.append(line)
+    return "[" + "\n".join(lines)[1:] + "]"
+
+
+def _chat(user: str) -> list[Message]:
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": user}]
 
 
 def countdown_3to4(problem: Problem) -> Prompt:
-    """Chat prompt of asingh15/qwen-sft-countdown-defaultproj and its data set."""
-    text = _TASK.format(numbers=numpy_style(problem.numbers), target=problem.target)
-    return [{"role": "system", "content": "You are a helpful assistant."}, {"role": "user", "content": text}]
+    """The chat prompt of `asingh15/countdown_tasks_3to4`; numbers as NumPy prints them: `[14 45  9  1]`."""
+    return _chat(_INSTRUCTION.format(numbers=print_like_numpy(problem.numbers), target=problem.target))
 
 
 def tinyzero(problem: Problem) -> Prompt:
-    """TinyZero's raw prompt: the same text with commas between the numbers, ending inside the thinking."""
-    return _TASK.format(numbers=list(problem.numbers), target=problem.target) + "\n<think>"
+    """The same text raw, numbers with commas, and thinking already begun."""
+    return _INSTRUCTION.format(numbers=list(problem.numbers), target=problem.target) + "\n<think>"
 
 
 def compact(problem: Problem) -> Prompt:
-    """Prompt of the embedded tiny model: "3 5 7 = 22 :"."""
+    """The tiny model's prompt, word-level tokens between single spaces: `3 5 7 = 22 :`."""
     return f"{' '.join(map(str, problem.numbers))} = {problem.target} :"
 
 
@@ -51,50 +73,60 @@ PROVER_PROMPTS: Registry[Callable[[Problem], Prompt]] = Registry(
     "prover prompt", {"countdown_3to4": countdown_3to4, "tinyzero": tinyzero, "compact": compact}
 )
 
-# Worked examples; a proposal that copies one is refused. Solvable: 2*3*4; 35+44+19; 50-4*6; 25*4-10+5; 7+8+9;
-# (12-4)*6+3.
-JSON_EXAMPLE = Problem((2, 3, 4), 24)
-SHOTS = (
-    Problem((44, 19, 35), 98),
-    Problem((50, 4, 6), 26),
-    Problem((25, 4, 10, 5), 95),
-    Problem((7, 8, 9), 24),
-    Problem((12, 4, 6, 3), 51),
-    Problem((81, 9, 30), 39),
-)
-COMPLETION_PREFIX = "<problem> numbers=["
+
+def json_example(operands: int) -> Problem:
+    """The worked example of the JSON prompt: solvable and of the size asked for. Copies of it are refused."""
+    numbers = {1: (24,), 2: (4, 6), 3: (2, 3, 4), 4: (1, 2, 3, 4), 5: (1, 2, 3, 4, 5), 6: (1, 2, 3, 4, 5, 6)}
+    if operands in numbers:
+        return Problem(numbers[operands], 24)
+    return Problem(tuple(range(1, operands + 1)), operands * (operands + 1) // 2)
+
+
+@lru_cache(maxsize=64)
+def completion_shots(operands: int, spec: ProblemSpec) -> tuple[Problem, ...]:
+    """The six worked examples of the completion prompt: solvable problems in the ranges asked for."""
+    return tuple(generate_problems(SHOTS, replace(spec, operands=(operands,)), seed=_SHOT_SEED))
+
+
+def problem_json(problem: Problem) -> str:
+    """`{"target": 24, "numbers": [2, 3, 4]}`."""
+    return json.dumps({"target": problem.target, "numbers": list(problem.numbers)})
+
+
+def problem_tag(problem: Problem) -> str:
+    """`<problem> numbers=[2, 3, 4], target=24 </problem>`."""
+    return f"{COMPLETION_PREFIX}{', '.join(map(str, problem.numbers))}], target={problem.target} {COMPLETION_STOP}"
 
 
 def propose_json(operands: int, spec: ProblemSpec) -> Prompt:
-    """Chat prompt with a JSON answer (seed 000, section 3.3)."""
-    text = (
-        f"Write a new Countdown problem: {operands} whole numbers from {spec.number_low} to {spec.number_high} and a "
-        "target from "
-        f"{spec.target_low} to {spec.target_high} that can be made from them. The target must be reachable with +, "
-        "-, *, / and "
-        "every number used exactly once, and the problem should be neither trivial nor impossible for a strong "
-        "student. Think "
-        "first, then give the problem as JSON in answer tags, for example "
-        '<answer>{"target": 24, "numbers": [2, 3, 4]}</answer>. Do not copy the example.'
+    """Chat and JSON (seed 000, section 3.3)."""
+    return _chat(
+        f"Generate a NEW countdown arithmetic problem that uses exactly {operands} distinct positive integers from "
+        f"{spec.number_low} to {spec.number_high}. "
+        f"The target must be an integer from {spec.target_low} to {spec.target_high} that can be reached by using every "
+        "number exactly once with the operations +, -, *, / and parentheses. "
+        "Do NOT copy the example below; invent different numbers and a different target.\n"
+        f"Example: <answer>{problem_json(json_example(operands))}</answer>\n"
+        "Output ONLY the answer tags with JSON inside: "
+        '<answer>{"target": <integer>, "numbers": [<integer>, ...]}</answer>'
     )
-    return [{"role": "system", "content": "You are a helpful assistant."}, {"role": "user", "content": text}]
 
 
 def propose_completion(operands: int, spec: ProblemSpec) -> Prompt:
-    """Six shots and the beginning of the next problem (seed 001): about 95% of a 0.5B model's continuations parse.
-
-    Half of the shots have the asked-for operand count at the end, where they weigh most.
-    """
-    shots = sorted(SHOTS, key=lambda shot: len(shot.numbers) == operands)
-    lines = [f"<problem> numbers={list(shot.numbers)}, target={shot.target} </problem>" for shot in shots]
-    return "\n".join([*lines, COMPLETION_PREFIX])
+    """Six shots and the beginning of a seventh (seed 001): raw text that ends in `<problem> numbers=[`."""
+    shots = "\n".join(problem_tag(shot) for shot in completion_shots(operands, spec))
+    return (
+        f"Countdown arithmetic problems. Each uses {operands} numbers from {spec.number_low} to {spec.number_high} and "
+        f"a target from {spec.target_low} to {spec.target_high} that can be reached by using every number exactly once "
+        f"with +, -, *, /.\n{shots}\n{COMPLETION_PREFIX}"
+    )
 
 
 def propose_compact(operands: int, spec: ProblemSpec) -> Prompt:
-    """Prompt of the embedded tiny model: "propose 3 :"."""
+    """The tiny model's prompt: `propose 3 :`."""
     return f"propose {operands} :"
 
 
-CONJECTURER_PROMPTS: Registry[Callable[[int, ProblemSpec], Any]] = Registry(
+CONJECTURER_PROMPTS: Registry[Callable[[int, ProblemSpec], Prompt]] = Registry(
     "conjecturer prompt", {"json": propose_json, "completion": propose_completion, "compact": propose_compact}
 )

@@ -1,112 +1,159 @@
-"""Reading a proposed problem out of the conjecturer's text: parsed once, a bad proposal is data and no exception."""
+"""What a conjecturer wrote, parsed once: a problem, or the reason why there is none. Never raises."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from ..errors import DataError
 from ..registry import Registry
-from .problem import Problem
-from .prompts import COMPLETION_PREFIX, JSON_EXAMPLE, SHOTS
-from .verifier import completion_text, find_answers
+from .problem import MAX_MAGNITUDE, MAX_NUMBERS, Problem
+from .prompts import COMPLETION_STOP, json_example
+from .text import CLOSE, OPEN, completion_text, outside_thinking
 
-_MAX_CHARS = 256
-_MAX_VALUE = 10**6  # far outside any range that a spec admits, and small enough to print and hash
-_COMPLETION = re.compile(r"\s*numbers=\[([0-9, ]{1,100})\], ?target=([0-9]{1,7})\s*\Z")
-_COMPACT = re.compile(r"\s*([0-9]{1,7}(?: [0-9]{1,7}){0,15}) = ([0-9]{1,7})\s*\Z")
+MAX_PROPOSAL_CHARS = 512
+"""Most characters of a proposal between its tags; bounds the depth and the digits that are parsed."""
 
 
 class ProposalReason(StrEnum):
-    """What became of a proposal's text."""
+    """Why a proposal holds a problem, or does not."""
 
     OK = "ok"
-    NOT_TEXT = "not_text"  # no text at all
-    NO_TAG = "no_tag"  # the format's tags are not there, or not closed
-    MALFORMED = "malformed"  # between the tags is something else than a problem
-    NOT_INTEGERS = "not_integers"  # a number is a fraction, negative, zero or out of all bounds
-    COPIED_EXAMPLE = "copied_example"  # the prompt's own example
+    """It holds a problem; whether that is in range and solvable is decided later."""
+    NOT_TEXT = "not_text"
+    """The completion holds no text."""
+    NO_TAG = "no_tag"
+    """The JSON style found no `<answer>` tag outside the thinking."""
+    TOO_LONG = "too_long"
+    """More than 512 characters where the problem should be."""
+    MALFORMED = "malformed"
+    """Not of the style's form: no JSON object with both fields, text around the problem, a missing bracket."""
+    NOT_INTEGERS = "not_integers"
+    """A number that is no integer (whole floats of the JSON style count as integers)."""
+    NO_NUMBERS = "no_numbers"
+    """The list of numbers is empty."""
+    NOT_POSITIVE = "not_positive"
+    """A number is zero or negative."""
+    TOO_LARGE = "too_large"
+    """More than 100 numbers, or one beyond 10^9."""
+    COPIED_EXAMPLE = "copied_example"
+    """The problem is a worked example of the prompt."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Proposal:
-    """A problem, or why there is none."""
+    """`problem` is None unless `reason` is OK."""
 
     problem: Problem | None
     reason: ProposalReason
 
 
-def parse_proposal(text: object, style: str) -> Proposal:
-    """Read a proposal in the format `style` ("json", "completion" or "compact"). Never raises on any text."""
-    found = completion_text(text)
-    if found is None:
-        return Proposal(None, ProposalReason.NOT_TEXT)
-    return _PARSERS[style](found)
+def _refused(reason: ProposalReason) -> Proposal:
+    return Proposal(None, reason)
 
 
-def _json(text: str) -> Proposal:
-    answers = find_answers(text)
-    if not answers:
-        return Proposal(None, ProposalReason.NO_TAG)
-    body = answers[-1].strip()
-    if len(body) > _MAX_CHARS:
-        return Proposal(None, ProposalReason.MALFORMED)
-    try:
-        content = json.loads(body)
-    except (ValueError, RecursionError):
-        return Proposal(None, ProposalReason.MALFORMED)
-    if not isinstance(content, dict) or not isinstance(content.get("numbers"), list) or "target" not in content:
-        return Proposal(None, ProposalReason.MALFORMED)
-    return _checked([*content["numbers"]], content["target"], {JSON_EXAMPLE.key})
-
-
-def _completion(text: str) -> Proposal:
-    text = text if text.lstrip().startswith("<problem>") else COMPLETION_PREFIX + text
-    end = text.find("</problem>")
-    if end < 0:
-        return Proposal(None, ProposalReason.NO_TAG)
-    match = _COMPLETION.match(text[text.find("<problem>") + len("<problem>") : end][: 2 * _MAX_CHARS])
-    if match is None:
-        return Proposal(None, ProposalReason.MALFORMED)
-    return _from_digits(match[1].split(","), match[2], {shot.key for shot in SHOTS})
-
-
-def _compact(text: str) -> Proposal:
-    match = _COMPACT.match(text) if len(text) <= _MAX_CHARS else None
-    if match is None:
-        return Proposal(None, ProposalReason.MALFORMED)
-    return _from_digits(match[1].split(" "), match[2], set())
-
-
-def _from_digits(numbers: list[str], target: str, examples: set[str]) -> Proposal:
-    parts = [part.strip() for part in numbers]
-    if not all(part.isdigit() and part.isascii() for part in parts):
-        return Proposal(None, ProposalReason.MALFORMED)
-    return _checked([int(part) for part in parts], int(target), examples)
-
-
-def _checked(numbers: list[Any], target: Any, examples: set[str]) -> Proposal:
-    """Whole-number floats are coerced (seed 000); anything else that is no positive integer is refused."""
-    values = []
+def _proposal(numbers: list[object], target: object) -> Proposal:
+    """From parsed values to a problem; whole floats are coerced (seed 000, section 3.3)."""
+    if not numbers:
+        return _refused(ProposalReason.NO_NUMBERS)
+    if len(numbers) > MAX_NUMBERS:
+        return _refused(ProposalReason.TOO_LARGE)
+    integers: list[int] = []
     for value in (*numbers, target):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-            return Proposal(None, ProposalReason.NOT_INTEGERS)
-        if not 1 <= value <= _MAX_VALUE or int(value) != value:
-            return Proposal(None, ProposalReason.NOT_INTEGERS)
-        values.append(int(value))
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            return _refused(ProposalReason.NOT_INTEGERS)
+        if abs(value) > MAX_MAGNITUDE:
+            return _refused(ProposalReason.TOO_LARGE)
+        integers.append(value)
+    if min(integers[:-1]) < 1:
+        return _refused(ProposalReason.NOT_POSITIVE)
+    return Proposal(Problem(tuple(integers[:-1]), integers[-1]), ProposalReason.OK)
+
+
+def _parse_json(text: str) -> Proposal:
+    """`<answer>{"target": 24, "numbers": [2, 3, 4]}</answer>`: the last tag counts; a close tag that served as the
+    stop string may be missing."""
+    for stretch in reversed(outside_thinking(text)):
+        close = stretch.rfind(CLOSE)
+        begin = stretch.rfind(OPEN, 0, close if close >= 0 else len(stretch))
+        if stretch.rfind(OPEN) > close:  # the last tag is open
+            begin, close = stretch.rfind(OPEN), len(stretch)
+        if begin >= 0:
+            break
+    else:
+        return _refused(ProposalReason.NO_TAG)
+    inside = stretch[begin + len(OPEN) : close].strip()
+    if len(inside) > MAX_PROPOSAL_CHARS:
+        return _refused(ProposalReason.TOO_LONG)
     try:
-        problem = Problem(tuple(values[:-1]), values[-1])
-    except DataError:
-        return Proposal(None, ProposalReason.MALFORMED)
-    if problem.key in examples:
-        return Proposal(None, ProposalReason.COPIED_EXAMPLE)
-    return Proposal(problem, ProposalReason.OK)
+        value = json.loads(inside)
+    except (ValueError, RecursionError):
+        return _refused(ProposalReason.MALFORMED)
+    if not isinstance(value, dict) or "target" not in value or not isinstance(value.get("numbers"), list):
+        return _refused(ProposalReason.MALFORMED)
+    return _proposal(value["numbers"], value["target"])
 
 
-_PARSERS: Registry[Callable[[str], Proposal]] = Registry(
-    "conjecturer prompt", {"json": _json, "completion": _completion, "compact": _compact}
+_WORD = r"[-+]?[0-9.]+"
+_COMPLETION = re.compile(
+    rf"\s*(?:<problem>\s*numbers\s*=\s*\[)?\s*(?P<numbers>|{_WORD}(?:\s*,\s*{_WORD})*)\s*\]\s*,\s*"
+    rf"target\s*=\s*(?P<target>{_WORD})\s*"
 )
+_COMPACT = re.compile(rf"\s*(?P<numbers>{_WORD}(?:\s+{_WORD})*)\s*=\s*(?P<target>{_WORD})\s*")
+_INTEGER = re.compile(r"-?[0-9]+")
+
+
+def _parse_words(pattern: re.Pattern[str], text: str) -> Proposal:
+    if len(text) > MAX_PROPOSAL_CHARS:
+        return _refused(ProposalReason.TOO_LONG)
+    match = pattern.fullmatch(text)
+    if match is None:
+        return _refused(ProposalReason.MALFORMED)
+    words = [*re.split(r"[\s,]+", match["numbers"]), match["target"]] if match["numbers"] else [match["target"]]
+    if not all(_INTEGER.fullmatch(word) for word in words):
+        return _refused(ProposalReason.NOT_INTEGERS)
+    if any(len(word) > 20 for word in words):
+        return _refused(ProposalReason.TOO_LARGE)
+    return _proposal([int(word) for word in words[:-1]], int(words[-1]))
+
+
+def _parse_completion(text: str) -> Proposal:
+    """`44, 19, 35], target=98 </problem>`, with or without the prefilled `<problem> numbers=[` and with or without the
+    stop string; what follows the stop string is ignored."""
+    stop = text.find(COMPLETION_STOP)
+    return _parse_words(_COMPLETION, text if stop < 0 else text[:stop])
+
+
+def _parse_compact(text: str) -> Proposal:
+    """`3 5 7 = 22`: the whole completion."""
+    return _parse_words(_COMPACT, text)
+
+
+PROPOSAL_PARSERS: Registry[Callable[[str], Proposal]] = Registry(
+    "proposal style", {"json": _parse_json, "completion": _parse_completion, "compact": _parse_compact}
+)
+
+_JSON_EXAMPLES = frozenset(json_example(k).key for k in range(1, MAX_NUMBERS + 1))
+
+
+def parse_proposal(text: object, style: str, examples: Iterable[str] = ()) -> Proposal:
+    """The problem in a conjecturer's completion (a string or chat messages) in one of the styles of
+    `PROPOSAL_PARSERS`.
+
+    examples: keys of the prompt's worked examples besides those of the JSON prompt, which are always known. Never
+    raises on any text; an unknown style is an UnknownNameError.
+    """
+    parser = PROPOSAL_PARSERS[style]
+    content = completion_text(text)
+    if content is None:
+        return _refused(ProposalReason.NOT_TEXT)
+    proposal = parser(content)
+    if proposal.problem is not None:
+        key = proposal.problem.key
+        if key in examples or (style == "json" and key in _JSON_EXAMPLES):
+            return _refused(ProposalReason.COPIED_EXAMPLE)
+    return proposal

@@ -1,8 +1,10 @@
-"""What counts as a correct answer: one object, shared by training and evaluation and written into every result."""
+"""The rule set of a run: one frozen object that training and evaluation share and that every result file records."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
 from ..errors import ConfigError
@@ -10,17 +12,26 @@ from ..errors import ConfigError
 AnswerRule = Literal["last", "first", "any"]
 AnswerFormat = Literal["tags", "bare"]
 
+MAX_CHARS_LIMIT = 4096
+"""Largest `max_chars`: Python refuses to convert integers of more than 4300 digits, and arithmetic stays cheap."""
+
 
 @dataclass(frozen=True)
 class Rules:
-    """The rule set of the verifier and the solver; strict by default.
+    """What counts as an answer and what it earns.
 
-    integers_only: every intermediate value must be whole (default: rationals are legal, 8/(3-8/3) is 24). use_all:
-    every number exactly once (False: at most once). answer_rule: which `<answer>` tag counts. answer_format: "tags",
-    or "bare" when the whole completion is the expression. allow_equals: an answer may end in `= <anything>`.
-    unary_minus: a minus may stand before a number or parenthesis. lenient_unicode: signs such as × ÷ − are read as * /
-    -. max_chars: of the expression. score_*: correct, well-formed but wrong, malformed or no answer (FACTS: 1.0, 0.1,
-    0.0).
+    integers_only: every division must come out even (off: `8 / (3 - 8 / 3)` is 24).
+    use_all: every number exactly once; off: at most once.
+    answer_rule: which of several `<answer>` tags counts; "any" takes the best of the first 32. Over 800 responses of
+        one model last / first / any scored .359 / .395 / .4525, so a result means nothing without its rule.
+    answer_format: "tags", or "bare": the whole completion is the expression (the compact prompt).
+    allow_equals: `3 + 4 = 7` is read as `3 + 4` if the right side is the target in digits.
+    unary_minus: one minus sign may precede a number or a parenthesis.
+    lenient_unicode: look-alike signs, full-width and Arabic digits and spaces are read as their ASCII counterparts.
+    max_chars: most characters in an expression, after stripping white space at its ends.
+    score_*: correct; well-formed but wrong; malformed or without an answer.
+
+    Raises ConfigError for values outside these.
     """
 
     integers_only: bool = False
@@ -39,12 +50,27 @@ class Rules:
         for name, allowed in (("answer_rule", get_args(AnswerRule)), ("answer_format", get_args(AnswerFormat))):
             if getattr(self, name) not in allowed:
                 raise ConfigError(f"`{name}` ({getattr(self, name)!r}) must be one of {', '.join(allowed)}.")
+        for name in ("integers_only", "use_all", "allow_equals", "unary_minus", "lenient_unicode"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"`{name}` ({getattr(self, name)!r}) must be True or False.")
+        if type(self.max_chars) is not int or not 1 <= self.max_chars <= MAX_CHARS_LIMIT:
+            raise ConfigError(f"`max_chars` ({self.max_chars!r}) must be an integer from 1 to {MAX_CHARS_LIMIT}.")
+        for name in ("score_correct", "score_wrong", "score_invalid"):
+            score = getattr(self, name)
+            if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+                raise ConfigError(f"`{name}` ({score!r}) must be a finite number.")
 
     def to_dict(self) -> dict[str, Any]:
+        """All fields as plain JSON values."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Rules:
+    def from_dict(cls, values: Mapping[str, Any]) -> Rules:
+        """The rule set that `to_dict` wrote; absent fields take their defaults, unknown ones are a ConfigError."""
+        known = [field.name for field in fields(cls)]
+        unknown = [str(name) for name in values if name not in known]
+        if unknown:
+            raise ConfigError(f"Rules have no field {', '.join(unknown)}; they have {', '.join(known)}.")
         return cls(**values)
 
 

@@ -1,208 +1,276 @@
-"""The exact solver: every value that a multiset of numbers can make, by dynamic programming over its sub-multisets."""
+"""The exact solver: is there a solution, which one, how many, and which targets can be reached.
+
+Two ways through the forms of forms.py. *Meeting* decides a target: every expression is `x op y` with x over some
+operands and y over the others, so the forms of proper subsets suffice; over single operands it is one look for five
+constants. *Counting* goes through the forms of the whole set, each of which is one inequivalent expression.
+
+Comparisons are exact, not tolerant, wherever all numbers involved are below 2^53 (values.py: up to 6 operands of at
+most 455). Beyond that they are tolerant and every candidate is confirmed with Python's rationals.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import combinations
-from math import gcd
 
+import numpy as np
+
+from ..errors import DataError
+from .forms import ADD, DIV, MUL, SUB, plan
+from .nodes import Node, combine, form
 from .problem import Problem
+from .repeats import counted, symbols_of
 from .rules import DEFAULT_RULES, Rules
+from .values import EXACT, Array, Values, largest
 
-Rational = tuple[int, int]  # numerator, denominator > 0, in lowest terms
-_MODULUS = (
-    1 << 61
-) - 1  # a Mersenne prime: two different expressions agree at a random point with odds of about 1e-17
+MAX_OPERANDS = 6
+"""Most numbers the solver takes: 27142 inequivalent expressions over 5 operands, 793002 over 6."""
 
+TOLERANCE = 1e-12
+"""Relative; only for candidates that exact arithmetic then confirms."""
 
-def _combine(a: Rational, b: Rational, integers_only: bool) -> Iterator[tuple[str, Rational]]:
-    """The six results of two operands: a+b, a-b, b-a, a*b, a/b, b/a ("r-" and "r/" have the operands swapped)."""
-    (p, q), (r, s) = a, b
-    d = q * s
-    yield "+", _reduced(p * s + r * q, d)
-    difference = _reduced(p * s - r * q, d)
-    yield "-", difference
-    yield "r-", (-difference[0], difference[1])
-    yield "*", _reduced(p * r, d)
-    if r:
-        quotient = _reduced(p * s, q * r)
-        if not integers_only or quotient[1] == 1:
-            yield "/", quotient
-    if p:
-        quotient = _reduced(r * q, s * p)
-        if not integers_only or quotient[1] == 1:
-            yield "r/", quotient
+CHUNK_ELEMENTS = 1 << 15
+"""Forms of the largest proper subset times problems in a batch: keeps the arrays in the second-level cache."""
 
 
-def _reduced(numerator: int, denominator: int) -> Rational:
-    if denominator < 0:
-        numerator, denominator = -numerator, -denominator
-    if denominator == 1:
-        return numerator, 1
-    common = gcd(numerator, denominator)
-    return numerator // common, denominator // common
+def _checked(numbers: Sequence[int]) -> tuple[int, ...]:
+    if len(numbers) > MAX_OPERANDS:
+        raise DataError(f"The solver takes 1 to {MAX_OPERANDS} numbers, got {len(numbers)}.")
+    return tuple(sorted(numbers))
 
 
-def _splits(numbers: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """The unordered ways to cut a sorted tuple in two non-empty sorted tuples, each once even if numbers repeat."""
-    seen = set()
-    indices = range(len(numbers))
-    for size in range(1, len(numbers) // 2 + 1):
-        for chosen in combinations(indices, size):
-            left = tuple(numbers[i] for i in chosen)
-            right = tuple(numbers[i] for i in indices if i not in chosen)
-            pair = (left, right) if (len(left), left) <= (len(right), right) else (right, left)
-            if pair not in seen:
-                seen.add(pair)
-                yield pair
+def _sub_multisets(numbers: tuple[int, ...], rules: Rules) -> list[tuple[int, ...]]:
+    """The multisets of numbers that a solution may use, the whole set first."""
+    if rules.use_all:
+        return [numbers]
+    sizes = range(len(numbers), 0, -1)
+    return list(dict.fromkeys(chosen for size in sizes for chosen in combinations(numbers, size)))
 
 
-@lru_cache(maxsize=4096)
-def _values(numbers: tuple[int, ...], integers_only: bool) -> frozenset[Rational]:
-    """All values of expressions that use each of the sorted `numbers` exactly once."""
+def _is_exact(k: int, number: int, target: int) -> bool:
+    """Whether every comparison over k operands of at most `number` is a fact: see the bounds in values.py.
+
+    Sides of a comparison are sums of two products of degree k - 1, or products of numerators, against the target times
+    a denominator. An integer product above 2^53 may be rounded, but never below 2^53, so it equals no smaller one.
+    """
+    return 2 * largest(k, number) < EXACT and abs(target) < EXACT
+
+
+# Meeting
+
+
+def _meets(values: Values, target_P: Array, exact: bool) -> Iterator[tuple[int, int, Array]]:
+    """(left mask, right mask, hits) for every way to split the operands in two.
+
+    hits (left forms, right forms, problems): some `x op y` has the absolute value of the target (a candidate if not
+    exact).
+    """
+    k = values.k
+    whole_set = (1 << k) - 1
+    goal = np.abs(target_P).astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        for left in range(1, whole_set):
+            right = whole_set & ~left
+            size = left.bit_count()
+            if size * 2 > k or (size * 2 == k and not left & 1):
+                continue
+            if size == 1:
+                number = values.numbers_KP[left.bit_length() - 1].astype(np.float64)
+                size_FP = np.abs(values.quotients(right))
+                hits = np.zeros(size_FP.shape, dtype=bool)
+                wanted = [goal + number, np.abs(goal - number), goal * number, goal / number]
+                if goal.all():
+                    wanted.append(number / goal)
+                for constant in wanted:
+                    hits |= size_FP == constant if exact else _near(size_FP, constant)
+                yield left, right, hits[None]
+            else:
+                yield left, right, _pair_hits(values, left, right, goal, exact)
+
+
+def _near(x: Array, y: Array) -> Array:
+    return np.abs(x - y) <= TOLERANCE * (np.abs(x) + np.abs(y))
+
+
+def _pair_hits(values: Values, left: int, right: int, goal: Array, exact: bool) -> Array:
+    """Which forms of two sets of at least two operands meet: compared as integers, or as floats if not exact."""
+    if not exact:
+        x, y = values.quotients(left)[:, None], values.quotients(right)[None, :]
+        near_sum = np.minimum(np.abs(np.abs(x + y) - goal), np.abs(np.abs(x - y) - goal))
+        hits = near_sum <= TOLERANCE * (np.abs(x) + np.abs(y) + goal)
+        x, y = np.abs(x), np.abs(y)
+        return hits | _near(x * y, goal) | _near(x, goal * y) | _near(y, goal * x)
+    (xn, xd), (yn, yd) = values.terms[left], values.terms[right]
+    xn, yn = xn[:, None], yn[None, :]
+    xd, yd = np.ones_like(xn) if xd is None else xd[:, None], np.ones_like(yn) if yd is None else yd[None, :]
+    p, q, below = xn * yd, yn * xd, np.abs(xd * yd) * goal
+    hits = (np.abs(p + q) == below) | (np.abs(p - q) == below) | (np.abs(xn * yn) == below)
+    p, q = np.abs(p), np.abs(q)
+    # p and q are the numerators of x and y over one denominator; a divisor of zero is no hit: q == 0 needs p > 0
+    hits |= (p == goal * q) & (q > 0)
+    hits |= (q == goal * p) & (p > 0)
+    return hits
+
+
+def _candidates(numbers: tuple[int, ...], target: int, rules: Rules) -> Iterator[Node]:
+    """Expressions over all `numbers` (ascending) whose value is exactly the target, as found by meeting."""
     if len(numbers) == 1:
-        return frozenset({(numbers[0], 1)})
-    found: set[Rational] = set()
-    for left, right in _splits(numbers):
-        for a in _values(left, integers_only):
-            for b in _values(right, integers_only):
-                found.update(value for _, value in _combine(a, b, integers_only))
-    return frozenset(found)
+        if numbers[0] == target:
+            yield Node("number", target)
+        return
+    values = Values(np.array(numbers).reshape(-1, 1), rules.integers_only)
+    exact = _is_exact(len(numbers), numbers[-1], target)
+    for left, right, hits in _meets(values, np.array([target]), exact):
+        a, b = (tuple(n for i, n in enumerate(numbers) if mask >> i & 1) for mask in (left, right))
+        for i, j in zip(*np.nonzero(hits[..., 0]), strict=True):
+            x, y = form(a, int(i)), form(b, int(j))
+            joined = [combine(op, x, y) for op in (ADD, SUB, MUL, DIV)]
+            for node in (*joined, combine(SUB, y, x), combine(DIV, y, x)):
+                signed = node if _has_value(node, target, rules) else node.negative()
+                if signed is not None and _has_value(signed, target, rules):
+                    yield signed
 
 
-def _subsets(numbers: tuple[int, ...], use_all: bool) -> Iterator[tuple[int, ...]]:
-    """The multiset itself, and under use_all=False every smaller one, larger ones first."""
-    yield numbers
-    if not use_all:
-        for size in range(len(numbers) - 1, 0, -1):
-            yield from dict.fromkeys(combinations(numbers, size))
+def _has_value(node: Node, target: int, rules: Rules) -> bool:
+    return node.value() == target and (not rules.integers_only or node.integral())
 
 
-def is_solvable(problem: Problem, rules: Rules = DEFAULT_RULES) -> bool:
-    """Whether an expression exists that `verify` scores as correct."""
-    goal = (problem.target, 1)
-    return any(_reaches(s, goal, rules.integers_only) for s in _subsets(tuple(sorted(problem.numbers)), rules.use_all))
-
-
-def is_solvable_batch(problems: Iterable[Problem], rules: Rules = DEFAULT_RULES) -> list[bool]:
-    """`is_solvable` for each problem; problems over the same numbers share the search."""
-    return [is_solvable(problem, rules) for problem in problems]
-
-
-def _reaches(numbers: tuple[int, ...], goal: Rational, integers_only: bool) -> bool:
-    """Meet in the middle: the last operation's other operand is computed and looked up, not enumerated."""
-    if len(numbers) == 1:
-        return (numbers[0], 1) == goal
-    for left, right in _splits(numbers):
-        have = _values(right, integers_only)
-        for a in _values(left, integers_only):
-            if any(operation == "*0" or b in have for operation, b in _partners(a, goal)):
-                return True
-    return False
-
-
-def _partners(a: Rational, goal: Rational) -> Iterator[tuple[str, Rational]]:
-    """(operation, b) such that combining a and b by the operation gives the goal."""
-    (p, q), (t, u) = a, goal
-    yield "+", _reduced(t * q - p * u, u * q)  # b = goal - a
-    yield "-", _reduced(p * u - t * q, u * q)  # a - b = goal
-    yield "r-", _reduced(p * u + t * q, u * q)  # b - a = goal
-    if p:
-        yield "*", _reduced(t * q, u * p)  # a * b = goal
-        yield "r/", _reduced(t * p, u * q)  # b / a = goal, b = goal * a
-        if t:
-            yield "/", _reduced(p * u, q * t)  # a / b = goal, b = a / goal, not 0 as a is not
-    elif t == 0:
-        # a = 0 and goal 0: a * b and a / b are 0 for any b; b = 1 may not be there, "+" and "-" with b = 0 may not
-        # either.
-        yield "*0", (0, 0)
+@lru_cache(maxsize=1 << 16)
+def _solve_sorted(numbers: tuple[int, ...], target: int, rules: Rules) -> str | None:
+    for chosen in _sub_multisets(numbers, rules):
+        for node in _candidates(chosen, target, rules):
+            return node.text()
+    return None
 
 
 def solve(problem: Problem, rules: Rules = DEFAULT_RULES) -> str | None:
-    """An expression that `verify` scores as correct, such as "8 / (3 - 8 / 3)", or None if there is none."""
-    for numbers in _subsets(tuple(sorted(problem.numbers)), rules.use_all):
-        found = _find(numbers, (problem.target, 1), rules.integers_only)
-        if found is not None:
-            return found[0]
-    return None
+    """An expression that `verify` scores as correct under `rules`, or None if there is none.
 
-
-def _find(numbers: tuple[int, ...], goal: Rational, integers_only: bool) -> tuple[str, int] | None:
-    """(text, precedence) of an expression over `numbers` with value `goal`; precedence 3 is a number, 2 a term, 1 a
-    sum."""
-    if len(numbers) == 1:
-        return (str(numbers[0]), 3) if (numbers[0], 1) == goal else None
-    for left, right in _splits(numbers):
-        have = _values(right, integers_only)
-        for a in sorted(_values(left, integers_only)):
-            for operation, b in _partners(a, goal):
-                if operation == "*0":
-                    operation, b = "*", min(have)
-                if b in have:
-                    first, second = _find(left, a, integers_only), _find(right, b, integers_only)
-                    if first is not None and second is not None:
-                        return _written(operation, first, second)
-    return None
-
-
-def _written(operation: str, a: tuple[str, int], b: tuple[str, int]) -> tuple[str, int]:
-    if operation.startswith("r"):
-        operation, a, b = operation[1], b, a
-    precedence = 1 if operation in "+-" else 2
-    left = a[0] if a[1] >= precedence else f"({a[0]})"
-    tight = b[1] > precedence or (b[1] == precedence and operation in "+*")
-    return f"{left} {operation} {b[0] if tight else f'({b[0]})'}", precedence
-
-
-@lru_cache(maxsize=256)
-def _solutions(numbers: tuple[int, ...], integers_only: bool) -> frozenset[tuple[Rational, int]]:
-    """(value, fingerprint) of every inequivalent expression over the sorted `numbers`.
-
-    Two expressions are equivalent when they are the same rational function of the numbers as symbols (equal numbers
-    are the same symbol). The fingerprint is the function's value at a fixed random point modulo a prime.
+    The same for every order of the numbers. Raises DataError for more than 6 numbers.
     """
-    if len(numbers) == 1:
-        return frozenset({((numbers[0], 1), _symbol(numbers[0]))})
-    found: set[tuple[Rational, int]] = set()
-    for left, right in _splits(numbers):
-        for a, x in _solutions(left, integers_only):
-            for b, y in _solutions(right, integers_only):
-                for operation, value in _combine(a, b, integers_only):
-                    found.add((value, _fingerprint(operation, x, y)))
-    return frozenset(found)
+    return _solve_sorted(_checked(problem.numbers), problem.target, rules)
 
 
-def _symbol(number: int) -> int:
-    """The random point's coordinate for a number: a fixed multiplicative scramble (Knuth's 64-bit constant)."""
-    return (number * 6364136223846793005 + 1442695040888963407) * 2862933555777941757 % _MODULUS
+def is_solvable(problem: Problem, rules: Rules = DEFAULT_RULES) -> bool:
+    """Whether a solution exists. Many problems at once: `is_solvable_batch`. Raises DataError beyond 6 numbers."""
+    return _solve_sorted(_checked(problem.numbers), problem.target, rules) is not None
 
 
-def _fingerprint(operation: str, x: int, y: int) -> int:
-    if operation.startswith("r"):
-        operation, x, y = operation[1], y, x
-    if operation == "+":
-        return (x + y) % _MODULUS
-    if operation == "-":
-        return (x - y) % _MODULUS
-    if operation == "*":
-        return x * y % _MODULUS
-    return x * pow(y, -1, _MODULUS) % _MODULUS
+def is_solvable_batch(
+    problems: Iterable[Problem], rules: Rules = DEFAULT_RULES, workers: int | None = None
+) -> list[bool]:
+    """Whether each problem has a solution, in order; the same answers as `is_solvable`.
+
+    workers: threads (NumPy releases the interpreter's lock); None: one per core this process may use. Raises DataError
+    beyond 6 numbers.
+    """
+    listed = list(problems)
+    by_size: dict[int, list[int]] = {}
+    for i, problem in enumerate(listed):
+        by_size.setdefault(len(_checked(problem.numbers)), []).append(i)
+    found = np.zeros(len(listed), dtype=bool)
+    for members in by_size.values():
+        numbers_PK = np.array([listed[i].numbers for i in members], dtype=np.int64)
+        target_P = np.array([listed[i].target for i in members], dtype=np.int64)
+        found[members] = solvable_arrays(numbers_PK, target_P, rules, workers)
+    return [bool(x) for x in found]
+
+
+def solvable_arrays(
+    numbers_PK: Array, target_P: Array, rules: Rules = DEFAULT_RULES, workers: int | None = None
+) -> Array:
+    """(problems,) bool for (problems, k) positive integers and (problems,) targets; k at most 6 (DataError)."""
+    problems, k = numbers_PK.shape
+    _checked(range(k))
+    if not problems:
+        return np.zeros(0, dtype=bool)
+    simple = rules.use_all and k > 1 and _is_exact(k, int(numbers_PK.max()), int(np.abs(target_P).max()))
+    if not simple or (target_P < 0).any():  # rare: one by one, with confirmation
+        rows = zip(numbers_PK.tolist(), target_P.tolist(), strict=True)
+        return np.array([is_solvable(Problem(tuple(numbers), target), rules) for numbers, target in rows])
+    size = max(1, CHUNK_ELEMENTS // plan(k - 1).count)
+    parts = [slice(start, start + size) for start in range(0, problems, size)]
+
+    def part_of(part: slice) -> Array:
+        values = Values(np.ascontiguousarray(numbers_PK[part].T), rules.integers_only)
+        solved = np.zeros(values.problems, dtype=bool)
+        for _, _, hits in _meets(values, target_P[part], exact=True):
+            solved |= hits.any(axis=(0, 1))
+        return solved
+
+    return np.concatenate(list(_run(part_of, parts, workers)))
+
+
+def _run(work, parts: list[slice], workers: int | None) -> Iterator[Array]:  # type: ignore[no-untyped-def]
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = min(available if workers is None else workers, len(parts))
+    if threads <= 1:
+        yield from map(work, parts)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(work, parts)
+
+
+# Counting
+
+
+def _counted_hits(values: Values, low: int, high: int, masks: tuple[Array, Array]) -> Iterator[tuple[Array, Array]]:
+    """(problem indices, targets) of the countable expressions over all operands with an integer value in low..high."""
+    own = plan(values.k)
+    whole_set = (1 << values.k) - 1
+    exact = _is_exact(values.k, values.greatest, max(abs(low), abs(high)))
+
+    def hits(start: int, stop: int, n_FP: Array, d_FP: Array) -> Iterator[tuple[Array, Array]]:
+        value_FP = values.result(n_FP, d_FP)
+        whole_FP = np.rint(value_FP)
+        good_FP = value_FP == whole_FP if exact else np.abs(value_FP - whole_FP) <= TOLERANCE * np.abs(value_FP)
+        for sign, mask in zip((1, -1), masks, strict=True):
+            signed_FP = sign * whole_FP
+            forms, problems = np.nonzero(good_FP & (signed_FP >= low) & (signed_FP <= high) & mask[start:stop, None])
+            targets = signed_FP[forms, problems].astype(np.int64)
+            if not exact:
+                true = [
+                    int(n) == sign * int(t) * int(d)
+                    for n, d, t in zip(n_FP[forms, problems], d_FP[forms, problems], targets, strict=True)
+                ]
+                problems, targets = problems[true], targets[true]
+            yield problems, targets
+
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        if values.k == 1:
+            yield from hits(0, 1, values.numbers_KP, np.ones_like(values.numbers_KP))
+        for block in own.blocks:
+            n_FP, d_FP = values.block_fraction(whole_set, block)
+            yield from hits(block.start, block.stop, n_FP, d_FP)
+            if block.start >= own.sums + own.pure:
+                poison_free = np.where(n_FP == 0, np.nan, n_FP)
+                yield from hits(block.start + own.mixed, block.stop + own.mixed, d_FP, poison_free)
+
+
+@lru_cache(maxsize=1 << 12)
+def _reachable_sorted(numbers: tuple[int, ...], low: int, high: int, rules: Rules) -> tuple[tuple[int, int], ...]:
+    counts: dict[int, int] = {}
+    for chosen in _sub_multisets(numbers, rules):
+        values = Values(np.array(chosen).reshape(-1, 1), rules.integers_only)
+        for _, targets in _counted_hits(values, low, high, counted(symbols_of(chosen))):
+            for target, count in zip(*np.unique(targets, return_counts=True), strict=True):
+                counts[int(target)] = counts.get(int(target), 0) + int(count)
+    return tuple(sorted(counts.items()))
+
+
+def reachable_targets(numbers: Sequence[int], low: int, high: int, rules: Rules = DEFAULT_RULES) -> dict[int, int]:
+    """Target -> number of distinct solutions, for every integer from `low` to `high` that has one; ascending.
+
+    Solutions are distinct if they are inequivalent as OEIS A140606 counts expressions (order, grouping and moved signs
+    do not matter), with equal numbers interchangeable. Raises DataError for no or more than 6 numbers.
+    """
+    checked = Problem(tuple(numbers), 0).numbers
+    return dict(_reachable_sorted(_checked(checked), int(low), int(high), rules))
 
 
 def count_solutions(problem: Problem, rules: Rules = DEFAULT_RULES) -> int:
-    """The number of inequivalent solutions, counted as OEIS A140606 counts expressions: 1, 6, 68, 1170, ... in all
-    over 1, 2, 3, 4 distinct operands."""
-    goal = (problem.target, 1)
-    subsets = _subsets(tuple(sorted(problem.numbers)), rules.use_all)
-    return sum(value == goal for s in subsets for value, _ in _solutions(s, rules.integers_only))
-
-
-def reachable_targets(numbers: Iterable[int], low: int, high: int, rules: Rules = DEFAULT_RULES) -> dict[int, int]:
-    """Target -> number of inequivalent solutions, for every whole target in [low, high] that the numbers can make."""
-    counts: dict[int, int] = {}
-    for subset in _subsets(tuple(sorted(numbers)), rules.use_all):
-        for (value, denominator), _ in _solutions(subset, rules.integers_only):
-            if denominator == 1 and low <= value <= high:
-                counts[value] = counts.get(value, 0) + 1
-    return dict(sorted(counts.items()))
+    """Number of distinct solutions, as `reachable_targets` counts them."""
+    return reachable_targets(problem.numbers, problem.target, problem.target, rules).get(problem.target, 0)

@@ -1,41 +1,65 @@
-"""The exact verifier: never raises, never evaluates code, runs in any thread, and gives a reason for every refusal."""
+"""The verifier: a completion and a problem in, a score with its reason out. Exact, and safe on any input.
+
+No eval, no ast, no signal, no thread-local state; at most `max_chars` characters of expression are ever parsed.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from enum import StrEnum
 from fractions import Fraction
+from typing import NamedTuple
 
-from .expression import DivisionByZero, Malformed, normalize, parse
+from .expression import WHITE_SPACE, DivisionByZero, NotAnInteger, evaluate, plain, to_postfix, tokens_of
 from .problem import Problem
 from .rules import DEFAULT_RULES, Rules
+from .text import completion_text, outside_thinking, tagged_answers
 
-_OPEN, _CLOSE = "<answer>", "</answer>"
+MAX_ANSWERS_TRIED = 32
+"""Answers looked at under the rule "any": with no bound a response that lists expressions would cost without limit."""
 
 
 class Reason(StrEnum):
-    """Why an answer got its score."""
+    """Why an answer got its score. The first earns `score_correct`, the next four `score_wrong`, the rest
+    `score_invalid`."""
 
-    CORRECT = "correct"  # the value is the target and the numbers are used as the rules say
-    WRONG_VALUE = "wrong_value"  # well-formed, right numbers, another value
-    WRONG_NUMBERS = "wrong_numbers"  # well-formed, but a number is missing, extra or used twice
-    NOT_WHOLE = "not_whole"  # an intermediate value is a fraction and the rules ask for integers
-    DIVISION_BY_ZERO = "division_by_zero"  # well-formed, without a value
-    MALFORMED = "malformed"  # not an expression
-    TOO_LONG = "too_long"  # more characters than the rules allow
-    NO_ANSWER = "no_answer"  # no closed answer tag after the thinking, or an empty answer
-    NOT_TEXT = "not_text"  # the completion holds no text at all
+    CORRECT = "correct"
+    """Every rule is met and the value is the target."""
+    WRONG_VALUE = "wrong_value"
+    """A legal expression over the right numbers with another value."""
+    WRONG_NUMBERS = "wrong_numbers"
+    """A well-formed expression that reuses, leaves out or adds a number."""
+    DIVISION_BY_ZERO = "division_by_zero"
+    """The right numbers, but a divisor is zero."""
+    NOT_AN_INTEGER = "not_an_integer"
+    """The right numbers, but a division leaves a remainder and the rules ask for integers."""
+    NO_ANSWER = "no_answer"
+    """There is no complete answer tag."""
+    ANSWER_IN_THINKING = "answer_in_thinking"
+    """The only answer tags are inside the thinking."""
+    EMPTY = "empty"
+    """The answer is white space."""
+    TOO_LONG = "too_long"
+    """The answer has more than `max_chars` characters."""
+    BAD_CHARACTER = "bad_character"
+    """A character that is no digit, operator, parenthesis or white space: code, decimals, exponents, look-alikes."""
+    EQUALS_SIGN = "equals_sign"
+    """An equals sign that the rules do not allow, or whose right side is no plain number."""
+    LEADING_ZERO = "leading_zero"
+    """A number written with a leading zero."""
+    SYNTAX = "syntax"
+    """The tokens are no expression: unbalanced, two numbers or two operators in a row, a sign without a left side."""
+    NOT_TEXT = "not_text"
+    """The completion holds no text: None, bytes, a tool call, some other object."""
 
 
-_WELL_FORMED = {Reason.WRONG_VALUE, Reason.WRONG_NUMBERS, Reason.NOT_WHOLE, Reason.DIVISION_BY_ZERO}
+_WRONG = frozenset({Reason.WRONG_VALUE, Reason.WRONG_NUMBERS, Reason.DIVISION_BY_ZERO, Reason.NOT_AN_INTEGER})
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """score by the rules; expression and value as far as they were read; n_answers: closed answer tags after the
-    thinking."""
+class Verdict(NamedTuple):
+    """score; reason; expression: the answer as written, None if there is none or it is too long; value: exact, None
+    unless the expression has one; n_answers: complete answers in the text (1 for a bare expression)."""
 
     score: float
     reason: Reason
@@ -45,91 +69,98 @@ class Verdict:
 
     @property
     def correct(self) -> bool:
+        """The bit that solve rates are made of: independent of the scores in the rules."""
         return self.reason is Reason.CORRECT
 
 
-def completion_text(completion: object) -> str | None:
-    """The text of a completion: a str, or the content of the last message of a chat; None for anything else."""
-    if isinstance(completion, str):
-        return completion
-    if isinstance(completion, Sequence) and not isinstance(completion, (bytes, bytearray)) and completion:
-        completion = completion[-1]
-    if isinstance(completion, Mapping):
-        content = completion.get("content")
-        return content if isinstance(content, str) else None
-    return None
-
-
-def find_answers(text: str) -> list[str]:
-    """Contents of the closed answer tags after the thinking, in order. Linear in the length of the text.
-
-    An answer inside `<think>` is thought, not given: only what follows the last `</think>` counts, and nothing follows
-    a `<think>` that is never closed. A tag that opens again before it closes starts anew.
-    """
-    start = text.rfind("</think>")
-    if text.find("<think>", max(start, 0)) >= 0:
-        return []
-    answers = []
-    position = start + 8 if start >= 0 else 0
-    while (close := text.find(_CLOSE, position)) >= 0:
-        begin = text.rfind(_OPEN, position, close)
-        if begin >= 0:
-            answers.append(text[begin + len(_OPEN) : close])
-        position = close + len(_CLOSE)
-    return answers
-
-
 def verify(completion: object, problem: Problem, rules: Rules = DEFAULT_RULES) -> Verdict:
-    """Judge `completion` as an answer to `problem`. Never raises, whatever the completion is."""
+    """Judge one completion: a string or a list of chat messages. Never raises, whatever the completion is.
+
+    With several answers `rules.answer_rule` decides; "any" takes the best of the first 32.
+    """
     text = completion_text(completion)
     if text is None:
         return Verdict(rules.score_invalid, Reason.NOT_TEXT)
-    answers = [text] if rules.answer_format == "bare" else find_answers(text)
-    count = len(answers)
-    if not count:
-        return Verdict(rules.score_invalid, Reason.NO_ANSWER)
+    if rules.answer_format == "bare":
+        return _judge(text, problem, rules, 1)
+    stretches = outside_thinking(text)
+    answers = tagged_answers(stretches[0])
+    for stretch in stretches[1:]:
+        answers += tagged_answers(stretch)
+    if not answers:
+        hidden = len(stretches[0]) != len(text) and bool(tagged_answers(text))
+        return Verdict(rules.score_invalid, Reason.ANSWER_IN_THINKING if hidden else Reason.NO_ANSWER)
     if rules.answer_rule == "any":
-        verdicts = [_judge(answer, problem, rules, count) for answer in answers]
-        return max(verdicts, key=lambda verdict: verdict.score)
-    return _judge(answers[-1 if rules.answer_rule == "last" else 0], problem, rules, count)
+        verdicts = [_judge(answer, problem, rules, len(answers)) for answer in answers[:MAX_ANSWERS_TRIED]]
+        return min(verdicts, key=_rank)
+    return _judge(answers[-1 if rules.answer_rule == "last" else 0], problem, rules, len(answers))
 
 
 def verify_batch(
     completions: Iterable[object], problems: Iterable[Problem], rules: Rules = DEFAULT_RULES
 ) -> list[Verdict]:
-    """`verify` for pairs of completions and problems, in order."""
+    """One verdict per completion; both must have the same length (ValueError)."""
     return [verify(completion, problem, rules) for completion, problem in zip(completions, problems, strict=True)]
 
 
-def _judge(answer: str, problem: Problem, rules: Rules, count: int) -> Verdict:
-    # The length is checked before anything walks the text: a 1 MB answer costs nothing.
-    if len(answer) > 4 * rules.max_chars:
-        return Verdict(rules.score_invalid, Reason.TOO_LONG, n_answers=count)
-    expression = normalize(answer, rules.lenient_unicode).strip(" \t\r\n")
-    if rules.allow_equals:
-        expression = expression.split("=", 1)[0].rstrip()
-    if not expression:
-        return Verdict(rules.score_invalid, Reason.NO_ANSWER, n_answers=count)
+def _rank(verdict: Verdict) -> int:
+    """Order of merit under the rule "any": by what the answer is, not by the scores, which a user may turn round."""
+    return 0 if verdict.correct else 1 if verdict.reason in _WRONG else 2
+
+
+def _judge(answer: str, problem: Problem, rules: Rules, n_answers: int) -> Verdict:
+    expression = answer.strip(WHITE_SPACE)  # not every kind of space: a no-break space is no part of the grammar
+    reason, value = Reason.EMPTY, None
     if len(expression) > rules.max_chars:
-        return Verdict(rules.score_invalid, Reason.TOO_LONG, n_answers=count)
-    try:
-        parsed = parse(expression, rules.unary_minus)
-    except Malformed:
-        return Verdict(rules.score_invalid, Reason.MALFORMED, expression, n_answers=count)
-    except DivisionByZero:
-        return Verdict(rules.score_wrong, Reason.DIVISION_BY_ZERO, expression, n_answers=count)
-    reason = _reason(parsed.numbers, parsed.value, parsed.whole, problem, rules)
-    score = rules.score_correct if reason is Reason.CORRECT else rules.score_wrong
-    return Verdict(score, reason, expression, Fraction(*parsed.value), count)
-
-
-def _reason(numbers: tuple[int, ...], value: tuple[int, int], whole: bool, problem: Problem, rules: Rules) -> Reason:
-    if rules.use_all:
-        fits = sorted(numbers) == sorted(problem.numbers)
+        return Verdict(rules.score_invalid, Reason.TOO_LONG, None, None, n_answers)
+    if expression:
+        reason, value = _examine(expression, problem, rules)
+    if reason is Reason.CORRECT:
+        score = rules.score_correct
     else:
-        fits = Counter(numbers) <= Counter(problem.numbers)
-    if not fits:
-        return Reason.WRONG_NUMBERS
-    if rules.integers_only and not whole:
-        return Reason.NOT_WHOLE
-    return Reason.CORRECT if value == (problem.target, 1) else Reason.WRONG_VALUE
+        score = rules.score_wrong if reason in _WRONG else rules.score_invalid
+    exact = None if value is None else Fraction(*value)
+    return Verdict(score, reason, expression or None, exact, n_answers)
+
+
+def _examine(text: str, problem: Problem, rules: Rules) -> tuple[Reason, tuple[int, int] | None]:
+    """The reason, and the value as (numerator, denominator) where there is one. `text` is not empty and not too
+    long."""
+    if rules.lenient_unicode:
+        text = plain(text).strip(WHITE_SPACE)
+    claimed = None
+    if "=" in text:
+        text, _, right = text.partition("=")
+        claimed = right.strip(WHITE_SPACE)
+        if not rules.allow_equals or not (claimed.isascii() and claimed.isdigit()):
+            return Reason.EQUALS_SIGN, None
+    tokens = tokens_of(text)
+    if tokens is None:
+        return Reason.BAD_CHARACTER, None
+    postfix = to_postfix(tokens, rules.unary_minus)
+    if postfix is None:
+        return Reason.SYNTAX, None
+    used = [token for token in tokens if token not in "+-*/()"]
+    for token in used:
+        if token[0] == "0" and len(token) > 1:
+            return Reason.LEADING_ZERO, None
+    try:
+        value = evaluate(postfix, rules.integers_only)
+        failure = None
+    except DivisionByZero:
+        value, failure = None, Reason.DIVISION_BY_ZERO
+    except NotAnInteger:
+        value, failure = None, Reason.NOT_AN_INTEGER
+    # Numbers are compared as text: equal texts without leading zeros are equal numbers.
+    if not _numbers_match(used, list(map(str, problem.numbers)), rules.use_all):
+        return Reason.WRONG_NUMBERS, value
+    if failure is not None:
+        return failure, None
+    right_claim = claimed is None or claimed == str(problem.target)
+    return Reason.CORRECT if value == (problem.target, 1) and right_claim else Reason.WRONG_VALUE, value
+
+
+def _numbers_match(used: list[str], given: list[str], use_all: bool) -> bool:
+    if use_all:
+        return sorted(used) == sorted(given)
+    return not Counter(used) - Counter(given)

@@ -1,0 +1,173 @@
+"""Values of all forms of all operand subsets, for many problems at once, as exact fractions in NumPy arrays.
+
+A value is a numerator and a denominator, not reduced, in float64 while they are exact there and in Python integers
+otherwise. A form that divides by zero holds NaN in at least one of the two; sums, products and inverses pass it on,
+and no comparison with NaN is true.
+
+Bounds. Over m operands of at most M, numerator and denominator are multilinear polynomials with at most 2^(m-1) terms
+of coefficient +-1. The denominator has degree at most m - 1; the numerator has degree m only if the form is a product
+without any sum or division (one term), else at most m - 1. (By induction: n1 d2 +- n2 d1 has degree at most m1 + m2 -
+1, and so have n1 d2 and d1 n2 of a quotient; n1 n2 has degree m1 + m2 only if both have full degree.) So both are at
+most `largest(m, M)`; up to 5 operands of at most 999 this is below 2^53 and every operation on them is exact in
+float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .forms import ADD, MUL, SUB, Block, plan, positions, submask
+
+EXACT = 2**53
+"""Integers below this are exact in float64."""
+
+Array = np.ndarray[Any, Any]
+
+
+def largest(m: int, number: int) -> int:
+    """Bound of numerator and denominator of every form of m operands of at most `number`."""
+    return max(number**m, 2 ** (m - 1) * number ** (m - 1))
+
+
+class Values:
+    """Forms of every non-empty proper subset of the operands, and of the whole set on demand.
+
+    numbers_KP: (k, problems) integers. `integers_only` keeps only forms all of whose divisions come out even. A
+    product can be computed numerators first, so its intermediate values are integers if its factors and its value are;
+    a sum's are if its terms are. Hence a form counts as integral if its terms, factors and own value are.
+    """
+
+    def __init__(self, numbers_KP: Array, integers_only: bool = False) -> None:
+        self.k, self.problems = numbers_KP.shape
+        self.integers_only = integers_only
+        self.greatest = int(numbers_KP.max())
+        exact = largest(max(self.k - 1, 1), self.greatest) < EXACT
+        self.dtype = np.dtype(np.float64 if exact else object)
+        self.numbers_KP = numbers_KP.astype(self.dtype)
+        # mask -> numerator and denominator, (count, problems). A denominator None is 1 everywhere.
+        self.fractions: dict[int, tuple[Array, Array | None]] = {}
+        self.terms: dict[int, tuple[Array, Array | None]] = {}
+        for size in range(1, self.k):
+            for mask in range(1, 1 << self.k):
+                if mask.bit_count() == size:
+                    self._compute(mask)
+        if self.k == 1:
+            self._compute(1)
+
+    def _compute(self, mask: int) -> None:
+        where = positions(mask)
+        if len(where) == 1:
+            self.fractions[mask] = self.terms[mask] = (self.numbers_KP[where[0] : where[0] + 1], None)
+            return
+        own = plan(len(where))
+        n_FP = np.empty((own.count, self.problems), dtype=self.dtype)
+        d_FP = np.empty_like(n_FP)
+        blocks = iter(own.blocks)
+        for block in blocks:
+            if block.op == ADD:  # the block that follows has the same operands and a minus
+                self._add_and_subtract(mask, block, next(blocks), n_FP, d_FP)
+            else:
+                self._multiply(mask, block, n_FP[block.start : block.stop], d_FP[block.start : block.stop])
+        mixed = slice(own.sums + own.pure, own.up_to_inversion)
+        inverse = slice(own.up_to_inversion, own.count)
+        poison(d_FP[mixed])
+        n_FP[inverse] = d_FP[mixed]
+        d_FP[inverse] = n_FP[mixed]
+        poison(d_FP[inverse])
+        self.fractions[mask] = self.terms[mask] = (n_FP, d_FP)
+        if self.integers_only:
+            self.terms[mask] = (whole(n_FP, d_FP), None)
+
+    def operands(self, mask: int, block: Block) -> tuple[Array, Array | None, Array, Array | None]:
+        """Numerators and denominators of both sides of a block of the set `mask`, ready to be broadcast."""
+        source = self.terms if block.op in (ADD, SUB) else self.fractions
+        ln, ld = source[submask(block.left, mask)]
+        rn, rd = source[submask(block.right, mask)]
+        left, right = block.left_slice, block.right_slice
+        return (
+            ln[left, None],
+            None if ld is None else ld[left, None],
+            rn[None, right],
+            None if rd is None else rd[None, right],
+        )
+
+    def _add_and_subtract(self, mask: int, add: Block, sub: Block, n_FP: Array, d_FP: Array) -> None:
+        ln, ld, rn, rd = self.operands(mask, add)
+        shape = (add.left_count, add.right_count, self.problems)
+        plus, minus = (n_FP[b.start : b.stop].reshape(shape) for b in (add, sub))
+        below, same_below = (d_FP[b.start : b.stop].reshape(shape) for b in (add, sub))
+        left = ln if rd is None else np.multiply(ln, rd, out=plus)
+        right = rn if ld is None else np.multiply(rn, ld)
+        np.subtract(left, right, out=minus)
+        np.add(left, right, out=plus)
+        product(below, ld, rd)
+        same_below[...] = below
+
+    def _multiply(self, mask: int, block: Block, n: Array, d: Array) -> None:
+        ln, ld, rn, rd = self.operands(mask, block)
+        shape = (block.left_count, block.right_count, self.problems)
+        if block.op == MUL:
+            np.multiply(ln, rn, out=n.reshape(shape))
+            product(d.reshape(shape), ld, rd)
+        else:
+            product(n.reshape(shape), ln, rd)
+            product(d.reshape(shape), ld, rn)
+
+    def quotients(self, mask: int) -> Array:
+        """(count, problems) values of the forms of `mask`, each the correctly rounded quotient of exact integers."""
+        n, d = self.terms[mask]
+        return n.astype(np.float64, copy=False) if d is None else quotient(n, d)
+
+    def block_fraction(self, mask: int, block: Block) -> tuple[Array, Array]:
+        """Numerators and denominators of one block of the set `mask`, (left * right, problems)."""
+        shape = (block.left_count * block.right_count, self.problems)
+        if block.op not in (ADD, SUB):
+            n, d = np.empty(shape, dtype=self.dtype), np.empty(shape, dtype=self.dtype)
+            self._multiply(mask, block, n, d)
+            poison(d)
+            return n, d
+        ln, ld, rn, rd = self.operands(mask, block)
+        left = ln if rd is None else ln * rd
+        right = rn if ld is None else rn * ld
+        n3 = left + right if block.op == ADD else left - right
+        d3 = np.empty_like(n3)
+        product(d3, ld, rd)
+        return n3.reshape(shape), d3.reshape(shape)
+
+    def result(self, n: Array, d: Array) -> Array:
+        """n / d in float64 as the rules count it: with `integers_only` NaN unless it is an integer."""
+        return whole(n, d).astype(np.float64, copy=False) if self.integers_only else quotient(n, d)
+
+
+def product(out: Array, x: Array | None, y: Array | None) -> None:
+    """out = x * y, where None stands for 1."""
+    if x is None:
+        out[...] = 1 if y is None else y
+    elif y is None:
+        out[...] = x
+    else:
+        np.multiply(x, y, out=out)
+
+
+def poison(divisor: Array) -> None:
+    """Replace zeros by NaN, in place."""
+    np.copyto(divisor, np.nan, where=divisor == 0)
+
+
+def quotient(n: Array, d: Array) -> Array:
+    """n / d in float64. Python divides integers with correct rounding too."""
+    return (n / d).astype(np.float64, copy=False)
+
+
+def whole(n: Array, d: Array) -> Array:
+    """n / d where d divides n, NaN elsewhere; the dtype of n."""
+    if n.dtype != object:
+        value = n / d
+        value[value != np.rint(value)] = np.nan
+        return value
+    flat = [a // b if b and a % b == 0 else np.nan for a, b in zip(n.reshape(-1), d.reshape(-1), strict=True)]
+    value = np.empty(len(flat), dtype=object)
+    value[:] = flat
+    return value.reshape(n.shape)
