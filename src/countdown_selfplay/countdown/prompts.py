@@ -103,8 +103,8 @@ def propose_json(operands: int, spec: ProblemSpec) -> Prompt:
     return _chat(
         f"Generate a NEW countdown arithmetic problem that uses exactly {operands} distinct positive integers from "
         f"{spec.number_low} to {spec.number_high}. "
-        f"The target must be an integer from {spec.target_low} to {spec.target_high} that can be reached by using every "
-        "number exactly once with the operations +, -, *, / and parentheses. "
+        f"The target must be an integer from {spec.target_low} to {spec.target_high} that can be reached by using "
+        "every number exactly once with the operations +, -, *, / and parentheses. "
         "Do NOT copy the example below; invent different numbers and a different target.\n"
         f"Example: <answer>{problem_json(json_example(operands))}</answer>\n"
         "Output ONLY the answer tags with JSON inside: "
@@ -116,9 +116,9 @@ def propose_completion(operands: int, spec: ProblemSpec) -> Prompt:
     """Six shots and the beginning of a seventh (seed 001): raw text that ends in `<problem> numbers=[`."""
     shots = "\n".join(problem_tag(shot) for shot in completion_shots(operands, spec))
     return (
-        f"Countdown arithmetic problems. Each uses {operands} numbers from {spec.number_low} to {spec.number_high} and "
-        f"a target from {spec.target_low} to {spec.target_high} that can be reached by using every number exactly once "
-        f"with +, -, *, /.\n{shots}\n{COMPLETION_PREFIX}"
+        f"Countdown arithmetic problems. Each uses {operands} numbers from {spec.number_low} to {spec.number_high} "
+        f"and a target from {spec.target_low} to {spec.target_high} that can be reached by using every number exactly "
+        f"once with +, -, *, /.\n{shots}\n{COMPLETION_PREFIX}"
     )
 
 
