@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -228,6 +229,19 @@ def test_launch_options_of_the_joint_command_become_a_launch_and_the_rest_its_ar
     assert seen.value.code == "joint {'num_processes': '2'} ['--seed', '3']"
 
 
+def test_a_trainer_command_leaves_the_process_group(monkeypatch):
+    import torch.distributed as dist
+
+    def fake_joint(argv):
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        return 5
+
+    monkeypatch.setattr(main, "available_commands", lambda: {"joint": "fake_joint"})
+    monkeypatch.setitem(sys.modules, "fake_joint", types.SimpleNamespace(main=fake_joint))
+    assert main.main(["joint"]) == 5
+    assert not dist.is_initialized()
+
+
 def test_options_of_a_command_that_is_no_trainer_are_left_alone(monkeypatch, capsys):
     with pytest.raises(SystemExit) as seen:
         main.main(["env", "--num_processes", "2"])
@@ -242,6 +256,7 @@ a = Accelerator()
 wrapped = type(a.prepare(torch.nn.Linear(2, 2))).__name__
 total = a.reduce(torch.tensor([float(a.process_index + 1)]), "sum").item()
 print(f"[{a.num_processes} {a.distributed_type.value} {wrapped} {total}]\\n", end="", flush=True)
+a.end_training()
 """
 
 

@@ -75,7 +75,17 @@ def run(argv: list[str]) -> int:
         options, rest = split_launch_options(rest)
         if options:
             launch(name, options, rest)
-    return importlib.import_module(known[name]).main(rest)
+    code = importlib.import_module(known[name]).main(rest)
+    if name in TRAINERS:
+        leave_process_group()
+    return code
+
+
+def leave_process_group() -> None:
+    """End torch.distributed if the command started it: a process that exits with gloo's threads alive can abort."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def guarded(command: Callable[[list[str]], int], argv: list[str]) -> int:
