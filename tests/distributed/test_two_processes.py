@@ -59,7 +59,7 @@ def test_ranks_are_equal_every_role_moves_and_a_resume_is_exact(tmp_path, sharin
 
 
 def test_a_rank_without_valid_proposals_plays_the_other_ranks(tmp_path):
-    found = run(tmp_path / "lonely", scenario="lonely", max_steps=2, conjecturer_micro_batches=2)
+    found = run(tmp_path / "lonely", scenario="lonely", max_steps=2, learning_rate=1e-5)
     lines = rounds(tmp_path / "lonely")
     assert found["curriculum"]["starved_rounds"] == 0 and all(
         0 < x["conjecturer/parseable_rate"] <= 0.5 for x in lines

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
+from huggingface_hub.utils import disable_progress_bars as disable_hub_progress_bars
+from transformers.utils import logging as transformers_logging
 
 from ..config import JointSelfPlayConfig
 from ..countdown import Problem, generate_problems, problem_from_row
@@ -27,6 +29,9 @@ def run_joint(
     script: JointScriptArguments, args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]
 ) -> JointConjecturerProverTrainer:
     """Train and leave in `args.output_dir`: policies, metrics.jsonl, evaluation.json, plots, report.html."""
+    # Bars of single model files only tear the training bar apart.
+    transformers_logging.disable_progress_bar()
+    disable_hub_progress_bars()
     domain = domain_from(args)
     train = None if script.dataset_name is None else load_problem_rows(script.dataset_name, script.dataset_train_split)
     held_out = held_out_problems(script, args)

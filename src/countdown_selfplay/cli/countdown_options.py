@@ -1,0 +1,58 @@
+"""What `solve` and `verify` share: a parser whose errors are one line, the problem and the rules as options."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn, get_args
+
+from ..countdown import DEFAULT_RULES, AnswerFormat, AnswerRule, Problem, Rules
+from ..errors import ConfigError
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """An ArgumentParser that reports a wrong option as a ConfigError (one line, exit code 2), without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message[:1].upper()}{message[1:]}; `{self.prog} --help` lists the options.")
+
+
+class RawDescription(argparse.RawDescriptionHelpFormatter):
+    """Keeps the lines of examples and exit codes as they are written."""
+
+
+def problem_of(words: list[str], target: str) -> Problem:
+    """The problem on the command line; ConfigError names the word that is no integer."""
+    return Problem(tuple(_integer(word, "A number") for word in words), _integer(target, "The target"))
+
+
+def _integer(word: str, what: str) -> int:
+    digits = word[1:] if word[:1] == "-" else word
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
+        raise ConfigError(f"{what} must be an integer of fewer than 20 digits, got '{word[:40]}'.")
+    return int(word)
+
+
+def add_rule_options(parser: argparse.ArgumentParser, answers: bool) -> None:
+    """Options of the rule set; `answers`: also those that only matter to the verifier."""
+    group = parser.add_argument_group("rules (all off by default)")
+    group.add_argument("--integers_only", action="store_true", help="every division must come out even")
+    group.add_argument("--use_some", action="store_true", help="numbers may be left out (at most once each)")
+    if answers:
+        group.add_argument("--allow_equals", action="store_true", help="accept `3 + 4 = 7` for the target 7")
+        group.add_argument("--unary_minus", action="store_true", help="accept one minus sign before an operand")
+        group.add_argument("--lenient_unicode", action="store_true", help="read look-alike signs as ASCII")
+        group.add_argument(
+            "--answer_rule", choices=get_args(AnswerRule), default=DEFAULT_RULES.answer_rule, help="which tag counts"
+        )
+        group.add_argument(
+            "--answer_format",
+            choices=get_args(AnswerFormat),
+            default=DEFAULT_RULES.answer_format,
+            help="bare: the whole completion is the expression",
+        )
+
+
+def rules_of(options: argparse.Namespace) -> Rules:
+    """The rule set that the options describe."""
+    values = {name: value for name, value in vars(options).items() if name in DEFAULT_RULES.to_dict()}
+    return Rules(**values, use_all=not options.use_some)

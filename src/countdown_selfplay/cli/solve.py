@@ -1,0 +1,48 @@
+"""`countdown-selfplay solve`: a solution, or the number of solutions, of one problem. Loads no torch."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from ..countdown import count_solutions, solve
+from .countdown_options import OneLineParser, RawDescription, add_rule_options, problem_of, rules_of
+
+HELP = "Solve a Countdown problem exactly, or count its solutions"
+
+EPILOG = """\
+example: countdown-selfplay solve 3 3 8 8 --target 24
+
+exit codes: 0 there is a solution, 1 there is none, 2 wrong input"""
+
+
+def main(argv: list[str]) -> int:
+    """Print a solution (or with --count how many there are); 0 if there is one, 1 if not."""
+    parser = OneLineParser(
+        prog="countdown-selfplay solve", description=HELP + ".", epilog=EPILOG, formatter_class=RawDescription
+    )
+    parser.add_argument("numbers", nargs="*", metavar="NUMBER", help="1 to 6 positive integers")
+    parser.add_argument("--target", required=True, metavar="T", help="the integer to reach")
+    parser.add_argument("--count", action="store_true", help="print the number of distinct solutions instead")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_rule_options(parser, answers=False)
+    options = parser.parse_args(argv)
+    if not options.numbers:
+        parser.error("give the numbers to use, such as 3 3 8 8")
+    problem, rules = problem_of(options.numbers, options.target), rules_of(options)
+    solution = solve(problem, rules)
+    count = count_solutions(problem, rules) if options.count else None
+    if options.json:
+        result = {"numbers": list(problem.numbers), "target": problem.target, "solution": solution}
+        print(json.dumps(result if count is None else {**result, "count": count}))
+    elif count is not None:
+        print(count)
+    elif solution is not None:
+        print(solution)
+    else:
+        print(f"No expression over {', '.join(map(str, problem.numbers))} equals {problem.target}.")
+    return 0 if solution is not None else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,130 @@
+"""`countdown-selfplay tiny`: make the embedded model again, or measure it."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError, DataError
+from .tables import aligned
+
+if TYPE_CHECKING:
+    from ..evaluation import Estimate
+    from ..tiny.figures import Figures
+
+HELP = "Reproduce the embedded tiny model by its supervised warm start, or measure a tiny model"
+
+_WEIGHTS = "model.safetensors"
+_PROGRESS_EVERY = 60  # steps
+
+
+def main(argv: list[str]) -> int:
+    """Train into --output, measure with --evaluate, or both; exit code 0."""
+    args = _parser().parse_args(argv)
+    if args.output is None and not args.evaluate:
+        raise ConfigError(
+            "There is nothing to do; pass --output DIR to train a tiny model, --evaluate to measure one."
+        )
+    if args.output is not None and args.model is not None:
+        raise ConfigError("--model names weights to measure and --output weights to make; pass one of them.")
+    if args.output is not None:
+        train(args.output, args.steps, args.seed)
+    if args.evaluate:
+        figures = evaluate(
+            args.output or args.model, args.problems, args.samples, args.proposals, args.evaluation_seed
+        )
+        print(json.dumps(figures.to_dict(), indent=2) if args.json else as_text(figures))
+    return 0
+
+
+def train(output: Path, steps: int | None, seed: int) -> None:
+    """Warm-start a model and write it to the folder `output`, which must be new or empty; progress goes to stderr."""
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise ConfigError(
+            f"--output ({output}) exists and is no empty folder; name a new one, nothing is overwritten."
+        )
+    if steps is not None and steps < 1:
+        raise ConfigError(f"--steps ({steps}) must be at least 1.")
+    from ..tiny import TINY_MODEL_PATH, TINY_SPEC
+    from ..tiny.warm_start import WarmStart, save
+    from ..tiny.warm_start import train as warm_start
+
+    settings = WarmStart(seed=seed) if steps is None else WarmStart(steps=steps, seed=seed)
+    start = time.perf_counter()
+
+    def show(step: int, loss: float) -> None:
+        if step % _PROGRESS_EVERY == 0 or step == settings.steps:
+            seconds = time.perf_counter() - start
+            print(f"step {step}/{settings.steps}  loss {loss:.4f}  {seconds:.0f} s", file=sys.stderr, flush=True)
+
+    save(warm_start(TINY_SPEC, settings, show), output)
+    made, shipped = _digest(output / _WEIGHTS), _digest(TINY_MODEL_PATH / _WEIGHTS)
+    verdict = "bit-identical to the shipped weights" if made == shipped else "not the shipped weights"
+    print(f"{output / _WEIGHTS}: sha256 {made} ({verdict})", file=sys.stderr)
+
+
+def evaluate(model_path: Path | None, problems: int | None, samples: int, proposals: int, seed: int) -> Figures:
+    """Figures of the model in `model_path`, of the shipped one if that is None."""
+    for name, value in (("--problems", problems), ("--samples", samples), ("--proposals", proposals)):
+        if value is not None and value < 1:
+            raise ConfigError(f"{name} ({value}) must be at least 1.")
+    path = model_path
+    if path is not None and not (path / "config.json").is_file():
+        raise DataError(f"--model ({path}) holds no config.json; name a folder that `tiny --output` has written.")
+    from ..tiny import TINY_SPEC, load_tiny_model
+    from ..tiny.figures import measure
+
+    model, tokenizer = load_tiny_model(path)
+    return measure(model, tokenizer, TINY_SPEC, problems=problems, samples=samples, proposals=proposals, seed=seed)
+
+
+def as_text(figures: Figures) -> str:
+    """One row per figure, with its 95% interval."""
+    prover, conjecturer = figures.prover, figures.conjecturer
+    rows: list[tuple[str, ...]] = [("", "value [95% interval]", "over")]
+    answered = f"{len(prover.correct)} held-out problems x {prover.n} answers"
+    rows += [(f"prover pass@{k}", _interval(estimate), answered) for k, estimate in prover.pass_at.items()]
+    rows.append(("prover truncated", f"{prover.truncated_rate:.4f}", answered))
+    proposed = f"{conjecturer.n} proposals"
+    for name in ("parseable", "in_range", "solvable", "unique", "solve_rate"):
+        estimate = getattr(conjecturer, name)
+        if estimate is not None:
+            over = {"unique": "parsed proposals", "solve_rate": "distinct solvable proposals x 8 answers"}
+            rows.append((f"conjecturer {name.replace('_', ' ')}", _interval(estimate), over.get(name, proposed)))
+    return aligned(rows)
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="countdown-selfplay tiny", description=HELP + ".")
+    making = parser.add_argument_group("to make one")
+    making.add_argument("--output", type=Path, metavar="DIR", help="train, and write weights and tokenizer here")
+    making.add_argument(
+        "--steps", type=int, help="optimizer steps of 256 examples (default: those of the shipped model)"
+    )
+    making.add_argument("--seed", type=int, default=0, help="of the first weights and the examples (default: 0)")
+    measuring = parser.add_argument_group("to measure one")
+    measuring.add_argument("--evaluate", action="store_true", help="print the figures of the model")
+    measuring.add_argument("--model", type=Path, metavar="DIR", help="weights to measure (default: the shipped ones)")
+    measuring.add_argument("--problems", type=int, help="held-out problems (default: all there are)")
+    measuring.add_argument("--samples", type=int, default=16, help="answers per problem (default: 16)")
+    measuring.add_argument("--proposals", type=int, default=2048, help="proposals (default: 2048)")
+    measuring.add_argument("--evaluation_seed", type=int, default=0, help="of the sampling (default: 0)")
+    measuring.add_argument("--json", action="store_true", help="print one JSON object, with the counts per problem")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

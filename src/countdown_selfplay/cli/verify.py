@@ -1,0 +1,119 @@
+"""`countdown-selfplay verify`: the verdict on one completion, or on every row of a JSONL file. Loads no torch."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..countdown import Problem, Rules, Verdict, problem_from_row, verify
+from ..errors import ConfigError, DataError
+from .countdown_options import OneLineParser, RawDescription, add_rule_options, problem_of, rules_of
+
+HELP = "Judge completions with the exact verifier: score, reason, value"
+
+EPILOG = """\
+examples: countdown-selfplay verify --numbers 3 3 8 8 --target 24 --completion "<answer> 8 / (3 - 8 / 3) </answer>"
+          countdown-selfplay verify samples.jsonl
+
+A row of the file has `completion` (text or chat messages) and `numbers` or `nums` with `target`, or `ground_truth`.
+exit codes: 0 correct (a file: every row was judged), 1 not correct, 2 wrong input"""
+
+
+def as_row(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as plain JSON values; the exact value as text, "7/2"."""
+    return {
+        "score": verdict.score,
+        "reason": str(verdict.reason),
+        "value": None if verdict.value is None else str(verdict.value),
+        "expression": verdict.expression,
+        "answers": verdict.n_answers,
+    }
+
+
+def as_line(row: Mapping[str, Any]) -> str:
+    """A verdict as one line: score, reason, value."""
+    value = "no value" if row["value"] is None else f"value {row['value']}"
+    return f"score {row['score']}  {row['reason']}  {value}"
+
+
+def judged(path: Path, rules: Rules) -> Iterator[Verdict]:
+    """One verdict per row of a JSONL file; DataError names file, row and column."""
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for index, line in enumerate(lines):
+                if line.strip():
+                    yield _judged_line(line, index, rules)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise DataError(f"'{path}' cannot be read: {reason}.") from None
+
+
+def _judged_line(line: str, index: int, rules: Rules) -> Verdict:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        raise DataError(f"row {index}: not a JSON object.") from None
+    problem = problem_from_row(row, index)
+    if "completion" not in row:
+        raise DataError(f"row {index}, column 'completion': absent; it holds the text to judge.")
+    return verify(row["completion"], problem, rules)
+
+
+def main(argv: list[str]) -> int:
+    """Print the verdict on one completion (0 correct, 1 not), or on every row of a file and a summary (0)."""
+    parser = OneLineParser(
+        prog="countdown-selfplay verify", description=HELP + ".", epilog=EPILOG, formatter_class=RawDescription
+    )
+    parser.add_argument("file", nargs="?", help="a JSONL file of completions with their problems")
+    parser.add_argument("--numbers", nargs="+", metavar="N", help="the problem's numbers")
+    parser.add_argument("--target", metavar="T", help="the problem's target")
+    parser.add_argument("--completion", metavar="TEXT", help="the text to judge; - reads standard input")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per completion")
+    add_rule_options(parser, answers=True)
+    options = parser.parse_args(argv)
+    rules = rules_of(options)
+    single = {name: getattr(options, name) for name in ("numbers", "target", "completion")}
+    if options.file is not None:
+        given = [f"--{name}" for name, value in single.items() if value is not None]
+        if given:
+            raise ConfigError(f"A file brings its own problems; leave out {', '.join(given)}.")
+        return _verify_file(Path(options.file), rules, options.json)
+    missing = [f"--{name}" for name, value in single.items() if value is None]
+    if missing:
+        raise ConfigError(
+            f"Give a JSONL file, or --numbers, --target and --completion; missing: {', '.join(missing)}."
+        )
+    return _verify_one(problem_of(options.numbers, options.target), options.completion, rules, options.json)
+
+
+def _verify_one(problem: Problem, completion: str, rules: Rules, as_json: bool) -> int:
+    text = sys.stdin.read() if completion == "-" else completion
+    verdict = verify(text, problem, rules)
+    row = as_row(verdict)
+    print(json.dumps(row) if as_json else as_line(row))
+    return 0 if verdict.correct else 1
+
+
+def _verify_file(path: Path, rules: Rules, as_json: bool) -> int:
+    verdicts = []
+    for verdict in judged(path, rules):
+        verdicts.append(verdict)
+        row = as_row(verdict)
+        print(json.dumps(row) if as_json else as_line(row))
+    if not as_json:
+        reasons = Counter(str(verdict.reason) for verdict in verdicts).most_common()
+        mean = sum(verdict.score for verdict in verdicts) / len(verdicts) if verdicts else 0.0
+        correct = sum(verdict.correct for verdict in verdicts)
+        print(
+            f"{len(verdicts)} completions, {correct} correct, mean score {mean:.4f}; answer rule {rules.answer_rule}"
+        )
+        print(", ".join(f"{reason} {count}" for reason, count in reasons))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,113 @@
+"""`countdown-selfplay joint` from end to end, its dry run, and its bad input."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from countdown_selfplay.cli.joint import parse
+from countdown_selfplay.cli.main import main
+from countdown_selfplay.recipes import recipes
+
+SHORT = ["--max_steps", "3", "--eval_problems", "32", "--eval_proposals", "64", "--num_generations_eval", "4"]
+
+
+def test_the_default_run_leaves_a_complete_run_folder(tmp_path, capsys):
+    assert main(["joint", "--output_dir", str(tmp_path), "--save_steps", "2", *SHORT]) == 0
+    out = capsys.readouterr().out
+    assert "prover pass@1" in out and "conjecturer solvable" in out and "conjecturer solve rate" in out
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"metrics.jsonl", "samples.jsonl", "run.json", "evaluation.json", "report.html", "plots"} <= names
+    assert {"prover", "conjecturer", "checkpoint-2"} <= names
+    result = json.loads((tmp_path / "evaluation.json").read_text())
+    assert result["before"]["prover"]["n"] == 4 and len(result["after"]["prover"]["correct"]) == 32
+    assert set(result["difference"]) == {"pass@1", "pass@4"}
+
+
+def test_every_shipped_recipe_resolves(capsys):
+    names = set(recipes())
+    seed_001 = {"conservative_binary", "aggressive_binary", "anchored_shaped", "anchored_shaped_fixed"}
+    assert {f"{model}/{run}" for model in ("tiny", "qwen2.5-0.5b") for run in seed_001} | {"tiny/default"} <= names
+    for name in names:
+        script, args, _ = parse(["--recipe", name, "--report_to", "none"])
+        assert script.recipe == name and args.max_steps > 0, name
+
+
+def test_the_recipes_hold_the_papers_table():
+    """Seed 001, table 1: c-reward, mix, c-lr, c-KL, steps; section 5.2: 16 problems, G = 8, accumulation 8, truncation."""
+    expected = {
+        "conservative_binary": ("binary_band", {"low": 0.05, "high": 0.85}, 0.0, 5e-7, 0.02, 25, "anchor"),
+        "aggressive_binary": ("binary_band", {"low": 0.05, "high": 0.75}, 0.0, 1e-5, 0.001, 30, "anchor"),
+        "anchored_shaped": ("tent", {}, 0.5, 1e-6, 0.02, 100, "truncate"),
+        "anchored_shaped_fixed": ("tent", {}, 0.5, 1e-6, 0.02, 100, "anchor"),
+    }
+    for name, row in expected.items():
+        _, args, _ = parse(["--recipe", f"qwen2.5-0.5b/{name}"])
+        c, p = args.role("conjecturer"), args.role("prover")
+        found = (args.conjecturer_reward, args.reward_arguments, args.anchor_fraction, c.learning_rate, c.beta)
+        assert (*found, args.max_steps, args.fill) == row
+        assert (args.slots_per_round, p.num_generations, p.micro_batches, p.learning_rate, p.beta) == (
+            16,
+            8,
+            8,
+            1e-5,
+            1e-3,
+        )
+        assert (args.length_penalty, p.entropy_coef, args.importance_clip_low, args.importance_clip_high) == (
+            0.1,
+            0.01,
+            0.5,
+            2.0,
+        )
+
+
+def test_the_dry_run_prints_settings_batch_arithmetic_and_memory_and_trains_nothing(tmp_path, capsys):
+    path = Path(__file__).parents[2] / "examples" / "recipes" / "tiny" / "anchored_shaped_fixed.yaml"
+    assert main(["joint", "--config", str(path), "--output_dir", str(tmp_path / "run"), "--dry_run"]) == 0
+    out = capsys.readouterr().out
+    assert "prover: 16 x 8 x 1 = 128 samples = 16 problems x 8" in out
+    assert "conjecturer: 16 x 1 x 1 = 16 samples = 1 prompts x 16" in out
+    assert "problems per round: 16, at least 8 anchors, up to 8 proposals" in out
+    assert "optimizer" in out and "GiB" in out
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_dry_run_of_a_model_that_cannot_be_reached_says_so(tmp_path, capsys):
+    name = "qwen2.5-0.5b/anchored_shaped_fixed"
+    assert main(["joint", "--recipe", name, "--dry_run"]) == 0
+    assert (
+        "No estimate: the config of 'asingh15/qwen-sft-countdown-defaultproj' cannot be read here"
+        in capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--recipe", "tiny/defualt"], "Unknown recipe 'tiny/defualt'. Did you mean 'tiny/default'"),
+        (["--config", "nowhere.yaml"], "There is no config file 'nowhere.yaml'"),
+        (["--recipe", "tiny/default", "--config", "a.yaml"], "Pass either `--recipe`"),
+        (["--conjecturer_reward", "tnet"], "Did you mean 'tent'"),
+        (["--num_generations", "7"], "`num_generations` (7) must divide"),
+        (["--dataset_name", "nobody/nothing"], "Data set 'nobody/nothing' (split 'train') cannot be reached"),
+        (["--dataset_name", "absent.jsonl"], "There is no problem file 'absent.jsonl'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys, tmp_path):
+    assert main(["joint", "--output_dir", str(tmp_path), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error and len(error.strip().splitlines()) == 1
+
+
+def test_a_bad_row_of_a_data_set_names_row_and_column(tmp_path, capsys):
+    data = tmp_path / "problems.jsonl"
+    data.write_text('{"nums": [3, 5, 7], "target": 22}\n{"nums": [3, 5], "target": null}\n')
+    assert main(["joint", "--output_dir", str(tmp_path / "run"), "--dataset_name", str(data)]) == 2
+    assert "row 1, column 'target'" in capsys.readouterr().err
+
+
+def test_an_unknown_key_in_a_config_file_is_named(tmp_path, capsys):
+    config = tmp_path / "run.yaml"
+    config.write_text("model_name_or_path: tiny\nprover_learning_rat: 0.1\n")
+    assert main(["joint", "--config", str(config)]) == 2
+    assert "prover_learning_rat" in capsys.readouterr().err
