@@ -21,7 +21,8 @@ from ..registry import nearest
 PROG = "countdown-selfplay"
 
 COMMANDS = {
-    name: f"countdown_selfplay.cli.{name}" for name in ("joint", "eval", "solve", "verify", "report", "dataset", "env")
+    name: f"countdown_selfplay.cli.{name}"
+    for name in ("joint", "eval", "solve", "verify", "report", "dataset", "tiny", "env")
 }
 """Command name -> module. A command whose module is not part of the installation is neither listed nor accepted."""
 
