@@ -73,7 +73,8 @@ def test_the_update_does_not_depend_on_the_split_into_micro_batches(build):
     largest = max(delta.abs().max() for delta in results[0].values())
     assert largest > 1e-5
     for key in results[0]:
-        assert torch.allclose(results[0][key], results[1][key], rtol=1e-3, atol=float(largest) * 1e-5), key
+        # updates are differences of float32 weights of size 1, whose spacing is 1.2e-7
+        assert torch.allclose(results[0][key], results[1][key], rtol=1e-3, atol=5e-7), key
 
 
 def test_a_role_without_signal_is_left_alone_by_momentum_weight_decay_and_kl(build):

@@ -17,8 +17,8 @@ MAX_NUMBERS = 100
 MAX_MAGNITUDE = 10**9
 """Largest number and largest distance of a target from zero. Keeps every text and every rational short."""
 
-HELD_OUT_SHARE = 16
-"""One key in 16 belongs to the held-out side."""
+HELD_OUT_SHARE = 8
+"""One key in 8 belongs to the held-out side: 638 of the 4,739 problems that the tiny model plays with."""
 
 
 def _integer(value: object, what: str) -> int:
@@ -72,7 +72,7 @@ class Problem:
 def heldout_key(key: str) -> bool:
     """Whether the problem with this key belongs to the held-out side, for every seed and every data set.
 
-    The first 8 bytes of BLAKE2b of the key, divided by 16, leave 0: one key in 16, spread evenly over operand counts,
+    The first 8 bytes of BLAKE2b of the key, divided by 8, leave 0: one key in 8, spread evenly over operand counts,
     numbers and targets.
     """
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big") % HELD_OUT_SHARE == 0
