@@ -32,6 +32,10 @@ def main(argv: list[str]) -> int:
         )
     if args.output is not None and args.model is not None:
         raise ConfigError("--model names weights to measure and --output weights to make; pass one of them.")
+    for name in ("steps", "problems", "samples", "proposals"):
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            raise ConfigError(f"--{name} ({value}) must be at least 1.")
     if args.output is not None:
         train(args.output, args.steps, args.seed)
     if args.evaluate:
@@ -48,8 +52,6 @@ def train(output: Path, steps: int | None, seed: int) -> None:
         raise ConfigError(
             f"--output ({output}) exists and is no empty folder; name a new one, nothing is overwritten."
         )
-    if steps is not None and steps < 1:
-        raise ConfigError(f"--steps ({steps}) must be at least 1.")
     from ..tiny import TINY_MODEL_PATH, TINY_SPEC
     from ..tiny.warm_start import WarmStart, save
     from ..tiny.warm_start import train as warm_start
@@ -70,16 +72,14 @@ def train(output: Path, steps: int | None, seed: int) -> None:
 
 def evaluate(model_path: Path | None, problems: int | None, samples: int, proposals: int, seed: int) -> Figures:
     """Figures of the model in `model_path`, of the shipped one if that is None."""
-    for name, value in (("--problems", problems), ("--samples", samples), ("--proposals", proposals)):
-        if value is not None and value < 1:
-            raise ConfigError(f"{name} ({value}) must be at least 1.")
-    path = model_path
-    if path is not None and not (path / "config.json").is_file():
-        raise DataError(f"--model ({path}) holds no config.json; name a folder that `tiny --output` has written.")
+    if model_path is not None and not (model_path / "config.json").is_file():
+        raise DataError(
+            f"--model ({model_path}) holds no config.json; name a folder that `tiny --output` has written."
+        )
     from ..tiny import TINY_SPEC, load_tiny_model
     from ..tiny.figures import measure
 
-    model, tokenizer = load_tiny_model(path)
+    model, tokenizer = load_tiny_model(model_path)
     return measure(model, tokenizer, TINY_SPEC, problems=problems, samples=samples, proposals=proposals, seed=seed)
 
 

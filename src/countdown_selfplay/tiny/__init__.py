@@ -20,10 +20,10 @@ TINY_SPEC: ProblemSpec = ProblemSpec(operands=(3,), number_low=1, number_high=12
 __all__ = ["TINY_MODEL_PATH", "TINY_SPEC", "load_tiny_model"]
 
 
-def load_tiny_model() -> tuple[Any, Any]:
-    """The shipped model (float32, evaluation mode) and its tokenizer, read from the installed files; no network."""
+def load_tiny_model(path: Path | None = None) -> tuple[Any, Any]:
+    """The shipped model (float32, evaluation mode) and its tokenizer, or those of the folder `path`; no network."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    path = str(TINY_MODEL_PATH)
-    model = AutoModelForCausalLM.from_pretrained(path, local_files_only=True)
-    return model, AutoTokenizer.from_pretrained(path, local_files_only=True)
+    folder = str(TINY_MODEL_PATH if path is None else path)
+    model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype="float32")
+    return model.eval(), AutoTokenizer.from_pretrained(folder, local_files_only=True)

@@ -21,13 +21,13 @@ class Exercise:
     answers: tuple[str, ...]
 
 
-def exercises(operands: int, spec: ProblemSpec) -> list[Exercise]:
-    """All solvable problems of `operands` numbers in the spec's ranges whose key is not held out, in a fixed order."""
+def exercises(operands: int, spec: ProblemSpec, heldout: bool = False) -> list[Exercise]:
+    """All solvable problems of `operands` numbers in the spec's ranges on one side of the split, in a fixed order."""
     found = []
     for numbers in combinations_with_replacement(range(spec.number_low, spec.number_high + 1), operands):
         for target, answers in solutions_by_target(numbers, spec.target_low, spec.target_high).items():
             problem = Problem(numbers=numbers, target=target)
-            if not heldout_key(problem.key):
+            if heldout_key(problem.key) == heldout:
                 found.append(Exercise(problem, tuple(answers)))
     return found
 

@@ -1,8 +1,8 @@
 """The tiny model's architecture: Qwen3, 3 layers of width 128, 0.65M parameters, 2.6 MB in float32.
 
 Qwen3 and not Qwen2: for the model type "qwen2" transformers 5 rebuilds every tokenizer as Qwen's byte-level BPE,
-whatever tokenizer.json says, so that `AutoTokenizer` would lose this one's spaces and two-digit numbers. The two differ
-in the attention only (Qwen3 normalises queries and keys and has no biases) and learn Countdown alike.
+whatever tokenizer.json says, so that `AutoTokenizer` would lose this one's spaces and two-digit numbers. The two
+differ in the attention only (Qwen3 normalises queries and keys and has no biases) and learn Countdown alike.
 """
 
 from __future__ import annotations

@@ -21,6 +21,9 @@ from .tokenizer import BOS, EOS, PAD, WORDS, build_tokenizer
 _ID = {word: index for index, word in enumerate(WORDS)}
 _IGNORED = -100  # the label that transformers' loss leaves out
 
+THREADS = 2
+"""torch threads for training and measuring: with another number sums are rounded differently, and results differ."""
+
 
 @dataclass(frozen=True)
 class WarmStart:
@@ -36,8 +39,7 @@ class WarmStart:
     weight_decay: float = 0.01
     betas: tuple[float, float] = (0.9, 0.98)
     max_grad_norm: float = 1.0
-    threads: int = 2
-    """torch threads: sums over another number of threads round differently, so the weights would differ."""
+    threads: int = THREADS
 
     def learning_rate_at(self, step: int) -> float:
         """Linear warm-up times cosine decay, for step 0 to `steps` - 1."""
@@ -67,7 +69,8 @@ def train(
 ) -> Qwen3ForCausalLM:
     """A model trained from nothing on `spec`'s train side.
 
-    The same settings give the same bits on the same machine. `on_step(step, loss)` sees the mean loss per answer token (nats) after each step, counted from 1.
+    The same settings give the same bits on the same machine. `on_step(step, loss)` sees the mean loss per answer token
+    (nats) after each step, counted from 1.
     """
     source = ExampleSource(spec)
     rng = np.random.default_rng(settings.seed)
@@ -76,7 +79,7 @@ def train(
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=settings.learning_rate, betas=settings.betas, weight_decay=settings.weight_decay
     )
-    with _torch_threads(settings.threads):
+    with torch_threads(settings.threads):
         for step in range(settings.steps):
             for group in optimizer.param_groups:
                 group["lr"] = settings.learning_rate_at(step)
@@ -99,7 +102,8 @@ def save(model: Qwen3ForCausalLM, folder: Path) -> None:
 
 
 @contextmanager
-def _torch_threads(threads: int) -> Iterator[None]:
+def torch_threads(threads: int) -> Iterator[None]:
+    """Inside the block torch computes with this many threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

@@ -1,0 +1,125 @@
+"""The embedded model as it is shipped: files, size, tokenizer, what it can do."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from countdown_selfplay.countdown import CountdownDomain, heldout_key
+from countdown_selfplay.evaluation import evaluate_conjecturer, evaluate_prover
+from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
+from countdown_selfplay.tiny.figures import MAX_NEW_TOKENS, held_out_problems
+
+# Measured on all 638 held-out problems x 16 answers, docs/tiny_model.md.
+PASS_AT_1 = 0.281
+SOLVABLE = 0.331
+
+
+@pytest.fixture(scope="module")
+def model_and_tokenizer():
+    return load_tiny_model()
+
+
+def test_importing_the_package_loads_no_torch():
+    code = "import sys, countdown_selfplay.tiny as t; t.TINY_MODEL_PATH, t.TINY_SPEC; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_the_spec_is_that_of_the_tiny_domain():
+    assert CountdownDomain.tiny().spec == TINY_SPEC
+
+
+def test_the_files_take_at_most_three_megabytes():
+    names = {path.name for path in TINY_MODEL_PATH.iterdir()}
+    assert {"config.json", "generation_config.json", "model.safetensors", "README.md"} <= names
+    assert {"tokenizer.json", "tokenizer_config.json"} <= names
+    assert sum(path.stat().st_size for path in TINY_MODEL_PATH.iterdir()) <= 3_000_000
+
+
+def test_the_weights_load_offline_in_float32_with_at_most_a_million_parameters():
+    model = AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH))
+    # Embedding 113 x 128, tied; a layer: 4 projections 128 x 128, 3 of 128 x 384, norms 2 x 128 and 2 x 32; last norm.
+    assert model.num_parameters() == 113 * 128 + 3 * (4 * 128**2 + 3 * 128 * 384 + 2 * 128 + 2 * 32) + 128
+    assert model.num_parameters() <= 1_000_000
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    assert model.config.head_dim == 32
+    assert model.config.max_position_embeddings == 64
+
+
+def test_it_generates_from_the_plain_softmax_until_the_end_token():
+    config = AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH)).generation_config
+    assert (config.pad_token_id, config.bos_token_id, config.eos_token_id) == (0, 1, 2)
+    assert (config.do_sample, config.temperature, config.top_k, config.top_p) == (True, 1.0, 0, 1.0)
+    assert config.max_new_tokens is None
+
+
+def test_the_tokenizer_reads_words_and_writes_them_with_single_spaces():
+    tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH))
+    assert (tokenizer.pad_token, tokenizer.bos_token, tokenizer.eos_token) == ("<pad>", "<s>", "</s>")
+    assert tokenizer.padding_side == "left"
+    assert tokenizer.chat_template is None
+    for text in ("3 * 5 + 7", "( 12 - 4 ) / 8", "3 5 7 = 22", "3 5 7 = 22 :", "propose 3 :"):
+        ids = tokenizer(text)["input_ids"]
+        assert ids[0] == tokenizer.bos_token_id
+        assert len(ids) == 1 + len(text.split())
+        assert tokenizer.decode([*ids, tokenizer.eos_token_id], skip_special_tokens=True) == text
+
+
+def test_the_tokenizer_knows_the_numbers_0_to_99_and_keeps_unknown_words_visible():
+    tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH))
+    numbers = " ".join(str(n) for n in range(100))
+    assert tokenizer.decode(tokenizer(numbers)["input_ids"], skip_special_tokens=True) == numbers
+    # Dropping the unknown word would leave a right answer that was never written.
+    assert tokenizer.decode(tokenizer("3 * 5 100 + 7")["input_ids"], skip_special_tokens=True) == "3 * 5 <unk> + 7"
+
+
+def test_a_batch_of_prompts_is_padded_on_the_left():
+    tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH))
+    batch = tokenizer(["3 5 7 = 22 :", "propose 3 :"], padding=True)
+    assert batch["attention_mask"] == [[1] * 7, [0, 0, 0, 1, 1, 1, 1]]
+
+
+def test_the_prompts_of_both_roles_have_no_unknown_word(model_and_tokenizer):
+    _, tokenizer = model_and_tokenizer
+    domain, unknown = CountdownDomain.tiny(), tokenizer.convert_tokens_to_ids("<unk>")
+    prompts = [domain.prove_row(problem)["prompt"] for problem in held_out_problems(TINY_SPEC)]
+    prompts += [domain.propose_row(k)["prompt"] for k in TINY_SPEC.operands]
+    assert unknown not in {token for ids in tokenizer(prompts)["input_ids"] for token in ids}
+
+
+def test_held_out_problems_are_all_held_out_distinct_and_within_the_spec():
+    problems = held_out_problems(TINY_SPEC)
+    assert len(problems) > 128
+    assert len({problem.key for problem in problems}) == len(problems)
+    assert all(heldout_key(problem.key) and TINY_SPEC.admits(problem) for problem in problems)
+    assert held_out_problems(TINY_SPEC, 5) == problems[:5]
+    assert held_out_problems(TINY_SPEC, seed=1) != problems
+
+
+def test_the_prover_leaves_room_to_learn_and_is_no_beginner(model_and_tokenizer):
+    model, tokenizer = model_and_tokenizer
+    problems = held_out_problems(TINY_SPEC, 128, seed=1)
+    result = evaluate_prover(
+        model, tokenizer, problems, CountdownDomain.tiny(), 4, (1, 4), max_new_tokens=MAX_NEW_TOKENS
+    )
+    # The standard deviation of pass@1 over 128 problems x 4 answers is about .025: problems spread by .23 around the
+    # mean, answers by at most .5: sqrt((.23^2 + .2 / 4) / 128). Four of them are .10.
+    assert abs(result.pass_at[1].value - PASS_AT_1) < 0.10
+    assert result.pass_at[4].value > result.pass_at[1].value + 0.2
+    assert result.truncated_rate < 0.01
+
+
+def test_the_conjecturer_is_parseable_and_leaves_room_to_become_solvable(model_and_tokenizer):
+    model, tokenizer = model_and_tokenizer
+    domain = replace(CountdownDomain.tiny(), spec=TINY_SPEC)
+    result = evaluate_conjecturer(model, tokenizer, domain, 512, max_new_tokens=MAX_NEW_TOKENS)
+    assert result.parseable.value >= 0.95
+    assert result.in_range.value >= 0.95
+    # Standard deviation sqrt(.33 * .67 / 512) = .021; four of them are .085.
+    assert abs(result.solvable.value - SOLVABLE) < 0.085
+    assert result.unique is not None
+    assert result.unique.value > 0.9

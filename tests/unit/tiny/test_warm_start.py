@@ -1,0 +1,159 @@
+"""What the warm start shows the model, and how it trains."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key, reachable_targets
+from countdown_selfplay.tiny import TINY_SPEC
+from countdown_selfplay.tiny.exercises import ExampleSource, Mixture, exercises
+from countdown_selfplay.tiny.expressions import solutions_by_target, written_forms
+from countdown_selfplay.tiny.figures import held_out_problems
+from countdown_selfplay.tiny.tokenizer import WORDS, build_tokenizer
+from countdown_selfplay.tiny.warm_start import WarmStart, encode_batch, save, torch_threads, train
+
+SMALL = replace(TINY_SPEC, number_high=4)
+
+
+@pytest.fixture(scope="module")
+def source():
+    return ExampleSource(TINY_SPEC)
+
+
+def test_the_written_forms_of_two_numbers_are_the_six_inequivalent_ones_and_their_orders():
+    # 6 and 3: 9, 3, -3, 18, 2, 1/2 (OEIS A140606 counts 6); a sum and a product are written in two orders.
+    forms = {(form.value, form.text) for form in written_forms((6, 3))}
+    assert forms == {
+        (Fraction(9), "6 + 3"),
+        (Fraction(9), "3 + 6"),
+        (Fraction(3), "6 - 3"),
+        (Fraction(-3), "3 - 6"),
+        (Fraction(18), "6 * 3"),
+        (Fraction(18), "3 * 6"),
+        (Fraction(2), "6 / 3"),
+        (Fraction(1, 2), "3 / 6"),
+    }
+
+
+def test_parentheses_stand_where_they_change_the_value():
+    texts = solutions_by_target((2, 3, 4), 1, 99)
+    assert "( 2 + 3 ) * 4" in texts[20]
+    assert "2 + 3 * 4" in texts[14]  # 2 + (3 * 4)
+    assert "4 - ( 3 - 2 )" in texts[3]
+    assert "4 - 3 - 2" not in texts[3]  # that is -1
+    assert "4 / ( 2 / 3 )" in texts[6]
+    assert not any(text.startswith("( 2 * 3 )") for text in texts[10])
+
+
+def test_no_form_divides_by_zero():
+    assert all("/ ( 3 - 3 )" not in form.text for form in written_forms((3, 3, 5)))
+
+
+def test_the_forms_reach_the_targets_that_the_solver_reaches():
+    for numbers in ((1, 1, 1), (2, 7, 11), (3, 8, 12), (5, 5)):
+        assert set(solutions_by_target(numbers, 1, 99)) == set(reachable_targets(numbers, 1, 99))
+
+
+def test_every_written_answer_is_scored_one_by_the_bare_rules(source):
+    domain = CountdownDomain.tiny()
+    for exercise in [*source.pairs, *source.triples]:
+        for answer in exercise.answers:
+            assert domain.verify(answer, exercise.problem).score == 1.0, (answer, exercise.problem)
+
+
+def test_no_held_out_key_is_in_the_training_data_of_either_role(source):
+    assert not any(heldout_key(exercise.problem.key) for exercise in [*source.pairs, *source.triples])
+    rng = np.random.default_rng(0)
+    for prompt, answer in (source.draw(rng) for _ in range(4000)):
+        proposal = answer if prompt.startswith("propose") else prompt.removesuffix(" :")
+        numbers, target = proposal.split(" = ")
+        assert not heldout_key(Problem(tuple(map(int, numbers.split())), int(target)).key)
+
+
+def test_the_two_sides_of_the_split_are_all_problems_of_the_spec():
+    train_side = {exercise.problem.key for exercise in exercises(3, SMALL)}
+    held_out = {problem.key for problem in held_out_problems(SMALL)}
+    assert not train_side & held_out
+    numbers = [(a, b, c) for a in range(1, 5) for b in range(a, 5) for c in range(b, 5)]
+    every = {Problem(n, target).key for n in numbers for target in reachable_targets(n, 1, 99)}
+    assert train_side | held_out == every
+
+
+def test_examples_are_what_the_domain_reads_and_fit_the_length(source):
+    domain, rng = CountdownDomain.tiny(), np.random.default_rng(1)
+    roles = {"propose": 0, "prove": 0}
+    for prompt, answer in (source.draw(rng) for _ in range(2000)):
+        if prompt == domain.propose_row(3)["prompt"]:
+            roles["propose"] += 1
+            problem = domain.parse(answer).problem
+            assert problem is not None
+            assert domain.in_range(problem)
+            assert domain.solvable(problem)
+        else:
+            roles["prove"] += 1
+            numbers, target = prompt.removesuffix(" :").split(" = ")
+            problem = Problem(tuple(map(int, numbers.split())), int(target))
+            assert domain.prove_row(problem)["prompt"] == prompt
+            assert domain.verify(answer, problem).correct
+        assert len(answer.split()) + 1 <= 16  # the end token is one
+    # A quarter is the conjecturer's: 500 of 2000 with a standard deviation of sqrt(2000 / 4 * 3 / 4) = 19.
+    assert 400 < roles["propose"] < 600
+
+
+def test_shares_of_zero_and_one_are_kept():
+    rng = np.random.default_rng(0)
+    only_pairs = ExampleSource(SMALL, Mixture(conjecturer_share=0.0, two_number_share=1.0))
+    assert {len(only_pairs.draw(rng)[0].split()) for _ in range(50)} == {5}  # a b = t :
+    only_proposals = ExampleSource(SMALL, Mixture(conjecturer_share=1.0))
+    assert {only_proposals.draw(rng)[0] for _ in range(50)} == {"propose 3 :"}
+
+
+def test_the_batch_is_what_the_tokenizer_makes_of_it_and_labels_cover_the_answer_alone():
+    tokenizer = build_tokenizer()
+    ids, labels = encode_batch([("3 5 7 = 22 :", "3 * 5 + 7"), ("propose 3 :", "3 5 7 = 22")])
+    end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
+    first = [*tokenizer("3 5 7 = 22 : 3 * 5 + 7")["input_ids"], end]
+    second = [*tokenizer("propose 3 : 3 5 7 = 22")["input_ids"], end]
+    assert ids.tolist() == [first, [*second, *[pad] * 3]]  # 13 tokens and 10
+    assert labels.tolist() == [[-100] * 7 + first[7:], [-100] * 4 + second[4:] + [-100] * 3]
+
+
+def test_the_learning_rate_warms_up_and_decays_to_two_percent():
+    settings = WarmStart(steps=200, learning_rate=1.0, warmup_steps=10)
+    assert settings.learning_rate_at(0) == pytest.approx(0.1 * 1.02)
+    assert settings.learning_rate_at(100) == pytest.approx(0.5 + 0.02)  # half of the cosine
+    assert settings.learning_rate_at(199) == pytest.approx(0.5 * (1 + math.cos(math.pi * 199 / 200)) + 0.02)
+
+
+def test_the_number_of_threads_is_put_back():
+    before = torch.get_num_threads()
+    with torch_threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before
+
+
+def test_training_is_reproducible_and_leaves_the_global_generator_alone(tmp_path):
+    settings = WarmStart(steps=3, batch_size=16, warmup_steps=1, threads=1)
+    torch.manual_seed(7)
+    state, losses = torch.get_rng_state(), []
+    first = train(SMALL, settings, lambda step, loss: losses.append((step, loss)))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert [step for step, _ in losses] == [1, 2, 3]
+    # Untrained, every one of the 113 words is about as likely as the other: ln 113 = 4.73 nats.
+    assert losses[0][1] == pytest.approx(math.log(len(WORDS)), abs=0.3)
+    assert losses[2][1] < losses[0][1]
+    torch.manual_seed(8)
+    second = train(SMALL, settings)
+    other = train(SMALL, replace(settings, seed=1))
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    assert not torch.equal(first.model.embed_tokens.weight, other.model.embed_tokens.weight)
+
+    save(first, tmp_path / "model")
+    loaded = AutoModelForCausalLM.from_pretrained(str(tmp_path / "model"))
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), loaded.parameters(), strict=True))
+    assert AutoTokenizer.from_pretrained(str(tmp_path / "model"))("3 5 7 = 22 :")["input_ids"][0] == 1
