@@ -130,8 +130,9 @@ def evaluate_proposals(trainer: JointConjecturerProverTrainer, n: int) -> dict[s
         )
     result = found.to_dict()
     domain = trainer.domain
-    unique = {p.key: p for p in found.problems if domain.in_range(p) and domain.solvable(p)}
-    solvable = list(unique.values())[:SOLVE_RATE_PROBLEMS]
+    unique = list({p.key: p for p in found.problems if domain.in_range(p)}.values())
+    known = domain.solvable_batch(unique)
+    solvable = [p for p, ok in zip(unique, known, strict=True) if ok][:SOLVE_RATE_PROBLEMS]
     if solvable:
         solved = evaluate_role(trainer, "prover", solvable, SOLVE_RATE_ANSWERS)
         result["solve_rate"] = solved["pass_at"]["1"]

@@ -22,20 +22,23 @@ class Candidate:
 
 
 def examine(domain: CountdownDomain, texts: Iterable[str]) -> list[Candidate]:
-    """Parse proposals and check range and solvability. The solver runs here, once per proposal, on the process's
-    own share."""
+    """Parse proposals and check range and solvability; the solver sees the process's own share, in one batch.
+
+    Solvability is asked only in range: beyond it the exact solver could be handed anything.
+    """
+    proposals = [domain.parse(text) for text in texts]
+    in_range = [p.problem for p in proposals if p.problem is not None and domain.in_range(p.problem)]
+    solvable = iter(domain.solvable_batch(in_range))
     found = []
-    for text in texts:
-        proposal = domain.parse(text)
+    for proposal in proposals:
         problem = proposal.problem
         if problem is None:
             found.append(Candidate(None, str(proposal.reason)))
         elif not domain.in_range(problem):
-            # Solvability is a property of proposals in range; beyond it the exact solver could be asked for anything.
             found.append(Candidate(problem, "out_of_range"))
         else:
-            solvable = domain.solvable(problem)
-            found.append(Candidate(problem, "ok" if solvable else "unsolvable", in_range=True, solvable=solvable))
+            ok = next(solvable)
+            found.append(Candidate(problem, "ok" if ok else "unsolvable", in_range=True, solvable=ok))
     return found
 
 
