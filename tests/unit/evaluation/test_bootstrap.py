@@ -1,8 +1,6 @@
 """Bootstrap intervals against published counts, exact enumeration and the normal approximation."""
 
-import importlib.util
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +9,7 @@ from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation import Interval, bootstrap_mean, paired_bootstrap, pass_at_k_array
 from countdown_selfplay.evaluation.bootstrap import resampled_means, wilson_interval
 
-_spec = importlib.util.spec_from_file_location("real_counts", Path(__file__).with_name("real_counts.py"))
-real = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(real)
+from . import real_counts as real
 
 
 def test_the_public_checkpoints_have_their_known_pass_at_k():

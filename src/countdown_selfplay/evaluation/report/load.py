@@ -1,0 +1,195 @@
+"""A run folder read once into a frozen object; what is missing or damaged is one sentence with file and line."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...errors import DataError
+
+HISTOGRAM = "round/solve_rate_histogram"
+BINS = 11  # solve rates 0, 0.1, ..., 1
+_ROUND = ("round/", "prover/", "conjecturer/")
+_SECRET = ("_token", "api_key", "password")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run folder holds. metrics: one dict of finite numbers per line of metrics.jsonl, by rising step, of each
+    step the last line written (a rollback writes steps again). evaluation: {} if the run was not evaluated."""
+
+    path: Path
+    name: str
+    started: str
+    config: dict[str, Any]
+    environment: dict[str, Any]
+    rounds: list[dict[str, float]]
+    histograms: dict[int, list[int]]
+    others: list[dict[str, float]]
+    samples: list[dict[str, Any]] = field(default_factory=list)
+    evaluation: dict[str, Any] = field(default_factory=dict)
+    rollbacks: list[dict[str, Any]] = field(default_factory=list)
+
+    def series(self, metric: str) -> list[tuple[int, float]]:
+        """(step, value) wherever the run has the metric, by rising step."""
+        rows = self.rounds if any(metric in row for row in self.rounds) else self.others
+        return [(int(row["step"]), row[metric]) for row in rows if metric in row]
+
+    @property
+    def steps(self) -> list[int]:
+        """Steps of the logged rounds."""
+        return [int(row["step"]) for row in self.rounds]
+
+    @property
+    def starved(self) -> list[int]:
+        return [step for step, value in self.series("round/starved") if value > 0]
+
+
+def load_runs(folders: list[Path]) -> list[Run]:
+    """Every folder as a Run, with names that differ (the parent's name is put in front where two are equal)."""
+    if not folders:
+        raise DataError("A report needs at least one run folder.")
+    runs = [load_run(Path(folder)) for folder in folders]
+    names = [run.name for run in runs]
+    if len(set(names)) < len(names):
+        names = [f"{run.path.resolve().parent.name}/{run.name}" for run in runs]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({i})" for i, name in enumerate(names, start=1)]
+    return [Run(**{**vars(run), "name": name}) for run, name in zip(runs, names, strict=True)]
+
+
+def load_run(folder: Path) -> Run:
+    """Read `folder`. run.json and metrics.jsonl must be there, the other files may be absent."""
+    if not folder.is_dir():
+        raise DataError(f"There is no run folder '{folder}'; pass the output_dir of a run.")
+    description = _object(folder / "run.json")
+    config = description.get("config")
+    if not isinstance(config, dict):
+        raise DataError(f"{folder / 'run.json'} has no object 'config'; the run folder is damaged.")
+    rounds, others, histograms = _metrics(folder / "metrics.jsonl")
+    environment = description.get("environment")
+    return Run(
+        path=folder,
+        name=str(description.get("name") or folder.resolve().name),
+        started=str(description.get("started") or ""),
+        config={name: value for name, value in config.items() if not name.endswith(_SECRET)},
+        environment=environment if isinstance(environment, dict) else {},
+        rounds=rounds,
+        histograms=histograms,
+        others=others,
+        samples=[row for row, _ in _lines(folder / "samples.jsonl", optional=True)],
+        evaluation=_evaluation(folder / "evaluation.json"),
+        rollbacks=[row for row, _ in _lines(folder / "rollbacks.jsonl", optional=True)],
+    )
+
+
+def _metrics(path: Path) -> tuple[list[dict[str, float]], list[dict[str, float]], dict[int, list[int]]]:
+    """Lines of rounds, other lines (evaluations, the summary), and histograms by step."""
+    rounds: dict[int, dict[str, float]] = {}
+    others: dict[int, dict[str, float]] = {}
+    histograms: dict[int, list[int]] = {}
+    for row, number in _lines(path):
+        step = row.get("step")
+        if isinstance(step, bool) or not isinstance(step, int):
+            raise DataError(f"{path}, line {number}: 'step' is {step!r}; every line needs a whole number.")
+        numbers = {name: float(value) for name, value in row.items() if _is_finite_number(value)}
+        if not any(name.startswith(_ROUND) for name in row):
+            others.setdefault(step, {}).update(numbers)
+            continue
+        rounds[step] = numbers
+        histograms.pop(step, None)
+        if row.get(HISTOGRAM) is not None:
+            histograms[step] = _counts(row[HISTOGRAM], path, number)
+    by_step = [rounds[step] for step in sorted(rounds)]
+    return by_step, [others[step] for step in sorted(others)], dict(sorted(histograms.items()))
+
+
+def _counts(value: Any, path: Path, number: int) -> list[int]:
+    if not isinstance(value, list) or len(value) != BINS or not all(_is_finite_number(v) and v >= 0 for v in value):
+        raise DataError(f"{path}, line {number}: '{HISTOGRAM}' must be a list of {BINS} counts, got {value!r}.")
+    return [int(v) for v in value]
+
+
+def _evaluation(path: Path) -> dict[str, Any]:
+    """evaluation.json with every interval as (value, low, high); {} if the file is absent."""
+    if not path.exists():
+        return {}
+    raw = _object(path)
+    found: dict[str, Any] = {"difference": {}}
+    for when in ("before", "after"):
+        side = raw.get(when) or {}
+        prover, conjecturer = (side.get(role) or {} for role in ("prover", "conjecturer"))
+        found[when] = {
+            "prover": {
+                f"pass@{k}": _interval(v, path, f"{when}.prover.pass_at.{k}")
+                for k, v in prover.get("pass_at", {}).items()
+            },
+            "conjecturer": {
+                name: _interval(conjecturer[name], path, f"{when}.conjecturer.{name}")
+                for name in ("parseable", "in_range", "solvable", "unique", "solve_rate")
+                if conjecturer.get(name) is not None
+            },
+            "problems": prover.get("problems", len(prover.get("correct", []))),
+            "n": prover.get("n"),
+            "truncated_rate": prover.get("truncated_rate"),
+        }
+    for name, value in (raw.get("difference") or {}).items():
+        found["difference"][name] = _interval(value, path, f"difference.{name}")
+    return found
+
+
+def _interval(value: Any, path: Path, where: str) -> tuple[float, float, float]:
+    if isinstance(value, dict):
+        value = [value.get("value", value.get("difference")), value.get("low"), value.get("high")]
+    if not isinstance(value, list) or len(value) != 3 or not all(map(_is_finite_number, value)):
+        raise DataError(f"{path}: '{where}' must hold a value and the two ends of its interval, got {value!r}.")
+    return float(value[0]), float(value[1]), float(value[2])
+
+
+def _object(path: Path) -> dict[str, Any]:
+    text = _read(path)
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise DataError(f"{path}, line {getattr(error, 'lineno', 1)}: this is no JSON ({error}).") from error
+    if not isinstance(found, dict):
+        raise DataError(f"{path} must hold a JSON object, got {type(found).__name__}.")
+    return found
+
+
+def _lines(path: Path, optional: bool = False) -> list[tuple[dict[str, Any], int]]:
+    """(object, line number) of every line that is not blank."""
+    if optional and not path.exists():
+        return []
+    rows = []
+    for number, line in enumerate(_read(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise DataError(
+                f"{path}, line {number}: this is no JSON ({error}); if the run was killed in mid-line, remove it."
+            ) from error
+        if not isinstance(row, dict):
+            raise DataError(f"{path}, line {number}: must be a JSON object, got {type(row).__name__}.")
+        rows.append((row, number))
+    return rows
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise DataError(f"'{path.parent}' is no run folder: it has no {path.name}.") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is no UTF-8 text (byte {error.start}); the run folder is damaged.") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror}).") from error
+
+
+def _is_finite_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

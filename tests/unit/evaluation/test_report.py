@@ -1,0 +1,285 @@
+"""report.html from made-up run folders: what it shows, what it escapes, and what it says about damaged input."""
+
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+from countdown_selfplay.errors import DataError
+from countdown_selfplay.evaluation import write_report
+from countdown_selfplay.evaluation.report import load_run
+from countdown_selfplay.evaluation.report.findings import findings
+
+from . import made_up_runs as made_up
+
+
+class Page(HTMLParser):
+    """Checks that tags are balanced; collects tags, attributes and visible text."""
+
+    VOID = frozenset({"meta", "br", "rect", "line", "path"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.words = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == [], "unclosed tags"
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] != ["style"]:
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(self.words)
+
+
+def report(tmp_path, *folders):
+    return Page(write_report(list(folders), tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+
+
+def rewrite(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def test_the_page_has_every_part_of_a_complete_run(tmp_path):
+    page = report(tmp_path, made_up.write_run(tmp_path, "demo"))
+    for part in (
+        "Self-play: demo",
+        "Before and after",
+        "Health of the curriculum",
+        "Curriculum",
+        "Optimisation",
+        "Examples",
+    ):
+        assert part in page.words
+    # Curriculum 7 and the heat map, prover 5, optimisation 4 (no loss, no clamp in these runs), texts and time 3.
+    assert page.tags.count("svg") == 20
+    for words in (
+        "target band",
+        "pass@8",
+        "conjecturer",
+        "512 held-out problems, 16 answers each",
+        "No health limit is",
+    ):
+        assert words in page.text
+
+
+def test_the_table_shows_values_with_their_intervals(tmp_path):
+    text = re.sub(r"\s+", " ", report(tmp_path, made_up.write_run(tmp_path)).text)
+    assert "prover pass@1 0.330 [0.310, 0.350] 0.430 [0.410, 0.450] +0.100 [+0.080, +0.120]" in text
+    assert "conjecturer solve rate 0.500 [0.480, 0.520] 0.600 [0.580, 0.620] –" in text
+
+
+def test_only_differences_whose_interval_excludes_0_are_coloured(tmp_path):
+    html = write_report([made_up.write_run(tmp_path)], tmp_path / "r.html").read_text()
+    marks = re.findall(r'<b class="(up|down|same)">([^<]*)<', html)
+    assert marks == [("up", "+0.100"), ("same", "+0.050"), ("down", "-0.030"), ("same", "+0.000")]
+
+
+def test_the_page_loads_nothing_and_runs_nothing(tmp_path):
+    page = report(tmp_path, made_up.write_run(tmp_path))
+    assert not {"script", "link", "img", "iframe", "object", "embed", "use", "image", "base", "form"} & set(page.tags)
+    names = {name for name, _ in page.attributes}
+    assert not {"src", "href", "srcset", "style", "action"} & names and not any(n.startswith("on") for n in names)
+    html = (tmp_path / "out" / "report.html").read_text()
+    assert set(re.findall(r"https?://[^\"' <]*", html)) <= {"http://www.w3.org/2000/svg"}
+    assert "url(" not in html and "@import" not in html
+
+
+def test_texts_of_models_are_escaped(tmp_path):
+    page = report(tmp_path, made_up.write_run(tmp_path))
+    assert "<script>alert(1)</script> & <b>3 * 5</b> + 7" in page.text
+
+
+def test_names_and_settings_are_escaped(tmp_path):
+    folder = made_up.write_run(tmp_path, "a", name_of_reward="<i>x</i>")
+    rewrite(folder / "run.json", '"name": "a"', '"name": "<img src=x onerror=alert(1)>"')
+    page = report(tmp_path, folder)
+    assert "img" not in page.tags and "i" not in page.tags
+    assert "<img src=x onerror=alert(1)>" in page.text and "<i>x</i>" in page.text
+
+
+def test_tokens_never_reach_the_page(tmp_path):
+    report(tmp_path, made_up.write_run(tmp_path, push_api_key="sk-1"))
+    html = (tmp_path / "out" / "report.html").read_text()
+    assert "hf_secret" not in html and "sk-1" not in html
+
+
+def test_nan_and_infinity_are_absent_and_never_printed(tmp_path):
+    folder = made_up.write_run(tmp_path)
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    row = json.loads(lines[5])
+    row |= {
+        "prover/reward": float("nan"),
+        "prover/kl": float("inf"),
+        "conjecturer/reward": None,
+        "prover/entropy": "x",
+    }
+    lines[5] = json.dumps(row)
+    (folder / "metrics.jsonl").write_text("\n".join(lines))
+    page = report(tmp_path, folder)
+    assert not re.search(r"\b(nan|inf|infinity)\b", page.text, re.IGNORECASE)
+    assert not any(re.search(r"nan|inf", value or "", re.IGNORECASE) for name, value in page.attributes if name == "d")
+    run = load_run(folder)
+    assert 6 not in dict(run.series("prover/reward")) and len(run.series("prover/reward")) == 119
+
+
+def test_equal_runs_give_equal_pages_and_plots(tmp_path):
+    folder = made_up.write_run(tmp_path)
+    first = write_report([folder], tmp_path / "1.html").read_bytes()
+    plots = {p.name: p.read_bytes() for p in (folder / "plots").iterdir()}
+    assert write_report([folder], tmp_path / "2.html").read_bytes() == first
+    assert {p.name: p.read_bytes() for p in (folder / "plots").iterdir()} == plots
+
+
+def test_every_chart_is_also_a_file_in_the_run_folder_and_old_ones_go(tmp_path):
+    folder = made_up.write_run(tmp_path)
+    (folder / "plots").mkdir()
+    (folder / "plots" / "old.svg").write_text("<svg/>")
+    write_report([folder], tmp_path / "r.html")
+    plots = sorted((folder / "plots").iterdir())
+    assert len(plots) == 20 and "old.svg" not in [p.name for p in plots]
+    for plot in plots:
+        assert ElementTree.parse(plot).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_several_runs_are_compared_side_by_side(tmp_path):
+    folders = [
+        made_up.write_run(tmp_path, "truncating", starved=0.7, fill="truncate", seed=1),
+        made_up.write_run(tmp_path, "fixed", evaluated=False, seed=2),
+    ]
+    page = report(tmp_path, *folders)
+    text = re.sub(r"\s+", " ", page.text)
+    assert "Self-play: truncating and fixed" in text
+    assert "Settings that differ field truncating fixed fill truncate anchor" in text
+    above, below = text.split("All settings", 1)
+    assert "output_dir" in below and "output_dir" not in above
+    assert "Solve rates: truncating" in text and "Solve rates: fixed" in text
+    assert page.text.count("mean") >= 2 and "rounds > 0" in text
+
+
+def test_the_health_table_has_mean_maximum_and_share_of_rounds(tmp_path):
+    folder = made_up.write_run(tmp_path, rounds=4)
+    rows = [
+        {"step": 1, "round/starved": 1.0, "conjecturer/admitted_rate": 0.0},
+        {"step": 2, "round/starved": 0.0, "conjecturer/admitted_rate": 0.25, "round/solve_rate_mean": 0.2},
+        {"step": 3, "round/starved": 1.0, "conjecturer/admitted_rate": 0.0},
+        {"step": 4, "round/starved": 0.0, "conjecturer/admitted_rate": 0.5, "round/solve_rate_mean": 0.5},
+    ]
+    (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    text = re.sub(r"\s+", " ", report(tmp_path, folder).text)
+    assert "admitted 0.188 0.5 50%" in text  # (.25 + .5) / 4 = .1875
+    assert "solve rate 0.35 0.5 50%" in text  # mean of the two rounds that have one, share of all four
+    assert "starved 0.5 1 50%" in text
+
+
+def test_runs_of_one_name_are_told_apart(tmp_path):
+    page = report(tmp_path, made_up.write_run(tmp_path / "a", "x"), made_up.write_run(tmp_path / "b", "x"))
+    assert "a/x" in page.words and "b/x" in page.words
+
+
+def test_a_run_without_samples_and_evaluation_is_reported_without_these_parts(tmp_path):
+    folder = made_up.write_run(tmp_path, evaluated=False)
+    (folder / "samples.jsonl").unlink()
+    page = report(tmp_path, folder)
+    assert "Examples" not in page.words and "Before and after" not in page.words and "Curriculum" in page.words
+
+
+def test_a_run_without_a_single_round_still_has_a_page(tmp_path):
+    folder = made_up.write_run(tmp_path, evaluated=False)
+    (folder / "metrics.jsonl").write_text("")
+    (folder / "samples.jsonl").write_text("")
+    page = report(tmp_path, folder)
+    assert "No round was logged." in page.words and "svg" not in page.tags
+
+
+def test_a_round_that_was_played_again_after_a_rollback_counts_once(tmp_path):
+    folder = made_up.write_run(tmp_path, rounds=3)
+    rows = [{"step": s, "prover/reward": r} for s, r in ((1, 0.1), (2, 0.2), (3, 0.3), (2, 0.6), (3, 0.7))]
+    (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert load_run(folder).series("prover/reward") == [(1, 0.1), (2, 0.6), (3, 0.7)]
+
+
+def test_what_is_not_healthy_is_said_at_the_top(tmp_path):
+    folder = made_up.write_run(tmp_path, starved=0.71, drift=0.7)
+    (folder / "rollbacks.jsonl").write_text(
+        '{"step": 60, "trip": "parseable rate under 0.5", "to": "checkpoint-50"}\n'
+    )
+    run = load_run(folder)
+    starved = sum(value for _, value in run.series("round/starved"))
+    sentences = findings(run)
+    assert sentences[0].startswith(f"The conjecturer was starved: in {starved / 120:.0%} of 120 logged rounds")
+    assert sentences[1] == "The collapse guard rolled back at round 60 to checkpoint-50: parseable rate under 0.5."
+    assert any(sentence.startswith("The problems became too easy") for sentence in sentences)
+    page = report(tmp_path, folder)
+    assert all(sentence in page.words for sentence in sentences)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("metrics.jsonl", '{"step": 3,', '{"step": 3', r"metrics\.jsonl, line 3: this is no JSON"),
+        ("metrics.jsonl", '{"step": 2,', '{"stop": 2,', r"metrics\.jsonl, line 2: 'step' is None"),
+        ("metrics.jsonl", '{"step": 2,', '{"step": "2",', r"metrics\.jsonl, line 2: 'step' is '2'"),
+        ("metrics.jsonl", '_histogram": [', '_histogram": [1, ', r"line 1: 'round/solve_rate_histogram' .* 11 counts"),
+        ("samples.jsonl", "{", "[1]\n{", r"samples\.jsonl, line 1: must be a JSON object, got list"),
+        ("run.json", '"config"', '"setting"', r"run\.json has no object 'config'"),
+        ("run.json", "{", "", r"run\.json, line 1: this is no JSON"),
+        ("evaluation.json", '"low"', '"lower"', r"evaluation\.json: 'before\.prover\.pass_at\.1' must hold a value"),
+        ("evaluation.json", "[0.1, 0.08, 0.12]", "[0.1]", r"evaluation\.json: 'difference\.pass@1' must hold"),
+    ],
+)
+def test_damaged_files_are_named_with_their_line(tmp_path, file, old, new, message):
+    folder = made_up.write_run(tmp_path, "demo")
+    rewrite(folder / file, old, new)
+    with pytest.raises(DataError, match=message):
+        write_report([folder], tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists() and not (folder / "plots").exists()
+
+
+def test_text_that_is_not_utf8_is_named(tmp_path):
+    folder = made_up.write_run(tmp_path, "demo")
+    (folder / "samples.jsonl").write_bytes(b"\xff\xfe")
+    with pytest.raises(DataError, match=r"samples\.jsonl is no UTF-8 text"):
+        load_run(folder)
+
+
+@pytest.mark.parametrize("missing", ["run.json", "metrics.jsonl"])
+def test_a_folder_that_is_no_run_is_refused(tmp_path, missing):
+    folder = made_up.write_run(tmp_path, "demo")
+    (folder / missing).unlink()
+    with pytest.raises(DataError, match=f"is no run folder: it has no {missing}"):
+        write_report([folder], tmp_path / "r.html")
+
+
+def test_no_folder_and_a_folder_as_output_are_refused(tmp_path):
+    with pytest.raises(DataError, match="There is no run folder"):
+        write_report([tmp_path / "absent"], tmp_path / "r.html")
+    with pytest.raises(DataError, match="at least one run folder"):
+        write_report([], tmp_path / "r.html")
+    with pytest.raises(DataError, match="is a folder; pass the name of a file"):
+        write_report([made_up.write_run(tmp_path, "demo")], tmp_path)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be written"):
+        write_report([made_up.write_run(tmp_path, "demo")], tmp_path / "file" / "r.html")
