@@ -84,9 +84,7 @@ def main(argv: list[str]) -> int:
         return _verify_file(Path(options.file), rules, options.json)
     missing = [f"--{name}" for name, value in single.items() if value is None]
     if missing:
-        raise ConfigError(
-            f"Give a JSONL file, or --numbers, --target and --completion; missing: {', '.join(missing)}."
-        )
+        raise ConfigError(f"Give a file, or --numbers, --target and --completion; missing: {', '.join(missing)}.")
     return _verify_one(problem_of(options.numbers, options.target), options.completion, rules, options.json)
 
 

@@ -119,8 +119,9 @@ class ProblemSpec:
 def problem_from_row(row: Mapping[str, Any], index: int) -> Problem:
     """The problem in row `index` of a data set, whichever public schema it has.
 
-    Columns `numbers` or `nums`, and `target`; else `ground_truth` with both. Other columns (a rendered prompt) are
-    ignored. Raises DataError that names row and column.
+    Columns `numbers` or `nums`, and `target`; else `ground_truth` with both. Whole floats count as integers (a gap in
+    a table's column turns all its integers into floats). Other columns (a rendered prompt) are ignored. Raises
+    DataError that names row and column.
     """
     if not isinstance(row, Mapping):
         raise DataError(f"row {index}: a row maps column names to values, got {_short(row)}.")
@@ -137,13 +138,20 @@ def problem_from_row(row: Mapping[str, Any], index: int) -> Problem:
     if source.get("target") is None:
         raise DataError(f"row {index}, column '{prefix}target': absent; a row needs an integer `target`.")
     try:
-        target = _integer(source["target"], "target")
+        target = _integer(_whole(source["target"]), "target")
     except DataError as error:
         raise DataError(f"row {index}, column '{prefix}target': {error}") from None
     try:
-        return Problem(source[column], target)
+        return Problem(_whole(source[column]), target)
     except DataError as error:
         raise DataError(f"row {index}, column '{prefix}{column}': {error}") from None
+
+
+def _whole(value: Any) -> Any:
+    """Whole floats, alone or in a list, as ints; everything else as it is."""
+    if isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1:
+        return [_whole(entry) for entry in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _numbers_column(row: Mapping[str, Any]) -> str | None:

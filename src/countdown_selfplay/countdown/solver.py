@@ -82,7 +82,7 @@ def _meets(values: Values, target_P: Array, exact: bool) -> Iterator[tuple[int, 
                 size_FP = np.abs(values.quotients(right))
                 hits = np.zeros(size_FP.shape, dtype=bool)
                 wanted = [goal + number, np.abs(goal - number), goal * number, goal / number]
-                if goal.all():
+                if exact or goal.all():  # infinite for a target of 0, and equal to no quotient
                     wanted.append(number / goal)
                 for constant in wanted:
                     hits |= size_FP == constant if exact else _near(size_FP, constant)
@@ -246,8 +246,7 @@ def _counted_hits(values: Values, low: int, high: int, masks: tuple[Array, Array
             n_FP, d_FP = values.block_fraction(whole_set, block)
             yield from hits(block.start, block.stop, n_FP, d_FP)
             if block.start >= own.sums + own.pure:
-                poison_free = np.where(n_FP == 0, np.nan, n_FP)
-                yield from hits(block.start + own.mixed, block.stop + own.mixed, d_FP, poison_free)
+                yield from hits(block.start + own.mixed, block.stop + own.mixed, d_FP, n_FP)
 
 
 @lru_cache(maxsize=1 << 12)

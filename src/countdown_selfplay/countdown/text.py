@@ -66,11 +66,7 @@ def tagged_answers(text: str) -> list[str]:
     the text ("I will put it in <answer> tags") swallows nothing. Each character is looked at a constant number of
     times.
     """
-    answers = []
-    start = 0
-    while (close := text.find(CLOSE, start)) >= 0:
-        begin = text.rfind(OPEN, start, close)
-        if begin >= 0:
-            answers.append(text[begin + len(OPEN) : close])
-        start = close + len(CLOSE)
-    return answers
+    if OPEN not in text:
+        return []
+    pieces = text.split(CLOSE)
+    return [piece[at + len(OPEN) :] for piece in pieces[:-1] if (at := piece.rfind(OPEN)) >= 0]

@@ -1,8 +1,9 @@
 """Values of all forms of all operand subsets, for many problems at once, as exact fractions in NumPy arrays.
 
 A value is a numerator and a denominator, not reduced, in float64 while they are exact there and in Python integers
-otherwise. A form that divides by zero holds NaN in at least one of the two; sums, products and inverses pass it on,
-and no comparison with NaN is true.
+otherwise. Where a term divides by zero its denominator is NaN; everything made of it holds NaN in numerator or
+denominator, and no comparison with NaN is true. Within products a denominator of 0 stays: `x / 0` is no value, but the
+inverse of that product, `0 / x`, is one.
 
 Bounds. Over m operands of at most M, numerator and denominator are multilinear polynomials with at most 2^(m-1) terms
 of coefficient +-1. The denominator has degree at most m - 1; the numerator has degree m only if the form is a product
@@ -72,13 +73,11 @@ class Values:
                 self._multiply(mask, block, n_FP[block.start : block.stop], d_FP[block.start : block.stop])
         mixed = slice(own.sums + own.pure, own.up_to_inversion)
         inverse = slice(own.up_to_inversion, own.count)
-        poison(d_FP[mixed])
         n_FP[inverse] = d_FP[mixed]
         d_FP[inverse] = n_FP[mixed]
-        poison(d_FP[inverse])
-        self.fractions[mask] = self.terms[mask] = (n_FP, d_FP)
-        if self.integers_only:
-            self.terms[mask] = (whole(n_FP, d_FP), None)
+        terms = n_FP, poisoned(d_FP)
+        self.fractions[mask] = n_FP, d_FP
+        self.terms[mask] = (whole(*terms), None) if self.integers_only else terms
 
     def operands(self, mask: int, block: Block) -> tuple[Array, Array | None, Array, Array | None]:
         """Numerators and denominators of both sides of a block of the set `mask`, ready to be broadcast."""
@@ -126,7 +125,6 @@ class Values:
         if block.op not in (ADD, SUB):
             n, d = np.empty(shape, dtype=self.dtype), np.empty(shape, dtype=self.dtype)
             self._multiply(mask, block, n, d)
-            poison(d)
             return n, d
         ln, ld, rn, rd = self.operands(mask, block)
         left = ln if rd is None else ln * rd
@@ -137,7 +135,9 @@ class Values:
         return n3.reshape(shape), d3.reshape(shape)
 
     def result(self, n: Array, d: Array) -> Array:
-        """n / d in float64 as the rules count it: with `integers_only` NaN unless it is an integer."""
+        """n / d in float64 as the rules count it: NaN for a division by zero, and with `integers_only` unless it is an
+        integer."""
+        d = poisoned(d)
         return whole(n, d).astype(np.float64, copy=False) if self.integers_only else quotient(n, d)
 
 
@@ -151,9 +151,10 @@ def product(out: Array, x: Array | None, y: Array | None) -> None:
         np.multiply(x, y, out=out)
 
 
-def poison(divisor: Array) -> None:
-    """Replace zeros by NaN, in place."""
-    np.copyto(divisor, np.nan, where=divisor == 0)
+def poisoned(divisor: Array) -> Array:
+    """The divisor with NaN for 0; the array itself if it holds no 0."""
+    zero = divisor == 0
+    return np.where(zero, np.nan, divisor) if zero.any() else divisor
 
 
 def quotient(n: Array, d: Array) -> Array:

@@ -48,7 +48,7 @@ class Reason(StrEnum):
     """An equals sign that the rules do not allow, or whose right side is no plain number."""
     LEADING_ZERO = "leading_zero"
     """A number written with a leading zero."""
-    SYNTAX = "syntax"
+    MALFORMED = "malformed"
     """The tokens are no expression: unbalanced, two numbers or two operators in a row, a sign without a left side."""
     NOT_TEXT = "not_text"
     """The completion holds no text: None, bytes, a tool call, some other object."""
@@ -139,7 +139,7 @@ def _examine(text: str, problem: Problem, rules: Rules) -> tuple[Reason, tuple[i
         return Reason.BAD_CHARACTER, None
     postfix = to_postfix(tokens, rules.unary_minus)
     if postfix is None:
-        return Reason.SYNTAX, None
+        return Reason.MALFORMED, None
     used = [token for token in tokens if token not in "+-*/()"]
     for token in used:
         if token[0] == "0" and len(token) > 1:

@@ -1,0 +1,180 @@
+"""`countdown-selfplay solve` and `verify`: what they print, and exit codes 0, 1 and 2."""
+
+import io
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from countdown_selfplay.cli.main import main
+
+
+def run(capsys, *arguments):
+    code = main(list(arguments))
+    streams = capsys.readouterr()
+    return code, streams.out, streams.err
+
+
+def test_the_classic_is_solved(capsys):
+    assert run(capsys, "solve", "3", "3", "8", "8", "--target", "24") == (0, "8 / (3 - 8 / 3)\n", "")
+
+
+def test_no_solution_is_a_sentence_and_exit_code_1(capsys):
+    code, out, err = run(capsys, "solve", "1", "2", "3", "4", "--target", "100")
+    assert (code, out, err) == (1, "No expression over 1, 2, 3, 4 equals 100.\n", "")
+
+
+def test_solutions_are_counted(capsys):
+    # 5 and 5 make 10 in one way; 3, 3, 8 make 8 as 8 + 3 - 3 and as 8 * 3 / 3
+    assert run(capsys, "solve", "5", "5", "--target", "10", "--count") == (0, "1\n", "")
+    assert run(capsys, "solve", "3", "3", "8", "--target", "8", "--count") == (0, "2\n", "")
+    assert run(capsys, "solve", "1", "2", "3", "4", "--target", "100", "--count") == (1, "0\n", "")
+
+
+def test_json_holds_everything(capsys):
+    code, out, _ = run(capsys, "solve", "3", "3", "8", "8", "--target", "24", "--json", "--count")
+    expected = {"numbers": [3, 3, 8, 8], "target": 24, "solution": "8 / (3 - 8 / 3)", "count": 1}
+    assert (code, json.loads(out)) == (0, expected)
+    code, out, _ = run(capsys, "solve", "1", "2", "--target", "100", "--json")
+    assert (code, json.loads(out)) == (1, {"numbers": [1, 2], "target": 100, "solution": None})
+
+
+def test_the_rules_are_options(capsys):
+    assert run(capsys, "solve", "3", "3", "8", "8", "--target", "24", "--integers_only")[0] == 1
+    assert run(capsys, "solve", "3", "8", "99", "--target", "24", "--use_some") == (0, "3 * 8\n", "")
+    assert run(capsys, "solve", "3", "7", "--target", "-4") == (0, "3 - 7\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "24"], "Give the numbers"),
+        (["3", "8"], "--target"),
+        (["3", "8.0", "--target", "24"], "integer of fewer than 20 digits, got '8.0'"),
+        (["3", "8", "--target", "24.5"], "The target must be an integer"),
+        (["3", "eight", "--target", "24"], "got 'eight'"),
+        (["3", "٨", "--target", "24"], "got '٨'"),
+        (["3", "0", "--target", "24"], "positive, got 0"),
+        (["3", "-8", "--target", "24"], "positive, got -8"),
+        (["3", "1" * 30, "--target", "24"], "fewer than 20 digits"),
+        (["3", "9999999999", "--target", "24"], "within 1,000,000,000"),
+        ([*["1"] * 7, "--target", "24"], "1 to 6 numbers, got 7"),
+        ([*["1"] * 50, "--target", "24"], "1 to 6 numbers, got 50"),
+        ([*["1"] * 101, "--target", "24"], "1 to 100 numbers, got 101"),
+        (["3", "8", "--target", "24", "--fast"], "fast"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, arguments, message):
+    code, out, err = run(capsys, "solve", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("countdown-selfplay: error: ") and message in err
+
+
+PROBLEM = ["--numbers", "3", "3", "8", "8", "--target", "24"]
+
+
+def test_a_completion_is_judged(capsys):
+    code, out, err = run(capsys, "verify", *PROBLEM, "--completion", "so <answer> 8/(3-8/3) </answer>")
+    assert (code, out, err) == (0, "score 1.0  correct  value 24\n", "")
+    code, out, _ = run(capsys, "verify", *PROBLEM, "--completion", "<answer>8/3-8/3</answer>")
+    assert (code, out) == (1, "score 0.1  wrong_value  value 0\n")
+    code, out, _ = run(capsys, "verify", *PROBLEM, "--completion", "<answer>3/8-3/(8*8)</answer>")
+    assert (code, out) == (1, "score 0.1  wrong_numbers  value 21/64\n")  # 24/64 - 3/64
+    code, out, _ = run(capsys, "verify", *PROBLEM, "--completion", "24")
+    assert (code, out) == (1, "score 0.0  no_answer  no value\n")
+
+
+def test_a_completion_is_read_from_standard_input(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("<answer>8/(3-8/3)\n</answer>"))
+    assert run(capsys, "verify", *PROBLEM, "--completion", "-")[0] == 0
+
+
+def test_a_verdict_is_json(capsys):
+    code, out, _ = run(capsys, "verify", *PROBLEM, "--completion", "<answer>8/(3-8/3)</answer>", "--json")
+    expected = {"score": 1.0, "reason": "correct", "value": "24", "expression": "8/(3-8/3)", "answers": 1}
+    assert (code, json.loads(out)) == (0, expected)
+
+
+def test_the_verifier_takes_its_rules_from_the_options(capsys):
+    two = "<answer>8/(3-8/3)</answer><answer>1</answer>"
+    assert run(capsys, "verify", *PROBLEM, "--completion", two)[0] == 1
+    assert run(capsys, "verify", *PROBLEM, "--completion", two, "--answer_rule", "first")[0] == 0
+    bare = ["--completion", "8÷(3-8/3)=24", "--answer_format", "bare"]
+    assert run(capsys, "verify", *PROBLEM, *bare)[0] == 1
+    assert run(capsys, "verify", *PROBLEM, *bare, "--lenient_unicode", "--allow_equals")[0] == 0
+    assert run(capsys, "verify", *PROBLEM, *bare, "--lenient_unicode", "--allow_equals", "--integers_only")[0] == 1
+
+
+ROWS = [
+    {"completion": "<answer>8/(3-8/3)</answer>", "numbers": [3, 3, 8, 8], "target": 24},
+    {"completion": [{"role": "assistant", "content": "<answer>3+4</answer>"}], "nums": [3, 4], "target": 7},
+    {"completion": "7", "ground_truth": {"numbers": [3, 4], "target": 7}},
+    {"completion": None, "nums": [3, 4], "target": 7},
+]
+
+
+def test_a_jsonl_file_is_judged_row_by_row(capsys, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, ROWS)) + "\n\n", encoding="utf-8")
+    code, out, err = run(capsys, "verify", str(path))
+    assert (code, err) == (0, "")
+    *lines, summary, reasons = out.splitlines()
+    assert [line.split()[2] for line in lines[:4]] == ["correct", "correct", "no_answer", "not_text"]
+    assert summary == "4 completions, 2 correct, mean score 0.5000; answer rule last"
+    assert reasons == "correct 2, no_answer 1, not_text 1"
+    code, out, _ = run(capsys, "verify", str(path), "--json")
+    assert [json.loads(line)["score"] for line in out.splitlines()] == [1.0, 1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"completion": "7", "nums": [3, 4], "target": 7}\nnot json\n', "row 1: not a JSON object"),
+        ('{"nums": [3, 4], "target": 7}\n', "row 0, column 'completion': absent"),
+        ('{"completion": "7", "nums": [3, 4.5], "target": 7}\n', "row 0, column 'nums'"),
+        ('{"completion": "7", "nums": [3, 4]}\n', "row 0, column 'target'"),
+        ("[1]\n", "row 0: a row maps"),
+        ("[" * 100_000 + "\n", "row 0: not a JSON object"),
+        ("\udcff", "not UTF-8"),
+    ],
+)
+def test_a_bad_file_is_one_clear_line_that_names_the_row(capsys, tmp_path, text, message):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    code, _, err = run(capsys, "verify", str(path))
+    assert (code, err.count("\n")) == (2, 1)
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "missing: --numbers, --target, --completion"),
+        (PROBLEM, "missing: --completion"),
+        (["absent.jsonl"], "'absent.jsonl' cannot be read: No such file"),
+        (["absent.jsonl", *PROBLEM], "leave out --numbers, --target"),
+        ([*PROBLEM, "--completion", "x", "--answer_rule", "best"], "best"),
+        (["--numbers", "3", "x", "--target", "24", "--completion", "x"], "got 'x'"),
+    ],
+)
+def test_wrong_options_of_verify_are_one_clear_line(capsys, arguments, message):
+    code, out, err = run(capsys, "verify", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_solve_answers_quickly_and_without_torch():
+    code = (
+        "import sys; from countdown_selfplay.cli.main import main\n"
+        "code = main(['solve', '3', '3', '8', '8', '--target', '24'])\n"
+        "sys.exit(code or ('torch' in sys.modules or 'transformers' in sys.modules or 'trl' in sys.modules))"
+    )
+    seconds = []
+    for _ in range(3):
+        start = time.monotonic()
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        seconds.append(time.monotonic() - start)
+        assert (done.returncode, done.stdout) == (0, "8 / (3 - 8 / 3)\n"), done.stderr
+    assert min(seconds) < 1.5

@@ -1,0 +1,145 @@
+"""Independent references for the tests: naive searches over all binary trees with Fractions, sharing no code with the
+package and knowing nothing of canonical forms."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import random
+from fractions import Fraction
+
+
+def naive_solvable(numbers: tuple[int, ...], target: int, integers_only: bool = False) -> bool:
+    """Pick any two values, combine them in all six ways, recurse."""
+
+    def search(values: list[Fraction]) -> bool:
+        if len(values) == 1:
+            return values[0] == target
+        for i, j in itertools.combinations(range(len(values)), 2):
+            a, b = values[i], values[j]
+            rest = [v for n, v in enumerate(values) if n not in (i, j)]
+            results = [a + b, a - b, b - a, a * b]
+            results += [x / y for x, y in ((a, b), (b, a)) if y and not (integers_only and (x / y).denominator > 1)]
+            if any(search([*rest, result]) for result in results):
+                return True
+        return False
+
+    return search([Fraction(n) for n in numbers])
+
+
+PRIME = (1 << 61) - 1
+POINTS = 2
+
+
+def naive_counts(numbers: tuple[int, ...], integers_only: bool = False) -> dict[Fraction, int]:
+    """Value -> number of inequivalent expressions over all numbers, equal numbers interchangeable.
+
+    An expression is identified by its values at random points of a prime field, one variable per operand: equal
+    rational functions agree there, different ones do not (but for a chance of about 1e-30). Interchanging equal
+    numbers permutes variables, so expressions are counted by their orbits: the least signature over all such
+    permutations.
+    """
+    k = len(numbers)
+    groups: dict[int, list[int]] = {}
+    for i, n in enumerate(numbers):
+        groups.setdefault(n, []).append(i)
+    permutations = []
+    for images in itertools.product(*(itertools.permutations(g) for g in groups.values())):
+        image = [0] * k
+        for group, permuted in zip(groups.values(), images, strict=True):
+            for i, j in zip(group, permuted, strict=True):
+                image[i] = j
+        permutations.append(image)
+    generator = random.Random(5)
+    points = [[generator.randrange(1, PRIME) for _ in range(k)] for _ in range(POINTS)]
+    # signature: for each permutation, for each point, the value in the field
+    width = len(permutations) * POINTS
+    found: dict[int, dict[tuple[int, ...], Fraction]] = {}
+    for i in range(k):
+        found[1 << i] = {tuple(p[image[i]] for image in permutations for p in points): Fraction(numbers[i])}
+    for mask in sorted(range(1, 1 << k), key=lambda m: bin(m).count("1")):
+        if mask in found:
+            continue
+        here = found[mask] = {}
+        left = (mask - 1) & mask
+        while left:
+            for (s, x), (t, y) in itertools.product(found[left].items(), found[mask ^ left].items()):
+                here[tuple((a + b) % PRIME for a, b in zip(s, t, strict=True))] = x + y
+                here[tuple((a - b) % PRIME for a, b in zip(s, t, strict=True))] = x - y
+                here[tuple(a * b % PRIME for a, b in zip(s, t, strict=True))] = x * y
+                if y and not (integers_only and (x / y).denominator > 1):
+                    key = tuple(a * pow(b, -1, PRIME) % PRIME for a, b in zip(s, t, strict=True))
+                    here[key] = x / y
+            left = (left - 1) & mask
+    orbits: dict[tuple[int, ...], Fraction] = {}
+    for signature, value in found[(1 << k) - 1].items():
+        images_of = [signature[i : i + POINTS] for i in range(0, width, POINTS)]
+        orbits[min(images_of)] = value
+    counts: dict[Fraction, int] = {}
+    for value in orbits.values():
+        counts[value] = counts.get(value, 0) + 1
+    return counts
+
+
+def python_value(text: str) -> tuple[str, Fraction | None, list[int]]:
+    """How Python's own parser reads an expression of plain integers and + - * /: ("value", value, numbers used),
+    ("zero", None, numbers) for a division by zero, ("none", None, []) for everything else, unary signs included."""
+    try:
+        spaced = text.translate(dict.fromkeys(map(ord, "\t\r\n"), " "))  # a newline ends a statement only in Python
+        tree = ast.parse(spaced.strip(" "), mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return "none", None, []
+    numbers: list[int] = []
+
+    def value(node: ast.expr) -> Fraction:
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            numbers.append(node.value)
+            return Fraction(node.value)
+        if isinstance(node, ast.BinOp):
+            a, b = value(node.left), value(node.right)
+            if isinstance(node.op, ast.Add):
+                return a + b
+            if isinstance(node.op, ast.Sub):
+                return a - b
+            if isinstance(node.op, ast.Mult):
+                return a * b
+            if isinstance(node.op, ast.Div):
+                return a / b if b else Fraction(10**40)  # marked below; the numbers are still collected
+        raise TypeError
+
+    try:
+        result = value(tree)
+    except TypeError:
+        return "none", None, []
+    return ("value", result, numbers) if not _divides_by_zero(tree) else ("zero", None, numbers)
+
+
+def _divides_by_zero(node: ast.expr) -> bool:
+    def value(node: ast.expr) -> Fraction:
+        if isinstance(node, ast.BinOp):
+            a, b = value(node.left), value(node.right)
+            if isinstance(node.op, ast.Div):
+                return a / b
+            return a + b if isinstance(node.op, ast.Add) else a - b if isinstance(node.op, ast.Sub) else a * b
+        assert isinstance(node, ast.Constant)
+        return Fraction(node.value)  # type: ignore[arg-type]
+
+    try:
+        value(node)
+    except ZeroDivisionError:
+        return True
+    return False
+
+
+def random_tree(numbers: tuple[int, ...], generator: random.Random) -> tuple[str, Fraction] | None:
+    """A random fully parenthesised expression over all numbers and its value; None if it divides by zero."""
+    parts = [(str(n), Fraction(n)) for n in numbers]
+    while len(parts) > 1:
+        generator.shuffle(parts)
+        (a, x), (b, y) = parts.pop(), parts.pop()
+        op = generator.choice("+-*/")
+        if op == "/" and y == 0:
+            return None
+        value = x + y if op == "+" else x - y if op == "-" else x * y if op == "*" else x / y
+        parts.append((f"({a} {op} {b})", value))
+    return parts[0]

@@ -1,0 +1,111 @@
+"""Generated problems: solvable, in range, distinct, reproducible, and on their side of the held-out border."""
+
+import subprocess
+import sys
+
+import pytest
+
+from countdown_selfplay.countdown import Problem, ProblemSpec, generate_problems, heldout_key
+from countdown_selfplay.errors import ConfigError
+
+from .oracle import naive_solvable
+
+SMALL = ProblemSpec(operands=(2, 3), number_low=1, number_high=12, target_low=1, target_high=99)
+
+
+def keys(problems):
+    return {p.key for p in problems}
+
+
+@pytest.mark.parametrize("split", ["train", "heldout"])
+def test_they_are_solvable_in_range_distinct_and_on_their_side(split):
+    for spec in (ProblemSpec(), SMALL):
+        problems = generate_problems(150, spec, seed=3, split=split)
+        assert len(keys(problems)) == 150
+        assert all(spec.admits(p) for p in problems)
+        assert all(heldout_key(p.key) == (split == "heldout") for p in problems)
+        assert all(naive_solvable(p.numbers, p.target) for p in problems[:60])
+        assert {len(p.numbers) for p in problems} == set(spec.operands)
+
+
+def test_the_sides_are_disjoint_for_every_pair_of_seeds():
+    train = set().union(*(keys(generate_problems(400, SMALL, seed=s)) for s in range(4)))
+    held_out = set().union(*(keys(generate_problems(100, SMALL, seed=s, split="heldout")) for s in range(4)))
+    assert train and held_out and not train & held_out
+
+
+def test_one_key_in_8_is_held_out():
+    # 100,000 keys: standard error sqrt(1/8 * 7/8 / 100000) = 0.00105
+    share = sum(heldout_key(f"1,{i},7={j}") for i in range(1000) for j in range(100)) / 100_000
+    assert abs(share - 1 / 8) < 0.005
+
+
+def test_the_border_never_moves():
+    # digests by coreutils, printf %s KEY | b2sum -l 64; a multiple of 8 is held out:
+    # 1,2,4=7 a985b4799f4d56fc, 2,6=8 40f903e4bf488f31, 19,35,44=98 e1f9f47c489c50ed, 3,5,7=22 8d3e06ff030e2ac9
+    # 5,6,11=22 dd9adbc075a42838, 5,6,12=23 cab9d3ade55ff340
+    for key in ("1,2,4=7", "2,6=8", "19,35,44=98", "3,5,7=22"):
+        assert not heldout_key(key)
+    assert heldout_key("5,6,11=22") and heldout_key("5,6,12=23")
+
+
+def test_a_seed_gives_the_same_list_again_and_another_seed_another():
+    assert generate_problems(50, seed=1) == generate_problems(50, seed=1)
+    assert len(keys(generate_problems(50, seed=1)) & keys(generate_problems(50, seed=2))) < 5
+
+
+def test_the_first_of_many_are_the_few():
+    assert generate_problems(600, SMALL, seed=5)[:7] == generate_problems(7, SMALL, seed=5)
+
+
+def test_the_list_is_the_same_on_one_core():
+    """Another process, restricted to one core, with another hash seed."""
+    code = (
+        "import os; os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})\n"
+        "from countdown_selfplay.countdown import generate_problems\n"
+        "print([p.key for p in generate_problems(40, seed=8)])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == str([p.key for p in generate_problems(40, seed=8)])
+
+
+def test_excluded_problems_and_keys_are_left_out_and_the_rest_stays():
+    first = generate_problems(30, SMALL, seed=1)
+    rest = generate_problems(20, SMALL, seed=1, exclude=[*first[:5], *(p.key for p in first[5:10])])
+    assert rest == first[10:]
+
+
+def test_the_draws_are_uniform_over_numbers():
+    # of 3,000 numbers in 1..99 the mean is 50 with standard error 28.6 / sqrt(3000) = 0.52 before solvability selects
+    numbers = [n for p in generate_problems(1000, ProblemSpec(operands=(3,))) for n in p.numbers]
+    assert 35 < sum(numbers) / len(numbers) < 55
+    assert min(numbers) < 5 and max(numbers) > 95
+
+
+def test_ranges_that_hold_too_few_are_one_clear_error():
+    # 1 and 1: targets 0, 1, 2; in range 1 and 2
+    few = ProblemSpec(operands=(2,), number_high=1, target_low=1, target_high=5)
+    found = generate_problems(1, few, split="heldout" if heldout_key("1,1=1") else "train")
+    assert found[0].numbers == (1, 1)
+    with pytest.raises(ConfigError, match="of 3 problems were found in the 'train' split"):
+        generate_problems(3, few)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"n": -1}, "`n`"), ({"n": 2.0}, "`n`"), ({"n": 1, "split": "test"}, "`split`"),
+     ({"n": 1, "spec": ProblemSpec(operands=(7,))}, "`operands`")],
+)  # fmt: skip
+def test_wrong_arguments_are_named(arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        generate_problems(**arguments)
+
+
+def test_none_are_none():
+    assert generate_problems(0) == []
+
+
+def test_the_default_lists_do_not_change_between_versions():
+    """Data sets and shots of prompts are made from seeds: a change here changes them all."""
+    assert [p.key for p in generate_problems(3)] == ["2,10,17,62=54", "3,9,21,84=49", "48,87,96,99=37"]
+    assert generate_problems(1)[0] == Problem((2, 17, 62, 10), 54)

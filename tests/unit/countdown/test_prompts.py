@@ -1,0 +1,89 @@
+"""The prompts byte for byte (FACTS, section 1), and NumPy's way to print numbers."""
+
+import random
+
+import numpy as np
+import pytest
+
+from countdown_selfplay.countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, Problem, ProblemSpec, is_solvable
+from countdown_selfplay.countdown.prompts import completion_shots, json_example, print_like_numpy
+from countdown_selfplay.errors import UnknownNameError
+
+P = Problem((44, 19, 35), 98)
+
+USER = (
+    "A conversation between User and Assistant. The user asks a question, and the Assistant solves it. The assistant first thinks about the reasoning process in the mind and then provides the user with the answer.\n"  # noqa: E501
+    "User: Using the numbers [44 19 35], create an equation that equals 98. You can use basic arithmetic operations (+, -, *, /) and each number can only be used once. Show your work in <think> </think> tags. And return the final answer in <answer> </answer> tags, for example <answer> (1 + 2) / 3 </answer>.\n"  # noqa: E501
+    "Assistant: Let me solve this step by step."
+)
+
+
+def test_the_chat_prompt_of_the_public_checkpoints():
+    assert PROVER_PROMPTS["countdown_3to4"](P) == [
+        {"role": "system", "content": "You are a helpful assistant."},
+        {"role": "user", "content": USER},
+    ]
+
+
+def test_numbers_of_unequal_width_are_padded_as_numpy_pads_them():
+    (_, user) = PROVER_PROMPTS["countdown_3to4"](Problem((14, 45, 9, 1), 50))
+    assert "Using the numbers [14 45  9  1], create an equation that equals 50." in user["content"]
+
+
+def test_the_raw_prompt_of_tinyzero():
+    expected = USER.replace("[44 19 35]", "[44, 19, 35]") + "\n<think>"
+    assert PROVER_PROMPTS["tinyzero"](P) == expected
+
+
+def test_the_compact_prompts():
+    assert PROVER_PROMPTS["compact"](Problem((3, 5, 7), 22)) == "3 5 7 = 22 :"
+    assert CONJECTURER_PROMPTS["compact"](3, ProblemSpec()) == "propose 3 :"
+
+
+def test_numbers_are_printed_as_numpy_prints_an_array():
+    generator = random.Random(0)
+    for count in range(1, 101):
+        for digits in (1, 2, 3, 9):
+            numbers = [generator.randint(1, 10**digits) for _ in range(count)]
+            assert print_like_numpy(numbers) == str(np.array(numbers))
+
+
+def test_the_json_prompt_shows_the_format_and_says_not_to_copy():
+    system, user = CONJECTURER_PROMPTS["json"](3, ProblemSpec())
+    assert system == {"role": "system", "content": "You are a helpful assistant."}
+    assert user["content"].startswith(
+        "Generate a NEW countdown arithmetic problem that uses exactly 3 distinct positive integers"
+    )
+    assert user["content"].endswith(
+        "Output ONLY the answer tags with JSON inside: "
+        '<answer>{"target": <integer>, "numbers": [<integer>, ...]}</answer>'
+    )
+    assert '<answer>{"target": 24, "numbers": [2, 3, 4]}</answer>' in user["content"]
+    assert "Do NOT copy the example" in user["content"]
+    assert "from 1 to 99" in user["content"] and "from 10 to 100" in user["content"]
+
+
+@pytest.mark.parametrize("operands", [1, 2, 3, 4, 5, 6])
+def test_the_json_examples_are_solvable_and_of_the_size_asked_for(operands):
+    assert len(json_example(operands).numbers) == operands
+    assert is_solvable(json_example(operands))
+
+
+@pytest.mark.parametrize("operands", [3, 4])
+def test_the_completion_prompt_shows_six_solvable_problems_in_range_and_begins_a_seventh(operands):
+    spec = ProblemSpec()
+    text = CONJECTURER_PROMPTS["completion"](operands, spec)
+    *shots, last = text.split("\n")[1:]
+    assert last == "<problem> numbers=["
+    examples = completion_shots(operands, spec)
+    assert len({p.key for p in examples}) == len(shots) == 6
+    for shot, p in zip(shots, examples, strict=True):
+        assert shot == f"<problem> numbers={list(p.numbers)}, target={p.target} </problem>"
+        assert len(p.numbers) == operands and spec.admits(p) and is_solvable(p)
+
+
+def test_an_unknown_prompt_suggests_the_nearest():
+    with pytest.raises(UnknownNameError, match="Did you mean 'tinyzero'"):
+        PROVER_PROMPTS["tinyzro"]
+    with pytest.raises(UnknownNameError, match="Did you mean 'json'"):
+        CONJECTURER_PROMPTS["jsn"]

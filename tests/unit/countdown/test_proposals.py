@@ -1,0 +1,134 @@
+"""What a conjecturer's text is parsed into, in all three styles."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from countdown_selfplay.countdown import Problem, ProposalReason, parse_proposal
+from countdown_selfplay.countdown.proposals import PROPOSAL_PARSERS
+from countdown_selfplay.errors import UnknownNameError
+
+P = Problem((44, 19, 35), 98)
+
+JSON = {
+    '<answer>{"target": 98, "numbers": [44, 19, 35]}</answer>': P,
+    'Sure! <answer> {"numbers": [44, 19, 35],\n "target": 98} </answer> Enjoy.': P,
+    '<answer>{"target": 98.0, "numbers": [44, 19.0, 35]}</answer>': P,
+    '<answer>{"target": 98, "numbers": [44, 19, 35], "solution": "44+19+35"}</answer>': P,
+    '<answer>{"target": 98, "numbers": [44, 19, 35]}': P,  # the stop string is taken away by some engines
+    '<think><answer>{"target": 1, "numbers": [1]}</answer></think><answer>{"target": 98, "numbers": [44, 19, 35]}': P,
+    '<answer>{"target": 1, "numbers": [1]}</answer><answer>{"target": 98, "numbers": [44, 19, 35]}</answer>': P,
+    '<answer>{"target": 24, "numbers": [2, 3, 4]}</answer>': ProposalReason.COPIED_EXAMPLE,
+    '<answer>{"target": 24, "numbers": [4, 3, 2]}</answer>': ProposalReason.COPIED_EXAMPLE,
+    '{"target": 98, "numbers": [44, 19, 35]}': ProposalReason.NO_TAG,
+    "": ProposalReason.NO_TAG,
+    '<think><answer>{"target": 98, "numbers": [44, 19, 35]}</answer></think>': ProposalReason.NO_TAG,
+    "<answer></answer>": ProposalReason.MALFORMED,
+    '<answer>{"target": 98, "numbers": [44, 19, 35]</answer>': ProposalReason.MALFORMED,
+    "<answer>{'target': 98, 'numbers': [44, 19, 35]}</answer>": ProposalReason.MALFORMED,
+    '<answer>The problem is {"target": 98, "numbers": [44, 19, 35]}</answer>': ProposalReason.MALFORMED,
+    '<answer>[98, [44, 19, 35]]</answer>': ProposalReason.MALFORMED,
+    '<answer>{"target": 98}</answer>': ProposalReason.MALFORMED,
+    '<answer>{"numbers": [44, 19, 35]}</answer>': ProposalReason.MALFORMED,
+    '<answer>{"target": 98, "numbers": "44, 19, 35"}</answer>': ProposalReason.MALFORMED,
+    '<answer>{"target": 98, "numbers": 44}</answer>': ProposalReason.MALFORMED,
+    '<answer>{"target": 98.5, "numbers": [44]}</answer>': ProposalReason.NOT_INTEGERS,
+    '<answer>{"target": 98, "numbers": [44, "19"]}</answer>': ProposalReason.NOT_INTEGERS,
+    '<answer>{"target": null, "numbers": [44]}</answer>': ProposalReason.NOT_INTEGERS,
+    '<answer>{"target": true, "numbers": [44]}</answer>': ProposalReason.NOT_INTEGERS,
+    '<answer>{"target": NaN, "numbers": [44]}</answer>': ProposalReason.NOT_INTEGERS,
+    '<answer>{"target": Infinity, "numbers": [44]}</answer>': ProposalReason.NOT_INTEGERS,
+    '<answer>{"target": 1, "numbers": [[44]]}</answer>': ProposalReason.NOT_INTEGERS,
+    '<answer>{"target": 98, "numbers": []}</answer>': ProposalReason.NO_NUMBERS,
+    '<answer>{"target": 98, "numbers": [44, 0]}</answer>': ProposalReason.NOT_POSITIVE,
+    '<answer>{"target": 98, "numbers": [44, -19]}</answer>': ProposalReason.NOT_POSITIVE,
+    '<answer>{"target": 1e300, "numbers": [44]}</answer>': ProposalReason.TOO_LARGE,
+    '<answer>{"target": 1, "numbers": [' + "9" * 400 + "]}</answer>": ProposalReason.TOO_LARGE,
+    '<answer>{"target": 1, "numbers": [' + "1," * 150 + "1]}</answer>": ProposalReason.TOO_LARGE,
+    '<answer>{"target": 1, "numbers": [' + "9" * 5000 + "]}</answer>": ProposalReason.TOO_LONG,
+    "<answer>" + "[" * 100_000 + "</answer>": ProposalReason.TOO_LONG,
+    "<answer>" + "[" * 500 + "</answer>": ProposalReason.MALFORMED,
+}  # fmt: skip
+
+COMPLETION = {
+    "44, 19, 35], target=98 </problem>": P,
+    "<problem> numbers=[44, 19, 35], target=98 </problem>": P,
+    "44,19,35],target=98": P,
+    " 44 , 19 , 35 ] , target = 98 \n</problem>\n<problem> numbers=[1, 2], target=3 </problem>": P,
+    "44, 19, 35], target=98 </problem": ProposalReason.MALFORMED,
+    "44, 19, 35]": ProposalReason.MALFORMED,
+    "44, 19, 35, target=98 </problem>": ProposalReason.MALFORMED,
+    "44 19 35], target=98 </problem>": ProposalReason.MALFORMED,
+    "44, 19, 35], target= </problem>": ProposalReason.MALFORMED,
+    "forty, two], target=98 </problem>": ProposalReason.MALFORMED,
+    "44, 19, 35], target=98 because </problem>": ProposalReason.MALFORMED,
+    "٤٤, 19], target=98 </problem>": ProposalReason.MALFORMED,
+    "": ProposalReason.MALFORMED,
+    "], target=98 </problem>": ProposalReason.NO_NUMBERS,
+    "44.5, 19], target=98 </problem>": ProposalReason.NOT_INTEGERS,
+    "44, 19], target=98.0 </problem>": ProposalReason.NOT_INTEGERS,
+    "44, +19], target=98 </problem>": ProposalReason.NOT_INTEGERS,
+    "44, -19], target=98 </problem>": ProposalReason.NOT_POSITIVE,
+    "44, 0], target=98 </problem>": ProposalReason.NOT_POSITIVE,
+    "44], target=" + "9" * 400: ProposalReason.TOO_LARGE,
+    "44, " * 30_000 + "1], target=1": ProposalReason.TOO_LONG,
+}
+
+COMPACT = {
+    "3 5 7 = 22": Problem((3, 5, 7), 22),
+    " 3 5  7=22\n": Problem((3, 5, 7), 22),
+    "5 = 5": Problem((5,), 5),
+    "3 5 7": ProposalReason.MALFORMED,
+    "= 22": ProposalReason.MALFORMED,
+    "3 5 7 =": ProposalReason.MALFORMED,
+    "3 5 7 = 22 :": ProposalReason.MALFORMED,
+    "3 5 7 = 22 = 22": ProposalReason.MALFORMED,
+    "3 * 5 = 15": ProposalReason.MALFORMED,
+    "": ProposalReason.MALFORMED,
+    "3 0 7 = 22": ProposalReason.NOT_POSITIVE,
+    "3 . 7 = 22": ProposalReason.NOT_INTEGERS,
+}
+
+CASES = [
+    (s, t, e) for s, c in (("json", JSON), ("completion", COMPLETION), ("compact", COMPACT)) for t, e in c.items()
+]
+
+
+@pytest.mark.parametrize(("style", "text", "expected"), CASES, ids=lambda x: str(x)[:40])
+def test_a_proposal_is_a_problem_or_a_reason(style, text, expected):
+    proposal = parse_proposal(text, style)
+    if isinstance(expected, Problem):
+        assert (proposal.problem, proposal.reason) == (expected, ProposalReason.OK)
+    else:
+        assert (proposal.problem, proposal.reason) == (None, expected)
+
+
+@pytest.mark.parametrize("style", PROPOSAL_PARSERS)
+def test_a_chat_is_read_and_what_holds_no_text_is_refused(style):
+    text = {t: e for s, t, e in CASES if s == style and isinstance(e, Problem)}
+    good, expected = next(iter(text.items()))
+    assert parse_proposal([{"role": "assistant", "content": good}], style).problem == expected
+    for other in (None, b"3 5 7 = 22", 7, [], [{"role": "assistant", "content": None}]):
+        assert parse_proposal(other, style).reason is ProposalReason.NOT_TEXT
+
+
+def test_copies_of_examples_given_by_the_caller_are_refused():
+    text = "44, 19, 35], target=98 </problem>"
+    assert parse_proposal(text, "completion", examples={"19,35,44=98"}).reason is ProposalReason.COPIED_EXAMPLE
+    assert parse_proposal(text, "completion", examples={"19,35,44=97"}).reason is ProposalReason.OK
+
+
+def test_an_unknown_style_is_an_error_of_the_caller():
+    with pytest.raises(UnknownNameError, match="Did you mean 'compact'"):
+        parse_proposal("", "compct")
+
+
+@settings(max_examples=1000, deadline=None)
+@given(
+    st.text(max_size=120) | st.text(alphabet='<answer>/{}[]",:0123456789.e- targtnumbs=problem', max_size=120),
+    st.sampled_from(sorted(PROPOSAL_PARSERS)),
+)
+def test_no_text_raises(text, style):
+    for wrapped in (text, f"<answer>{text}</answer>", f'<answer>{{"target": {text}, "numbers": [{text}]}}</answer>'):
+        proposal = parse_proposal(wrapped, style)
+        assert (proposal.problem is None) == (proposal.reason is not ProposalReason.OK)

@@ -1,0 +1,237 @@
+"""The verifier's options, scores and agreement with an independent reading of the same text."""
+
+import pickle
+import random
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from countdown_selfplay.countdown import DEFAULT_RULES, Problem, Reason, Rules, verify, verify_batch
+from countdown_selfplay.errors import ConfigError
+
+from .oracle import python_value
+
+BARE = Rules(answer_format="bare")
+
+
+def reason(expression, numbers, target, **rules):
+    return verify(expression, Problem(numbers, target), Rules(answer_format="bare", **rules)).reason
+
+
+def test_precedence_and_associativity_are_those_of_arithmetic():
+    # 8 - 3 - 2 = 3; 8 / 4 / 2 = 1; 2 + 3 * 4 = 14; 8 / 4 * 2 = 4; (2 + 3) * 4 = 20; 9 - (3 - 2) = 8
+    for expression, value in [
+        ("8-3-2", 3), ("8/4/2", 1), ("2+3*4", 14), ("8/4*2", 4), ("(2+3)*4", 20), ("9-(3-2)", 8), ("((5))", 5),
+    ]:  # fmt: skip
+        assert verify(expression, Problem((1,), 1), BARE).value == value
+
+
+def test_fractions_on_the_way_are_legal():
+    # 8/3 = 2 2/3; 3 - 2 2/3 = 1/3; 8 / (1/3) = 24
+    assert reason("8/(3-8/3)", (3, 3, 8, 8), 24) is Reason.CORRECT
+
+
+def test_integers_only_refuses_a_division_that_leaves_a_remainder_even_if_the_value_is_right():
+    assert reason("8/(3-8/3)", (3, 3, 8, 8), 24, integers_only=True) is Reason.NOT_AN_INTEGER
+    assert reason("(7/2)*4", (7, 2, 4), 14, integers_only=True) is Reason.NOT_AN_INTEGER
+    assert reason("7*4/2", (7, 2, 4), 14, integers_only=True) is Reason.CORRECT  # 28 / 2
+    assert reason("2-9/3", (2, 9, 3), -1, integers_only=True) is Reason.CORRECT
+
+
+def test_numbers_may_be_left_out_if_the_rules_say_so_but_not_reused():
+    assert reason("8*3", (3, 8, 1), 24, use_all=False) is Reason.CORRECT
+    assert reason("8*3*3", (3, 8, 1), 72, use_all=False) is Reason.WRONG_NUMBERS
+    assert reason("8*3+5-5", (3, 8, 1), 24, use_all=False) is Reason.WRONG_NUMBERS
+
+
+def test_an_equation_is_read_if_the_rules_say_so_and_must_be_true():
+    assert reason("3+4 = 7", (3, 4), 7, allow_equals=True) is Reason.CORRECT
+    assert reason("3+4=8", (3, 4), 7, allow_equals=True) is Reason.WRONG_VALUE
+    assert reason("3*4=7", (3, 4), 7, allow_equals=True) is Reason.WRONG_VALUE
+    for expression in ("3+4=7=7", "3+4=", "3+4=7.0", "3+4=٧", "7=3+4", "3+4==7", "3+4=3+4"):
+        assert reason(expression, (3, 4), 7, allow_equals=True) is Reason.EQUALS_SIGN, expression
+    assert reason("=7", (3, 4), 7, allow_equals=True) is Reason.MALFORMED
+    assert reason("3+4=07", (3, 4), 7, allow_equals=True) is Reason.WRONG_VALUE  # "07" is not how 7 is written
+
+
+def test_one_minus_sign_may_precede_an_operand_if_the_rules_say_so():
+    # -3+7 = 4; 7*(-3+4) = 7; -(3-7) = 4; 7*-3 = -21; 12/-3/-4... needs one sign per operand
+    for expression, numbers, target in [
+        ("-3+7", (3, 7), 4), ("7*(-3+4)", (7, 3, 4), 7), ("-(3-7)", (3, 7), 4), ("7*-3", (3, 7), -21),
+        ("12/-3*-1", (12, 3, 1), 4), ("- 3 + 7", (3, 7), 4), ("8--3", (8, 3), 11),
+    ]:  # fmt: skip
+        assert reason(expression, numbers, target, unary_minus=True) is Reason.CORRECT, expression
+        assert reason(expression, numbers, target) is Reason.MALFORMED, expression
+    for expression in ("--3+7", "+3+7", "8---3", "-", "3-"):
+        assert reason(expression, (3, 7), 10, unary_minus=True) is Reason.MALFORMED, expression
+
+
+def test_look_alikes_are_read_if_the_rules_say_so():
+    for expression, numbers, target in [
+        ("３＋４", (3, 4), 7), ("٣+٤", (3, 4), 7), ("۳+۴", (3, 4), 7), ("3×4", (3, 4), 12), ("3⋅4", (3, 4), 12),
+        ("8÷4", (8, 4), 2), ("8−4", (8, 4), 4), ("8–4", (8, 4), 4), ("3\u00a0+\u20094", (3, 4), 7),
+        ("\u200b3+4\u00a0", (3, 4), 7), ("（3+4）×2", (3, 4, 2), 14),
+    ]:  # fmt: skip
+        assert reason(expression, numbers, target, lenient_unicode=True) is Reason.CORRECT, expression
+        assert reason(expression, numbers, target) is Reason.BAD_CHARACTER, expression
+    assert reason("3²", (3, 2), 9, lenient_unicode=True) is Reason.BAD_CHARACTER
+    assert reason("\u200b", (3, 2), 9, lenient_unicode=True) is not Reason.CORRECT
+
+
+def test_scores_come_from_the_rules_and_the_bit_does_not():
+    rules = Rules(answer_format="bare", score_correct=0.0, score_wrong=5.0, score_invalid=-1.0)
+    p = Problem((3, 4), 7)
+    assert [verify(e, p, rules).score for e in ("3+4", "3*4", "3+")] == [0.0, 5.0, -1.0]
+    assert [verify(e, p, rules).correct for e in ("3+4", "3*4", "3+")] == [True, False, False]
+
+
+def test_any_takes_the_best_by_merit_and_not_by_score():
+    rules = Rules(answer_rule="any", score_correct=0.0, score_wrong=5.0)
+    text = "<answer>3*4</answer><answer>3+4</answer><answer>3+</answer>"
+    assert verify(text, Problem((3, 4), 7), rules).reason is Reason.CORRECT
+
+
+def test_a_longer_limit_admits_a_longer_expression_and_stays_exact():
+    # 9 * 9 * ... 500 times: 9^500, too long by default
+    text = "*".join(["9"] * 500)
+    assert verify(text, Problem((9,), 9), BARE).reason is Reason.TOO_LONG
+    verdict = verify(text, Problem((9,), 9), Rules(answer_format="bare", max_chars=999))
+    assert (verdict.reason, verdict.value) == (Reason.WRONG_NUMBERS, Fraction(9**500))
+    most = Rules(answer_format="bare", max_chars=4096)
+    assert verify("9" * 4096, Problem((9,), 9), most).reason is Reason.WRONG_NUMBERS
+    for text in ("/".join(["7"] * 2048), "-".join(["1/7"] * 1024), "1/(" * 800 + "7" + ")" * 800):
+        assert verify(text, Problem((9,), 9), most).reason is Reason.WRONG_NUMBERS
+
+
+def test_white_space_at_the_ends_does_not_count_towards_the_limit():
+    assert verify(" " * 300 + "3+4" + "\n" * 300, Problem((3, 4), 7), BARE).correct
+    assert verify("3" + " " * 254 + "+4", Problem((3, 4), 7), BARE).reason is Reason.TOO_LONG  # 257
+    assert verify("3" + " " * 253 + "+4", Problem((3, 4), 7), BARE).correct  # 256
+
+
+def test_a_batch_is_one_verdict_each_and_insists_on_equal_lengths():
+    problems = [Problem((3, 4), 7), Problem((3, 4), 12)]
+    assert [v.correct for v in verify_batch(["3+4", "3+4"], problems, BARE)] == [True, False]
+    with pytest.raises(ValueError):
+        verify_batch(["3+4"], problems, BARE)
+
+
+def test_threads_agree():
+    texts = [f"{a}*{b}+{c}" for a in range(1, 9) for b in range(1, 9) for c in range(1, 9)]
+    p = Problem((3, 5, 7), 22)
+    with ThreadPoolExecutor(8) as pool:
+        found = [v.correct for v in pool.map(lambda t: verify(t, p, BARE), texts)]
+    assert [t for t, correct in zip(texts, found, strict=True) if correct] == ["3*5+7", "5*3+7"]
+
+
+def test_rules_and_verdicts_survive_json_and_pickle():
+    rules = Rules(integers_only=True, answer_rule="any", max_chars=99)
+    assert Rules.from_dict(rules.to_dict()) == rules
+    assert Rules.from_dict({}) == DEFAULT_RULES
+    verdict = verify("3+4", Problem((3, 4), 7), BARE)
+    assert pickle.loads(pickle.dumps((rules, verdict))) == (rules, verdict)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"answer_rule": "best"}, "answer_rule"),
+        ({"answer_format": "xml"}, "answer_format"),
+        ({"max_chars": 0}, "max_chars"),
+        ({"max_chars": 5000}, "max_chars"),
+        ({"max_chars": 256.0}, "max_chars"),
+        ({"use_all": 1}, "use_all"),
+        ({"score_wrong": float("nan")}, "score_wrong"),
+        ({"score_wrong": "0.1"}, "score_wrong"),
+        ({"answer": "last"}, "answer"),
+    ],
+)
+def test_wrong_rules_name_the_field(values, message):
+    with pytest.raises(ConfigError, match=message):
+        Rules.from_dict(values)
+
+
+def check_against_python(text: str) -> None:
+    """What verify says of `text` must be what Python's own parser and Fractions say of it."""
+    kind, value, numbers = python_value(text)
+    given_numbers = tuple(n for n in numbers if 0 < n <= 10**9) or (1,)
+    target = int(value) if value is not None and abs(value) < 10**9 else 5
+    verdict = verify(text, Problem(given_numbers, target), BARE)
+    right_numbers = sorted(numbers) == sorted(given_numbers)
+    if kind == "none" or any(len(n) > 1 and n[0] == "0" for n in _digit_runs(text)):
+        assert verdict.score == 0.0, text
+    elif kind == "zero":
+        assert verdict.reason is (Reason.DIVISION_BY_ZERO if right_numbers else Reason.WRONG_NUMBERS), text
+    else:
+        assert verdict.value == value, text
+        assert verdict.correct == (right_numbers and value == target), text
+
+
+def _digit_runs(text: str) -> list[str]:
+    return "".join(c if c.isdigit() else " " for c in text).split()
+
+
+def fuzz(count: int, seed: int) -> int:
+    """Strings that are often expressions: random token sequences with a few corruptions; returns how many were."""
+    generator = random.Random(seed)
+    legal = 0
+    for _ in range(count):
+        depth, tokens = 0, []
+        for _ in range(generator.randrange(1, 8)):
+            opened = generator.randrange(3) == 0
+            depth += opened
+            tokens.append("(" * opened + str(generator.choice([0, 1, 2, 3, 7, 10, 99, 999])))
+            if depth and generator.randrange(3) == 0:
+                tokens.append(")")
+                depth -= 1
+            tokens.append(generator.choice("+-*/"))
+        text = generator.choice(["", " "]).join(tokens[:-1]) + ")" * depth
+        for _ in range(generator.choice([0, 0, 0, 1, 2])):
+            at = generator.randrange(len(text) + 1)
+            text = text[:at] + generator.choice("0123456789+-*/() \n.%=") + text[at + generator.randrange(2) :]
+        legal += python_value(text)[0] == "value"
+        check_against_python(text[:256])
+    return legal
+
+
+def test_ten_thousand_random_expressions_are_read_as_python_reads_them():
+    assert fuzz(10_000, seed=0) > 3_000  # otherwise the test would only have seen refusals
+
+
+@pytest.mark.nightly
+def test_a_million_random_expressions_are_read_as_python_reads_them():
+    fuzz(1_000_000, seed=1)
+
+
+@settings(max_examples=2000, deadline=None)
+@given(st.text(max_size=300), st.booleans(), st.sampled_from(["last", "first", "any"]))
+def test_no_text_raises(text, lenient, rule):
+    rules = Rules(lenient_unicode=lenient, answer_rule=rule, allow_equals=lenient, unary_minus=lenient)
+    for wrapped in (text, f"<answer>{text}</answer>", f"<think>{text}</think><answer>3+4</answer>{text}"):
+        verdict = verify(wrapped, Problem((3, 4), 7), rules)
+        assert verdict.score in (0.0, 0.1, 1.0)
+        assert verdict.correct == (verdict.score == 1.0)
+
+
+@settings(max_examples=2000, deadline=None)
+@given(st.text(alphabet="0123456789+-*/() \n", max_size=60))
+def test_random_characters_of_the_grammar_are_read_as_python_reads_them(text):
+    check_against_python(text)
+
+
+nested = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.binary(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["role", "content", "text", "type"]), inner, max_size=3)
+    ),
+)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(nested)
+def test_no_object_raises(completion):
+    assert verify(completion, Problem((3, 4), 7)).score in (0.0, 0.1, 1.0)

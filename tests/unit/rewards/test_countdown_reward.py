@@ -1,0 +1,80 @@
+"""The prover's reward callables, called as TRL calls them."""
+
+import numpy as np
+import pytest
+
+from countdown_selfplay.countdown import Rules
+from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.rewards.countdown import countdown_reward, make_countdown_reward
+from countdown_selfplay.rewards.length import make_length_penalty
+
+ANSWERS = ["<answer>44+19+35</answer>", "<answer>44+19-35</answer>", "44+19+35", "<answer>44+19+</answer>"]
+SCORES = [1.0, 0.1, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"numbers": [[44, 19, 35]] * 4, "target": [98] * 4},
+        {"nums": [[44, 19, 35]] * 4, "target": [98] * 4},
+        {"nums": np.array([[44, 19, 35]] * 4), "target": np.array([98] * 4)},
+        {"ground_truth": [{"numbers": [44, 19, 35], "target": 98}] * 4},
+        {
+            "ground_truth": [{"numbers": [44, 19, 35], "target": 98}] * 4,
+            "target": [98] * 4,
+            "nums": [[44, 19, 35]] * 4,
+        },
+    ],
+)
+def test_every_public_schema_is_scored(columns):
+    extra = {"prompts": ["p"] * 4, "completion_ids": [[1]] * 4, "trainer_state": None}
+    assert countdown_reward(completions=ANSWERS, **columns, **extra) == SCORES
+
+
+def test_chats_are_scored_as_texts_are():
+    chats = [[{"role": "assistant", "content": text}] for text in ANSWERS]
+    assert countdown_reward(chats, numbers=[[44, 19, 35]] * 4, target=[98] * 4) == SCORES
+
+
+def test_each_completion_is_scored_on_its_own_problem():
+    texts = ["<answer>3+4</answer>", "<answer>3*4</answer>"]
+    assert countdown_reward(texts, numbers=[[3, 4], [3, 4]], target=[7, 7]) == [1.0, 0.1]
+    assert countdown_reward(texts, numbers=[[3, 4], [3, 4]], target=[12, 12]) == [0.1, 1.0]
+
+
+def test_the_rules_are_those_it_was_made_with_and_the_name_is_the_same():
+    bare = make_countdown_reward(Rules(answer_format="bare", score_wrong=0.25))
+    assert bare.__name__ == countdown_reward.__name__ == "countdown_reward"
+    assert bare(["3 + 4", "3 * 4"], numbers=[[3, 4]] * 2, target=[7] * 2) == [1.0, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({}, "has none of them"),
+        ({"numbers": [[3, 4]] * 4}, "row 0, column 'target': absent"),
+        ({"target": [7] * 4}, "row 0, column 'numbers': absent"),
+        ({"numbers": [[3, 4]] * 3, "target": [7] * 4}, "'numbers' has 3 rows for 4 completions"),
+        ({"numbers": [[3, 4]] * 3 + [[]], "target": [7] * 4}, "row 3, column 'numbers'"),
+        ({"ground_truth": [{"numbers": [3]}] * 4}, "row 0, column 'ground_truth.target'"),
+    ],
+)
+def test_wrong_columns_are_named(columns, message):
+    with pytest.raises(DataError, match=message):
+        countdown_reward(ANSWERS, **columns)
+
+
+def test_the_length_penalty_is_the_share_of_the_longest_times_alpha():
+    # seed 001, section 3.2: -alpha * len / max_len; 0, 256 and 1024 of 1024 tokens at alpha 0.1
+    penalty = make_length_penalty(0.1, 1024)
+    ids = [[], [1] * 256, [1] * 1024]
+    assert penalty(completions=["", "a", "b"], completion_ids=ids, prompts=["p"] * 3) == pytest.approx(
+        [0, -0.025, -0.1]
+    )
+    assert penalty.__name__ == "length_penalty"
+
+
+@pytest.mark.parametrize(("alpha", "length"), [(-0.1, 10), (float("nan"), 10), (float("inf"), 10), (0.1, 0)])
+def test_a_penalty_that_makes_no_sense_is_refused(alpha, length):
+    with pytest.raises(ConfigError):
+        make_length_penalty(alpha, length)
