@@ -15,7 +15,7 @@ from ..config import JointSelfPlayConfig
 from ..errors import ConfigError
 from ..recipes import recipes
 
-HELP = "train a conjecturer and a prover jointly"
+HELP = "Train a conjecturer and a prover jointly"
 
 DEFAULT_RECIPE = "tiny/default"
 EXTRA_HELP = """

@@ -90,6 +90,8 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GRPOConfig)
             self.bf16 = bool(
                 not self.fp16 and not self.use_cpu and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
             )
+        if not torch.accelerator.is_available() or self.use_cpu:
+            self.dataloader_pin_memory = False  # torch warns at every start that there is nothing to pin for
         # transformers renamed these two; TRL still sets the old names, which would warn.
         if self.activation_checkpointing is None:
             self.activation_checkpointing = self.gradient_checkpointing
