@@ -83,9 +83,18 @@ def problems_of(options: argparse.Namespace, domain: CountdownDomain) -> list[Pr
     """The problems of the file, or of the generator's held-out side, which no training problem is on."""
     if options.problems is None:
         return generate(options.n_problems, domain.spec, seed=0, split="heldout")
+    from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
     from ..data import load_problem_rows
 
-    problems = [problem_from_row(row, i) for i, row in enumerate(load_problem_rows(options.problems, options.split))]
+    quiet = are_progress_bars_disabled()
+    disable_progress_bars()
+    try:
+        rows = load_problem_rows(options.problems, options.split)
+    finally:
+        if not quiet:
+            enable_progress_bars()
+    problems = [problem_from_row(row, i) for i, row in enumerate(rows)]
     if not problems:
         raise DataError(f"'{options.problems}' has no row.")
     return problems
@@ -102,6 +111,10 @@ def load_model(name: str, device: str | None) -> tuple[Any, Any]:
 
         name = str(TINY_MODEL_PATH)
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(0, device=place)
+    except (RuntimeError, AssertionError) as error:  # torch raises either, by what is missing
+        raise ConfigError(f"`--device` ({device}) cannot be used: {str(error).splitlines()[0]}") from error
     # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
     kwargs: dict[str, Any] = {"dtype": torch.float32 if place.startswith("cpu") else "auto"}
     bar = logging.is_progress_bar_enabled()
@@ -121,10 +134,7 @@ def load_model(name: str, device: str | None) -> tuple[Any, Any]:
     finally:
         if bar:
             logging.enable_progress_bar()
-    try:
-        return model.to(place).eval(), tokenizer
-    except RuntimeError as error:
-        raise ConfigError(f"`--device` ({device}) cannot be used: {str(error).splitlines()[0]}") from error
+    return model.to(place).eval(), tokenizer
 
 
 def evaluate_as_prover(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..countdown import CountdownDomain, ProblemSpec, Rules
-from ..errors import ConfigError, DataError
+from ..errors import DataError
 
 _RANGES = ("number_low", "number_high", "target_low", "target_high")
 _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
@@ -88,14 +88,9 @@ def _changed(domain: CountdownDomain, given: dict[str, Any]) -> CountdownDomain:
         rules = dataclasses.replace(rules, answer_format="bare" if prover_prompt == "compact" else "tags")
     if "answer_rule" in given:
         rules = dataclasses.replace(rules, answer_rule=given["answer_rule"])
-    spec = dataclasses.replace(domain.spec, **ranges)
-    for what in ("number", "target"):
-        low, high = getattr(spec, f"{what}_low"), getattr(spec, f"{what}_high")
-        if low > high:
-            raise ConfigError(f"`{what}_low` ({low}) must not be above `{what}_high` ({high}).")
     return dataclasses.replace(
         domain,
-        spec=spec,
+        spec=dataclasses.replace(domain.spec, **ranges),
         rules=rules,
         prover_prompt=prover_prompt,
         conjecturer_prompt=given.get("conjecturer_prompt", domain.conjecturer_prompt),

@@ -1,0 +1,59 @@
+"""`countdown-selfplay report` from the command line."""
+
+import subprocess
+import sys
+
+import pytest
+
+from countdown_selfplay.cli import main
+
+from ..unit.evaluation.made_up_runs import write_run
+
+
+def test_one_run_gets_its_page_in_its_own_folder(tmp_path, capsys):
+    folder = write_run(tmp_path, "demo")
+    assert main.main(["report", str(folder)]) == 0
+    assert capsys.readouterr().out.strip() == str(folder / "report.html")
+    assert "Self-play: demo" in (folder / "report.html").read_text()
+    assert list((folder / "plots").glob("*.svg"))
+
+
+def test_several_runs_get_one_page_in_the_working_folder(tmp_path, capsys, monkeypatch):
+    folders = [str(write_run(tmp_path, name)) for name in ("a", "b", "c")]
+    monkeypatch.chdir(tmp_path)
+    assert main.main(["report", *folders]) == 0
+    assert "Self-play: 3 runs" in (tmp_path / "report.html").read_text()
+
+
+def test_the_output_may_be_named_and_its_folder_is_made(tmp_path):
+    folder = write_run(tmp_path, "demo")
+    assert main.main(["report", str(folder), "--output", str(tmp_path / "new" / "page.html")]) == 0
+    assert (tmp_path / "new" / "page.html").is_file() and not (folder / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["absent"], "There is no run folder 'absent'"),
+        (["."], "'.' is no run folder: it has no run.json"),
+        ([], "The following arguments are required: RUN"),
+        (["a", "--outptu", "x"], "Unrecognized arguments"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert main.main(["report", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1
+    assert message in printed.err
+
+
+def test_a_report_needs_no_torch(tmp_path):
+    folder = write_run(tmp_path, "demo")
+    code = (
+        "import sys\nfrom countdown_selfplay.cli.main import main\n"
+        f"assert main(['report', {str(folder)!r}]) == 0\n"
+        "sys.exit(bool({'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
