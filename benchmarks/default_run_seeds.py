@@ -1,10 +1,10 @@
 """The default run over several seeds: does the prover improve, does the conjecturer, is anything starved?
 
     python benchmarks/default_run_seeds.py --seeds 0 1 2 3 4 --output default_run_seeds.json
-
-Each seed is a run of the recipe tiny/default from the same warm-started weights, evaluated before and after on the same held-out
-problems. Reported per seed: the paired difference of pass@k with its 95% bootstrap interval over problems, the conjecturer's
-solvable rate before and after, starved rounds, seconds. Over seeds: mean and the t interval of the difference.
+ Each seed is a run of the recipe tiny/default from the same warm-started weights, evaluated before and after on the
+same held-out problems. Reported per seed: the paired difference of pass@k with its 95% bootstrap interval over
+problems, the conjecturer's solvable rate before and after, starved rounds, seconds. Over seeds: mean and the t
+interval of the difference.
 """
 
 from __future__ import annotations

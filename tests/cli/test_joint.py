@@ -34,7 +34,8 @@ def test_every_shipped_recipe_resolves(capsys):
 
 
 def test_the_recipes_hold_the_papers_table():
-    """Seed 001, table 1: c-reward, mix, c-lr, c-KL, steps; section 5.2: 16 problems, G = 8, accumulation 8, truncation."""
+    """Seed 001, table 1: c-reward, mix, c-lr, c-KL, steps; section 5.2: 16 problems, G = 8, accumulation 8,
+    truncation."""
     expected = {
         "conservative_binary": ("binary_band", {"low": 0.05, "high": 0.85}, 0.0, 5e-7, 0.02, 25, "anchor"),
         "aggressive_binary": ("binary_band", {"low": 0.05, "high": 0.75}, 0.0, 1e-5, 0.001, 30, "anchor"),

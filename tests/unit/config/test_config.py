@@ -29,13 +29,15 @@ def test_a_role_falls_back_on_the_plain_field():
 
 RULES = {
     "groups": (dict(per_device_train_batch_size=8, prover_micro_batches=2, prover_num_generations=6),
-               r"`prover_num_generations` \(6\) must divide `per_device_train_batch_size` x `prover_micro_batches` \(16\); use 4 or 8"),
+               r"`prover_num_generations` \(6\) must divide `per_device_train_batch_size` x `prover_micro_batches` "
+               r"\(16\); use 4 or 8"),
     "proposal groups": (dict(per_device_train_batch_size=8, conjecturer_num_generations=3),
                r"`conjecturer_num_generations` \(3\) must divide"),
     "one sample": (dict(prover_num_generations=1),
                r"`prover_num_generations` \(1\) must be at least 2"),
     "accumulation": (dict(gradient_accumulation_steps=4),
-               r"`gradient_accumulation_steps` \(4\) is derived as prover_micro_batches \+ conjecturer_micro_batches \(9\)"),
+               r"`gradient_accumulation_steps` \(4\) is derived as prover_micro_batches \+ conjecturer_micro_batches "
+               r"\(9\)"),
     "generation batch": (dict(generation_batch_size=64),
                r"`generation_batch_size` \(64\) cannot be set"),
     "share": (dict(anchor_fraction=1.5),
