@@ -8,8 +8,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .bootstrap import Estimate, Interval, bootstrap_mean, paired_bootstrap
+from .bootstrap import Estimate, Interval, bootstrap_mean, paired_bootstrap, two_level_bootstrap, wilson_interval
+from .majority import majority_at_k
 from .pass_at_k import pass_at_k, pass_at_k_array
+from .scaling import ScalingFit, fit_scaling_curve
 
 _LAZY = {
     "sample_texts": "sampling",
@@ -25,13 +27,18 @@ __all__ = [
     "Estimate",
     "Interval",
     "ProverEvaluation",
+    "ScalingFit",
     "bootstrap_mean",
     "evaluate_conjecturer",
     "evaluate_prover",
+    "fit_scaling_curve",
+    "majority_at_k",
     "paired_bootstrap",
     "pass_at_k",
     "pass_at_k_array",
     "sample_texts",
+    "two_level_bootstrap",
+    "wilson_interval",
     "write_report",
 ]
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from statistics import NormalDist
+from typing import Literal
 
 import numpy as np
 
 from ..errors import ConfigError, DataError
 from .pass_at_k import pass_at_k_array
+
+Method = Literal["percentile", "bca"]
+"""How an interval is read off the resampled means. bca corrects for bias and skewness (Efron 1987), which matters for
+rates near 0 or 1 and for few problems."""
 
 Z_95 = 1.959964  # 97.5% quantile of the standard normal distribution
 _CHUNK = 2_000_000  # resampled values that are held in memory at once (16 MB)
@@ -43,16 +49,20 @@ class Interval:
 
 
 def bootstrap_mean(
-    values: Sequence[float] | np.ndarray, resamples: int = 10_000, seed: int = 0, level: float = 0.95
+    values: Sequence[float] | np.ndarray,
+    resamples: int = 10_000,
+    seed: int = 0,
+    level: float = 0.95,
+    method: Method = "percentile",
 ) -> Estimate:
-    """The mean with a percentile interval over `resamples` draws of the values with replacement (Efron 1979).
+    """The mean with an interval over `resamples` draws of the values with replacement (Efron 1979).
 
     DataError if there is no value or one is not finite. One value gives an interval of width 0: a single problem tells
     nothing about others, and nothing here pretends that it does.
     """
     array = finite_array(values, "values")
-    low, high = np.quantile(resampled_means(array, resamples, seed), tails(level))
-    return Estimate(float(array.mean()), float(low), float(high))
+    low, high = ends(array, resampled_means(array, resamples, seed), level, method)
+    return Estimate(float(array.mean()), low, high)
 
 
 def wilson_interval(count: int, total: int) -> Estimate:
@@ -79,15 +89,85 @@ def paired_bootstrap(
     resamples: int = 10_000,
     seed: int = 0,
     level: float = 0.95,
+    method: Method = "percentile",
 ) -> Interval:
-    """pass@k of b minus pass@k of a, on the same problems in the same order, with a percentile interval.
+    """pass@k of b minus pass@k of a, on the same problems in the same order, with an interval.
 
     `correct_a`, `correct_b`: correct answers per problem out of `n`. A resample draws problems, so that a problem's
     two counts stay together (seed 001, table 3). DataError if the lengths differ.
     """
     difference_P = paired_differences(correct_a, correct_b, n, k)
-    low, high = np.quantile(resampled_means(difference_P, resamples, seed), tails(level))
-    return Interval(float(difference_P.mean()), float(low), float(high))
+    low, high = ends(difference_P, resampled_means(difference_P, resamples, seed), level, method)
+    return Interval(float(difference_P.mean()), low, high)
+
+
+def two_level_bootstrap(
+    correct_a: Sequence[Sequence[int]] | np.ndarray,
+    correct_b: Sequence[Sequence[int]] | np.ndarray,
+    n: int,
+    k: int = 1,
+    resamples: int = 10_000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Interval:
+    """pass@k of method b minus that of method a over several training seeds each, with a percentile interval.
+
+    `correct_a`, `correct_b`: correct answers out of `n`, one list over the same problems per training seed. A resample
+    draws training seeds (of each method on its own) and problems (the same for both), so the interval covers a new
+    training run on new problems; one seed per method gives `paired_bootstrap`. Few seeds understate their spread: with
+    S of them the seeds' part of the variance comes out (S - 1) / S of what it is.
+    """
+    a_SP, b_SP = (np.stack([pass_at_k_array(row, n, k) for row in _seeds(rows)]) for rows in (correct_a, correct_b))
+    problems = a_SP.shape[1]
+    if problems != b_SP.shape[1]:
+        raise DataError(f"Both methods must be scored on the same problems, got {problems} and {b_SP.shape[1]}.")
+    if resamples < 1:
+        raise ConfigError(f"`resamples` ({resamples}) must be at least 1; 10,000 is usual.")
+    rng = np.random.default_rng(seed)
+    means = np.empty(resamples)
+    step = max(1, _CHUNK // problems)
+    for start in range(0, resamples, step):
+        rows = min(step, resamples - start)
+        weights_RP = rng.multinomial(problems, np.full(problems, 1 / problems), size=rows) / problems
+        drawn = [(rng.multinomial(len(m), np.full(len(m), 1 / len(m)), size=rows) / len(m)) @ m for m in (a_SP, b_SP)]
+        means[start : start + rows] = ((drawn[1] - drawn[0]) * weights_RP).sum(1)
+    low, high = np.quantile(means, tails(level))
+    return Interval(float(b_SP.mean() - a_SP.mean()), float(low), float(high))
+
+
+def _seeds(rows: Sequence[Sequence[int]] | np.ndarray) -> list[Sequence[int]]:
+    found = list(rows)
+    if not found or np.ndim(found[0]) != 1 or len({len(row) for row in found}) != 1:
+        raise DataError("Counts must be one list per training seed, all over the same problems.")
+    return found
+
+
+def ends(values_P: np.ndarray, means: np.ndarray, level: float, method: Method) -> tuple[float, float]:
+    """The interval's two ends from the resampled means of `values_P`."""
+    low, high = tails(level)
+    if method == "bca":
+        low, high = _bca_levels(values_P, means, low, high)
+    elif method != "percentile":
+        raise ConfigError(f"`method` ({method!r}) must be 'percentile' or 'bca'.")
+    first, last = np.quantile(means, (low, high))
+    return float(first), float(last)
+
+
+def _bca_levels(values_P: np.ndarray, means: np.ndarray, low: float, high: float) -> tuple[float, float]:
+    """The quantiles to read instead of `low` and `high`: Efron (1987), with the jackknife's acceleration, which for a
+    mean is sum d^3 / (6 (sum d^2)^1.5) over the deviations d from it."""
+    deviations = values_P - values_P.mean()
+    squares = float((deviations**2).sum())
+    if squares == 0:  # all values equal: there is nothing to correct
+        return low, high
+    acceleration = float((deviations**3).sum()) / (6 * squares**1.5)
+    # Ties count half, and the share is kept off 0 and 1, where the normal quantile is infinite.
+    share = float((means < values_P.mean()).mean() + (means == values_P.mean()).mean() / 2)
+    normal = NormalDist()
+    bias = normal.inv_cdf(min(max(share, 0.5 / len(means)), 1 - 0.5 / len(means)))
+    shifted = [bias + normal.inv_cdf(tail) for tail in (low, high)]
+    first, last = (normal.cdf(bias + z / (1 - acceleration * z)) for z in shifted)
+    return first, last
 
 
 def paired_differences(

@@ -7,7 +7,7 @@ import pytest
 
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation import Interval, bootstrap_mean, paired_bootstrap, pass_at_k_array
-from countdown_selfplay.evaluation.bootstrap import resampled_means, wilson_interval
+from countdown_selfplay.evaluation.bootstrap import _bca_levels, resampled_means, two_level_bootstrap, wilson_interval
 
 from . import real_counts as real
 
@@ -114,3 +114,76 @@ def test_wilson_intervals_match_hand_computed_ones():
 def test_a_share_above_one_is_refused():
     with pytest.raises(DataError, match="got 3 of 2"):
         wilson_interval(3, 2)
+
+
+def test_the_bca_levels_by_hand():
+    # Values 0 0 0 1: deviations -1/4 (three times) and 3/4; sum of cubes 3/8, of squares 3/4:
+    # a = (3/8) / (6 (3/4)^1.5) = .0962250. Of the 256 resamples 81 have mean 0 and 108 mean 1/4, so
+    # z0 = inv_cdf((81 + 54) / 256) = .0685944; with w = z0 - 1.959964 = -1.8913696 the low level is
+    # cdf(z0 + w / (1 - a w)) = cdf(.0685944 - 1.6001474) = .0628164, with w = 2.0285584 the high one
+    # cdf(.0685944 + 2.5205686) = .9951895.
+    means = np.repeat([0.0, 0.25, 0.5, 0.75, 1.0], [81, 108, 54, 12, 1])
+    assert _bca_levels(np.array([0.0, 0, 0, 1]), means, 0.025, 0.975) == pytest.approx(
+        (0.0628164, 0.9951895), abs=1e-6
+    )
+
+
+def test_bca_and_percentile_agree_where_there_is_no_skew_and_differ_where_there_is():
+    even = [0.0, 1.0] * 200
+    plain, corrected = bootstrap_mean(even), bootstrap_mean(even, method="bca")
+    assert (corrected.low, corrected.high) == pytest.approx((plain.low, plain.high), abs=0.003)
+    rare = [0.0] * 95 + [1.0] * 5
+    plain, corrected = bootstrap_mean(rare), bootstrap_mean(rare, method="bca")
+    assert corrected.low >= plain.low and corrected.high > plain.high  # a right-skewed sample moves both ends up
+    assert bootstrap_mean([0.5, 0.5], method="bca").to_dict() == {"value": 0.5, "low": 0.5, "high": 0.5}
+
+
+def test_the_bca_interval_of_the_public_checkpoints_is_near_the_percentile_one():
+    found = paired_bootstrap(real.SFT, real.IPO, 16, method="bca")
+    assert (found.low, found.high) == pytest.approx((-0.0187, 0.0725), abs=0.006)
+
+
+def test_an_unknown_method_is_refused():
+    with pytest.raises(ConfigError, match="`method` \\('basic'\\) must be"):
+        bootstrap_mean([0.1, 0.2], method="basic")
+
+
+def test_one_training_seed_per_method_is_the_paired_bootstrap():
+    two = two_level_bootstrap([real.SFT], [real.IPO], 16)
+    one = paired_bootstrap(real.SFT, real.IPO, 16)
+    assert two.difference == pytest.approx(one.difference)
+    assert (two.low, two.high) == pytest.approx((one.low, one.high), abs=0.003)
+
+
+def test_the_spread_over_training_seeds_widens_the_interval():
+    # All problems alike, so only seeds matter. b: one run solves all, one none; a: both half. A resample of b's two
+    # seeds has mean 0, 1/2 or 1 with chances 1/4, 1/2 and 1/4: the 95% interval of the difference is [-1/2, 1/2].
+    a, b = [[2] * 10, [2] * 10], [[4] * 10, [0] * 10]
+    found = two_level_bootstrap(a, b, 4)
+    assert (found.difference, found.low, found.high) == pytest.approx((0.0, -0.5, 0.5), abs=1e-12)
+    # At 40% only the middle value is left.
+    found = two_level_bootstrap(a, b, 4, level=0.4)
+    assert (found.low, found.high) == pytest.approx((0.0, 0.0), abs=1e-12)
+
+
+def test_problems_stay_paired_between_methods_and_seeds():
+    a = [[0, 3, 8, 15], [1, 4, 9, 14]]
+    found = two_level_bootstrap(a, [[c + 1 for c in row] for row in a], 16, level=0.999)
+    # b is a plus 1/16; its seeds are drawn apart from a's, and two seeds differ by at most 1/16 per problem, so the
+    # difference stays within 1/16 +- 1/16. Unpaired problems would spread it over many 16ths.
+    assert found.difference == pytest.approx(1 / 16)
+    assert found.low >= -1e-12 and found.high <= 2 / 16 + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        ([[1, 2]], [[1, 2, 3]], "same problems, got 2 and 3"),
+        ([[1, 2], [1]], [[1, 2]], "one list per training seed"),
+        ([], [[1]], "one list per training seed"),
+        ([1, 2], [[1, 2]], "one list per training seed"),
+    ],
+)
+def test_seeds_on_different_problems_cannot_be_compared(a, b, message):
+    with pytest.raises(DataError, match=message):
+        two_level_bootstrap(a, b, 4)

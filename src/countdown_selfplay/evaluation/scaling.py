@@ -1,0 +1,126 @@
+"""The sigmoid that seed 003 fits to the cumulative solve rate against generations, on log compute and with bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import ConfigError, DataError
+from .bootstrap import finite_array
+
+_SLOPES = (0.1, 10.0)  # bounds of B; outside them the curve is a straight line or a step
+_BEYOND = 10.0  # C_mid may lie this many times outside the observed compute
+_GRID = 41
+_ZOOMS = 30
+_LARGEST_ERROR = 0.1  # standard error of the asymptote above which it counts as not determined
+
+
+@dataclass(frozen=True)
+class ScalingFit:
+    """R(C) = initial + (asymptote - initial) / (1 + (c_mid / C) ** slope). If converged is False the three fitted
+    values are None and `reason` says why; `initial` is data. error: standard error of the asymptote; residual: root
+    mean square."""
+
+    asymptote: float | None
+    c_mid: float | None
+    slope: float | None
+    initial: float
+    converged: bool
+    reason: str = ""
+    error: float | None = None
+    residual: float | None = None
+
+    def __call__(self, compute: float | np.ndarray) -> np.ndarray:
+        """The curve at `compute` (0 or above). ConfigError if the fit failed."""
+        if self.asymptote is None or self.c_mid is None or self.slope is None:
+            raise ConfigError(f"The scaling fit did not converge and has no curve: {self.reason}")
+        share = _share(np.atleast_1d(np.asarray(compute, dtype=float)), np.log(self.c_mid), self.slope)
+        return np.asarray(self.initial + (self.asymptote - self.initial) * share).reshape(np.shape(compute))
+
+
+def fit_scaling_curve(
+    compute: Sequence[float] | np.ndarray, rate: Sequence[float] | np.ndarray, drop_below: float = 0
+) -> ScalingFit:
+    """Least squares of the sigmoid to rates in [0, 1] at growing compute (generations, tokens or seconds).
+
+    R0 is the first observed rate; points with compute below `drop_below` are then left out (seed 003: 100,000). It
+    searches log C_mid within a factor of 10 around the observed compute and B in [0.1, 10]; for each pair the best
+    asymptote in [R0, 1] is a linear problem with one solution, so there is no starting value to depend on. A fit whose
+    best point lies on a bound, or whose asymptote has a standard error above 0.1, did not see the curve bend: it is
+    reported as failed instead of giving a number. DataError for lists that do not match or are out of range.
+    """
+    x, y = finite_array(compute, "compute"), finite_array(rate, "rate")
+    if len(x) != len(y):
+        raise DataError(f"`compute` and `rate` must be of one length, got {len(x)} and {len(y)}.")
+    if (np.diff(x) < 0).any() or x[0] < 0:
+        raise DataError("`compute` must be 0 or above and must not fall: sort the points first.")
+    if y.min() < 0 or y.max() > 1:
+        raise DataError(f"`rate` must lie in [0, 1], got values from {y.min():g} to {y.max():g}.")
+    initial = float(y[0])
+    kept = (x >= drop_below) & (x > 0)
+    x, y = x[kept], y[kept]
+
+    def failed(reason: str) -> ScalingFit:
+        return ScalingFit(None, None, None, initial, False, reason)
+
+    if len(np.unique(x)) < 4:
+        return failed(
+            f"{len(np.unique(x))} distinct points are left and three values are fitted; at least 4 are needed."
+        )
+    if not (y > initial).any():
+        return failed("The rate never rose above its first value.")
+    gain, log_mid, slope, on_bound = _search(x, y - initial, 1 - initial)
+    if on_bound:
+        return failed(f"The best fit lies on a bound ({on_bound}): the data do not show where the curve bends.")
+    residual = y - initial - gain * _share(x, log_mid, slope)
+    error = _error(x, residual, gain, log_mid, slope)
+    if not error <= _LARGEST_ERROR:
+        return failed(f"The asymptote has a standard error of {error:.2g}: the data do not determine it.")
+    rms = float(np.sqrt((residual**2).mean()))
+    return ScalingFit(initial + gain, float(np.exp(log_mid)), slope, initial, True, "", error, rms)
+
+
+def _share(x: np.ndarray, log_mid: float, slope: float) -> np.ndarray:
+    """1 / (1 + (C_mid / C) ** B) for C > 0, 0 at C = 0."""
+    with np.errstate(divide="ignore", over="ignore"):
+        return 1 / (1 + np.exp(slope * (log_mid - np.log(x))))
+
+
+def _search(x: np.ndarray, rise: np.ndarray, most: float) -> tuple[float, float, float, str]:
+    """Gain, log C_mid, B of the least squares, and which of them lies on a bound, in words."""
+    mids = (np.log(x.min() / _BEYOND), np.log(x.max() * _BEYOND))
+    slopes = (np.log(_SLOPES[0]), np.log(_SLOPES[1]))
+    center, half = np.array([sum(mids) / 2, sum(slopes) / 2]), np.array([np.ptp(mids) / 2, np.ptp(slopes) / 2])
+    gain = 0.0
+    for _ in range(_ZOOMS):
+        grids = [
+            np.clip(np.linspace(c - h, c + h, _GRID), *bounds)
+            for c, h, bounds in zip(center, half, (mids, slopes), strict=True)
+        ]
+        m, b = (axis.ravel()[:, None] for axis in np.meshgrid(*grids, indexing="ij"))
+        share_GN = 1 / (1 + np.exp(np.minimum(np.exp(b) * (m - np.log(x)), 500)))
+        gain_G = np.clip((share_GN @ rise) / np.maximum((share_GN**2).sum(1), 1e-300), 0, most)
+        best = int(((rise - gain_G[:, None] * share_GN) ** 2).sum(1).argmin())
+        center, gain = np.array([m[best, 0], b[best, 0]]), float(gain_G[best])
+        half = half * 0.5
+    on_bound = ""
+    for name, value, (low, high) in (("C_mid", center[0], mids), ("B", center[1], slopes)):
+        if value - low < 1e-6 or high - value < 1e-6:
+            on_bound = name
+    if most - gain < 1e-6:
+        on_bound = "asymptote 1"
+    return gain, float(center[0]), float(np.exp(center[1])), on_bound
+
+
+def _error(x: np.ndarray, residual: np.ndarray, gain: float, log_mid: float, slope: float) -> float:
+    """Standard error of the asymptote from the curvature at the optimum (Gauss-Newton); inf if it is singular."""
+    share = _share(x, log_mid, slope)
+    inner = gain * share * (1 - share)
+    jacobian = np.stack([share, -slope * inner, inner * (np.log(x) - log_mid)], 1)
+    freedom = max(len(x) - 3, 1)
+    curvature = jacobian.T @ jacobian
+    if np.linalg.cond(curvature) > 1e12:
+        return float("inf")
+    return float(np.sqrt(np.linalg.inv(curvature)[0, 0] * (residual**2).sum() / freedom))

@@ -1,0 +1,98 @@
+"""The sigmoid fit: recovers known curves, and says so when the data cannot tell."""
+
+import re
+
+import numpy as np
+import pytest
+
+from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.evaluation import ScalingFit, fit_scaling_curve
+
+TRUTH = ScalingFit(asymptote=0.62, c_mid=8e5, slope=0.9, initial=0.05, converged=True)
+
+
+def points(low=1e4, high=1e8, count=25):
+    compute = np.concatenate([[0.0], np.geomspace(low, high, count)])
+    return compute, TRUTH(compute)
+
+
+def test_the_curve_has_its_known_values():
+    assert TRUTH(np.array([1e5, 8e5, 1e7])) == pytest.approx([0.126020, 0.335, 0.566779], abs=5e-7)
+    assert float(TRUTH(0)) == 0.05
+    assert TRUTH(1e5).shape == ()
+
+
+def test_an_exact_curve_is_recovered():
+    fit = fit_scaling_curve(*points())
+    assert fit.converged and fit.reason == ""
+    assert (fit.asymptote, fit.c_mid, fit.slope) == pytest.approx((0.62, 8e5, 0.9), rel=1e-4)
+    assert fit.initial == 0.05 and fit.residual < 1e-6
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e9])
+def test_the_unit_of_compute_does_not_matter(scale):
+    compute, rate = points()
+    fit = fit_scaling_curve(compute * scale, rate)
+    assert fit.converged and (fit.asymptote, fit.c_mid / scale) == pytest.approx((0.62, 8e5), rel=1e-4)
+
+
+def test_the_standard_error_matches_the_spread_over_noisy_repetitions():
+    compute, rate = points()
+    rng = np.random.default_rng(0)
+    noise = rng.normal(0, 0.01, size=(100, len(rate)))
+    noise[:, 0] = 0  # the first point is taken as exact
+    fits = [fit_scaling_curve(compute, np.clip(rate + e, 0, 1)) for e in noise]
+    assert all(fit.converged for fit in fits)
+    asymptotes = [fit.asymptote for fit in fits]
+    assert np.mean(asymptotes) == pytest.approx(0.62, abs=0.003)
+    assert np.mean([fit.error for fit in fits]) == pytest.approx(np.std(asymptotes), rel=0.3)
+
+
+def test_early_points_are_dropped_but_the_first_rate_is_kept():
+    compute, rate = points()
+    spoiled = rate.copy()
+    spoiled[(compute > 0) & (compute < 1e5)] = 0.4
+    fit = fit_scaling_curve(compute, spoiled, drop_below=1e5)
+    assert fit.initial == 0.05
+    assert (fit.asymptote, fit.c_mid) == pytest.approx((0.62, 8e5), rel=1e-3)
+    assert fit_scaling_curve(compute, spoiled).asymptote != pytest.approx(0.62, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("compute", "rate", "reason"),
+    [
+        ([0, 1, 2, 3], [0.1, 0.2, 0.3, 0.4], "at least 4 are needed"),
+        ([1, 2, 3, 4, 5], [0.5, 0.4, 0.3, 0.5, 0.2], "never rose above"),
+        (np.arange(1, 20), 0.01 * np.arange(1, 20), "bound|standard error"),  # a straight line never bends
+        (np.geomspace(1, 9, 9), [0.1] * 4 + [0.8] * 5, "bound"),  # a step is steeper than any slope allowed
+    ],
+)
+def test_data_that_show_no_curve_give_a_reason_instead_of_a_number(compute, rate, reason):
+    fit = fit_scaling_curve(compute, rate)
+    assert not fit.converged and (fit.asymptote, fit.c_mid, fit.slope) == (None, None, None)
+    assert re.search(reason, fit.reason)
+    with pytest.raises(ConfigError, match="has no curve"):
+        fit(1.0)
+
+
+def test_the_beginning_of_a_curve_does_not_determine_its_end():
+    compute, rate = points(1e3, 1e5, 20)  # an eighth of C_mid at most
+    noisy = np.clip(rate + np.random.default_rng(1).normal(0, 0.005, len(rate)), 0, 1)
+    noisy[0] = 0.05
+    assert not fit_scaling_curve(compute, noisy).converged
+
+
+@pytest.mark.parametrize(
+    ("compute", "rate", "message"),
+    [
+        ([1, 2], [0.1], "of one length, got 2 and 1"),
+        ([2, 1], [0.1, 0.2], "must not fall"),
+        ([-1, 1], [0.1, 0.2], "0 or above"),
+        ([1, 2], [0.1, 1.2], r"must lie in \[0, 1\]"),
+        ([1, float("nan")], [0.1, 0.2], "`compute` must be finite"),
+        ([], [], "at least one number"),
+    ],
+)
+def test_impossible_data_are_refused(compute, rate, message):
+    with pytest.raises(DataError, match=message):
+        fit_scaling_curve(compute, rate)
