@@ -98,12 +98,12 @@ def test_a_standalone_file_is_valid_xml_with_its_style():
 
 
 def test_a_heat_map_shades_by_share_and_leaves_empty_columns_grey():
-    svg = heat_map("t", [(1, [0.5, 0.5, 0.0]), (2, None), (3, [0.0, 1.0, 0.0])], 4)
+    svg = heat_map("t", [(1, [0.25, 0.5, 0.0]), (2, None), (3, [0.0, 0.125, 0.0])], 4)
     cells = re.findall(r'fill-opacity="([\d.]+)" x="([\d.]+)" y="([\d.]+)"', svg)
-    # Three columns of 114, bins of (214 - 46) / 3 = 56 from below; the deepest shade is the greatest share, 1.
-    assert cells == [("0.500", "46", "158"), ("0.500", "46", "102"), ("1.000", "274", "102")]
+    # Three columns of 114, bins of (214 - 46) / 3 = 56 from below; the deepest shade is the greatest share, 1/2.
+    assert cells == [("0.500", "46", "158"), ("1.000", "46", "102"), ("0.250", "274", "102")]
     assert '<rect class="none" x="160" y="46" width="114" height="168"/>' in svg
-    assert "100% of the problems" in svg and "no problem played" in svg
+    assert "50% of the problems" in svg and "no problem played" in svg
 
 
 def test_a_gap_in_the_metric_is_a_gap_in_the_curve():

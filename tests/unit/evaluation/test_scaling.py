@@ -75,6 +75,13 @@ def test_data_that_show_no_curve_give_a_reason_instead_of_a_number(compute, rate
         fit(1.0)
 
 
+def test_a_curve_that_heads_above_1_has_no_asymptote():
+    # Rates of a sigmoid with A = 1.5 that was observed up to .9: the best allowed asymptote is the bound itself.
+    compute = np.geomspace(1e4, 1.5e6, 20)
+    fit = fit_scaling_curve(compute, 1.5 / (1 + (1e6 / compute) ** 0.9))
+    assert not fit.converged and "asymptote 1" in fit.reason
+
+
 def test_the_beginning_of_a_curve_does_not_determine_its_end():
     compute, rate = points(1e3, 1e5, 20)  # an eighth of C_mid at most
     noisy = np.clip(rate + np.random.default_rng(1).normal(0, 0.005, len(rate)), 0, 1)
