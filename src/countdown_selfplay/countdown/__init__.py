@@ -10,7 +10,15 @@ from .problem import Problem, ProblemSpec, heldout_key, problem_from_row
 from .prompts import CONJECTURER_PROMPTS, PROVER_PROMPTS
 from .proposals import Proposal, ProposalReason, parse_proposal
 from .rules import DEFAULT_RULES, AnswerFormat, AnswerRule, Rules
-from .solver import count_solutions, is_solvable, is_solvable_batch, reachable_targets, solve
+from .solver import (
+    count_solutions,
+    is_solvable,
+    is_solvable_batch,
+    reachable_counts,
+    reachable_targets,
+    solvable_arrays,
+    solve,
+)
 from .verifier import Reason, Verdict, verify, verify_batch
 
 __all__ = [
@@ -29,8 +37,10 @@ __all__ = [
     "solve",
     "is_solvable",
     "is_solvable_batch",
+    "solvable_arrays",
     "count_solutions",
     "reachable_targets",
+    "reachable_counts",
     "generate_problems",
     "PROVER_PROMPTS",
     "CONJECTURER_PROMPTS",

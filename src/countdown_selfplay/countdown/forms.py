@@ -20,7 +20,7 @@ form (product up to inversion) of the other operands, added or subtracted (multi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import combinations
 
 import numpy as np
@@ -42,15 +42,15 @@ class Block:
     right: int
     right_slice: slice
 
-    @property
+    @cached_property
     def left_count(self) -> int:
         return self.left_slice.stop - self.left_slice.start
 
-    @property
+    @cached_property
     def right_count(self) -> int:
         return self.right_slice.stop - self.right_slice.start
 
-    @property
+    @cached_property
     def stop(self) -> int:
         return self.start + self.left_count * self.right_count
 
@@ -65,12 +65,12 @@ class Plan:
     pure: int
     mixed: int
 
-    @property
+    @cached_property
     def up_to_inversion(self) -> int:
         """Forms before the inverses."""
         return self.sums + self.pure + self.mixed
 
-    @property
+    @cached_property
     def count(self) -> int:
         """All forms, up to sign."""
         return self.up_to_inversion + self.mixed
@@ -86,6 +86,7 @@ class Plan:
         return slice(0, 1) if self.m == 1 else slice(0, self.sums)
 
 
+@cache
 def positions(mask: int) -> tuple[int, ...]:
     """The positions of the bits of `mask`, ascending."""
     return tuple(i for i in range(mask.bit_length()) if mask >> i & 1)
@@ -144,6 +145,7 @@ def flippable(m: int) -> np.ndarray:
     return flags_F
 
 
+@cache
 def submask(mask: int, within: int) -> int:
     """The mask over the whole set of what `mask` selects among the positions of `within`."""
     place = positions(within)

@@ -1,17 +1,14 @@
 """The exact solver: is there a solution, which one, how many, and which targets can be reached.
 
-Two ways through the forms of forms.py. *Meeting* decides a target: every expression is `x op y` with x over some
-operands and y over the others, so the forms of proper subsets suffice; over single operands it is one look for five
-constants. *Counting* goes through the forms of the whole set, each of which is one inequivalent expression.
-
-Comparisons are exact, not tolerant, wherever all numbers involved are below 2^53 (values.py: up to 6 operands of at
-most 455). Beyond that they are tolerant and every candidate is confirmed with Python's rationals.
+One problem at a time the answers are cached; in batches they are computed in NumPy arrays, in as many threads as there
+are cores. meeting.py decides, counting.py counts.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import combinations
@@ -19,21 +16,22 @@ from itertools import combinations
 import numpy as np
 
 from ..errors import DataError
-from .forms import ADD, DIV, MUL, SUB, plan
-from .nodes import Node, combine, form
-from .problem import Problem
-from .repeats import counted, symbols_of
+from .counting import hits
+from .meeting import candidates, is_exact, meets, phases
+from .problem import MAX_MAGNITUDE, Problem
+from .repeats import symbols_of
 from .rules import DEFAULT_RULES, Rules
-from .values import EXACT, Array, Values, largest
+from .values import Array, Values
 
 MAX_OPERANDS = 6
 """Most numbers the solver takes: 27142 inequivalent expressions over 5 operands, 793002 over 6."""
 
-TOLERANCE = 1e-12
-"""Relative; only for candidates that exact arithmetic then confirms."""
+DECIDE_CHUNK = {1: 4096, 2: 2048, 3: 512, 4: 64, 5: 16}
+"""Operands in the largest subset that is computed -> problems per chunk. Measured: fewer cost more calls, more leave
+the second-level cache."""
 
-CHUNK_ELEMENTS = 1 << 15
-"""Forms of the largest proper subset times problems in a batch: keeps the arrays in the second-level cache."""
+COUNT_CHUNK = {1: 4096, 2: 4096, 3: 1024, 4: 192, 5: 8, 6: 1}
+"""Operands -> sets of numbers per chunk."""
 
 
 def _checked(numbers: Sequence[int]) -> tuple[int, ...]:
@@ -50,98 +48,13 @@ def _sub_multisets(numbers: tuple[int, ...], rules: Rules) -> list[tuple[int, ..
     return list(dict.fromkeys(chosen for size in sizes for chosen in combinations(numbers, size)))
 
 
-def _is_exact(k: int, number: int, target: int) -> bool:
-    """Whether every comparison over k operands of at most `number` is a fact: see the bounds in values.py.
-
-    Sides of a comparison are sums of two products of degree k - 1, or products of numerators, against the target times
-    a denominator. An integer product above 2^53 may be rounded, but never below 2^53, so it equals no smaller one.
-    """
-    return 2 * largest(k, number) < EXACT and abs(target) < EXACT
-
-
-# Meeting
-
-
-def _meets(values: Values, target_P: Array, exact: bool) -> Iterator[tuple[int, int, Array]]:
-    """(left mask, right mask, hits) for every way to split the operands in two.
-
-    hits (left forms, right forms, problems): some `x op y` has the absolute value of the target (a candidate if not
-    exact).
-    """
-    k = values.k
-    whole_set = (1 << k) - 1
-    goal = np.abs(target_P).astype(np.float64)
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        for left in range(1, whole_set):
-            right = whole_set & ~left
-            size = left.bit_count()
-            if size * 2 > k or (size * 2 == k and not left & 1):
-                continue
-            if size == 1:
-                number = values.numbers_KP[left.bit_length() - 1].astype(np.float64)
-                size_FP = np.abs(values.quotients(right))
-                hits = np.zeros(size_FP.shape, dtype=bool)
-                wanted = [goal + number, np.abs(goal - number), goal * number, goal / number]
-                if exact or goal.all():  # infinite for a target of 0, and equal to no quotient
-                    wanted.append(number / goal)
-                for constant in wanted:
-                    hits |= size_FP == constant if exact else _near(size_FP, constant)
-                yield left, right, hits[None]
-            else:
-                yield left, right, _pair_hits(values, left, right, goal, exact)
-
-
-def _near(x: Array, y: Array) -> Array:
-    return np.abs(x - y) <= TOLERANCE * (np.abs(x) + np.abs(y))
-
-
-def _pair_hits(values: Values, left: int, right: int, goal: Array, exact: bool) -> Array:
-    """Which forms of two sets of at least two operands meet: compared as integers, or as floats if not exact."""
-    if not exact:
-        x, y = values.quotients(left)[:, None], values.quotients(right)[None, :]
-        near_sum = np.minimum(np.abs(np.abs(x + y) - goal), np.abs(np.abs(x - y) - goal))
-        hits = near_sum <= TOLERANCE * (np.abs(x) + np.abs(y) + goal)
-        x, y = np.abs(x), np.abs(y)
-        return hits | _near(x * y, goal) | _near(x, goal * y) | _near(y, goal * x)
-    (xn, xd), (yn, yd) = values.terms[left], values.terms[right]
-    xn, yn = xn[:, None], yn[None, :]
-    xd, yd = np.ones_like(xn) if xd is None else xd[:, None], np.ones_like(yn) if yd is None else yd[None, :]
-    p, q, below = xn * yd, yn * xd, np.abs(xd * yd) * goal
-    hits = (np.abs(p + q) == below) | (np.abs(p - q) == below) | (np.abs(xn * yn) == below)
-    p, q = np.abs(p), np.abs(q)
-    # p and q are the numerators of x and y over one denominator; a divisor of zero is no hit: q == 0 needs p > 0
-    hits |= (p == goal * q) & (q > 0)
-    hits |= (q == goal * p) & (p > 0)
-    return hits
-
-
-def _candidates(numbers: tuple[int, ...], target: int, rules: Rules) -> Iterator[Node]:
-    """Expressions over all `numbers` (ascending) whose value is exactly the target, as found by meeting."""
-    if len(numbers) == 1:
-        if numbers[0] == target:
-            yield Node("number", target)
-        return
-    values = Values(np.array(numbers).reshape(-1, 1), rules.integers_only)
-    exact = _is_exact(len(numbers), numbers[-1], target)
-    for left, right, hits in _meets(values, np.array([target]), exact):
-        a, b = (tuple(n for i, n in enumerate(numbers) if mask >> i & 1) for mask in (left, right))
-        for i, j in zip(*np.nonzero(hits[..., 0]), strict=True):
-            x, y = form(a, int(i)), form(b, int(j))
-            joined = [combine(op, x, y) for op in (ADD, SUB, MUL, DIV)]
-            for node in (*joined, combine(SUB, y, x), combine(DIV, y, x)):
-                signed = node if _has_value(node, target, rules) else node.negative()
-                if signed is not None and _has_value(signed, target, rules):
-                    yield signed
-
-
-def _has_value(node: Node, target: int, rules: Rules) -> bool:
-    return node.value() == target and (not rules.integers_only or node.integral())
+# One problem
 
 
 @lru_cache(maxsize=1 << 16)
 def _solve_sorted(numbers: tuple[int, ...], target: int, rules: Rules) -> str | None:
     for chosen in _sub_multisets(numbers, rules):
-        for node in _candidates(chosen, target, rules):
+        for node in candidates(chosen, target, rules):
             return node.text()
     return None
 
@@ -157,6 +70,36 @@ def solve(problem: Problem, rules: Rules = DEFAULT_RULES) -> str | None:
 def is_solvable(problem: Problem, rules: Rules = DEFAULT_RULES) -> bool:
     """Whether a solution exists. Many problems at once: `is_solvable_batch`. Raises DataError beyond 6 numbers."""
     return _solve_sorted(_checked(problem.numbers), problem.target, rules) is not None
+
+
+@lru_cache(maxsize=1 << 12)
+def _reachable_sorted(numbers: tuple[int, ...], low: int, high: int, rules: Rules) -> tuple[tuple[int, int], ...]:
+    counts: dict[int, int] = {}
+    for chosen in _sub_multisets(numbers, rules):
+        row = np.array([chosen])
+        values = Values(row.T, rules.integers_only, len(chosen))
+        _, targets = hits(values, row, symbols_of(chosen), low, high, rules)
+        for target, count in zip(*np.unique(targets, return_counts=True), strict=True):
+            counts[int(target)] = counts.get(int(target), 0) + int(count)
+    return tuple(sorted(counts.items()))
+
+
+def reachable_targets(numbers: Sequence[int], low: int, high: int, rules: Rules = DEFAULT_RULES) -> dict[int, int]:
+    """Target -> number of distinct solutions, for every integer from `low` to `high` that has one; ascending.
+
+    Solutions are distinct if they are inequivalent as OEIS A140606 counts expressions (order, grouping and moved signs
+    do not matter), with equal numbers interchangeable. Raises DataError for no or more than 6 numbers.
+    """
+    checked = Problem(tuple(numbers), 0).numbers
+    return dict(_reachable_sorted(_checked(checked), int(low), int(high), rules))
+
+
+def count_solutions(problem: Problem, rules: Rules = DEFAULT_RULES) -> int:
+    """Number of distinct solutions, as `reachable_targets` counts them."""
+    return reachable_targets(problem.numbers, problem.target, problem.target, rules).get(problem.target, 0)
+
+
+# Many problems
 
 
 def is_solvable_batch(
@@ -182,94 +125,110 @@ def is_solvable_batch(
 def solvable_arrays(
     numbers_PK: Array, target_P: Array, rules: Rules = DEFAULT_RULES, workers: int | None = None
 ) -> Array:
-    """(problems,) bool for (problems, k) positive integers and (problems,) targets; k at most 6 (DataError)."""
+    """(problems,) bool: `is_solvable_batch` on arrays, (problems, k) positive integers and (problems,) targets."""
+    numbers_PK, target_P = _integers(numbers_PK, 2), _integers(target_P, 1)
     problems, k = numbers_PK.shape
-    _checked(range(k))
     if not problems:
         return np.zeros(0, dtype=bool)
-    simple = rules.use_all and k > 1 and _is_exact(k, int(numbers_PK.max()), int(np.abs(target_P).max()))
-    if not simple or (target_P < 0).any():  # rare: one by one, with confirmation
+    exact = is_exact(k, int(numbers_PK.max()), int(np.abs(target_P).max()))
+    if not exact or k == 1 or not rules.use_all or (target_P < 0).any():  # rare: one by one, with confirmation
         rows = zip(numbers_PK.tolist(), target_P.tolist(), strict=True)
         return np.array([is_solvable(Problem(tuple(numbers), target), rules) for numbers, target in rows])
-    size = max(1, CHUNK_ELEMENTS // plan(k - 1).count)
-    parts = [slice(start, start + size) for start in range(0, problems, size)]
 
-    def part_of(part: slice) -> Array:
-        values = Values(np.ascontiguousarray(numbers_PK[part].T), rules.integers_only)
-        solved = np.zeros(values.problems, dtype=bool)
-        for _, _, hits in _meets(values, target_P[part], exact=True):
-            solved |= hits.any(axis=(0, 1))
-        return solved
-
-    return np.concatenate(list(_run(part_of, parts, workers)))
+    solved = np.zeros(problems, dtype=bool)
+    for up_to, sizes in phases(k):
+        open_P = np.flatnonzero(~solved)
+        numbers, targets = numbers_PK[open_P], target_P[open_P]
+        work = _decider(numbers, targets, sizes, _Memory(rules.integers_only, up_to))
+        if open_P.size:
+            solved[open_P] = np.concatenate(_in_threads(work, len(open_P), DECIDE_CHUNK[up_to], workers))
+    return solved
 
 
-def _run(work, parts: list[slice], workers: int | None) -> Iterator[Array]:  # type: ignore[no-untyped-def]
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = min(available if workers is None else workers, len(parts))
-    if threads <= 1:
-        yield from map(work, parts)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        yield from pool.map(work, parts)
+def _decider(numbers_PK: Array, target_P: Array, sizes: tuple[int, ...], memory: _Memory) -> Callable[[slice], Array]:
+    """A function that says of a slice of the problems which have a solution by a split of these sizes."""
+
+    def decide(part: slice) -> Array:
+        values = memory.values(numbers_PK[part])
+        found = np.zeros(values.problems, dtype=bool)
+        for _, _, met in meets(values, target_P[part], True, sizes):
+            found |= met.any(axis=(0, 1))
+        return found
+
+    return decide
 
 
-# Counting
+def reachable_counts(
+    numbers_PK: Array, low: int, high: int, rules: Rules = DEFAULT_RULES, workers: int | None = None
+) -> Array:
+    """(problems, high - low + 1) int64: `reachable_targets` of many sets of numbers, (problems, k), at once.
 
-
-def _counted_hits(values: Values, low: int, high: int, masks: tuple[Array, Array]) -> Iterator[tuple[Array, Array]]:
-    """(problem indices, targets) of the countable expressions over all operands with an integer value in low..high."""
-    own = plan(values.k)
-    whole_set = (1 << values.k) - 1
-    exact = _is_exact(values.k, values.greatest, max(abs(low), abs(high)))
-
-    def hits(start: int, stop: int, n_FP: Array, d_FP: Array) -> Iterator[tuple[Array, Array]]:
-        value_FP = values.result(n_FP, d_FP)
-        whole_FP = np.rint(value_FP)
-        good_FP = value_FP == whole_FP if exact else np.abs(value_FP - whole_FP) <= TOLERANCE * np.abs(value_FP)
-        for sign, mask in zip((1, -1), masks, strict=True):
-            signed_FP = sign * whole_FP
-            forms, problems = np.nonzero(good_FP & (signed_FP >= low) & (signed_FP <= high) & mask[start:stop, None])
-            targets = signed_FP[forms, problems].astype(np.int64)
-            if not exact:
-                true = [
-                    int(n) == sign * int(t) * int(d)
-                    for n, d, t in zip(n_FP[forms, problems], d_FP[forms, problems], targets, strict=True)
-                ]
-                problems, targets = problems[true], targets[true]
-            yield problems, targets
-
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        if values.k == 1:
-            yield from hits(0, 1, values.numbers_KP, np.ones_like(values.numbers_KP))
-        for block in own.blocks:
-            n_FP, d_FP = values.block_fraction(whole_set, block)
-            yield from hits(block.start, block.stop, n_FP, d_FP)
-            if block.start >= own.sums + own.pure:
-                yield from hits(block.start + own.mixed, block.stop + own.mixed, d_FP, n_FP)
-
-
-@lru_cache(maxsize=1 << 12)
-def _reachable_sorted(numbers: tuple[int, ...], low: int, high: int, rules: Rules) -> tuple[tuple[int, int], ...]:
-    counts: dict[int, int] = {}
-    for chosen in _sub_multisets(numbers, rules):
-        values = Values(np.array(chosen).reshape(-1, 1), rules.integers_only)
-        for _, targets in _counted_hits(values, low, high, counted(symbols_of(chosen))):
-            for target, count in zip(*np.unique(targets, return_counts=True), strict=True):
-                counts[int(target)] = counts.get(int(target), 0) + int(count)
-    return tuple(sorted(counts.items()))
-
-
-def reachable_targets(numbers: Sequence[int], low: int, high: int, rules: Rules = DEFAULT_RULES) -> dict[int, int]:
-    """Target -> number of distinct solutions, for every integer from `low` to `high` that has one; ascending.
-
-    Solutions are distinct if they are inequivalent as OEIS A140606 counts expressions (order, grouping and moved signs
-    do not matter), with equal numbers interchangeable. Raises DataError for no or more than 6 numbers.
+    Entry [p, t - low] is the number of distinct solutions of target t. Raises DataError beyond 6 numbers.
     """
-    checked = Problem(tuple(numbers), 0).numbers
-    return dict(_reachable_sorted(_checked(checked), int(low), int(high), rules))
+    ordered_PK = np.sort(_integers(numbers_PK, 2), axis=1)
+    problems, k = ordered_PK.shape
+    width = high - low + 1
+    counts = np.zeros((problems, width), dtype=np.int64)
+    if not rules.use_all:
+        for p, row in enumerate(ordered_PK.tolist()):
+            for target, count in reachable_targets(row, low, high, rules).items():
+                counts[p, target - low] = count
+        return counts
+    # Rows with the same pattern of equal numbers share their list of what to count.
+    pattern_P = (np.diff(ordered_PK, axis=1) > 0) @ (1 << np.arange(k - 1)) if k > 1 else np.zeros(problems, np.int64)
+    memory = _Memory(rules.integers_only, k)
+    for pattern in np.unique(pattern_P):
+        members = np.flatnonzero(pattern_P == pattern)
+        chosen_PK = ordered_PK[members]
+
+        def tally(part: slice, chosen_PK: Array = chosen_PK) -> Array:
+            rows = chosen_PK[part]
+            where, targets = hits(memory.values(rows), rows, symbols_of(tuple(rows[0].tolist())), low, high, rules)
+            flat = np.bincount(where * width + (targets - low), minlength=len(rows) * width)
+            return flat.reshape(len(rows), width)
+
+        counts[members] = np.concatenate(_in_threads(tally, len(members), COUNT_CHUNK[k], workers))
+    return counts
 
 
-def count_solutions(problem: Problem, rules: Rules = DEFAULT_RULES) -> int:
-    """Number of distinct solutions, as `reachable_targets` counts them."""
-    return reachable_targets(problem.numbers, problem.target, problem.target, rules).get(problem.target, 0)
+def _integers(values: Array, dimensions: int) -> Array:
+    """The array as int64, checked like the fields of a Problem."""
+    array = np.asarray(values)
+    if array.ndim != dimensions or (array.size and array.dtype.kind not in "iu"):
+        raise DataError(f"An array of {dimensions} dimensions of integers is needed, got {array.dtype} {array.shape}.")
+    array = array.astype(np.int64)
+    if array.size and np.abs(array).max() > MAX_MAGNITUDE:
+        raise DataError(f"Numbers and targets must lie within {MAX_MAGNITUDE:,} of zero.")
+    if dimensions == 2:
+        _checked(range(array.shape[1]))
+        if not array.shape[1] or (array.size and array.min() < 1):
+            raise DataError("Every row must hold at least one number, and numbers must be positive.")
+    return array
+
+
+class _Memory(threading.local):
+    """Each thread's own Values, used again as long as the chunks have one size."""
+
+    def __init__(self, integers_only: bool, up_to: int) -> None:
+        self.options = integers_only, up_to
+        self.last: Values | None = None
+
+    def values(self, numbers_PK: Array) -> Values:
+        """Values of a chunk, valid until the next chunk of this thread."""
+        numbers_KP = np.ascontiguousarray(numbers_PK.T)
+        if self.last is None or self.last.problems != numbers_KP.shape[1]:
+            self.last = Values(numbers_KP, *self.options)
+        else:
+            self.last.fill(numbers_KP)
+        return self.last
+
+
+def _in_threads(work: Callable[[slice], Array], total: int, size: int, workers: int | None) -> list[Array]:
+    """`work` on consecutive slices of at most `size` of `total`, in order."""
+    parts = [slice(start, min(start + size, total)) for start in range(0, total, size)]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = min(cores if workers is None else workers, len(parts))
+    if threads <= 1:
+        return [work(part) for part in parts]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, parts))

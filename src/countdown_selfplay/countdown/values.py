@@ -15,6 +15,7 @@ float64.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -33,29 +34,44 @@ def largest(m: int, number: int) -> int:
 
 
 class Values:
-    """Forms of every non-empty proper subset of the operands, and of the whole set on demand.
+    """Forms of every non-empty subset of at most `up_to` operands.
 
     numbers_KP: (k, problems) integers. `integers_only` keeps only forms all of whose divisions come out even. A
     product can be computed numerators first, so its intermediate values are integers if its factors and its value are;
     a sum's are if its terms are. Hence a form counts as integral if its terms, factors and own value are.
     """
 
-    def __init__(self, numbers_KP: Array, integers_only: bool = False) -> None:
+    def __init__(self, numbers_KP: Array, integers_only: bool, up_to: int) -> None:
         self.k, self.problems = numbers_KP.shape
         self.integers_only = integers_only
+        self.up_to = up_to
+        subsets = sorted(range(1, 1 << self.k), key=int.bit_count)
+        self.masks = [mask for mask in subsets if mask.bit_count() <= up_to]
+        self.buffers: dict[tuple[int, str], Array] = {}
+        # mask -> numerator and denominator, (count, problems). A denominator None is 1 everywhere.
+        self.fractions: dict[int, tuple[Array, Array | None]] = {}
+        self.terms: dict[int, tuple[Array, Array | None]] = {}
+        self.fill(numbers_KP)
+
+    def fill(self, numbers_KP: Array) -> None:
+        """Compute everything for these numbers, of the same shape as the first ones, in the same memory.
+
+        Fresh memory would cost more than the arithmetic: the system hands out every page of it zeroed.
+        """
         self.greatest = int(numbers_KP.max())
         exact = largest(max(self.k - 1, 1), self.greatest) < EXACT
         self.dtype = np.dtype(np.float64 if exact else object)
         self.numbers_KP = numbers_KP.astype(self.dtype)
-        # mask -> numerator and denominator, (count, problems). A denominator None is 1 everywhere.
-        self.fractions: dict[int, tuple[Array, Array | None]] = {}
-        self.terms: dict[int, tuple[Array, Array | None]] = {}
-        for size in range(1, self.k):
-            for mask in range(1, 1 << self.k):
-                if mask.bit_count() == size:
-                    self._compute(mask)
-        if self.k == 1:
-            self._compute(1)
+        for mask in self.masks:
+            self._compute(mask)
+
+    def _buffer(self, mask: int, name: str) -> Array:
+        """(count, problems) memory of the right dtype, the same at every call."""
+        found = self.buffers.get((mask, name))
+        if found is None or found.dtype != self.dtype:
+            found = np.empty((plan(mask.bit_count()).count, self.problems), dtype=self.dtype)
+            self.buffers[mask, name] = found
+        return found
 
     def _compute(self, mask: int) -> None:
         where = positions(mask)
@@ -63,8 +79,7 @@ class Values:
             self.fractions[mask] = self.terms[mask] = (self.numbers_KP[where[0] : where[0] + 1], None)
             return
         own = plan(len(where))
-        n_FP = np.empty((own.count, self.problems), dtype=self.dtype)
-        d_FP = np.empty_like(n_FP)
+        n_FP, d_FP = self._buffer(mask, "numerator"), self._buffer(mask, "denominator")
         blocks = iter(own.blocks)
         for block in blocks:
             if block.op == ADD:  # the block that follows has the same operands and a minus
@@ -75,9 +90,15 @@ class Values:
         inverse = slice(own.up_to_inversion, own.count)
         n_FP[inverse] = d_FP[mixed]
         d_FP[inverse] = n_FP[mixed]
-        terms = n_FP, poisoned(d_FP)
-        self.fractions[mask] = n_FP, d_FP
-        self.terms[mask] = (whole(*terms), None) if self.integers_only else terms
+        raw_FP, products = d_FP, slice(own.sums + own.pure, own.count)
+        zero_FP = d_FP[products] == 0  # sums and pure products are never divided by
+        if zero_FP.any():
+            if len(where) < self.up_to:  # nothing is made of the largest sets
+                raw_FP = self._buffer(mask, "raw denominator")
+                raw_FP[...] = d_FP
+            np.copyto(d_FP[products], np.nan, where=zero_FP)
+        self.fractions[mask] = n_FP, raw_FP
+        self.terms[mask] = (whole(n_FP, d_FP), None) if self.integers_only else (n_FP, d_FP)
 
     def operands(self, mask: int, block: Block) -> tuple[Array, Array | None, Array, Array | None]:
         """Numerators and denominators of both sides of a block of the set `mask`, ready to be broadcast."""
@@ -119,26 +140,13 @@ class Values:
         n, d = self.terms[mask]
         return n.astype(np.float64, copy=False) if d is None else quotient(n, d)
 
-    def block_fraction(self, mask: int, block: Block) -> tuple[Array, Array]:
-        """Numerators and denominators of one block of the set `mask`, (left * right, problems)."""
-        shape = (block.left_count * block.right_count, self.problems)
-        if block.op not in (ADD, SUB):
-            n, d = np.empty(shape, dtype=self.dtype), np.empty(shape, dtype=self.dtype)
-            self._multiply(mask, block, n, d)
-            return n, d
-        ln, ld, rn, rd = self.operands(mask, block)
-        left = ln if rd is None else ln * rd
-        right = rn if ld is None else rn * ld
-        n3 = left + right if block.op == ADD else left - right
-        d3 = np.empty_like(n3)
-        product(d3, ld, rd)
-        return n3.reshape(shape), d3.reshape(shape)
-
-    def result(self, n: Array, d: Array) -> Array:
-        """n / d in float64 as the rules count it: NaN for a division by zero, and with `integers_only` unless it is an
-        integer."""
-        d = poisoned(d)
-        return whole(n, d).astype(np.float64, copy=False) if self.integers_only else quotient(n, d)
+    def quotients_of_all(self, elements: int) -> Iterator[tuple[int, Array]]:
+        """The values of all forms of the whole set as (first form, slice of about `elements` values); fresh arrays."""
+        n, d = self.terms[(1 << self.k) - 1]
+        size = max(1, elements // self.problems)
+        for start in range(0, len(n), size):
+            part = slice(start, start + size)
+            yield start, n[part].astype(np.float64) if d is None else quotient(n[part], d[part])
 
 
 def product(out: Array, x: Array | None, y: Array | None) -> None:
@@ -149,12 +157,6 @@ def product(out: Array, x: Array | None, y: Array | None) -> None:
         out[...] = x
     else:
         np.multiply(x, y, out=out)
-
-
-def poisoned(divisor: Array) -> Array:
-    """The divisor with NaN for 0; the array itself if it holds no 0."""
-    zero = divisor == 0
-    return np.where(zero, np.nan, divisor) if zero.any() else divisor
 
 
 def quotient(n: Array, d: Array) -> Array:

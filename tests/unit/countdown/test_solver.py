@@ -14,15 +14,18 @@ from countdown_selfplay.countdown import (
     Reason,
     Rules,
     count_solutions,
+    counting,
     is_solvable,
     is_solvable_batch,
+    meeting,
+    reachable_counts,
     reachable_targets,
+    solvable_arrays,
     solve,
     solver,
     verify,
 )
 from countdown_selfplay.countdown.forms import flippable, plan
-from countdown_selfplay.countdown.solver import solvable_arrays
 from countdown_selfplay.errors import DataError
 
 from .oracle import naive_counts, naive_solvable, random_tree
@@ -207,7 +210,8 @@ def test_the_confirmed_way_and_the_exact_way_agree(k, monkeypatch):
     """The confirmed way is forced where the exact one is proved to hold."""
     problems = random_problems(random.Random(k), 40, k, 60)
     exact = [(is_solvable(p), count_solutions(p)) for p in problems]
-    monkeypatch.setattr(solver, "_is_exact", lambda *arguments: False)
+    for module in (meeting, counting, solver):
+        monkeypatch.setattr(module, "is_exact", lambda *arguments: False)
     solver._solve_sorted.cache_clear()
     solver._reachable_sorted.cache_clear()
     try:
@@ -304,6 +308,41 @@ def test_a_batch_gives_the_same_answers_in_any_mix_order_and_number_of_threads()
     assert is_solvable_batch(problems, workers=1) == expected
     assert is_solvable_batch(problems[::-1], workers=3) == expected[::-1]
     assert is_solvable_batch([]) == []
+
+
+@pytest.mark.parametrize("rules", [Rules(), INTEGERS, Rules(use_all=False)])
+def test_counts_in_a_batch_are_those_of_one_set_at_a_time(rules):
+    generator = np.random.default_rng(4)
+    for k, rows in ((1, 20), (2, 60), (3, 200), (4, 40)):
+        numbers = generator.integers(1, 9, (rows, k))  # repeats of every pattern
+        counts = reachable_counts(numbers, -5, 60, rules)
+        assert counts.shape == (rows, 66)
+        assert np.array_equal(counts, reachable_counts(numbers, -5, 60, rules, workers=3))
+        for row, found in zip(numbers.tolist(), counts, strict=True):
+            expected = reachable_targets(row, -5, 60, rules)
+            assert {t: int(n) for t, n in enumerate(found, start=-5) if n} == expected
+
+
+def test_six_large_numbers_are_counted_exactly():
+    """999^6 is beyond what a float holds: candidates are tolerant and confirmed."""
+    assert 999**6 > 2**53
+    numbers = (999, 998, 997, 996, 995, 994)
+    # 999 - 998 + 997 - 996 + 995 - 994 = 3
+    assert count_solutions(Problem(numbers, 3)) > 0
+    check_solution(Problem(numbers, 3))
+
+
+def test_arrays_are_checked_like_problems():
+    for numbers, targets, message in [
+        (np.ones((2, 7), int), np.ones(2, int), "1 to 6 numbers, got 7"),
+        (np.ones((2, 3)), np.ones(2, int), "integers is needed, got float64"),
+        (np.zeros((2, 3), int), np.ones(2, int), "must be positive"),
+        (np.ones(3, int), np.ones(2, int), "array of 2 dimensions"),
+        (np.full((2, 3), 10**10), np.ones(2, int), "within 1,000,000,000"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            solvable_arrays(numbers, targets)
+    assert solvable_arrays(np.zeros((0, 3), int), np.zeros(0, int)).shape == (0,)
 
 
 def test_equal_numbers_are_interchangeable_and_nothing_else_is():

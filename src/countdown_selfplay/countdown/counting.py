@@ -1,0 +1,59 @@
+"""Counting solutions: all forms of the whole set of operands, each of which is one inequivalent expression."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .meeting import TOLERANCE, has_value, is_exact
+from .nodes import form
+from .repeats import counted
+from .rules import Rules
+from .values import Array, Values
+
+SLICE_ELEMENTS = 1 << 14
+"""Values looked at in one go: they and their temporaries stay in the first two levels of cache."""
+
+
+def hits(
+    values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: int, high: int, rules: Rules
+) -> tuple[Array, Array]:
+    """(problem, target) of every countable expression over all operands with an integer value from `low` to `high`.
+
+    values: of the whole set, for these numbers. ordered_PK: (problems, k), each row ascending and with equal numbers
+    where `symbols` (of repeats.py) are equal.
+    """
+    exact = is_exact(values.k, values.greatest, max(abs(low), abs(high)))
+    least, most = 0 if low <= 0 <= high else min(abs(low), abs(high)), max(abs(low), abs(high))
+    places, wholes = [], []
+    with np.errstate(invalid="ignore"):
+        for start, value_FP in values.quotients_of_all(SLICE_ELEMENTS):
+            whole_FP = np.rint(value_FP)
+            if exact:
+                good_FP = whole_FP == value_FP
+                np.abs(value_FP, out=value_FP)
+                good_FP &= value_FP >= least
+                good_FP &= value_FP <= most
+            else:
+                good_FP = np.abs(value_FP - whole_FP) <= TOLERANCE * np.abs(value_FP)
+                good_FP &= (np.abs(whole_FP) >= least) & (np.abs(whole_FP) <= most)
+            place = np.flatnonzero(good_FP)
+            wholes.append(whole_FP.reshape(-1)[place].astype(np.int64))
+            places.append(place + start * values.problems)
+    flat, targets = np.concatenate(places), np.concatenate(wholes)
+    forms, problems = np.divmod(flat, values.problems)
+    found = []
+    for sign, mask in zip((1, -1), counted(symbols), strict=True):
+        chosen = mask[forms] & (sign * targets >= low) & (sign * targets <= high)
+        if not exact:
+            chosen[chosen] = [
+                _confirmed(ordered_PK[p], int(f), int(t), rules)
+                for f, p, t in zip(forms[chosen], problems[chosen], targets[chosen], strict=True)
+            ]
+        found.append((problems[chosen], sign * targets[chosen]))
+    return np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])
+
+
+def _confirmed(ordered_K: Array, index: int, target: int, rules: Rules) -> bool:
+    """Whether form `index` over these numbers has exactly this value; its negative, which may be the one that counts,
+    has then exactly the other."""
+    return has_value(form(tuple(int(n) for n in ordered_K), index), target, rules)
