@@ -148,6 +148,8 @@ def main() -> None:
                 elapsed = runners[name].step()
                 if i >= options.warmup:
                     seconds[name].append(elapsed)
+        for runner in runners.values():
+            runner.thread.join()
         logs = joint.trainer.state.log_history[options.warmup : steps]
     ratios = [j / (p + c) for j, p, c in zip(*seconds.values(), strict=True)]
     low, high = interval(ratios)
@@ -156,6 +158,10 @@ def main() -> None:
         for name in ("time/rollout_conjecturer", "time/rollout_prover", "time/round", "step_time")
         if any(name in log for log in logs)
     }
+    phases["verifier, solver, credit"] = (
+        phases["time/round"] - phases["time/rollout_conjecturer"] - phases["time/rollout_prover"]
+    )
+    phases["loss, backward, step"] = phases["step_time"] - phases["time/round"]
     result = {
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}, "

@@ -23,7 +23,10 @@ def private_torch_seed(*key: object) -> Iterator[None]:
     bit."""
     cpu = torch.get_rng_state()
     cuda = torch.cuda.get_rng_state() if torch.cuda.is_available() else None
-    torch.manual_seed(seed_from(*key))
+    seed = seed_from(*key)
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed every device, and one state is put back
+    if cuda is not None:
+        torch.cuda.manual_seed(seed)
     try:
         yield
     finally:

@@ -84,6 +84,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         refuse_unsupported(args)
         self.domain = domain_from(args) if domain is None else domain
         self.roles = {role: args.role(role) for role in args.trained_roles}
+        self.max_grad_norm = args.max_grad_norm  # set to 0 while training, so that the stock Trainer does not clip
         self.objectives = {
             role: make_objective(s.objective, args.importance_clip_low, args.importance_clip_high)
             for role, s in self.roles.items()

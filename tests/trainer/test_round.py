@@ -157,6 +157,17 @@ def test_roles_can_have_settings_of_their_own(build):
     assert max(line["conjecturer/completion_length_max"] for line in lines) <= 8
 
 
+def test_the_run_folder_records_the_settings_as_they_were_given(build):
+    import json
+    from pathlib import Path
+
+    trainer = build(max_steps=1, max_grad_norm=0.7, conjecturer_max_grad_norm=0.3)
+    trainer.train()
+    config = json.loads(Path(trainer.args.output_dir, "run.json").read_text())["config"]
+    assert (config["max_grad_norm"], config["conjecturer_max_grad_norm"]) == (0.7, 0.3)
+    assert trainer.args.max_grad_norm == 0.7
+
+
 def test_every_logged_metric_is_explained_in_the_docs(build):
     from pathlib import Path
 

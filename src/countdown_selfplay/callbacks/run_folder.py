@@ -38,7 +38,7 @@ class RunFolder(TrainerCallback):
         description = {
             "name": folder.name,
             "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "config": _plain(args.to_dict()),
+            "config": _plain({**args.to_dict(), "max_grad_norm": self.trainer.max_grad_norm}),
             "rules": self.trainer.domain.rules.to_dict(),
             "environment": {
                 "countdown-selfplay": __version__,
