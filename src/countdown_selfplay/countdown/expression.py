@@ -109,18 +109,19 @@ def evaluate(postfix: list[str], integers_only: bool = False) -> tuple[int, int]
             stack.append((-bottom, below))
             continue
         top, above = stack.pop()
-        if token == "*":
-            top, above = top * bottom, above * below
-        elif token == "/":
+        if token == "/":
             if bottom == 0:
                 raise DivisionByZero
             if integers_only and top % bottom:  # here both are integers: every earlier division came out even
                 raise NotAnInteger
             top, above = top * below, above * bottom
-        elif token == "+":
-            top, above = top * below + bottom * above, above * below
+        elif token == "*":
+            top, above = top * bottom, above * below
+        elif above == below:
+            top = top + bottom if token == "+" else top - bottom
         else:
-            top, above = top * below - bottom * above, above * below
+            top = top * below + bottom * above if token == "+" else top * below - bottom * above
+            above *= below
         if above != 1:
             common = gcd(top, above)
             if above < 0:

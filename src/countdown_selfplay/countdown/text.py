@@ -44,11 +44,12 @@ def outside_thinking(text: str) -> list[str]:
     opening closes the thinking that a prompt began (the `tinyzero` prompt ends in `<think>`).
     """
     first_close = text.find(END_THINK)
-    first_open = text.find(THINK)
-    if first_close < 0 and first_open < 0:
-        return [text]
-    start = first_close + len(END_THINK) if first_close >= 0 and not 0 <= first_open < first_close else 0
-    stretches = []
+    if first_close < 0:
+        opened = text.find(THINK)
+        return [text] if opened < 0 else [text[:opened]]
+    opened = text.find(THINK, 0, first_close)
+    stretches = [text[:opened]] if opened >= 0 else []
+    start = first_close + len(END_THINK)
     while (begin := text.find(THINK, start)) >= 0:
         stretches.append(text[start:begin])
         end = text.find(END_THINK, begin)

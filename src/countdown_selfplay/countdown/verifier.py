@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from .expression import WHITE_SPACE, DivisionByZero, NotAnInteger, evaluate, plain, to_postfix, tokens_of
@@ -119,7 +120,7 @@ def _judge(answer: str, problem: Problem, rules: Rules, n_answers: int) -> Verdi
         score = rules.score_correct
     else:
         score = rules.score_wrong if reason in _WRONG else rules.score_invalid
-    exact = None if value is None else Fraction(*value)
+    exact = None if value is None else _fraction(*value)
     return Verdict(score, reason, expression or None, exact, n_answers)
 
 
@@ -140,10 +141,11 @@ def _examine(text: str, problem: Problem, rules: Rules) -> tuple[Reason, tuple[i
     postfix = to_postfix(tokens, rules.unary_minus)
     if postfix is None:
         return Reason.MALFORMED, None
+    # Numbers are compared as text: equal texts without leading zeros are equal numbers.
     used = [token for token in tokens if token not in "+-*/()"]
-    for token in used:
-        if token[0] == "0" and len(token) > 1:
-            return Reason.LEADING_ZERO, None
+    matching = _numbers_match(used, problem.numbers, rules.use_all)
+    if not matching and any(token[0] == "0" and len(token) > 1 for token in used):
+        return Reason.LEADING_ZERO, None
     try:
         value = evaluate(postfix, rules.integers_only)
         failure = None
@@ -151,8 +153,7 @@ def _examine(text: str, problem: Problem, rules: Rules) -> tuple[Reason, tuple[i
         value, failure = None, Reason.DIVISION_BY_ZERO
     except NotAnInteger:
         value, failure = None, Reason.NOT_AN_INTEGER
-    # Numbers are compared as text: equal texts without leading zeros are equal numbers.
-    if not _numbers_match(used, list(map(str, problem.numbers)), rules.use_all):
+    if not matching:
         return Reason.WRONG_NUMBERS, value
     if failure is not None:
         return failure, None
@@ -160,7 +161,17 @@ def _examine(text: str, problem: Problem, rules: Rules) -> tuple[Reason, tuple[i
     return Reason.CORRECT if value == (problem.target, 1) and right_claim else Reason.WRONG_VALUE, value
 
 
-def _numbers_match(used: list[str], given: list[str], use_all: bool) -> bool:
-    if use_all:
-        return sorted(used) == sorted(given)
-    return not Counter(used) - Counter(given)
+def _numbers_match(used: list[str], given: tuple[int, ...], use_all: bool) -> bool:
+    texts = _sorted_texts(given)
+    return sorted(used) == texts if use_all else not Counter(used) - Counter(texts)
+
+
+@lru_cache(maxsize=1 << 12)
+def _sorted_texts(numbers: tuple[int, ...]) -> list[str]:
+    return sorted(map(str, numbers))
+
+
+@lru_cache(maxsize=1 << 12)
+def _fraction(numerator: int, denominator: int) -> Fraction:
+    """Making a Fraction takes as long as parsing an expression, and most values are some target."""
+    return Fraction(numerator, denominator)
