@@ -6,6 +6,7 @@ A problem is k positive integers and a target; a solution uses every number exac
 
 from .domain import CountdownDomain
 from .generator import generate_problems
+from .heldout import heldout_problems
 from .problem import Problem, ProblemSpec, heldout_key, problem_from_row
 from .prompts import CONJECTURER_PROMPTS, PROVER_PROMPTS
 from .proposals import Proposal, ProposalReason, parse_proposal
@@ -42,6 +43,7 @@ __all__ = [
     "reachable_targets",
     "reachable_counts",
     "generate_problems",
+    "heldout_problems",
     "PROVER_PROMPTS",
     "CONJECTURER_PROMPTS",
     "Proposal",

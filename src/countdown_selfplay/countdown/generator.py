@@ -24,7 +24,9 @@ Split = Literal["train", "heldout"]
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _FIELDS = MAX_OPERANDS + 2  # of a draw: operand count, target, numbers
 
-FIRST_DRAWS, MOST_DRAWS = 1 << 10, 1 << 16
+DEAR_OPERANDS = 5
+"""From here on a draw costs more to solve than to look up on which side of the split it lies."""
+
 PATIENCE = 1 << 19
 """Draws without a new problem after which the ranges count as exhausted. About one draw in 28 is solvable at k=3."""
 
@@ -43,17 +45,31 @@ def _within(words: Array, low: int, high: int) -> Array:
     return (words % np.uint64(high - low + 1)).astype(np.int64) + low
 
 
-def solvable_draws(spec: ProblemSpec, seed: int) -> Iterator[list[Problem]]:
-    """Endless batches of solvable problems in the order of the draws, repeats included."""
-    start, count = 0, FIRST_DRAWS
+def solvable_draws(spec: ProblemSpec, seed: int, split: Split) -> Iterator[tuple[int, list[Problem]]]:
+    """Endless batches (draws, solvable problems on this side of the split) in the order of the draws, repeats
+    included."""
+    dear = max(spec.operands) >= DEAR_OPERANDS
+    start, count, most = (0, 1 << 7, 1 << 10) if dear else (0, 1 << 10, 1 << 16)
     while True:
         operands, numbers, targets = _draws(seed, spec, start, count)
-        solvable = np.zeros(count, dtype=bool)
+        chosen = np.zeros(count, dtype=bool)
         for k in set(spec.operands):
             members = np.flatnonzero(operands == k)
-            solvable[members] = solvable_arrays(numbers[members, :k], targets[members])
-        yield [Problem(tuple(numbers[i, : operands[i]].tolist()), int(targets[i])) for i in np.flatnonzero(solvable)]
-        start, count = start + count, min(2 * count, MOST_DRAWS)
+            if k >= DEAR_OPERANDS:
+                sides = [_on_side(_problem(numbers[i, :k], targets[i]), split) for i in members]
+                members = members[np.array(sides, dtype=bool)]
+            chosen[members] = solvable_arrays(numbers[members, :k], targets[members])
+        problems = [_problem(numbers[i, : operands[i]], targets[i]) for i in np.flatnonzero(chosen)]
+        yield count, [problem for problem in problems if _on_side(problem, split)]
+        start, count = start + count, min(2 * count, most)
+
+
+def _problem(numbers: Array, target: np.int64) -> Problem:
+    return Problem(tuple(numbers.tolist()), int(target))
+
+
+def _on_side(problem: Problem, split: Split) -> bool:
+    return heldout_key(problem.key) == (split == "heldout")
 
 
 def generate_problems(
@@ -82,12 +98,11 @@ def generate_problems(
     if n == 0:
         return found
     drawn, last_new = 0, 0
-    for size, batch in _sized(solvable_draws(spec, seed)):
+    for size, batch in solvable_draws(spec, seed, split):
         for problem in batch:
-            key = problem.key
-            if key in seen or heldout_key(key) != (split == "heldout"):
+            if problem.key in seen:
                 continue
-            seen.add(key)
+            seen.add(problem.key)
             found.append(problem)
             last_new = drawn
             if len(found) == n:
@@ -99,11 +114,3 @@ def generate_problems(
                 "ask for fewer or widen the ranges."
             )
     raise AssertionError("the draws never end")
-
-
-def _sized(batches: Iterator[list[Problem]]) -> Iterator[tuple[int, list[Problem]]]:
-    """Each batch with the number of draws it came from."""
-    count = FIRST_DRAWS
-    for batch in batches:
-        yield count, batch
-        count = min(2 * count, MOST_DRAWS)
