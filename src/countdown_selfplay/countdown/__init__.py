@@ -5,6 +5,7 @@ A problem is k positive integers and a target; a solution uses every number exac
 """
 
 from .domain import CountdownDomain
+from .features import FEATURES, feature_matrix, features
 from .generator import generate_problems
 from .heldout import heldout_problems
 from .problem import Problem, ProblemSpec, heldout_key, problem_from_row
@@ -12,6 +13,7 @@ from .prompts import CONJECTURER_PROMPTS, PROVER_PROMPTS
 from .proposals import Proposal, ProposalReason, parse_proposal
 from .rules import DEFAULT_RULES, AnswerFormat, AnswerRule, Rules
 from .solver import (
+    all_solutions,
     count_solutions,
     is_solvable,
     is_solvable_batch,
@@ -42,6 +44,10 @@ __all__ = [
     "count_solutions",
     "reachable_targets",
     "reachable_counts",
+    "all_solutions",
+    "FEATURES",
+    "features",
+    "feature_matrix",
     "generate_problems",
     "heldout_problems",
     "PROVER_PROMPTS",

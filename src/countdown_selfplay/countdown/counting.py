@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .meeting import TOLERANCE, has_value, is_exact
@@ -14,10 +16,17 @@ SLICE_ELEMENTS = 1 << 14
 """Values looked at in one go: they and their temporaries stay in the first two levels of cache."""
 
 
-def hits(
-    values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: int, high: int, rules: Rules
-) -> tuple[Array, Array]:
-    """(problem, target) of every countable expression over all operands with an integer value from `low` to `high`.
+class Hits(NamedTuple):
+    """One entry per expression: its problem, its value, its form, and whether it is the form's negative."""
+
+    problems: Array
+    targets: Array
+    forms: Array
+    negated: Array
+
+
+def hits(values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: int, high: int, rules: Rules) -> Hits:
+    """Every countable expression over all operands with an integer value from `low` to `high`.
 
     values: of the whole set, for these numbers. ordered_PK: (problems, k), each row ascending and with equal numbers
     where `symbols` (of repeats.py) are equal.
@@ -41,7 +50,7 @@ def hits(
             places.append(place + start * values.problems)
     flat, targets = np.concatenate(places), np.concatenate(wholes)
     forms, problems = np.divmod(flat, values.problems)
-    found = []
+    chosen_of_signs = []
     for sign, mask in zip((1, -1), counted(symbols), strict=True):
         chosen = mask[forms] & (sign * targets >= low) & (sign * targets <= high)
         if not exact:
@@ -49,8 +58,14 @@ def hits(
                 _confirmed(ordered_PK[p], int(f), int(t), rules)
                 for f, p, t in zip(forms[chosen], problems[chosen], targets[chosen], strict=True)
             ]
-        found.append((problems[chosen], sign * targets[chosen]))
-    return np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])
+        chosen_of_signs.append(chosen)
+    plus, minus = chosen_of_signs
+    return Hits(
+        np.concatenate([problems[plus], problems[minus]]),
+        np.concatenate([targets[plus], -targets[minus]]),
+        np.concatenate([forms[plus], forms[minus]]),
+        np.repeat([False, True], [plus.sum(), minus.sum()]),
+    )
 
 
 def _confirmed(ordered_K: Array, index: int, target: int, rules: Rules) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import DataError
 from .counting import hits
 from .meeting import candidates, is_exact, meets, phases
+from .nodes import Node, form
 from .problem import MAX_MAGNITUDE, Problem
 from .repeats import symbols_of
 from .rules import DEFAULT_RULES, Rules
@@ -78,7 +79,7 @@ def _reachable_sorted(numbers: tuple[int, ...], low: int, high: int, rules: Rule
     for chosen in _sub_multisets(numbers, rules):
         row = np.array([chosen])
         values = Values(row.T, rules.integers_only, len(chosen))
-        _, targets = hits(values, row, symbols_of(chosen), low, high, rules)
+        targets = hits(values, row, symbols_of(chosen), low, high, rules).targets
         for target, count in zip(*np.unique(targets, return_counts=True), strict=True):
             counts[int(target)] = counts.get(int(target), 0) + int(count)
     return tuple(sorted(counts.items()))
@@ -97,6 +98,31 @@ def reachable_targets(numbers: Sequence[int], low: int, high: int, rules: Rules 
 def count_solutions(problem: Problem, rules: Rules = DEFAULT_RULES) -> int:
     """Number of distinct solutions, as `reachable_targets` counts them."""
     return reachable_targets(problem.numbers, problem.target, problem.target, rules).get(problem.target, 0)
+
+
+def solution_trees(problem: Problem, rules: Rules = DEFAULT_RULES) -> list[Node]:
+    """All distinct solutions as trees, as many as `count_solutions` says. Raises DataError beyond 6 numbers."""
+    trees: list[Node] = []
+    for chosen in _sub_multisets(_checked(problem.numbers), rules):
+        row = np.array([chosen])
+        values = Values(row.T, rules.integers_only, len(chosen))
+        found = hits(values, row, symbols_of(chosen), problem.target, problem.target, rules)
+        for index, negated in zip(found.forms.tolist(), found.negated.tolist(), strict=True):
+            tree = form(chosen, index)
+            trees.append(_negative(tree) if negated else tree)
+    return trees
+
+
+def _negative(tree: Node) -> Node:
+    negative = tree.negative()
+    if negative is None:
+        raise AssertionError(f"{tree.text()} was counted as one that can be negated")
+    return negative
+
+
+def all_solutions(problem: Problem, rules: Rules = DEFAULT_RULES) -> list[str]:
+    """All distinct solutions as expressions that `verify` scores as correct; short ones first."""
+    return sorted((tree.text() for tree in solution_trees(problem, rules)), key=lambda text: (len(text), text))
 
 
 # Many problems
@@ -183,8 +209,8 @@ def reachable_counts(
 
         def tally(part: slice, chosen_PK: Array = chosen_PK) -> Array:
             rows = chosen_PK[part]
-            where, targets = hits(memory.values(rows), rows, symbols_of(tuple(rows[0].tolist())), low, high, rules)
-            flat = np.bincount(where * width + (targets - low), minlength=len(rows) * width)
+            found = hits(memory.values(rows), rows, symbols_of(tuple(rows[0].tolist())), low, high, rules)
+            flat = np.bincount(found.problems * width + (found.targets - low), minlength=len(rows) * width)
             return flat.reshape(len(rows), width)
 
         counts[members] = np.concatenate(_in_threads(tally, len(members), COUNT_CHUNK[k], workers))

@@ -1,0 +1,97 @@
+"""Solutions as trees, and the features made of them, at problems whose solutions can be listed by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from countdown_selfplay.countdown import (
+    FEATURES,
+    Problem,
+    Rules,
+    all_solutions,
+    count_solutions,
+    feature_matrix,
+    features,
+    generate_problems,
+    verify,
+)
+from countdown_selfplay.errors import DataError
+
+from .oracle import naive_counts
+
+
+def test_all_solutions_are_correct_different_and_as_many_as_are_counted():
+    problems = [
+        *generate_problems(30, seed=4),
+        Problem((3, 3, 8, 8), 24),
+        Problem((5, 5, 5, 5), 5),
+        Problem((4, 6), -2),
+    ]
+    for rules in (Rules(), Rules(integers_only=True), Rules(use_all=False)):
+        for problem in problems:
+            texts = all_solutions(problem, rules)
+            assert len(texts) == len(set(texts)) == count_solutions(problem, rules)
+            assert all(verify(f"<answer>{text}</answer>", problem, rules).correct for text in texts), problem
+
+
+def test_solutions_that_can_be_listed_by_hand():
+    assert all_solutions(Problem((3, 3, 8, 8), 24)) == ["8 / (3 - 8 / 3)"]
+    assert all_solutions(Problem((3, 3, 8), 8)) == ["3 * 8 / 3", "3 + 8 - 3"]
+    assert all_solutions(Problem((4, 6), -2)) == ["4 - 6"]
+    assert all_solutions(Problem((1, 2, 3, 4), 100)) == []
+    # 4 / 2 = 2, 4 - 2 = 2: two ways
+    assert all_solutions(Problem((4, 2), 2)) == ["4 - 2", "4 / 2"]
+
+
+def test_the_features_of_the_classic():
+    found = features(Problem((3, 3, 8, 8), 24))
+    # numbers 3, 3, 8, 8: mean 5.5, deviations 2.5; sum 22. The only solution 8 / (3 - 8 / 3) is a product with a sum
+    # with a product: depth 3, three nodes, one pair of parentheses, 8 / 3 is no integer.
+    assert found == {
+        "operands": 4, "number_min": 3, "number_max": 8, "number_mean": 5.5, "number_std": 2.5, "distinct_numbers": 2,
+        "target": 24, "target_ratio": 3, "target_gap": 2, "solutions": 1, "log_solutions": math.log(2),
+        "needs_add": 0, "needs_sub": 1, "needs_mul": 0, "needs_div": 1, "needs_fraction": 1,
+        "depth_min": 3, "depth_mean": 3, "nodes_min": 3, "nodes_mean": 3, "parentheses_min": 1,
+    }  # fmt: skip
+    assert list(found) == list(FEATURES)
+
+
+def test_an_operator_is_needed_if_every_solution_uses_it():
+    # 3, 3, 8 -> 8: 3 * 8 / 3 and 3 + 8 - 3 share none
+    found = features(Problem((3, 3, 8), 8))
+    assert [found[f"needs_{op}"] for op in ("add", "sub", "mul", "div", "fraction")] == [0, 0, 0, 0, 0]
+    assert (found["solutions"], found["depth_min"], found["depth_mean"], found["nodes_mean"]) == (2, 1, 1, 1)
+    # 44 + 19 + 35 is the only way to 98
+    found = features(Problem((44, 19, 35), 98))
+    assert [found[f"needs_{op}"] for op in ("add", "sub", "mul", "div", "fraction")] == [1, 0, 0, 0, 0]
+    # 3 * 5 + 7 is the only way to 22: depth 2, two nodes
+    assert sum(n for value, n in naive_counts((3, 5, 7)).items() if value == 22) == 1
+    found = features(Problem((3, 5, 7), 22))
+    assert [found[f"needs_{op}"] for op in ("add", "sub", "mul", "div", "fraction")] == [1, 0, 1, 0, 0]
+    assert (found["depth_min"], found["nodes_min"], found["parentheses_min"]) == (2, 2, 0)
+
+
+def test_what_is_said_of_solutions_does_not_exist_without_one():
+    found = features(Problem((1, 2, 3, 4), 100))
+    assert found["solutions"] == found["log_solutions"] == 0
+    missing = {name for name, value in found.items() if math.isnan(value)}
+    expected = {"needs_add", "needs_sub", "needs_mul", "needs_div", "needs_fraction"}
+    assert missing == expected | {"depth_min", "depth_mean", "nodes_min", "nodes_mean", "parentheses_min"}
+
+
+def test_the_order_of_the_numbers_changes_no_feature():
+    assert features(Problem((44, 19, 35, 6), 104)) == pytest.approx(features(Problem((6, 35, 19, 44), 104)))
+
+
+def test_a_batch_is_one_row_each():
+    problems = generate_problems(5, seed=1)
+    matrix = feature_matrix(problems)
+    assert matrix.shape == (5, len(FEATURES)) and matrix.dtype == np.float64
+    assert [dict(zip(FEATURES, row, strict=True)) for row in matrix.tolist()] == [features(p) for p in problems]
+    assert feature_matrix([]).shape == (0, len(FEATURES))
+
+
+def test_too_many_numbers_are_one_clear_error():
+    with pytest.raises(DataError, match="1 to 6 numbers, got 7"):
+        features(Problem((1,) * 7, 7))
