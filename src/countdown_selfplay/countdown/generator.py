@@ -1,14 +1,15 @@
-"""Solvable problems from a seed: uniform over the solvable ones, distinct, and on one side of the held-out border.
+"""Solvable problems from a seed: distinct, reproducible, and on one side of the held-out border.
 
-Numbers and target are drawn independently and uniformly, unsolvable draws are dropped. The draws are a fixed function
-of the seed and their position (SplitMix64), so the list depends neither on the NumPy version nor on the number of
-cores.
+The operand count of each problem is drawn uniformly from the spec's (list a count twice to have it twice as often);
+given the count, numbers and target are drawn independently and uniformly and unsolvable draws are dropped, so that
+every solvable one is as likely as any other. All draws are a fixed function of the seed and their position
+(SplitMix64): the list depends neither on the NumPy version nor on the number of cores.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, get_args
 
 import numpy as np
@@ -16,51 +17,61 @@ import numpy as np
 from ..errors import ConfigError
 from .problem import Problem, ProblemSpec, heldout_key
 from .repeats import mix
+from .rules import DEFAULT_RULES, Rules
 from .solver import MAX_OPERANDS, solvable_arrays
 from .values import Array
 
 Split = Literal["train", "heldout"]
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_FIELDS = MAX_OPERANDS + 2  # of a draw: operand count, target, numbers
+_FIELDS = MAX_OPERANDS + 2  # of a draw: one that is not used, target, numbers
 
 DEAR_OPERANDS = 5
 """From here on a draw costs more to solve than to look up on which side of the split it lies."""
 
 PATIENCE = 1 << 19
-"""Draws without a new problem after which the ranges count as exhausted. About one draw in 28 is solvable at k=3."""
+"""Draws without a new problem after which an operand count is exhausted. About one draw in 28 is solvable at k=3."""
+
+DEAR_PATIENCE = 1 << 14
+"""The same where most draws are solvable and each is dear."""
 
 
-def _draws(seed: int, spec: ProblemSpec, start: int, count: int) -> tuple[Array, Array, Array]:
-    """Operand counts (count,), numbers (count, most operands) and targets (count,) of draws start..start+count."""
-    key = np.uint64(int.from_bytes(hashlib.blake2b(str(seed).encode(), digest_size=8).digest(), "big"))
+def _key(text: str) -> np.uint64:
+    return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big"))
+
+
+def _draws(seed: int, spec: ProblemSpec, start: int, count: int) -> tuple[Array, Array]:
+    """Numbers (count, most operands) and targets (count,) of draws start..start+count."""
     at = np.arange(start, start + count, dtype=np.uint64)[:, None] * np.uint64(_FIELDS)
-    words = mix(key + (at + np.arange(1, _FIELDS + 1, dtype=np.uint64)) * _GAMMA)
-    operands = np.array(spec.operands)[(words[:, 0] % np.uint64(len(spec.operands))).astype(np.int64)]
-    targets = _within(words[:, 1], spec.target_low, spec.target_high)
-    return operands, _within(words[:, 2:], spec.number_low, spec.number_high), targets
+    words = mix(_key(str(seed)) + (at + np.arange(1, _FIELDS + 1, dtype=np.uint64)) * _GAMMA)
+    numbers = _within(words[:, 2:], spec.number_low, spec.number_high)
+    return numbers, _within(words[:, 1], spec.target_low, spec.target_high)
+
+
+def _operand_counts(seed: int, spec: ProblemSpec, n: int) -> list[int]:
+    """The operand counts of the first n problems."""
+    words = mix(_key(f"operands {seed}") + np.arange(1, n + 1, dtype=np.uint64) * _GAMMA)
+    return np.array(spec.operands)[(words % np.uint64(len(spec.operands))).astype(np.int64)].tolist()
 
 
 def _within(words: Array, low: int, high: int) -> Array:
     return (words % np.uint64(high - low + 1)).astype(np.int64) + low
 
 
-def solvable_draws(spec: ProblemSpec, seed: int, split: Split) -> Iterator[tuple[int, list[Problem]]]:
-    """Endless batches (draws, solvable problems on this side of the split) in the order of the draws, repeats
-    included."""
-    dear = max(spec.operands) >= DEAR_OPERANDS
-    start, count, most = (0, 1 << 7, 1 << 10) if dear else (0, 1 << 10, 1 << 16)
+def solvable_draws(k: int, spec: ProblemSpec, seed: int, split: Split, rules: Rules) -> Iterator[Problem | int]:
+    """Endless: the solvable problems with k numbers on this side of the split, in the order of the draws and repeats
+    included; after each batch the number of draws it took."""
+    start, count, most = (0, 1 << 7, 1 << 10) if k >= DEAR_OPERANDS else (0, 1 << 10, 1 << 16)
     while True:
-        operands, numbers, targets = _draws(seed, spec, start, count)
-        chosen = np.zeros(count, dtype=bool)
-        for k in set(spec.operands):
-            members = np.flatnonzero(operands == k)
-            if k >= DEAR_OPERANDS:
-                sides = [_on_side(_problem(numbers[i, :k], targets[i]), split) for i in members]
-                members = members[np.array(sides, dtype=bool)]
-            chosen[members] = solvable_arrays(numbers[members, :k], targets[members])
-        problems = [_problem(numbers[i, : operands[i]], targets[i]) for i in np.flatnonzero(chosen)]
-        yield count, [problem for problem in problems if _on_side(problem, split)]
+        numbers, targets = _draws(seed, spec, start, count)
+        numbers = numbers[:, :k]
+        members = np.arange(count)
+        if k >= DEAR_OPERANDS:
+            members = np.array([i for i in members if _on_side(_problem(numbers[i], targets[i]), split)], dtype=int)
+        members = members[solvable_arrays(numbers[members], targets[members], rules)]
+        problems = (_problem(numbers[i], targets[i]) for i in members)
+        yield from (problem for problem in problems if k >= DEAR_OPERANDS or _on_side(problem, split))
+        yield count
         start, count = start + count, min(2 * count, most)
 
 
@@ -78,13 +89,16 @@ def generate_problems(
     seed: int = 0,
     exclude: Iterable[Problem | str] = (),
     split: Split = "train",
+    rules: Rules = DEFAULT_RULES,
+    accept: Callable[[Problem], bool] | None = None,
 ) -> list[Problem]:
     """`n` solvable problems in the ranges of `spec` (None: the defaults) with distinct keys, none of them in
     `exclude`.
 
     Reproducible from `seed`, and the first m of n are those of m. split: the sides "train" and "heldout" are disjoint
-    for every pair of seeds, because the key alone decides (`heldout_key`). exclude: problems or keys. Raises
-    ConfigError if the ranges hold fewer problems than asked for.
+    for every pair of seeds, because the key alone decides (`heldout_key`). exclude: problems or keys. rules: what
+    counts as solvable. accept: a further condition, asked once per new problem. An operand count whose problems are
+    used up leaves the mix; ConfigError if all are.
     """
     spec = ProblemSpec() if spec is None else spec
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
@@ -94,23 +108,36 @@ def generate_problems(
     if max(spec.operands) > MAX_OPERANDS:
         raise ConfigError(f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS}, the most the solver takes.")
     seen = {item.key if isinstance(item, Problem) else str(item) for item in exclude}
+    draws = {k: solvable_draws(k, spec, seed, split, rules) for k in set(spec.operands)}
     found: list[Problem] = []
-    if n == 0:
-        return found
-    drawn, last_new = 0, 0
-    for size, batch in solvable_draws(spec, seed, split):
-        for problem in batch:
-            if problem.key in seen:
-                continue
-            seen.add(problem.key)
-            found.append(problem)
-            last_new = drawn
-            if len(found) == n:
-                return found
-        drawn += size
-        if drawn - last_new > PATIENCE:
+    for i, wanted in enumerate(_operand_counts(seed, spec, n)):
+        problem = None
+        while problem is None and draws:
+            k = wanted if wanted in draws else sorted(draws)[i % len(draws)]
+            problem = _next_new(draws[k], seen, accept, PATIENCE if k < DEAR_OPERANDS else DEAR_PATIENCE)
+            if problem is None:  # exhausted: the other operand counts go on
+                del draws[k]
+        if problem is None:
             raise ConfigError(
-                f"Only {len(found)} of {n} problems were found in the '{split}' split of {spec} in {drawn:,} draws; "
-                "ask for fewer or widen the ranges."
+                f"Only {len(found)} of {n} problems were found in the '{split}' split of {spec}; ask for fewer or "
+                "widen the ranges."
             )
-    raise AssertionError("the draws never end")
+        found.append(problem)
+    return found
+
+
+def _next_new(
+    draws: Iterator[Problem | int], seen: set[str], accept: Callable[[Problem], bool] | None, patience: int
+) -> Problem | None:
+    """The next problem that was not seen and is accepted; None after `patience` draws without one."""
+    since_new = 0
+    for item in draws:
+        if isinstance(item, int):
+            since_new += item
+            if since_new > patience:
+                return None
+        elif item.key not in seen:
+            seen.add(item.key)
+            if accept is None or accept(item):
+                return item
+    return None

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from countdown_selfplay.countdown import Problem, ProblemSpec, generate_problems, heldout_key
+from countdown_selfplay.countdown import Problem, ProblemSpec, Rules, generate_problems, heldout_key
 from countdown_selfplay.errors import ConfigError
 
 from .oracle import naive_solvable
@@ -70,9 +70,34 @@ def test_the_list_is_the_same_on_one_core():
 
 
 def test_excluded_problems_and_keys_are_left_out_and_the_rest_stays():
-    first = generate_problems(30, SMALL, seed=1)
-    rest = generate_problems(20, SMALL, seed=1, exclude=[*first[:5], *(p.key for p in first[5:10])])
+    three = ProblemSpec(operands=(3,))
+    first = generate_problems(30, three, seed=1)
+    rest = generate_problems(20, three, seed=1, exclude=[*first[:5], *(p.key for p in first[5:10])])
     assert rest == first[10:]
+
+
+def test_operand_counts_are_drawn_evenly_and_a_count_listed_twice_twice_as_often():
+    # standard error of the share of threes among 1,200: sqrt(0.25 / 1200) = 0.014
+    for operands, share in (((3, 4), 1 / 2), ((3, 3, 4), 2 / 3)):
+        problems = generate_problems(1200, ProblemSpec(operands=operands), seed=2)
+        assert abs(sum(len(p.numbers) == 3 for p in problems) / 1200 - share) < 0.06
+
+
+def test_an_operand_count_that_is_used_up_leaves_the_mix():
+    # 1..2 and targets 1..4: 1+1, 2-1, 2/1, 1*1, ... at most 3 multisets x 4 targets with two numbers
+    spec = ProblemSpec(operands=(2, 3), number_high=3, target_low=1, target_high=9)
+    problems = generate_problems(40, spec)
+    twos = [p for p in problems if len(p.numbers) == 2]
+    assert 3 < len(twos) < 15 and len(problems) == 40
+    assert generate_problems(30, spec) == problems[:30]
+
+
+def test_rules_and_a_further_condition_are_kept():
+    whole = Rules(integers_only=True)
+    problems = generate_problems(200, SMALL, seed=1, rules=whole, accept=lambda p: p.target % 2 == 0)
+    assert len(problems) == 200
+    assert all(p.target % 2 == 0 for p in problems)
+    assert all(naive_solvable(p.numbers, p.target, integers_only=True) for p in problems)
 
 
 def test_the_draws_are_uniform_over_numbers():
@@ -107,5 +132,5 @@ def test_none_are_none():
 
 def test_the_default_lists_do_not_change_between_versions():
     """Data sets and shots of prompts are made from seeds: a change here changes them all."""
-    assert [p.key for p in generate_problems(3)] == ["2,10,17,62=54", "3,9,21,84=49", "48,87,96,99=37"]
-    assert generate_problems(1)[0] == Problem((2, 17, 62, 10), 54)
+    assert [p.key for p in generate_problems(3)] == ["14,17,39=70", "26,50,52=13", "2,10,17,62=54"]
+    assert generate_problems(1)[0] == Problem((14, 39, 17), 70)
