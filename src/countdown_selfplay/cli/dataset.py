@@ -1,0 +1,169 @@
+"""`countdown-selfplay dataset`: solvable problems, or demonstrations, into a JSONL or Parquet file. Loads no torch."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..countdown import (
+    CONJECTURER_PROMPTS,
+    PROVER_PROMPTS,
+    CountdownDomain,
+    Problem,
+    ProblemSpec,
+    Rules,
+    count_solutions,
+    generate_problems,
+    heldout_problems,
+    problem_from_row,
+)
+from ..countdown.features import operators_of
+from ..countdown.rows import ROW_SCHEMAS
+from ..countdown.solver import solution_trees
+from ..errors import ConfigError, DataError
+from .countdown_options import OneLineParser, RawDescription, add_rule_options, rules_of
+
+HELP = "Write solvable problems or demonstrations to a file"
+
+EPILOG = """\
+schemas: nums           nums, target
+         ground_truth   prompt, target, nums, ground_truth
+         prover         prompt, numbers, target
+         solved         prompt, completion, numbers, target: demonstrations for the prover
+         proposed       prompt, completion, numbers, target: demonstrations for the conjecturer
+
+example: countdown-selfplay dataset train.parquet --count 100000 --operands 3 4 --exclude test.jsonl
+exit codes: 0 written, 2 wrong input; nothing is written then"""
+
+
+def write_jsonl(path: Path, rows: list[dict[str, Any]]) -> None:
+    """One JSON object per line."""
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
+    """One Parquet table."""
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+
+
+WRITERS: dict[str, Callable[[Path, list[dict[str, Any]]], None]] = {".jsonl": write_jsonl, ".parquet": write_parquet}
+
+
+def read_rows(path: Path) -> Iterator[Any]:
+    """The rows of a JSONL or Parquet file; DataError if it cannot be read."""
+    try:
+        if path.suffix == ".parquet":
+            import pyarrow.parquet
+
+            yield from pyarrow.parquet.read_table(path).to_pylist()
+        else:
+            with path.open(encoding="utf-8") as lines:
+                yield from (json.loads(line) for line in lines if line.strip())
+    except (OSError, ValueError) as error:  # pyarrow's and json's errors are ValueErrors
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise DataError(f"'{path}' cannot be read as {path.suffix or 'JSONL'}: {reason[:80]}.") from None
+
+
+def excluded_keys(files: list[str]) -> set[str]:
+    """Keys of all problems in the files; `heldout-v1` stands for the frozen held-out set."""
+    keys: set[str] = set()
+    for name in files:
+        if name == "heldout-v1":
+            keys |= {problem.key for problem in heldout_problems()}
+            continue
+        for index, row in enumerate(read_rows(Path(name))):
+            try:
+                keys.add(problem_from_row(row, index).key)
+            except DataError as error:
+                raise DataError(f"'{name}', {error}") from None
+    return keys
+
+
+class Condition:
+    """What a problem must meet besides its ranges; counts how many were refused for overlap."""
+
+    def __init__(self, options: argparse.Namespace, rules: Rules, excluded: set[str]) -> None:
+        self.options, self.rules, self.excluded = options, rules, excluded
+        self.overlap = 0
+
+    def __call__(self, problem: Problem) -> bool:
+        if problem.key in self.excluded:
+            self.overlap += 1
+            return False
+        low, high = self.options.min_solutions, self.options.max_solutions
+        if (low is not None or high is not None) and not self._count_fits(problem, low, high):
+            return False
+        needed = set(self.options.needs or ())
+        return not needed or all(needed <= operators_of(tree) for tree in solution_trees(problem, self.rules))
+
+    def _count_fits(self, problem: Problem, low: int | None, high: int | None) -> bool:
+        count = count_solutions(problem, self.rules)
+        return (low is None or count >= low) and (high is None or count <= high)
+
+
+def options_of(argv: list[str]) -> argparse.Namespace:
+    """The command line, parsed."""
+    parser = OneLineParser(
+        prog="countdown-selfplay dataset", description=HELP + ".", epilog=EPILOG, formatter_class=RawDescription
+    )
+    spec = ProblemSpec()
+    parser.add_argument("out", help="the file to write, .jsonl or .parquet")
+    parser.add_argument("--count", type=int, required=True, metavar="N", help="how many problems")
+    parser.add_argument("--schema", choices=sorted(ROW_SCHEMAS), default="nums", help="columns, see below")
+    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same file (0)")
+    parser.add_argument("--split", choices=("train", "heldout"), default="train", help="side of the split (train)")
+    parser.add_argument("--operands", type=int, nargs="+", default=list(spec.operands), metavar="K",
+                        help="operand counts; one given twice comes twice as often (3 4)")  # fmt: skip
+    for name in ("number_low", "number_high", "target_low", "target_high"):
+        parser.add_argument(f"--{name}", type=int, default=getattr(spec, name), metavar="N")
+    parser.add_argument("--min_solutions", type=int, metavar="N", help="least number of distinct solutions")
+    parser.add_argument("--max_solutions", type=int, metavar="N", help="greatest number of distinct solutions")
+    parser.add_argument("--needs", nargs="+", choices=("+", "-", "*", "/"), metavar="OP",
+                        help="operators (+ - * /) that every solution must use")  # fmt: skip
+    parser.add_argument("--exclude", nargs="+", default=[], metavar="FILE",
+                        help="leave out the problems of these files (heldout-v1: the frozen set)")  # fmt: skip
+    parser.add_argument("--prover_prompt", choices=sorted(PROVER_PROMPTS), default="countdown_3to4")
+    parser.add_argument("--conjecturer_prompt", choices=sorted(CONJECTURER_PROMPTS), default="completion")
+    add_rule_options(parser, answers=False)
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str]) -> int:
+    """Generate, write, and say what was written."""
+    options = options_of(argv)
+    out = Path(options.out)
+    if out.suffix not in WRITERS:
+        raise ConfigError(f"'{out}' must end in {' or '.join(WRITERS)}.")
+    if not out.parent.is_dir():
+        raise ConfigError(f"There is no folder '{out.parent}' to write '{out.name}' into.")
+    rules = rules_of(options)
+    ranges = {n: getattr(options, n) for n in ("number_low", "number_high", "target_low", "target_high")}
+    spec = ProblemSpec(operands=tuple(options.operands), **ranges)
+    domain = CountdownDomain(spec, rules, options.prover_prompt, options.conjecturer_prompt)
+    condition = Condition(options, rules, excluded_keys(options.exclude))
+    problems = generate_problems(options.count, spec, options.seed, split=options.split, rules=rules, accept=condition)
+    row_of = ROW_SCHEMAS[options.schema]
+    unfinished = out.with_name(f".{out.name}.unfinished")
+    try:
+        WRITERS[out.suffix](unfinished, [row_of(problem, domain) for problem in problems])
+        unfinished.replace(out)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    mix = ", ".join(f"{n} with {k} numbers" for k, n in sorted(Counter(len(p.numbers) for p in problems).items()))
+    print(f"{out}: {len(problems)} problems ({mix}), split {options.split}, seed {options.seed}")
+    if options.exclude:
+        print(f"left out: {condition.overlap} that overlap with the {len(condition.excluded)} excluded problems")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

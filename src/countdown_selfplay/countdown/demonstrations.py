@@ -1,0 +1,103 @@
+"""Solved demonstrations for warm starts: a bare solution, or a search that tries, goes back and concludes.
+
+Every statement in a trace is true: the steps are exact arithmetic, and a dead end is one by the exact solver.
+"""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from itertools import combinations
+
+from ..errors import DataError
+from .meeting import candidates
+from .nodes import Node
+from .problem import Problem
+from .rules import DEFAULT_RULES, Rules
+from .solver import is_solvable, solve
+from .text import CLOSE, END_THINK, OPEN, THINK
+
+MOST_DEAD_ENDS = 3
+
+
+def compact_solution(problem: Problem, rules: Rules = DEFAULT_RULES) -> str:
+    """A solution in tokens between single spaces, `( 3 + 5 ) * 7`. Raises DataError if there is none."""
+    return _solution(problem, rules).replace("(", "( ").replace(")", " )")
+
+
+def solution_trace(problem: Problem, rules: Rules = DEFAULT_RULES, thinking_begun: bool = False) -> str:
+    """A short search in `<think>` and the solution in `<answer>`, the same text every time.
+
+    Up to three first steps that lead nowhere come first. thinking_begun: the prompt already ends in `<think>`. Raises
+    DataError if there is no solution.
+    """
+    answer = _solution(problem, rules)
+    numbers = ", ".join(map(str, problem.numbers))
+    lines = [f"Use {numbers} to reach {problem.target}.", *_dead_ends(problem, rules)]
+    steps = _steps(_tree(problem, rules))
+    lines += [*steps, f"That is {problem.target}."] if steps else [f"The number {answer} is the target."]
+    thinking = "\n".join(lines)
+    begin = "" if thinking_begun else THINK
+    return f"{begin}\n{thinking}\n{END_THINK}\n{OPEN} {answer} {CLOSE}"
+
+
+def _solution(problem: Problem, rules: Rules) -> str:
+    expression = solve(problem, rules)
+    if expression is None:
+        raise DataError(f"There is no demonstration of {problem.key}: it has no solution.")
+    return expression
+
+
+def _tree(problem: Problem, rules: Rules) -> Node:
+    """The tree of the expression that `solve` returns."""
+    ordered = tuple(sorted(problem.numbers))
+    sizes = [len(ordered)] if rules.use_all else range(len(ordered), 0, -1)
+    subsets = (chosen for size in sizes for chosen in dict.fromkeys(combinations(ordered, size)))
+    return next(tree for chosen in subsets for tree in candidates(chosen, problem.target, rules))
+
+
+def _dead_ends(problem: Problem, rules: Rules) -> list[str]:
+    """First steps after which the target is out of reach, chosen by the problem's key."""
+    generator = random.Random(problem.key)
+    numbers = problem.numbers
+    steps = [(i, j, op) for i in range(len(numbers)) for j in range(len(numbers)) for op in "+-*" if i != j]
+    generator.shuffle(steps)
+    wanted = generator.randrange(MOST_DEAD_ENDS + 1)
+    lines: list[str] = []
+    for i, j, op in steps[: 4 * MOST_DEAD_ENDS]:
+        a, b = numbers[i], numbers[j]
+        result = a + b if op == "+" else a - b if op == "-" else a * b
+        rest = [number for n, number in enumerate(numbers) if n not in (i, j)] + [result]
+        if len(lines) < wanted and result > 0 and not is_solvable(Problem(tuple(rest), problem.target), rules):
+            left = ", ".join(map(str, rest))
+            lines.append(f"Try {a} {op} {b} = {result}: with {left} there is no way to {problem.target}. Go back.")
+    return lines
+
+
+def _steps(tree: Node) -> list[str]:
+    """The binary steps that compute the tree, innermost first: `8 / 3 = 8/3`."""
+    lines: list[str] = []
+
+    def value(node: Node) -> Fraction:
+        if node.kind == "number":
+            return Fraction(node.number)
+        ordered = sorted(node.parts, key=lambda part: -part[0])
+        (_, first), *rest = ordered
+        total = value(first)
+        for sign, part in rest:
+            other = value(part)
+            if node.kind == "sum":
+                op, result = ("+", total + other) if sign > 0 else ("-", total - other)
+            else:
+                op, result = ("*", total * other) if sign > 0 else ("/", total / other)
+            lines.append(f"{_written(total)} {op} {_written(other)} = {result}")
+            total = result
+        return total
+
+    value(tree)
+    return lines
+
+
+def _written(value: Fraction) -> str:
+    """A value as an operand: whole and positive as it is, others in parentheses."""
+    return str(value) if value.denominator == 1 and value >= 0 else f"({value})"

@@ -1,0 +1,119 @@
+"""`countdown-selfplay dataset`: the files it writes, decontamination, and bad input."""
+
+import json
+
+import pytest
+
+from countdown_selfplay.cli.main import main
+from countdown_selfplay.countdown import (
+    Problem,
+    all_solutions,
+    count_solutions,
+    generate_problems,
+    heldout_key,
+    heldout_problems,
+    problem_from_row,
+    verify,
+)
+
+
+def write(tmp_path, capsys, *arguments, name="out.jsonl"):
+    out = tmp_path / name
+    code = main(["dataset", str(out), *arguments])
+    streams = capsys.readouterr()
+    rows = []
+    if out.exists() and name.endswith(".jsonl"):
+        rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    return code, rows, streams.out, streams.err
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_default_file_holds_what_the_generator_gives(tmp_path, capsys):
+    code, rows, out, err = write(tmp_path, capsys, "--count", "30", "--seed", "5")
+    assert (code, err) == (0, "")
+    assert [problem_from_row(row, i) for i, row in enumerate(rows)] == generate_problems(30, seed=5)
+    assert "30 problems" in out and "split train, seed 5" in out
+    assert names(tmp_path) == ["out.jsonl"]  # nothing unfinished is left
+
+
+def test_parquet_and_jsonl_hold_the_same_rows(tmp_path, capsys):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for schema in ("nums", "ground_truth", "prover", "solved", "proposed"):
+        arguments = ("--count", "6", "--schema", schema)
+        _, rows, _, _ = write(tmp_path, capsys, *arguments)
+        assert write(tmp_path, capsys, *arguments, name="out.parquet")[0] == 0
+        assert parquet.read_table(tmp_path / "out.parquet").to_pylist() == rows
+
+
+def test_demonstrations_are_correct(tmp_path, capsys):
+    _, rows, _, _ = write(tmp_path, capsys, "--count", "20", "--schema", "solved")
+    for row in rows:
+        assert verify(row["completion"], Problem(tuple(row["numbers"]), row["target"])).correct
+
+
+def test_ranges_split_and_operand_counts_are_kept(tmp_path, capsys):
+    arguments = ("--operands", "2", "5", "--number_high", "20", "--target_low", "30", "--target_high", "60")
+    code, rows, _, _ = write(tmp_path, capsys, "--count", "20", "--split", "heldout", *arguments)
+    assert code == 0 and len(rows) == 20
+    for row in rows:
+        assert len(row["nums"]) in (2, 5) and max(row["nums"]) <= 20 and 30 <= row["target"] <= 60
+        assert heldout_key(problem_from_row(row, 0).key)
+
+
+def test_difficulty_and_operators_are_conditions(tmp_path, capsys):
+    _, rows, _, _ = write(tmp_path, capsys, "--count", "10", "--min_solutions", "2", "--max_solutions", "3")
+    assert {count_solutions(problem_from_row(row, 0)) for row in rows} == {2, 3}
+    _, rows, _, _ = write(tmp_path, capsys, "--count", "10", "--needs", "/", "-")
+    for row in rows:
+        assert all("/" in text and "-" in text for text in all_solutions(problem_from_row(row, 0)))
+
+
+def test_excluded_problems_are_left_out_and_counted(tmp_path, capsys):
+    first = tmp_path / "first.jsonl"
+    assert main(["dataset", str(first), "--count", "15"]) == 0
+    code, rows, out, _ = write(tmp_path, capsys, "--count", "15", "--exclude", str(first))
+    known = {problem_from_row(json.loads(line), 0).key for line in first.read_text().splitlines()}
+    assert code == 0 and len(rows) == 15
+    assert not known & {problem_from_row(row, 0).key for row in rows}
+    assert "left out: 15 that overlap with the 15 excluded problems" in out
+
+
+def test_the_frozen_set_can_be_excluded(tmp_path, capsys):
+    held_out = {p.key for p in heldout_problems()}
+    arguments = ("--count", "600", "--operands", "3", "--split", "heldout", "--seed", "20000")
+    _, rows, _, _ = write(tmp_path, capsys, *arguments)
+    assert held_out & {problem_from_row(row, 0).key for row in rows}  # the same draws: they would overlap
+    _, rows, out, _ = write(tmp_path, capsys, *arguments, "--exclude", "heldout-v1")
+    assert not held_out & {problem_from_row(row, 0).key for row in rows}
+    assert "excluded problems" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["out.csv", "--count", "3"], "must end in .jsonl or .parquet"),
+        (["nowhere/out.jsonl", "--count", "3"], "no folder"),
+        (["out.jsonl"], "--count"),
+        (["out.jsonl", "--count", "three"], "three"),
+        (["out.jsonl", "--count", "-3"], "`n` (-3)"),
+        (["out.jsonl", "--count", "3", "--operands", "7"], "`operands`"),
+        (["out.jsonl", "--count", "3", "--number_low", "0"], "`number_low` (0)"),
+        (["out.jsonl", "--count", "3", "--schema", "xml"], "xml"),
+        (["out.jsonl", "--count", "3", "--exclude", "absent.jsonl"], "'absent.jsonl' cannot be read"),
+        (["out.jsonl", "--count", "3", "--exclude", "bad.jsonl"], "'bad.jsonl', row 1, column 'target'"),
+        (["out.jsonl", "--count", "3", "--exclude", "broken.jsonl"], "'broken.jsonl' cannot be read"),
+        (["out.jsonl", "--count", "500", "--operands", "2", "--number_high", "2"], "of 500 problems were found"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_nothing_is_written(tmp_path, capsys, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.jsonl").write_text('{"nums": [1, 2], "target": 3}\n{"nums": [1, 2]}\n')
+    (tmp_path / "broken.jsonl").write_text("not json\n")
+    before = names(tmp_path)
+    assert main(["dataset", *arguments]) == 2
+    streams = capsys.readouterr()
+    assert (streams.out, streams.err.count("\n")) == ("", 1) and message in streams.err
+    assert names(tmp_path) == before
