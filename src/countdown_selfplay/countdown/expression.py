@@ -49,11 +49,11 @@ def to_postfix(tokens: list[str], unary_minus: bool = False) -> list[str] | None
     operand_next = True
     for token in tokens:
         if operand_next:
-            if token == "(":
-                pending.append(token)
-            elif token not in "+-*/)":
+            if token not in "+-*/()":
                 output.append(token)
                 operand_next = False
+            elif token == "(":
+                pending.append(token)
             elif token == "-" and unary_minus and not (pending and pending[-1] == "~"):
                 pending.append("~")
             else:

@@ -55,6 +55,7 @@ class Reason(StrEnum):
     """The completion holds no text: None, bytes, a tool call, some other object."""
 
 
+_CORRECT = Reason.CORRECT  # looked up once: it is compared on every answer
 _WRONG = frozenset({Reason.WRONG_VALUE, Reason.WRONG_NUMBERS, Reason.DIVISION_BY_ZERO, Reason.NOT_AN_INTEGER})
 
 
@@ -111,17 +112,16 @@ def _rank(verdict: Verdict) -> int:
 
 def _judge(answer: str, problem: Problem, rules: Rules, n_answers: int) -> Verdict:
     expression = answer.strip(WHITE_SPACE)  # not every kind of space: a no-break space is no part of the grammar
-    reason, value = Reason.EMPTY, None
     if len(expression) > rules.max_chars:
         return Verdict(rules.score_invalid, Reason.TOO_LONG, None, None, n_answers)
-    if expression:
-        reason, value = _examine(expression, problem, rules)
-    if reason is Reason.CORRECT:
+    if not expression:
+        return Verdict(rules.score_invalid, Reason.EMPTY, None, None, n_answers)
+    reason, value = _examine(expression, problem, rules)
+    if reason is _CORRECT:
         score = rules.score_correct
     else:
         score = rules.score_wrong if reason in _WRONG else rules.score_invalid
-    exact = None if value is None else _fraction(*value)
-    return Verdict(score, reason, expression or None, exact, n_answers)
+    return Verdict(score, reason, expression, None if value is None else _fraction(*value), n_answers)
 
 
 def _examine(text: str, problem: Problem, rules: Rules) -> tuple[Reason, tuple[int, int] | None]:
@@ -158,7 +158,7 @@ def _examine(text: str, problem: Problem, rules: Rules) -> tuple[Reason, tuple[i
     if failure is not None:
         return failure, None
     right_claim = claimed is None or claimed == str(problem.target)
-    return Reason.CORRECT if value == (problem.target, 1) and right_claim else Reason.WRONG_VALUE, value
+    return _CORRECT if value == (problem.target, 1) and right_claim else Reason.WRONG_VALUE, value
 
 
 def _numbers_match(used: list[str], given: tuple[int, ...], use_all: bool) -> bool:
