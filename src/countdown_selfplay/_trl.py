@@ -3,7 +3,7 @@
 Overridden in JointConjecturerProverTrainer: `_prepare_inputs`, `_calculate_rewards`, `_save_checkpoint`. Called there,
 never
 copied: `_generate_and_score_completions`, `_get_per_token_logps_and_entropies`. Attributes read or swapped:
-`_metrics`, `_step`, `_last_loaded_step`, `num_generations`, `generation_config`, `generation_kwargs`,
+`_metrics`, `_step`, `num_generations`, `eos_token_ids`, `generation_config`, `generation_kwargs`,
 `vllm_generation`. tests/contract asserts that exactly these exist in the pinned TRL, with these parameters and these
 output keys.
 """
@@ -23,7 +23,7 @@ warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprec
 
 OVERRIDDEN = ("_prepare_inputs", "_calculate_rewards", "_save_checkpoint")
 CALLED = ("_generate_and_score_completions", "_get_per_token_logps_and_entropies")
-ATTRIBUTES = ("_metrics", "_step", "num_generations", "generation_config", "generation_kwargs")
+ATTRIBUTES = ("_metrics", "_step", "num_generations", "eos_token_ids", "generation_config", "generation_kwargs")
 ROLLOUT_KEYS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", "num_items_in_batch")
 
 
@@ -56,10 +56,9 @@ def sampling_overrides(trainer: Any, settings: Any, stop_strings: list[str] | No
     `settings`: RoleSettings. Returned as {attribute: value}; the caller swaps them in and back.
     """
     values: dict[str, Any] = {"num_generations": settings.num_generations}
-    if trainer.use_vllm:
-        return values
     kwargs = {
         **trainer.generation_kwargs,
+        "eos_token_id": trainer.eos_token_ids,
         "max_new_tokens": settings.max_completion_length,
         "temperature": settings.temperature,
         "top_p": settings.top_p,
@@ -72,23 +71,3 @@ def sampling_overrides(trainer: Any, settings: Any, stop_strings: list[str] | No
         "generation_kwargs": kwargs,
         "generation_config": GenerationConfig(**kwargs, disable_compile=True),
     }
-
-
-def apply_vllm_settings(trainer: Any, settings: Any) -> dict[str, Any]:
-    """Set a role's sampling on TRL's vLLM wrapper and force a weight push; returns the values to set back.
-
-    TRL pushes weights once per optimizer step; with two roles the second would sample from the first one's weights
-    (rule 20 of the design), so the tag of the last push is reset at every change of role.
-    """
-    engine = trainer.vllm_generation
-    wanted = {
-        "temperature": settings.temperature,
-        "top_p": settings.top_p,
-        "top_k": settings.top_k,
-        "max_completion_length": settings.max_completion_length,
-    }
-    kept = {name: getattr(engine, name) for name in wanted}
-    for name, value in wanted.items():
-        setattr(engine, name, value)
-    trainer._last_loaded_step = -1
-    return kept

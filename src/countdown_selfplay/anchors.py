@@ -9,6 +9,7 @@ from typing import Any
 from datasets import Dataset, IterableDataset
 
 from .countdown import CountdownDomain, Problem, generate_problems, problem_from_row
+from .errors import DataError
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,17 @@ def problem_keys(rows: Dataset | IterableDataset | None) -> frozenset[str]:
     if rows is None:
         return frozenset()
     return frozenset(Problem(tuple(row["numbers"]), row["target"]).key for row in rows)
+
+
+def check_enough(rows: Dataset | IterableDataset, needed: int) -> None:
+    """DataError if a round draws more distinct problems than there are: the sampler would end the run at once, "
+    "silently."""
+    if isinstance(rows, Dataset) and len(rows) < needed:
+        raise DataError(
+            f"train_dataset holds {len(rows)} problems and every round draws {needed}; pass at least {needed}, or "
+            "lower "
+            "per_device_train_batch_size or the micro-batches."
+        )
 
 
 def warn_overlap(rows: Dataset | IterableDataset, held_out: frozenset[str]) -> None:

@@ -48,6 +48,9 @@ def save(trainer: JointConjecturerProverTrainer, stock_save: Callable[..., None]
         stock_save(model, trial)
     finally:
         args.output_dir = str(output)
+    best = trainer.state.best_model_checkpoint  # named while it lay in staging
+    if best is not None and Path(best).parent == staging:
+        trainer.state.best_model_checkpoint = str(output / Path(best).name)
     trainer.accelerator.wait_for_everyone()
     if main:
         name = f"checkpoint-{trainer.state.global_step}"
@@ -213,7 +216,7 @@ def train_with_rollbacks(
     while True:
         if folder is not None:
             load_state(trainer, folder)
-            trainer.curriculum.attempt = len(_rollbacks(log))
+            trainer.curriculum.attempt = max(trainer.curriculum.attempt, len(_rollbacks(log)))
         trainer.start_rounds()
         try:
             with _no_joint_clip(trainer.args):

@@ -43,7 +43,7 @@ def _count_correct(trainer: JointConjecturerProverTrainer, problems: list[Proble
     settings, domain = trainer.roles["prover"], trainer.domain
     rank, world = trainer.accelerator.process_index, trainer.accelerator.num_processes
     mine = problems[rank::world]
-    with trainer.policies.active("prover"):
+    with trainer.sampling_as("prover"):
         texts, truncated = sample_texts(
             trainer.policies.module,
             trainer.processing_class,

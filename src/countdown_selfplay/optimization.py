@@ -23,6 +23,14 @@ def parameter_groups(
     role.
     """
     policies.enable_gradients()
+    owned = {id(p) for name in policies.weight_names for _, p in policies.named_parameters(name)}
+    stray = [n for n, p in policies.module.named_parameters() if p.requires_grad and id(p) not in owned]
+    if stray:
+        raise ConfigError(
+            f"{stray[0]} (and {len(stray) - 1} more) would be trained by no role; the joint trainer trains adapter "
+            "weights "
+            "alone: leave out the peft_config's modules_to_save and trainable biases."
+        )
     full_name = {id(parameter): name for name, parameter in policies.module.named_parameters()}
     groups = []
     for name in policies.weight_names:
@@ -38,6 +46,35 @@ def parameter_groups(
                     {"params": members, "lr": settings[role].learning_rate, "weight_decay": decay, "role": role}
                 )
     return groups
+
+
+def tag_roles(optimizer: torch.optim.Optimizer, policies: Policies) -> None:
+    """Give the groups of a user's optimizer their "role" key, which learning rates, clips and metrics go by.
+
+    ConfigError if a group mixes roles or a trained role has no parameter in the optimizer.
+    """
+    role_of = {
+        id(p): policies.shared_by(name)[0]
+        for name in policies.weight_names
+        for _, p in policies.named_parameters(name)
+    }
+    for number, group in enumerate(optimizer.param_groups):
+        roles = {role_of.get(id(p), "none of the roles") for p in group["params"]}
+        if len(roles) != 1 or "none of the roles" in roles:
+            raise ConfigError(
+                f"Group {number} of the optimizer in `optimizers` holds parameters of {' and '.join(sorted(roles))}; "
+                "make "
+                "one group per role, from the model objects that are passed as model={'prover': ..., 'conjecturer': "
+                "...}."
+            )
+        group["role"] = roles.pop()
+    missing = set(role_of.values()) - {group["role"] for group in optimizer.param_groups}
+    if missing:
+        raise ConfigError(
+            f"The optimizer in `optimizers` holds no parameter of {' and '.join(sorted(missing))}; one model object "
+            "for two "
+            "roles is copied for the second, so pass two objects as model={'prover': ..., 'conjecturer': ...}."
+        )
 
 
 def role_schedule(

@@ -8,6 +8,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from .config import RoleSettings
 from .countdown import Rules
 from .errors import RewardError
@@ -29,7 +31,7 @@ def checked_reward_funcs(reward_funcs: RewardFunc | list[RewardFunc]) -> list[An
     """The same functions, with an error instead of a NaN or an infinity. Reward models (ids, modules) pass
     unchanged."""
     functions = reward_funcs if isinstance(reward_funcs, list) else [reward_funcs]
-    return [_checked(f) if inspect.isroutine(f) or isinstance(f, functools.partial) else f for f in functions]
+    return [_checked(f) if callable(f) and not isinstance(f, torch.nn.Module) else f for f in functions]
 
 
 def _checked(function: RewardFunc) -> RewardFunc:
@@ -41,13 +43,20 @@ def _checked(function: RewardFunc) -> RewardFunc:
         async def checked_async(*args: Any, **kwargs: Any) -> Any:
             return _insist_finite(function, await function(*args, **kwargs))
 
-        return checked_async
+        return _named(checked_async, function)
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         return _insist_finite(function, function(*args, **kwargs))
 
-    return checked
+    return _named(checked, function)
+
+
+def _named(wrapper: RewardFunc, function: Any) -> RewardFunc:
+    """TRL logs a reward under its `__name__`, which objects and partials lack."""
+    inner = getattr(function, "func", function)
+    wrapper.__name__ = getattr(inner, "__name__", type(inner).__name__)
+    return wrapper
 
 
 def _insist_finite(function: RewardFunc, rewards: Any) -> Any:

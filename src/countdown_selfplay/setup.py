@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from .config import JointSelfPlayConfig
-from .countdown import CountdownDomain, ProblemSpec, Rules
+from .countdown import CountdownDomain, Problem, ProblemSpec, Rules
 from .errors import ConfigError
+from .evaluation.sampling import end_token_ids
 from .games.base import GameSettings
+
+if TYPE_CHECKING:
+    from .trainer import JointConjecturerProverTrainer
 
 
 def domain_from(args: JointSelfPlayConfig) -> CountdownDomain:
@@ -62,3 +69,34 @@ def refuse_unsupported(args: JointSelfPlayConfig) -> None:
             "exported "
             "folders with `hf upload <repo> <output_dir>/prover`."
         )
+
+
+def refuse_mapping(eval_dataset: object) -> None:
+    if isinstance(eval_dataset, Mapping):
+        raise ConfigError("`eval_dataset` is a dict of data sets; pass one, and hand the others to evaluate().")
+
+
+def refuse_mixed_tables(args: JointSelfPlayConfig, domain: CountdownDomain) -> None:
+    """TRL writes the completions of all roles into one table, whose prompt column has one type."""
+    if args.log_completions and len({isinstance(row["prompt"], list) for row in _example_rows(args, domain)}) > 1:
+        raise ConfigError(
+            "`log_completions` (True) cannot hold one role's chats and the other's texts in one table; leave it "
+            "unset: "
+            "samples.jsonl in the run folder holds examples of both."
+        )
+
+
+def end_tokens(trainer: JointConjecturerProverTrainer) -> list[int]:
+    """What ends a completion of either role: the ids that evaluation stops at too, the end of a chat turn included."""
+    chat = any(isinstance(row["prompt"], list) for row in _example_rows(trainer.args, trainer.domain))
+    found: list[int] = []
+    for role in trainer.roles:
+        with trainer.policies.active(role):
+            found += end_token_ids(trainer.policies.module, trainer.processing_class, chat)
+    return list(dict.fromkeys(found))
+
+
+def _example_rows(args: JointSelfPlayConfig, domain: CountdownDomain) -> list[dict[str, Any]]:
+    """One prompt of each role."""
+    rows = [domain.prove_row(Problem((1, 2), 3))]
+    return rows + ([domain.propose_row(args.operands[0])] if "conjecturer" in args.trained_roles else [])

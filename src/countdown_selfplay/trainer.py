@@ -17,7 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProgressCallb
 from trl import GRPOTrainer
 
 from . import _trl, checkpoints
-from .anchors import anchor_dataset, anchors_of_batch, problem_keys, warn_overlap
+from .anchors import anchor_dataset, anchors_of_batch, check_enough, problem_keys, warn_overlap
 from .callbacks import RoundProgress, default_callbacks
 from .config import JointSelfPlayConfig
 from .countdown import CountdownDomain
@@ -28,14 +28,21 @@ from .in_training_evaluation import evaluate_in_training
 from .losses import RoleLoss
 from .metrics import averaged_rounds, role_rollout_metrics, summed_histogram
 from .objectives import make_objective
-from .optimization import parameter_groups, role_schedule
+from .optimization import parameter_groups, role_schedule, tag_roles
 from .policies import build_policies
 from .policies.build import load_tokenizer
 from .prover_rewards import checked_reward_funcs, default_reward_funcs
 from .random_state import private_torch_seed
 from .rewards import ConjecturerReward, make_conjecturer_reward
 from .round_batches import micro_batches, trim
-from .setup import domain_from, game_settings, refuse_unsupported
+from .setup import (
+    domain_from,
+    end_tokens,
+    game_settings,
+    refuse_mapping,
+    refuse_mixed_tables,
+    refuse_unsupported,
+)
 
 
 class JointConjecturerProverTrainer(GRPOTrainer):
@@ -89,6 +96,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             role: make_objective(s.objective, args.importance_clip_low, args.importance_clip_high)
             for role, s in self.roles.items()
         }
+        refuse_mixed_tables(args, self.domain)
         if conjecturer_reward is None:
             conjecturer_reward = make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments)
         self.conjecturer_reward = conjecturer_reward
@@ -104,7 +112,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         )
         # Data before models: a bad row is reported without waiting for a 7B model to load.
         rows = anchor_dataset(train_dataset, self.domain, args.seed)
+        refuse_mapping(eval_dataset)
         eval_rows = None if eval_dataset is None else anchor_dataset(eval_dataset, self.domain, args.seed)
+        check_enough(rows, args.loader_problems)
         self.held_out = problem_keys(eval_rows)
         if processing_class is None:
             processing_class = load_tokenizer(model, args.trust_remote_code)
@@ -129,7 +139,10 @@ class JointConjecturerProverTrainer(GRPOTrainer):
                 callbacks=[*default_callbacks(self), *(callbacks or [])],
                 optimizers=optimizers,
             )
+        self.eos_token_ids = end_tokens(self)
         self._optimizer_is_ours = optimizers[0] is None
+        if optimizers[0] is not None:
+            tag_roles(optimizers[0], self.policies)
         if self.pop_callback(ProgressCallback) is not None:
             self.add_callback(RoundProgress)
         warn_overlap(rows, self.held_out)
@@ -154,6 +167,13 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     # -- a role's turn -----------------------------------------------------------------------------------------------
 
     @contextmanager
+    def sampling_as(self, role: str) -> Iterator[None]:
+        """Inside the block the module's forward and generate are those of `role`, in the precision of the loss:
+        accelerate puts autocast on the module's forward alone, and generate goes past it."""
+        with self.policies.active(role), self.accelerator.autocast():
+            yield
+
+    @contextmanager
     def acting_as(self, role: str) -> Iterator[None]:
         """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`."""
         swapped = {
@@ -162,9 +182,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             "_role": role,
         }
         kept = {name: getattr(self, name, None) for name in swapped}
-        engine = _trl.apply_vllm_settings(self, self.roles[role]) if self.use_vllm else {}
         with ExitStack() as stack:
-            stack.enter_context(self.policies.active(role))
+            stack.enter_context(self.sampling_as(role))
             try:
                 for name, value in swapped.items():
                     setattr(self, name, value)
@@ -172,8 +191,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             finally:
                 for name, value in kept.items():
                     setattr(self, name, value)
-                for name, value in engine.items():
-                    setattr(self.vllm_generation, name, value)
 
     def _rollout(self, role: str, rows: list[dict[str, Any]]) -> Rollout:
         """Sample one completion per row with the role's policy, through TRL's own generation and scoring."""
@@ -191,14 +208,24 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             texts, rewards_B = self._captured
             self._captured = None
             tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
-            if self.domain.stop_strings(role):
-                # Rows that ended on a stop string were filled up with padding; TRL's mask only knows end tokens.
-                tensors["completion_mask"] *= tensors["completion_ids"] != self.processing_class.pad_token_id
+            self._mask_after_stops(role, texts, tensors)
             if self.roles[role].beta > 0:
                 with self.policies.reference(role, self.model_wrapped) as reference:
                     tensors["ref_per_token_logps"] = self._log_probs(reference, tensors)
         self._time(f"time/rollout_{role}", start)
         return Rollout(role, rows, texts, rewards_B, tensors)
+
+    def _mask_after_stops(self, role: str, texts: list[str], tensors: dict[str, torch.Tensor]) -> None:
+        """Rows that ended on a stop string were filled up with padding, which TRL's mask (it knows end tokens) lets
+        in.
+
+        Other rows keep their mask: where padding is the end token, theirs holds the one that was sampled.
+        """
+        stops = tuple(self.domain.stop_strings(role) or ())
+        if stops:
+            ended = torch.tensor([text.rstrip().endswith(stops) for text in texts])
+            padding = tensors["completion_ids"] == self.processing_class.pad_token_id
+            tensors["completion_mask"][ended[:, None].to(padding.device) & padding] = 0
 
     @torch.no_grad()
     def _log_probs(self, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -232,7 +259,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             rank=self.accelerator.process_index,
             world=self.accelerator.num_processes,
         )
-        result = self.game.play(context, anchors_of_batch(self._gather(rows), self.roles["prover"].num_generations))
+        result = self.game.play(context, anchors_of_batch(self._gather(rows), self.args.loader_repeat))
         self.signalless = frozenset(role for role, batch in result.batches.items() if not batch.has_signal)
         for role, batch in result.batches.items():
             counts = batch.rollout.tensors["completion_mask"]
@@ -287,10 +314,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
         mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
         length = batch["completion_ids"].size(1)
-        with self.policies.active(role):
-            logps, entropies, *_ = self._get_per_token_logps_and_entropies(
-                model, ids, mask, length, compute_entropy=True
-            )
+        self.policies.activate(role)
+        logps, entropies, *_ = self._get_per_token_logps_and_entropies(model, ids, mask, length, compute_entropy=True)
         return self.losses[role](logps, entropies, batch)
 
     def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:

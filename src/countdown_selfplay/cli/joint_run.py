@@ -47,10 +47,11 @@ def run_joint(
     output = Path(args.output_dir)
     before = measure(trainer, script, held_out, say, "before training")
     trainer.train(resume_from_checkpoint=args.resume_from_checkpoint or None)
-    after = measure(trainer, script, held_out, say, "after training")
-    if trainer.accelerator.is_main_process:
+    if trainer.accelerator.is_main_process:  # before anything that could still fail
         for folder in export_policies(trainer, output):
             say(f"Exported {folder}")
+    after = measure(trainer, script, held_out, say, "after training")
+    if trainer.accelerator.is_main_process:
         if before:
             result = {"before": before, "after": after, "difference": differences(before, after)}
             (output / "evaluation.json").write_text(json.dumps(result, indent=1) + "\n")
@@ -96,7 +97,7 @@ def evaluate_role(
     trainer: JointConjecturerProverTrainer, role: str, problems: list[Problem], n: int
 ) -> dict[str, Any]:
     settings = trainer.roles[role]
-    with trainer.policies.active(role):
+    with trainer.sampling_as(role):
         found = evaluate_prover(
             trainer.policies.module,
             trainer.processing_class,
@@ -116,7 +117,7 @@ def evaluate_role(
 def evaluate_proposals(trainer: JointConjecturerProverTrainer, n: int) -> dict[str, Any]:
     """Rates of `n` proposals, and the prover's mean solve rate on the unique solvable ones among them."""
     settings = trainer.roles["conjecturer"]
-    with trainer.policies.active("conjecturer"):
+    with trainer.sampling_as("conjecturer"):
         found = evaluate_conjecturer(
             trainer.policies.module,
             trainer.processing_class,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from typing import TYPE_CHECKING
@@ -50,6 +51,8 @@ def before_trl(config: JointSelfPlayConfig) -> None:
         )
     for role in ("prover", "conjecturer"):
         _check_groups(config, role)
+    _check_loader(config)
+    _check_unread(config)
 
 
 def _check_groups(config: JointSelfPlayConfig, role: str) -> None:
@@ -70,6 +73,41 @@ def _check_groups(config: JointSelfPlayConfig, role: str) -> None:
             f"`{name}` ({group}) must divide `per_device_train_batch_size` x `{role}_micro_batches` ({samples}); "
             f"use {' or '.join(map(str, close))}, or change the batch."
         )
+
+
+def _check_loader(config: JointSelfPlayConfig) -> None:
+    group = int(config.prover_num_generations or config.num_generations or 1)
+    total = config.per_device_train_batch_size * (config.prover_micro_batches + config.conjecturer_micro_batches)
+    if math.gcd(group, total) < 2:
+        _fail(
+            f"`prover_num_generations` ({group}) and the samples of a round ({total} per process) have no common "
+            "divisor, "
+            "which TRL's data loader needs; change `conjecturer_micro_batches` or `prover_micro_batches` by one."
+        )
+
+
+_UNREAD = {  # settings of GRPOConfig that the joint losses do not read -> what to set instead
+    "loss_type": "prover_objective and conjecturer_objective",
+    "scale_rewards": "an objective that scales",
+    "epsilon": "importance_clip_low and importance_clip_high",
+    "epsilon_high": "importance_clip_high",
+    "delta": "importance_clip_high",
+    "importance_sampling_level": "an objective",
+    "multi_objective_aggregation": "an objective",
+    "top_entropy_quantile": "prover_entropy_coef and conjecturer_entropy_coef",
+    "off_policy_mask_threshold": "importance_clip_low and importance_clip_high",
+    "use_adaptive_entropy": "prover_entropy_coef and conjecturer_entropy_coef",
+    "mask_truncated_completions": "prover_max_completion_length",
+}
+
+
+def _check_unread(config: JointSelfPlayConfig) -> None:
+    """Rule 15 of the design: refuse what would be skipped."""
+    defaults = {f.name: f.default for f in dataclasses.fields(config)}
+    for name, instead in _UNREAD.items():
+        value = getattr(config, name)
+        if value != defaults[name]:
+            _fail(f"`{name}` ({value}) is not read by the joint trainer's losses; use {instead}.")
 
 
 def after_trl(config: JointSelfPlayConfig) -> None:
@@ -113,6 +151,28 @@ def after_trl(config: JointSelfPlayConfig) -> None:
         )
     if config.num_iterations != 1:
         _fail(f"`num_iterations` ({config.num_iterations}) must be 1: a round is played once and used for one step.")
+    if config.fp16:
+        _fail("`fp16` (True) is not supported: a skipped step of its loss scaler looks like a collapse; use bf16.")
+    if config.load_best_model_at_end:
+        _fail(
+            "`load_best_model_at_end` (True) is not supported: a checkpoint holds several policies; choose one by its "
+            "eval_pass@k in metrics.jsonl."
+        )
+    if config.save_only_model and config.guard:
+        _fail(
+            "`save_only_model` (True) leaves the guard nothing to go back to; set guard=False or "
+            "save_only_model=False."
+        )
+    if config.use_vllm:
+        _fail(
+            "`use_vllm` (True) is not supported yet: the roles' weights are not pushed to the engine; leave it unset."
+        )
+    if config.conjecturer_micro_batches and config.anchor_fraction == 1.0:
+        _fail(
+            "`anchor_fraction` (1.0) leaves the conjecturer no slot; lower it, or set conjecturer_micro_batches=0 "
+            "for plain "
+            "RL on the anchors."
+        )
     for name in ("use_liger_kernel", "sync_ref_model"):
         if getattr(config, name):
             _fail(f"`{name}` (True) is not supported by the joint trainer's losses; leave it unset.")

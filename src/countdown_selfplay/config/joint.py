@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,9 +79,13 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GRPOConfig)
     )
 
     def __post_init__(self) -> None:
-        if self.prover_num_generations is not None:
-            self.num_generations = self.prover_num_generations
         checks.before_trl(self)
+        # Kept per role, for TRL wants a group size that divides the whole round: its data loader repeats every anchor
+        # that often, and the game takes the distinct ones.
+        self.prover_num_generations = self.prover_num_generations or self.num_generations
+        self.conjecturer_num_generations = self.conjecturer_num_generations or self.num_generations
+        round_size = self.per_device_train_batch_size * (self.prover_micro_batches + self.conjecturer_micro_batches)
+        self.num_generations = math.gcd(int(self.prover_num_generations or 1), round_size)
         self.gradient_accumulation_steps = self.prover_micro_batches + self.conjecturer_micro_batches
         # TRL derives both; a config that was written out resolved and read again must resolve again.
         self.steps_per_generation = None
@@ -134,6 +139,16 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GRPOConfig)
         if self.conjecturer_micro_batches == 0:
             return self.slots_per_round
         return round(self.anchor_fraction * self.slots_per_round)
+
+    @property
+    def loader_repeat(self) -> int:
+        """How often TRL's data loader repeats every anchor (its group size; see __post_init__)."""
+        return int(self.num_generations or 1)
+
+    @property
+    def loader_problems(self) -> int:
+        """Distinct anchors that the data loader draws for a round, over all processes; never fewer than the slots."""
+        return int(self.generation_batch_size or 0) // self.loader_repeat
 
     @property
     def reward_arguments(self) -> dict[str, Any]:

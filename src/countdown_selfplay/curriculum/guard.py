@@ -16,7 +16,14 @@ _WATCHED = (
     ("prover/entropy", "min_entropy", "low"),
     ("conjecturer/entropy", "min_entropy", "low"),
 )
-_MUST_BE_FINITE = ("loss", "grad_norm/prover", "grad_norm/conjecturer", "prover/reward", "conjecturer/reward")
+_MUST_BE_FINITE = (
+    "prover/loss",
+    "conjecturer/loss",
+    "grad_norm/prover",
+    "grad_norm/conjecturer",
+    "prover/reward",
+    "conjecturer/reward",
+)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,11 @@ class Policies(ABC):
     def weight_names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.weights_of.values()))
 
+    def activate(self, role: str) -> None:
+        """Make `role` the active one until the next switch: gradient checkpointing runs the forward pass again inside
+        backward, and it must find the same adapter there."""
+        self._switch(self.weights_of[role])
+
     @contextmanager
     def active(self, role: str) -> Iterator[None]:
         """Inside the block the module's forward and generate are those of `role`."""

@@ -83,15 +83,30 @@ def _source_per_role(model: ModelSource | Mapping[str, ModelSource], roles: tupl
     return {role: model[role] for role in roles}
 
 
+def _refuse_mixture(model: PreTrainedModel) -> PreTrainedModel:
+    """The load-balancing loss of a mixture of experts would be skipped (rule 15 of the design)."""
+    config = model.config.get_text_config()
+    experts = getattr(config, "num_experts", None) or getattr(config, "num_local_experts", None) or 0
+    if experts > 1:
+        raise ConfigError(
+            f"{type(model).__name__} is a mixture of {experts} experts, whose load-balancing loss the joint trainer "
+            "does not "
+            "have; use a dense model."
+        )
+    return model
+
+
 def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool = False) -> PreTrainedModel:
     if isinstance(source, str):
-        return AutoModelForCausalLM.from_pretrained(source, **{"dtype": "float32", **(init_kwargs or {})})
+        model = AutoModelForCausalLM.from_pretrained(source, **{"dtype": "float32", **(init_kwargs or {})})
+        return _refuse_mixture(model)
     if not isinstance(source, PreTrainedModel):
         raise ConfigError(
             f"`model` must be a hub id, a path or a transformers PreTrainedModel, got {type(source).__name__}; to "
             "train an "
             "adapter pass the base model and a `peft_config`."
         )
+    _refuse_mixture(source)
     return copy.deepcopy(source) if copied else source
 
 

@@ -34,6 +34,8 @@ class PolicyModule(PreTrainedModel):
         self.policies = nn.ModuleDict(policies)
         self.active = active
         self.tokenizer: Any = None  # generate needs it to look for stop strings
+        # Tied embeddings appear under two names; one of them is not saved and is no missing key on resume.
+        self._keys_to_ignore_on_save = sorted(_second_names(self.state_dict()))
         self._no_split_modules = sorted({m for p in policies.values() for m in (p._no_split_modules or ())})
 
     @property
@@ -78,9 +80,7 @@ class PolicyModule(PreTrainedModel):
         if not is_main_process:
             return
         state_dict = self.state_dict() if state_dict is None else state_dict
-        # Tied embeddings appear under two names; one of them is dropped here and is no missing key on resume.
-        self._keys_to_ignore_on_save = sorted(_second_names(state_dict))
-        kept = {key: value for key, value in state_dict.items() if key not in self._keys_to_ignore_on_save}
+        kept = {key: value for key, value in state_dict.items() if key not in set(self._keys_to_ignore_on_save or ())}
         Path(save_directory).mkdir(parents=True, exist_ok=True)
         save_torch_state_dict(kept, save_directory)
 

@@ -1,0 +1,168 @@
+"""What a user may bring along: checkpointing, precision, optimizers, small data, chats; and what is refused."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from datasets import Dataset
+
+from countdown_selfplay.errors import ConfigError, DataError, RewardError
+from countdown_selfplay.tiny import load_tiny_model
+
+from .conftest import make_config, rounds, weights
+from .test_round import LORA, problems
+
+
+@pytest.mark.parametrize("sharing", ["full", "lora", "tied"])
+def test_gradient_checkpointing_changes_no_roles_gradient(build, sharing):
+    """Backward runs the forward pass again, and must find the same adapter active as the first time."""
+    extra = {"peft_config": LORA} if sharing == "lora" else {}
+    lines, ends = [], []
+    for checkpointing in (False, True):
+        trainer = build(
+            f"run-{checkpointing}",
+            max_steps=2,
+            policy_sharing=sharing,
+            gradient_checkpointing=checkpointing,
+            trainer=extra,
+        )
+        trainer.train()
+        lines.append(rounds(trainer.args.output_dir)[0])
+        ends.append(weights(trainer))
+    for name in [name for name in lines[0] if name.startswith("grad_norm/")]:
+        assert lines[1][name] == pytest.approx(lines[0][name], rel=1e-4), name
+    for key in ends[0]:  # Adam's first steps have size lr = 1e-3 whatever the gradient; rounding alone differs
+        assert torch.allclose(ends[0][key], ends[1][key], atol=2e-4), key
+
+
+def test_samples_are_drawn_in_the_precision_of_the_loss(build):
+    trainer = build(bf16=True, max_steps=1)
+    seen = {"generate": set(), "loss": set()}
+    head = trainer.policies.module.policies["prover"].model.norm
+
+    def watch(module, arguments, output):
+        seen["loss" if torch.is_grad_enabled() else "generate"].add(torch.is_autocast_enabled("cpu"))
+
+    head.register_forward_hook(watch)
+    trainer.train()
+    assert seen == {"generate": {True}, "loss": {True}}
+
+
+def test_a_users_optimizer_is_taken_when_it_holds_every_role(build):
+    (prover, tokenizer), (conjecturer, _) = load_tiny_model(), load_tiny_model()
+    groups = [
+        {"params": list(prover.parameters()), "lr": 1e-3},
+        {"params": list(conjecturer.parameters()), "lr": 5e-4},
+    ]
+    optimizer = torch.optim.SGD(groups)
+    trainer = build(
+        model={"prover": prover, "conjecturer": conjecturer}, max_steps=1,
+        trainer={"optimizers": (optimizer, None), "processing_class": tokenizer},
+    )  # fmt: skip
+    before = weights(trainer)
+    trainer.train()
+    line = rounds(trainer.args.output_dir)[0]
+    assert (line["lr/prover"], line["lr/conjecturer"]) == (1e-3, 5e-4)
+    assert any(not torch.equal(before[k], v) for k, v in weights(trainer).items() if k.startswith("conjecturer"))
+
+
+def test_an_optimizer_without_a_roles_parameters_is_refused(build):
+    model, tokenizer = load_tiny_model()
+    with pytest.raises(ConfigError, match=r"holds no parameter of conjecturer.*pass two objects"):
+        build(
+            model=model,
+            trainer={"optimizers": (torch.optim.SGD(model.parameters()), None), "processing_class": tokenizer},
+        )
+
+
+def test_groups_need_not_divide_the_samples_of_both_roles_together(build):
+    # 16 x 2 = 32 answers in groups of 32 (one problem), while the round has 48 samples: the loader repeats 16
+    trainer = build(max_steps=1, num_generations=16, prover_num_generations=32)
+    trainer.train()
+    line = rounds(trainer.args.output_dir)[0]
+    assert line["round/anchor_slots"] + line["round/conjectured_slots"] == 1
+    assert trainer.roles["prover"].num_generations == 32
+
+
+def test_too_few_anchors_are_an_error_and_not_an_empty_run(build):
+    rows = Dataset.from_list([{"nums": [3, 5, 7], "target": 22}, {"nums": [1, 2, 3], "target": 6}])
+    with pytest.raises(DataError, match="holds 2 problems and every round draws 12"):
+        build(trainer={"train_dataset": rows})
+
+
+def test_an_object_with_call_is_checked_like_a_function(build):
+    class Explosive:
+        def __call__(self, completions, **kwargs):
+            return [math.inf] * len(completions)
+
+    with pytest.raises(RewardError, match="'Explosive' returned inf"):
+        build(trainer={"reward_funcs": Explosive()}).train()
+
+
+def test_trainable_tensors_of_no_role_are_refused(build):
+    from peft import LoraConfig
+
+    stray = LoraConfig(r=4, target_modules=["q_proj"], modules_to_save=["embed_tokens"], task_type="CAUSAL_LM")
+    with pytest.raises(ConfigError, match=r"embed_tokens.* would be trained by no role"):
+        build(policy_sharing="lora", trainer={"peft_config": stray}).train()
+
+
+def test_rows_that_end_on_a_stop_string_lose_their_padding_and_others_keep_their_end_token(build):
+    trainer = build(conjecturer_prompt="completion", conjecturer_max_completion_length=8)
+    pad = trainer.processing_class.pad_token_id
+    tensors = {
+        "completion_ids": torch.tensor([[5, 6, pad], [5, pad, pad]]),
+        "completion_mask": torch.tensor([[1, 1, 1], [1, 1, 0]]),  # second row: pad is also its sampled end token
+    }
+    trainer._mask_after_stops("conjecturer", ["4], target=9 </problem>", "4"], tensors)
+    assert tensors["completion_mask"].tolist() == [[1, 1, 0], [1, 1, 0]]
+
+
+def test_training_stops_at_the_end_of_a_chat_turn_as_evaluation_does(build):
+    model, tokenizer = load_tiny_model()
+    turn = tokenizer.convert_tokens_to_ids("propose")  # stands for a chat template's end-of-turn token
+    tokenizer.add_special_tokens({"additional_special_tokens": ["propose"]})
+    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }} propose {% endfor %}"
+    trainer = build(model=model, trainer={"processing_class": tokenizer}, prover_prompt="countdown_3to4")
+    assert set(trainer.eos_token_ids) == {tokenizer.eos_token_id, turn}
+    with trainer.acting_as("prover"):
+        assert set(trainer.generation_config.eos_token_id) == {tokenizer.eos_token_id, turn}
+
+
+REFUSED = {
+    "loss_type": ("grpo", r"`loss_type` \(grpo\) is not read .*prover_objective"),
+    "fp16": (True, r"`fp16` \(True\) is not supported: .* use bf16"),
+    "use_vllm": (True, r"`use_vllm` \(True\) is not supported yet"),
+    "load_best_model_at_end": (True, r"`load_best_model_at_end` \(True\) is not supported"),
+    "anchor_fraction": (1.0, r"`anchor_fraction` \(1.0\) leaves the conjecturer no slot"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_setting_that_would_be_skipped_is_refused(tmp_path, name):
+    value, message = REFUSED[name]
+    extra = {"eval_strategy": "steps", "save_strategy": "steps"} if name == "load_best_model_at_end" else {}
+    with pytest.raises(ConfigError, match=message):
+        make_config(tmp_path, **{name: value, **extra})
+
+
+def test_a_guard_without_optimizer_states_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="leaves the guard nothing to go back to"):
+        make_config(tmp_path, guard=True, save_only_model=True)
+
+
+def test_a_dict_of_evaluation_sets_is_refused(build):
+    with pytest.raises(ConfigError, match="`eval_dataset` is a dict"):
+        build(trainer={"eval_dataset": {"a": problems(4)}})
+
+
+def test_a_rollback_counter_in_a_checkpoint_survives_a_new_folder(build):
+    first = build("first", max_steps=2, save_strategy="steps", save_steps=1)
+    first.curriculum.attempt = 2
+    first.train()
+    second = build("second", max_steps=2, save_strategy="steps", save_steps=1)
+    second.train(resume_from_checkpoint=str(Path(first.args.output_dir) / "checkpoint-1"))
+    state = json.loads((Path(second.args.output_dir) / "checkpoint-2" / "selfplay_state.json").read_text())
+    assert state["curriculum"]["attempt"] == 2
