@@ -1,4 +1,4 @@
-"""Speed of the verifier on typical responses of 1,000 characters, beside a checker made of a regex, `ast` and Fractions.
+"""Speed of the verifier on typical responses of 1,000 characters, beside a checker of a regex, `ast` and Fractions.
 
 python benchmarks/verifier_speed.py [--seconds 2] [--json FILE]
 

@@ -13,7 +13,8 @@ WHITE_SPACE = " \t\r\n"
 """What may stand between tokens and around an expression."""
 
 _FOREIGN = re.compile(r"[^0-9+\-*/() \t\r\n]")
-_TOKEN = re.compile(r"[0-9]+|[-+*/()]")
+_TOKEN = re.compile(r"[0-9]+|[^ \t\r\n]")  # a character outside the grammar is a token that fits nowhere
+_DIGITS = "0123456789"
 
 _LENIENT = str.maketrans(
     {chr(zero + digit): str(digit) for zero in (0xFF10, 0x0660, 0x06F0) for digit in range(10)}
@@ -32,25 +33,26 @@ def plain(text: str) -> str:
     return text.translate(_LENIENT)
 
 
-def tokens_of(text: str) -> list[str] | None:
-    """The tokens of an expression; None if it holds a character outside the grammar."""
-    if _FOREIGN.search(text):
-        return None
-    return _TOKEN.findall(text)
+def has_foreign_character(text: str) -> bool:
+    """Whether an expression holds a character outside the grammar."""
+    return _FOREIGN.search(text) is not None
 
 
-def to_postfix(tokens: list[str], unary_minus: bool = False) -> list[str] | None:
-    """The tokens in postfix order (a unary minus becomes "~"), or None if they are no expression.
+def to_postfix(text: str, unary_minus: bool = False) -> tuple[list[str], list[str]] | None:
+    """The tokens of an expression in postfix order (a unary minus becomes "~") and its numbers as written, or None if
+    it is no expression.
 
     Two stacks, no recursion: depth costs memory, never the interpreter's stack.
     """
     output: list[str] = []
+    numbers: list[str] = []
     pending: list[str] = []
     operand_next = True
-    for token in tokens:
+    for token in _TOKEN.findall(text):
         if operand_next:
-            if token not in "+-*/()":
+            if token[0] in _DIGITS:
                 output.append(token)
+                numbers.append(token)
                 operand_next = False
             elif token == "(":
                 pending.append(token)
@@ -83,7 +85,7 @@ def to_postfix(tokens: list[str], unary_minus: bool = False) -> list[str] | None
         if top == "(":
             return None
         output.append(top)
-    return output
+    return output, numbers
 
 
 class DivisionByZero(Exception):
@@ -99,6 +101,8 @@ def evaluate(postfix: list[str], integers_only: bool = False) -> tuple[int, int]
 
     Raises DivisionByZero, and NotAnInteger if `integers_only` and some division leaves a remainder.
     """
+    if "/" not in postfix:
+        return _evaluate_integers(postfix), 1
     stack: list[tuple[int, int]] = []
     for token in postfix:
         if token not in "+-*/~":
@@ -128,4 +132,23 @@ def evaluate(postfix: list[str], integers_only: bool = False) -> tuple[int, int]
                 common = -common
             top, above = top // common, above // common
         stack.append((top, above))
+    return stack[0]
+
+
+def _evaluate_integers(postfix: list[str]) -> int:
+    """The value of a postfix expression without a division: most expressions, in half the time."""
+    stack: list[int] = []
+    for token in postfix:
+        if token[0] in _DIGITS:
+            stack.append(int(token))
+        elif token == "~":
+            stack[-1] = -stack[-1]
+        else:
+            last = stack.pop()
+            if token == "+":
+                stack[-1] += last
+            elif token == "-":
+                stack[-1] -= last
+            else:
+                stack[-1] *= last
     return stack[0]

@@ -48,7 +48,7 @@ def outside_thinking(text: str) -> list[str]:
         opened = text.find(THINK)
         return [text] if opened < 0 else [text[:opened]]
     opened = text.find(THINK, 0, first_close)
-    stretches = [text[:opened]] if opened >= 0 else []
+    stretches = [text[:opened]] if opened > 0 else []
     start = first_close + len(END_THINK)
     while (begin := text.find(THINK, start)) >= 0:
         stretches.append(text[start:begin])

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from .expression import WHITE_SPACE, DivisionByZero, NotAnInteger, evaluate, plain, to_postfix, tokens_of
+from .expression import WHITE_SPACE, DivisionByZero, NotAnInteger, evaluate, has_foreign_character, plain, to_postfix
 from .problem import Problem
 from .rules import DEFAULT_RULES, Rules
 from .text import completion_text, outside_thinking, tagged_answers
@@ -135,14 +135,11 @@ def _examine(text: str, problem: Problem, rules: Rules) -> tuple[Reason, tuple[i
         claimed = right.strip(WHITE_SPACE)
         if not rules.allow_equals or not (claimed.isascii() and claimed.isdigit()):
             return Reason.EQUALS_SIGN, None
-    tokens = tokens_of(text)
-    if tokens is None:
-        return Reason.BAD_CHARACTER, None
-    postfix = to_postfix(tokens, rules.unary_minus)
-    if postfix is None:
-        return Reason.MALFORMED, None
+    parsed = to_postfix(text, rules.unary_minus)
+    if parsed is None:
+        return (Reason.BAD_CHARACTER if has_foreign_character(text) else Reason.MALFORMED), None
+    postfix, used = parsed
     # Numbers are compared as text: equal texts without leading zeros are equal numbers.
-    used = [token for token in tokens if token not in "+-*/()"]
     matching = _numbers_match(used, problem.numbers, rules.use_all)
     if not matching and any(token[0] == "0" and len(token) > 1 for token in used):
         return Reason.LEADING_ZERO, None
