@@ -15,8 +15,6 @@ _ROLLOUT = {
     "completions/mean_length": "completion_length",
     "completions/max_length": "completion_length_max",
     "completions/clipped_ratio": "truncated_rate",
-    "sampling/sampling_logp_difference/mean": "sampler_logp_difference",
-    "sampling/sampling_logp_difference/max": "sampler_logp_difference_max",
 }
 
 
