@@ -2,7 +2,7 @@
 forms of proper subsets suffice. Where one side is a single number it is one look for five constants.
 
 Comparisons are exact, not tolerant, wherever all numbers involved are below 2^53 (`is_exact`: up to 5 operands of at
-most 999, 6 of at most 404). Beyond that they are tolerant and every candidate is confirmed with Python's rationals.
+most 999, 6 of at most 406). Beyond that they are tolerant and every candidate is confirmed with Python's rationals.
 """
 
 from __future__ import annotations

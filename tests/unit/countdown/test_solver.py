@@ -205,6 +205,13 @@ def test_what_has_a_solution_is_solved(k, high, count):
         check_solution(problem)
 
 
+def test_where_floats_are_exact():
+    # twice the largest numerator must stay below 2^53: 2 * 999^5 = 1.99e15, 2 * 406^6 = 8.96e15, 2 * 407^6 = 9.09e15
+    assert 2 * 999**5 < 2 * 406**6 < 2**53 < 2 * 407**6
+    assert meeting.is_exact(5, 999, 9_999) and meeting.is_exact(6, 406, 9_999)
+    assert not meeting.is_exact(6, 407, 9_999)
+
+
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_the_confirmed_way_and_the_exact_way_agree(k, monkeypatch):
     """The confirmed way is forced where the exact one is proved to hold."""
