@@ -18,18 +18,21 @@ def seed_from(*key: object) -> int:
 
 
 @contextmanager
-def private_torch_seed(*key: object) -> Iterator[None]:
-    """Inside the block torch's generators are seeded from `key`; afterwards their former state is back, bit for
-    bit."""
+def private_generator(device: torch.device, *key: object) -> Iterator[None]:
+    """Inside the block torch's generators, of the CPU and of `device`, start from `key`; afterwards their former
+    state is back. No other device's generator is touched (torch.manual_seed would seed them all)."""
+    number = seed_from(*key)
     cpu = torch.get_rng_state()
-    cuda = torch.cuda.get_rng_state() if torch.cuda.is_available() else None
-    seed = seed_from(*key)
-    torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed every device, and one state is put back
-    if cuda is not None:
-        torch.cuda.manual_seed(seed)
+    module = None if device.type == "cpu" else torch.get_device_module(device)
+    index = () if device.type in ("cpu", "mps") else (device,)
+    state = None if module is None else module.get_rng_state(*index)
+    torch.default_generator.manual_seed(number)
+    if module is not None:
+        generator = torch.Generator(device=device).manual_seed(number)
+        module.set_rng_state(generator.get_state(), *index)
     try:
         yield
     finally:
         torch.set_rng_state(cpu)
-        if cuda is not None:
-            torch.cuda.set_rng_state(cuda)
+        if module is not None:
+            module.set_rng_state(state, *index)

@@ -32,7 +32,7 @@ from .optimization import parameter_groups, role_schedule, tag_roles
 from .policies import build_policies
 from .policies.build import load_tokenizer
 from .prover_rewards import checked_reward_funcs, default_reward_funcs
-from .random_state import private_torch_seed
+from .random_state import private_generator
 from .rewards import ConjecturerReward, make_conjecturer_reward
 from .round_batches import micro_batches, trim
 from .setup import (
@@ -202,7 +202,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             self.curriculum.rounds,
             self.accelerator.process_index,
         )
-        with self.acting_as(role), private_torch_seed(*key, role):
+        with self.acting_as(role), private_generator(self.accelerator.device, *key, role):
             tensors = self._generate_and_score_completions(rows)
             assert self._captured is not None
             texts, rewards_B = self._captured

@@ -10,7 +10,7 @@ import torch
 from transformers import GenerationConfig
 
 from ..errors import ConfigError, DataError
-from ..random_state import seed_from
+from ..random_state import private_generator
 
 # Whatever a GenerationConfig leaves unset is filled in from the model's own (Qwen2.5's has a repetition penalty of
 # 1.1), so everything that would bend the distribution is set to "off" here.
@@ -99,27 +99,6 @@ def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
             "The tokenizer and the model name no end token (`eos_token_id`); set one, or texts never end."
         )
     return list(dict.fromkeys(ends))
-
-
-@contextmanager
-def private_generator(device: torch.device, *key: object) -> Iterator[None]:
-    """Inside the block torch's generators, of the CPU and of `device`, start from `key`; afterwards their former
-    state is back. No other device's generator is touched (torch.manual_seed would seed them all)."""
-    number = seed_from(*key)
-    cpu = torch.get_rng_state()
-    module = None if device.type == "cpu" else torch.get_device_module(device)
-    index = () if device.type in ("cpu", "mps") else (device,)
-    state = None if module is None else module.get_rng_state(*index)
-    torch.default_generator.manual_seed(number)
-    if module is not None:
-        generator = torch.Generator(device=device).manual_seed(number)
-        module.set_rng_state(generator.get_state(), *index)
-    try:
-        yield
-    finally:
-        torch.set_rng_state(cpu)
-        if module is not None:
-            module.set_rng_state(state, *index)
 
 
 def _check(n: int, temperature: float, max_new_tokens: int, batch_size: int) -> None:

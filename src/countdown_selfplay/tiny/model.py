@@ -7,9 +7,10 @@ differ in the attention only (Qwen3 normalises queries and keys and has no biase
 
 from __future__ import annotations
 
+import torch
 from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 
-from ..random_state import private_torch_seed
+from ..random_state import private_generator
 from .tokenizer import BOS, EOS, MAX_LENGTH, PAD, WORDS
 
 
@@ -33,7 +34,7 @@ def tiny_config() -> Qwen3Config:
 
 def build_model(seed: int) -> Qwen3ForCausalLM:
     """Untrained weights drawn from `seed`, with torch's global generator left as it was; samples the plain softmax."""
-    with private_torch_seed("tiny model", seed):
+    with private_generator(torch.device("cpu"), "tiny model", seed):
         model = Qwen3ForCausalLM(tiny_config())
     model.generation_config = GenerationConfig(
         pad_token_id=WORDS.index(PAD),

@@ -9,7 +9,8 @@ from tokenizers.processors import TemplateProcessing
 from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.evaluation.sampling import end_token_ids, private_generator, sample_texts
+from countdown_selfplay.evaluation.sampling import end_token_ids, sample_texts
+from countdown_selfplay.random_state import private_generator
 
 WORDS = ["<pad>", "<s>", "</s>", "<|im_end|>", "+", "-", "=", ":", *map(str, range(12))]
 PROMPTS = ["1 2 = 3 :", "1 2 3 4 5 = 9 :", "7 :", "1 2 = 4 :"]
