@@ -160,6 +160,8 @@ def newest(output: Path, processes: int, healthy_only: bool = False) -> Path | N
 def resolve(trainer: JointConjecturerProverTrainer, resume: str | bool | None) -> Path | None:
     """The checkpoint that `resume` means; CheckpointError if it is absent or incomplete."""
     processes, output = trainer.accelerator.num_processes, Path(trainer.args.output_dir)
+    if isinstance(resume, str) and resume.lower() in ("true", "false"):
+        resume = resume.lower() == "true"  # the command line passes words
     if not resume:
         return None
     if resume is True:

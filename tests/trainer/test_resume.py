@@ -49,7 +49,7 @@ def test_a_run_killed_in_the_middle_continues_in_its_folder(build):
     with pytest.raises(Power):
         killed.train()
     again = build("killed", max_steps=4, **SAVING)
-    again.train(resume_from_checkpoint=True)
+    again.train(resume_from_checkpoint="true")  # as the command line passes it
     assert equal(weights(straight), weights(again))
     assert rounds(straight.args.output_dir) == rounds(again.args.output_dir)
     assert (
