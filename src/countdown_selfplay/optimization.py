@@ -11,11 +11,11 @@ from transformers import get_scheduler
 
 from .config import RoleSettings
 from .errors import ConfigError
-from .policies import Policies
+from .policies import PolicySet
 
 
 def parameter_groups(
-    policies: Policies, settings: dict[str, RoleSettings], decayed: set[str], weight_decay: float
+    policies: PolicySet, settings: dict[str, RoleSettings], decayed: set[str], weight_decay: float
 ) -> list[dict[str, Any]]:
     """Two groups (with and without weight decay) per set of weights, each with a "role" key that survives checkpoints.
 
@@ -48,7 +48,7 @@ def parameter_groups(
     return groups
 
 
-def tag_roles(optimizer: torch.optim.Optimizer, policies: Policies) -> None:
+def tag_roles(optimizer: torch.optim.Optimizer, policies: PolicySet) -> None:
     """Give the groups of a user's optimizer their "role" key, which learning rates, clips and metrics go by.
 
     ConfigError if a group mixes roles or a trained role has no parameter in the optimizer.

@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 
-class Policies(ABC):
+class PolicySet(ABC):
     """Roles mapped to weights inside one module, so that there is one optimizer, one engine and one checkpoint.
 
     `module` is what the Trainer trains and saves. `weights_of` maps a role to the name of its weights; under `tied`

@@ -1,4 +1,4 @@
-"""From what the user passed (ids, paths, objects, a dict of roles) to Policies."""
+"""From what the user passed (ids, paths, objects, a dict of roles) to a PolicySet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from peft import LoraConfig, PeftConfig
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import ConfigError
-from .base import Policies
+from .base import PolicySet
 from .full import FullPolicies
 from .lora import LoraPolicies
 
@@ -25,7 +25,7 @@ def build_policies(
     sharing: str,
     peft_config: PeftConfig | None = None,
     model_init_kwargs: dict[str, Any] | str | None = None,
-) -> Policies:
+) -> PolicySet:
     """`model`: one source for all roles, or a source per role. `sharing`: full, lora or tied.
 
     With one source under `full`, an id or path is loaded once per role and an object is copied for the second role.

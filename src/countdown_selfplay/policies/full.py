@@ -14,7 +14,7 @@ from torch import nn
 from transformers import GenerationConfig, PreTrainedModel
 
 from .. import _trl
-from .base import Policies
+from .base import PolicySet
 
 
 class PolicyModule(PreTrainedModel):
@@ -105,7 +105,7 @@ def _second_names(state_dict: dict[str, torch.Tensor]) -> list[str]:
     return second
 
 
-class FullPolicies(Policies):
+class FullPolicies(PolicySet):
     """Policies under `full` (each role its own model) and `tied` (both roles one model)."""
 
     module: PolicyModule

@@ -12,11 +12,11 @@ from peft import PeftConfig, get_peft_model
 from torch import nn
 from transformers import PreTrainedModel
 
-from .base import Policies
+from .base import PolicySet
 from .full import generate_with_stops
 
 
-class LoraPolicies(Policies):
+class LoraPolicies(PolicySet):
     """Adapters named after their roles; a checkpoint holds one PEFT folder per adapter, which the stock Trainer loads.
 
     The reference of every role is the base with adapters off: the weights that were passed in.
