@@ -173,6 +173,7 @@ def test_exported_policies_are_plain_folders_with_a_model_card(build, sharing, t
     trainer.train()
     folders = export_policies(trainer, tmp_path / "exported")
     assert sorted(f.name for f in folders) == (["policy"] if sharing == "tied" else ["conjecturer", "prover"])
+    assert [p.name for p in (tmp_path / "exported").iterdir() if p.is_file()] == []
     tokens = torch.tensor([[1, 15, 16, 17]])
     for folder in folders:
         assert (folder / "README.md").read_text().startswith("---\nlibrary_name:")

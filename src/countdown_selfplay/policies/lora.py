@@ -59,7 +59,11 @@ class LoraPolicies(PolicySet):
 
     def export(self, name: str, folder: Path) -> None:
         """Adapter files directly in `folder` (PEFT would put a named adapter in a sub-folder)."""
+        card = folder.parent / "README.md"
+        had_card = card.exists()
         self.module.save_pretrained(folder.parent, selected_adapters=[name])
+        if not had_card:
+            card.unlink(missing_ok=True)  # PEFT's own card lands beside the adapters; theirs are written by exports
         written = folder.parent / name
         if written != folder:
             written.rename(folder)
