@@ -37,9 +37,9 @@ def trl_defaults(args: Any) -> Iterator[None]:
     """While GRPOTrainer.__init__ runs, hide the settings that this library handles itself.
 
     beta: with beta > 0 TRL would reload a reference from the model's path; ours is the weights that were passed in.
-    model_init_kwargs: the models are built already. entropy_coef: the bonus is per role.
+    model_init_kwargs: the models are built already. entropy_coef, use_adaptive_entropy: the bonus is per role.
     """
-    hidden = {"beta": 0.0, "model_init_kwargs": None, "entropy_coef": 0.0}
+    hidden = {"beta": 0.0, "model_init_kwargs": None, "entropy_coef": 0.0, "use_adaptive_entropy": False}
     kept = {name: getattr(args, name) for name in hidden}
     for name, value in hidden.items():
         setattr(args, name, value)

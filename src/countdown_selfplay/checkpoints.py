@@ -65,11 +65,15 @@ def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
     state = {
         "curriculum": trainer.curriculum.state_dict(),
         "guard": trainer.guard.state_dict(),
+        "objectives": {role: _state(objective) for role, objective in trainer.objectives.items()},
+        "replays": {role: replay.state_dict() for role, replay in trainer.replays.items()},
+        "entropy": {role: loss.entropy.state_dict() for role, loss in trainer.losses.items()},
+        "solve_rate": None if trainer.solve_rate is None else trainer.solve_rate.state_dict(),
         "roles": list(trainer.roles),
         "policy_sharing": trainer.args.policy_sharing,
         "processes": trainer.accelerator.num_processes,
     }
-    (folder / STATE).write_text(json.dumps(state, indent=1))
+    (folder / STATE).write_text(json.dumps(state))
     if trainer.args.policy_sharing != "lora":  # PEFT has written the adapters' folders already
         export_policies(trainer, folder)
     files = {str(p.relative_to(folder)): p.stat().st_size for p in sorted(folder.rglob("*")) if p.is_file()}
@@ -83,6 +87,11 @@ def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
         json.dump(manifest, file, indent=1)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _state(objective: Any) -> dict[str, Any]:
+    """A user's objective need not have a state."""
+    return objective.state_dict() if hasattr(objective, "state_dict") else {}
 
 
 def _replace(source: Path, target: Path) -> None:
@@ -191,6 +200,20 @@ def load_state(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
             )
     trainer.curriculum.load_state_dict(state["curriculum"])
     trainer.guard.load_state_dict(state["guard"])
+    for name, parts in (
+        ("objectives", {r: o for r, o in trainer.objectives.items() if hasattr(o, "load_state_dict")}),
+        ("replays", trainer.replays),
+        ("entropy", {role: loss.entropy for role, loss in trainer.losses.items()}),
+    ):
+        for role, part in parts.items():
+            if role not in state.get(name, {}):
+                raise CheckpointError(
+                    f"Cannot resume from {folder}: it holds no {name} of the {role}; resume with the "
+                    "objectives of the run that wrote it."
+                )
+            part.load_state_dict(state[name][role])
+    if trainer.solve_rate is not None and state.get("solve_rate"):
+        trainer.solve_rate.load_state_dict(state["solve_rate"])
 
 
 # -- training

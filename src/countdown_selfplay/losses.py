@@ -7,7 +7,8 @@ import torch
 
 from .config import RoleSettings
 from .objectives.base import LossInputs, Objective
-from .objectives.regularizers import entropy_bonus, kl_k3, kl_loss
+from .objectives.normalization import normalise
+from .objectives.regularizers import EntropyCoefficient, entropy_bonus, kl_k3
 
 
 class RoleLoss:
@@ -16,12 +17,20 @@ class RoleLoss:
 
     def __init__(self, objective: Objective, settings: RoleSettings) -> None:
         self.objective, self.settings = objective, settings
-        self.sequences = self.tokens = 1.0
+        self.sequences = self.tokens = self.groups = 1.0
+        self.entropy = EntropyCoefficient(
+            settings.entropy_coef,
+            settings.entropy_target,
+            settings.entropy_coef_delta,
+            settings.entropy_coef_min,
+            settings.entropy_coef_max,
+        )
         self._sums: dict[str, torch.Tensor] = {}
 
-    def new_round(self, sequences: float, tokens: float) -> None:
-        """Completions and completion tokens of the role in this round, per process (global counts / processes)."""
-        self.sequences, self.tokens = sequences, max(tokens, 1.0)
+    def new_round(self, sequences: float, tokens: float, groups: float = 1.0) -> None:
+        """Completions, completion tokens and prompts of the role that are trained on in this round, per process
+        (global counts / processes)."""
+        self.sequences, self.tokens, self.groups = sequences, tokens, groups
 
     def __call__(self, logps: torch.Tensor, entropies: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
         inputs = LossInputs(
@@ -31,20 +40,29 @@ class RoleLoss:
             mask_BT=batch["completion_mask"].to(logps.dtype),
             sequences=self.sequences,
             tokens=self.tokens,
+            groups=self.groups,
+            length_cap=self.settings.max_completion_length,
+            group_tokens_B=batch["group_tokens"].to(logps.dtype) if "group_tokens" in batch else None,
         )
         output = self.objective.loss(inputs)
         loss = output.loss
         for name, value in output.sums.items():
-            self._add(name, value / self.sequences)
+            self._add(name, value / (self.sequences or 1.0))
         if "ref_per_token_logps" in batch:
             kl_BT = kl_k3(logps, batch["ref_per_token_logps"])
-            loss = loss + self.settings.beta * kl_loss(kl_BT, inputs, self.objective.normalization)
-            self._add("kl", (kl_BT * inputs.mask_BT).sum() / self.tokens)
-        if self.settings.entropy_coef:
-            loss = loss - self.settings.entropy_coef * entropy_bonus(entropies, inputs)
+            if self.settings.kl_in == "loss":
+                loss = loss + self.settings.beta * normalise(kl_BT, inputs, self.objective.normalization)
+            self._add("kl", normalise(kl_BT, inputs, "token"))
+        if self.entropy.applied:
+            loss = loss - self.entropy.applied * entropy_bonus(entropies, inputs)
         self._add("entropy", entropy_bonus(entropies.detach(), inputs))
         self._add("loss", loss)
         return loss
+
+    def end_of_round(self, entropy: float | None) -> None:
+        """The role's mean entropy over all processes, for the adaptive coefficient; None if it was not measured."""
+        if entropy is not None and self.sequences:
+            self.entropy.observe(entropy)
 
     def _add(self, name: str, value: torch.Tensor) -> None:
         value = value.detach().double()

@@ -15,15 +15,19 @@ from .countdown import Rules
 from .errors import RewardError
 from .rewards.countdown import make_countdown_reward
 from .rewards.length import make_length_penalty
+from .rewards.soft_overlong import make_soft_overlong
 
 RewardFunc = Callable[..., Any]
 
 
 def default_reward_funcs(rules: Rules, length_penalty: float, prover: RoleSettings) -> list[RewardFunc]:
-    """The verifier's score, and seed 001's length penalty if its alpha is not 0."""
+    """The verifier's score, seed 001's length penalty if its alpha is not 0, and seed 003's soft overlong charge if
+    its share is not 0."""
     rewards: list[RewardFunc] = [make_countdown_reward(rules)]
     if length_penalty:
         rewards.append(make_length_penalty(length_penalty, prover.max_completion_length))
+    if prover.soft_overlong:
+        rewards.append(make_soft_overlong(prover.soft_overlong, prover.max_completion_length))
     return rewards
 
 

@@ -17,16 +17,41 @@ _KEPT = (
     "sampling_per_token_logps",
     "ref_per_token_logps",
 )
+_PER_ROW = ("advantages", "group_tokens")
+
+
+def trained_mask(batch: RoleBatch) -> torch.Tensor:
+    """(B, T): the completion mask, all 0 in rows that the objective did not select."""
+    mask = batch.rollout.tensors["completion_mask"]
+    return mask if batch.selected_B is None else mask * batch.selected_B.to(mask.device)[:, None].to(mask.dtype)
+
+
+def trained_counts(batch: RoleBatch) -> list[float]:
+    """Completions, tokens and prompts of this process that the objective trains on."""
+    mask = trained_mask(batch)
+    rows = torch.ones(mask.size(0), dtype=torch.bool) if batch.selected_B is None else batch.selected_B
+    groups = rows.reshape(-1, batch.group).any(1)
+    return [float(rows.sum()), float(mask.sum()), float(groups.sum())]
 
 
 def micro_batches(batches: dict[str, RoleBatch], counts: dict[str, int]) -> list[dict[str, Any]]:
     """One dict of tensors per micro-batch, with its "role"; the roles one after the other, the same order on all
-    processes."""
+    processes.
+
+    The rows of a role are sorted by length, the longest first: each micro-batch is then trimmed to about its own length,
+    processes meet with rows of like length, and a round that does not fit in memory fails at its first micro-batch.
+    The losses do not depend on the order (their normalisers are the round's).
+    """
     window: list[dict[str, Any]] = []
     for role, count in counts.items():
         batch = batches[role]
         tensors = {name: batch.rollout.tensors[name] for name in _KEPT if name in batch.rollout.tensors}
+        tensors["completion_mask"] = trained_mask(batch)
         tensors["advantages"] = batch.advantages_B.to(tensors["completion_ids"].device)
+        group_tokens = tensors["completion_mask"].sum(1).reshape(-1, batch.group).sum(1)
+        tensors["group_tokens"] = group_tokens.repeat_interleave(batch.group)
+        order = torch.argsort(tensors["completion_mask"].sum(1), descending=True, stable=True)
+        tensors = {name: value[order] for name, value in tensors.items()}
         size = batch.advantages_B.size(0) // count
         for i in range(count):
             window.append({name: value[i * size : (i + 1) * size] for name, value in tensors.items()} | {"role": role})
@@ -43,7 +68,7 @@ def trim(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     for name, value in batch.items():
         if name.startswith("prompt_"):
             trimmed[name] = value[:, prompt:]
-        elif name == "advantages":
+        elif name in _PER_ROW:
             trimmed[name] = value
         else:
             trimmed[name] = value[:, :length]

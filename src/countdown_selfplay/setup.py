@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .config import JointSelfPlayConfig
+from .config import JointSelfPlayConfig, RoleSettings
 from .countdown import CountdownDomain, Problem, ProblemSpec, Rules
 from .errors import ConfigError
 from .evaluation.sampling import end_token_ids
 from .games.base import GameSettings
+from .objectives import make_objective
+from .objectives.base import Objective
 
 if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
@@ -37,6 +39,7 @@ def game_settings(args: JointSelfPlayConfig) -> GameSettings:
     return GameSettings(
         slots=args.slots_per_round,
         anchor_slots=args.anchor_slots,
+        random_slots=args.random_slots,
         proposals=args.per_device_train_batch_size * conjecturer.micro_batches * args.world_size,
         prover_group=args.role("prover").num_generations,
         conjecturer_group=conjecturer.num_generations,
@@ -69,6 +72,21 @@ def refuse_unsupported(args: JointSelfPlayConfig) -> None:
             "exported "
             "folders with `hf upload <repo> <output_dir>/prover`."
         )
+
+
+def role_objectives(
+    args: JointSelfPlayConfig, roles: Mapping[str, RoleSettings], given: Mapping[str, Objective] | None
+) -> dict[str, Objective]:
+    """The objective of each role: the user's object if there is one, else the one that `args` names."""
+    given = dict(given or {})
+    unknown = [role for role in given if role not in roles]
+    if unknown:
+        raise ConfigError(f"`objectives` names {', '.join(unknown)}; the trained roles are {', '.join(roles)}.")
+    low, high = args.importance_clip_low, args.importance_clip_high
+    return {
+        role: given[role] if role in given else make_objective(s.objective, s.objective_kwargs, low=low, high=high)
+        for role, s in roles.items()
+    }
 
 
 def refuse_mapping(eval_dataset: object) -> None:

@@ -11,37 +11,40 @@ from typing import Any
 
 import torch
 from accelerate.utils import gather_object
-from datasets import Dataset
+from datasets import Dataset, IterableDataset
 from peft import PeftConfig
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProgressCallback, TrainerCallback, set_seed
 from trl import GRPOTrainer
 
 from . import _trl, checkpoints
-from .anchors import anchor_dataset, anchors_of_batch, check_enough, problem_keys, warn_overlap
+from .anchors import anchor_dataset, check_enough, problem_keys, warn_overlap
 from .callbacks import RoundProgress, default_callbacks
 from .config import JointSelfPlayConfig
 from .countdown import CountdownDomain
 from .curriculum import CollapseGuard, CurriculumState
-from .games import ProposeAndSolve, Rollout, RoundContext
+from .evaluation.solve_rate import CumulativeSolveRate
+from .games import ProposeAndSolve, Rollout
 from .games.base import Game
 from .in_training_evaluation import evaluate_in_training
 from .losses import RoleLoss
 from .metrics import averaged_rounds, role_rollout_metrics, summed_histogram
-from .objectives import make_objective
+from .objectives.base import Objective
 from .optimization import parameter_groups, role_schedule, tag_roles
 from .policies import build_policies
 from .policies.build import load_tokenizer
 from .prover_rewards import checked_reward_funcs, default_reward_funcs
 from .random_state import private_generator
+from .replay import replays_of
 from .rewards import ConjecturerReward, make_conjecturer_reward
-from .round_batches import micro_batches, trim
+from .round_batches import trim
+from .rounds import play_round
 from .setup import (
     domain_from,
     end_tokens,
-    game_settings,
     refuse_mapping,
     refuse_mixed_tables,
     refuse_unsupported,
+    role_objectives,
 )
 
 
@@ -55,6 +58,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         reward_funcs: rewards of the prover, TRL reward callables; they get the columns `numbers` and `target`. None:
         the
             exact verifier's score, and the length penalty if `args.length_penalty` is set.
+        objectives: by role, an object instead of the objective that `args` names.
         conjecturer_reward: a callable `(solve_rate_P, ctx) -> reward_P`. None: the one that `args` names.
         train_dataset: anchor problems with columns `nums` or `numbers`, and `target`; prompts are rendered anew from
         the
@@ -83,6 +87,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         callbacks: list[TrainerCallback] | None = None,
         optimizers: tuple[torch.optim.Optimizer | None, Any] = (None, None),
         peft_config: PeftConfig | None = None,
+        objectives: Mapping[str, Objective] | None = None,
         conjecturer_reward: ConjecturerReward | None = None,
         domain: CountdownDomain | None = None,
         game: Game | None = None,
@@ -92,10 +97,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.domain = domain_from(args) if domain is None else domain
         self.roles = {role: args.role(role) for role in args.trained_roles}
         self.max_grad_norm = args.max_grad_norm  # set to 0 while training, so that the stock Trainer does not clip
-        self.objectives = {
-            role: make_objective(s.objective, args.importance_clip_low, args.importance_clip_high)
-            for role, s in self.roles.items()
-        }
+        self.objectives = role_objectives(args, self.roles, objectives)
+        self.replays = replays_of(self.objectives)
         refuse_mixed_tables(args, self.domain)
         if conjecturer_reward is None:
             conjecturer_reward = make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments)
@@ -116,6 +119,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         eval_rows = None if eval_dataset is None else anchor_dataset(eval_dataset, self.domain, args.seed)
         check_enough(rows, args.loader_problems)
         self.held_out = problem_keys(eval_rows)
+        self.solve_rate = None if isinstance(rows, IterableDataset) else CumulativeSolveRate(sorted(problem_keys(rows)))
         if processing_class is None:
             processing_class = load_tokenizer(model, args.trust_remote_code)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
@@ -212,8 +216,20 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             if self.roles[role].beta > 0:
                 with self.policies.reference(role, self.model_wrapped) as reference:
                     tensors["ref_per_token_logps"] = self._log_probs(reference, tensors)
+            penalty_B = self._kl_penalty(role, tensors)
         self._time(f"time/rollout_{role}", start)
-        return Rollout(role, rows, texts, rewards_B, tensors)
+        return Rollout(role, rows, texts, rewards_B, tensors, penalty_B)
+
+    def _kl_penalty(self, role: str, tensors: dict[str, torch.Tensor]) -> torch.Tensor | None:
+        """beta x the sampled KL of each completion (log pi - log ref, summed over tokens), as in TRL's RLOO trainer."""
+        settings = self.roles[role]
+        if settings.kl_in != "reward" or settings.beta == 0:
+            return None
+        logps = tensors.get("old_per_token_logps")
+        if logps is None:
+            logps = self._log_probs(self.model_wrapped, tensors)
+        gap = (logps - tensors["ref_per_token_logps"]) * tensors["completion_mask"]
+        return settings.beta * gap.sum(1).cpu()
 
     def _mask_after_stops(self, role: str, texts: list[str], tensors: dict[str, torch.Tensor]) -> None:
         """Rows that ended on a stop string were filled up with padding, which TRL's mask (it knows end tokens) lets
@@ -242,36 +258,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """Play a round at the first micro-batch of an optimizer step; hand out its micro-batches one by one."""
         position = self._step % self.args.gradient_accumulation_steps
         if position == 0 or self._round is None:
-            self._round = self._play(generation_batch)
+            self._round = play_round(self, generation_batch)
         return self._round[position]
-
-    def _play(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        start = time.perf_counter()
-        context = RoundContext(
-            settings=game_settings(self.args),
-            domain=self.domain,
-            state=self.curriculum,
-            conjecturer_reward=self.conjecturer_reward,
-            objectives=self.objectives,
-            excluded=self.held_out,
-            rollout=self._rollout,
-            gather=self._gather,
-            rank=self.accelerator.process_index,
-            world=self.accelerator.num_processes,
-        )
-        result = self.game.play(context, anchors_of_batch(self._gather(rows), self.args.loader_repeat))
-        self.signalless = frozenset(role for role, batch in result.batches.items() if not batch.has_signal)
-        for role, batch in result.batches.items():
-            counts = batch.rollout.tensors["completion_mask"]
-            sums = self.accelerator.reduce(
-                torch.tensor([counts.size(0), counts.sum()], dtype=torch.float64, device=counts.device), "sum"
-            )
-            self.losses[role].new_round(*(sums / self.accelerator.num_processes).tolist())
-            self.curriculum.count(role, int(sums[0]), int(sums[1]))
-        self.round_metrics.append(result.metrics)
-        self.round_samples = result.samples
-        self._time("time/round", start)
-        return micro_batches(result.batches, {role: s.micro_batches for role, s in self.roles.items()})
 
     def _gather(self, items: list[Any]) -> list[Any]:
         return gather_object(items) if self.accelerator.num_processes > 1 else items

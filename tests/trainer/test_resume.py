@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from countdown_selfplay.anchors import problem_keys
 from countdown_selfplay.errors import CheckpointError
 
 from .conftest import equal, optimizer_state, rounds, weights
@@ -188,3 +189,26 @@ def test_the_state_file_is_plain_json(build):
     trainer.train()
     state = json.loads((Path(trainer.args.output_dir) / "checkpoint-2" / "selfplay_state.json").read_text())
     assert state["curriculum"]["rounds"] == 2 and state["curriculum"]["prover_samples"] == 2 * 32
+
+
+def test_the_cumulative_solve_rate_counts_the_data_sets_problems_and_survives_a_restart(build):
+    """The rate never falls, ends at (distinct anchors ever solved) / (data set), and goes on where it stopped."""
+    straight = build("straight", max_steps=4, **SAVING)
+    solved, play = set(), straight.game.play
+
+    def spy(ctx, anchors):
+        result = play(ctx, anchors)
+        solved.update(key for key, count in result.solved if count)
+        return result
+
+    straight.game.play = spy
+    straight.train()
+    lines = rounds(straight.args.output_dir)
+    rates = [line["round/cumulative_solve_rate"] for line in lines]
+    assert rates == sorted(rates) and rates[0] > 0
+    keys = problem_keys(straight.train_dataset)
+    assert rates[-1] == len(solved & keys) / len(keys)
+    assert [line["round/generations"] for line in lines] == [48, 96, 144, 192]  # 32 answers and 16 proposals a round
+    resumed = build("resumed", max_steps=4, **SAVING)
+    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
+    assert [line["round/cumulative_solve_rate"] for line in rounds(resumed.args.output_dir)] == rates[2:]

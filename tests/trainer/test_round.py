@@ -4,11 +4,15 @@ import math
 
 import pytest
 import torch
+from datasets import Dataset
 from peft import LoraConfig
 
-from countdown_selfplay.errors import RewardError
+from countdown_selfplay.countdown import generate_problems
+from countdown_selfplay.errors import ConfigError, RewardError
+from countdown_selfplay.tiny import TINY_SPEC
+from countdown_selfplay.tiny.figures import held_out_problems
 
-from .conftest import equal, rounds, weights
+from .conftest import equal, make_config, rounds, weights
 
 LORA = LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
 
@@ -195,3 +199,32 @@ def problems(n):
 
     found = generate_problems(n, TINY_SPEC, seed=0, split="heldout")
     return Dataset.from_list([{"nums": list(p.numbers), "target": p.target} for p in found])
+
+
+def test_the_random_control_plays_new_solver_made_problems_in_half_the_slots(build):
+    held_out = Dataset.from_list([{"nums": list(p.numbers), "target": p.target} for p in held_out_problems(TINY_SPEC)])
+    anchors = generate_problems(12, TINY_SPEC, seed=5)
+    rows = Dataset.from_list([{"nums": list(p.numbers), "target": p.target} for p in anchors])
+    seen = []
+    for folder in ("a", "b"):
+        trainer = build(
+            folder, max_steps=2, conjecturer_micro_batches=0, random_fraction=0.5, samples_per_log=32,
+            trainer={"train_dataset": rows, "eval_dataset": held_out},
+        )  # fmt: skip
+        played, play = [], trainer.game.play
+        trainer.game.play = lambda ctx, anchors, play=play, played=played: (
+            played.append(play(ctx, anchors)) or played[-1]
+        )
+        trainer.train()
+        seen.append([[sample["problem"] for sample in result.samples] for result in played])
+        assert all(result.metrics["round/random_slots"] == 4 for result in played)  # of 32 / 4 = 8 slots
+    assert seen[0] == seen[1]  # a function of seed and round
+    first, second = (set(keys) for keys in seen[0])
+    known, forbidden = {p.key for p in anchors}, {p.key for p in held_out_problems(TINY_SPEC)}
+    assert len(first - known) == 4 and len(second - known) == 4 and first - known != second - known
+    assert not (first | second) & forbidden
+
+
+def test_random_problems_are_refused_beside_a_conjecturer(tmp_path):
+    with pytest.raises(ConfigError, match="is for runs without a conjecturer"):
+        make_config(tmp_path, random_fraction=0.5)

@@ -44,4 +44,9 @@ class RoundEnd(TrainerCallback):
                 values.append(value)
         if values:
             means = trainer.accelerator.reduce(torch.stack(values), reduction="mean")
-            trainer.round_metrics[-1].update(zip(names, means.tolist(), strict=True))
+            found = dict(zip(names, means.tolist(), strict=True))
+            for role, loss in trainer.losses.items():
+                loss.end_of_round(found.get(f"{role}/entropy"))
+                if loss.entropy.target is not None:
+                    found[f"{role}/entropy_coef"] = loss.entropy.value
+            trainer.round_metrics[-1].update(found)

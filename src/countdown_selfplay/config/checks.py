@@ -8,6 +8,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
+from ..objectives import make_objective
 
 if TYPE_CHECKING:
     from .joint import JointSelfPlayConfig
@@ -96,7 +97,6 @@ _UNREAD = {  # settings of GRPOConfig that the joint losses do not read -> what 
     "multi_objective_aggregation": "an objective",
     "top_entropy_quantile": "prover_entropy_coef and conjecturer_entropy_coef",
     "off_policy_mask_threshold": "importance_clip_low and importance_clip_high",
-    "use_adaptive_entropy": "prover_entropy_coef and conjecturer_entropy_coef",
     "mask_truncated_completions": "prover_max_completion_length",
 }
 
@@ -112,10 +112,15 @@ def _check_unread(config: JointSelfPlayConfig) -> None:
 
 def after_trl(config: JointSelfPlayConfig) -> None:
     """Rules on fields that TRL leaves as they are."""
-    for name in ("anchor_fraction", "easy_above", "hard_below", "guard_min_parseable_rate"):
+    for name in ("anchor_fraction", "easy_above", "hard_below", "guard_min_parseable_rate", "soft_overlong"):
         _share(config, name)
-    for name in ("guard_min_solve_rate", "guard_max_solve_rate"):
+    for name in ("guard_min_solve_rate", "guard_max_solve_rate", "random_fraction"):
         _share(config, name)
+    if config.random_fraction and config.conjecturer_micro_batches:
+        _fail(
+            f"`random_fraction` ({config.random_fraction}) is for runs without a conjecturer; set "
+            "conjecturer_micro_batches=0, or leave it at 0."
+        )
     for role in ("prover", "conjecturer"):
         _at_least(config, f"{role}_learning_rate", 0.0, "0 freezes the role")
         _at_least(config, f"{role}_beta", 0.0, "0 means no KL term")
@@ -183,11 +188,10 @@ def after_trl(config: JointSelfPlayConfig) -> None:
 
 def _check_names(config: JointSelfPlayConfig) -> None:
     from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS
-    from ..objectives import OBJECTIVES
     from ..rewards import make_conjecturer_reward
 
-    OBJECTIVES[config.prover_objective]
-    OBJECTIVES[config.conjecturer_objective]
+    for role in ("prover", "conjecturer"):
+        _check_objective(config, role)
     PROVER_PROMPTS[config.prover_prompt]
     CONJECTURER_PROMPTS[config.conjecturer_prompt]
     try:
@@ -198,6 +202,30 @@ def _check_names(config: JointSelfPlayConfig) -> None:
             'such as {"low": 0.05, "high": 0.85}.'
         ) from None
     make_conjecturer_reward(config.conjecturer_reward, arguments)
+
+
+def _check_objective(config: JointSelfPlayConfig, role: str) -> None:
+    name = getattr(config, f"{role}_objective")
+    try:
+        arguments = config.objective_arguments(role)
+    except (json.JSONDecodeError, TypeError, ValueError):
+        raise ConfigError(
+            f"`{role}_objective_kwargs` ({getattr(config, f'{role}_objective_kwargs')!r}) must be a JSON object, "
+            'such as {"k": 4}.'
+        ) from None
+    objective = make_objective(name, arguments, low=config.importance_clip_low, high=config.importance_clip_high)
+    if role == "conjecturer" and getattr(objective, "needs_correctness", False):
+        _fail(
+            f"`conjecturer_objective` ({name}) needs the verifier's bit, which only the prover has; use rloo, "
+            "reinforce, grpo or rest."
+        )
+    group = getattr(config, f"{role}_num_generations")
+    needed = getattr(objective, "needs_samples", 1)
+    if getattr(config, f"{role}_micro_batches") and group < needed:
+        _fail(
+            f"`{role}_objective` ({name}, {arguments}) needs at least {needed} samples per prompt and "
+            f"`{role}_num_generations` is {group}; raise that or change `{role}_objective_kwargs`."
+        )
 
 
 def _check_problems(config: JointSelfPlayConfig) -> None:

@@ -10,7 +10,10 @@ class CurriculumFields:
 
     conjecturer_reward: str = field(
         default="tent",
-        metadata={"help": "Reward of a proposal given its solve rate: a name in CONJECTURER_REWARDS."},
+        metadata={
+            "help": "Reward of a proposal given its solve rate: a name in CONJECTURER_REWARDS (docs/rewards.md), such "
+            "as tent, sgs, adaptive_band, or sum, product and clip for composed ones."
+        },
     )
     conjecturer_reward_kwargs: dict | str | None = field(
         default=None,
@@ -20,9 +23,24 @@ class CurriculumFields:
         default=0.0,
         metadata={"help": "alpha of the prover's length penalty, -alpha x length / max length (seed 001: 0.1)."},
     )
+    soft_overlong: float = field(
+        default=0.0,
+        metadata={
+            "help": "Last share of the prover's completion length over which a charge grows from 0 to -1 (seed 003: "
+            "0.2). 0: none."
+        },
+    )
     anchor_fraction: float = field(
         default=0.5,
         metadata={"help": "Least share of the prover's problems that come from the data set ('mix' in seed 001)."},
+    )
+    random_fraction: float = field(
+        default=0.0,
+        metadata={
+            "help": "Without a conjecturer: share of the prover's problems that the exact solver makes anew each round, "
+            "uniformly from the ranges. The control of a self-play run: the same number of new problems, nobody "
+            "choosing them."
+        },
     )
     fill: Literal["anchor", "truncate"] = field(
         default="anchor",
@@ -50,7 +68,10 @@ class CurriculumFields:
     )
     invalid_reward: float = field(
         default=0.0,
-        metadata={"help": "Reward of a proposal that is not admitted (seed 001: 0)."},
+        metadata={
+            "help": "Reward of a proposal that is not admitted (seed 001: 0), unless the conjecturer reward says what "
+            "refused proposals earn (solvability_aware)."
+        },
     )
     prover_prompt: str = field(
         default="countdown_3to4", metadata={"help": "How a problem is put to the prover: a name in PROVER_PROMPTS."}

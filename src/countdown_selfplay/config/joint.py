@@ -29,6 +29,7 @@ _ROLE_FALLBACK = {  # field of a role -> field of GRPOConfig that holds its defa
     "top_p": "top_p",
     "top_k": "top_k",
     "max_completion_length": "max_completion_length",
+    "entropy_target": "entropy_target",
 }
 
 
@@ -50,6 +51,13 @@ class RoleSettings:
     top_p: float
     top_k: int
     max_completion_length: int
+    objective_kwargs: dict[str, Any] = field(default_factory=dict)
+    entropy_target: float | None = None  # None: the coefficient is constant
+    entropy_coef_delta: float = 0.005
+    entropy_coef_min: float = 0.0
+    entropy_coef_max: float = 1.0
+    kl_in: str = "loss"
+    soft_overlong: float = 0.0
 
 
 @dataclass(repr=False)  # TrainingArguments' own repr hides tokens; the generated one would print hub_token
@@ -115,9 +123,17 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GRPOConfig)
         for name, fallback in _ROLE_FALLBACK.items():
             own = getattr(self, f"{role}_{name}")
             values[name] = getattr(self, fallback) if own is None else own
+        if not self.use_adaptive_entropy:
+            values["entropy_target"] = None
         return RoleSettings(
             role=role,
             objective=getattr(self, f"{role}_objective"),
+            objective_kwargs=self.objective_arguments(role),
+            entropy_coef_delta=self.entropy_coef_delta,
+            entropy_coef_min=self.entropy_coef_min,
+            entropy_coef_max=self.entropy_coef_max,
+            kl_in=self.kl_in,
+            soft_overlong=self.soft_overlong if role == "prover" else 0.0,
             micro_batches=getattr(self, f"{role}_micro_batches"),
             **values,
         )
@@ -141,6 +157,11 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GRPOConfig)
         return round(self.anchor_fraction * self.slots_per_round)
 
     @property
+    def random_slots(self) -> int:
+        """Slots of a round that get new problems from the exact solver."""
+        return round(self.random_fraction * self.slots_per_round)
+
+    @property
     def loader_repeat(self) -> int:
         """How often TRL's data loader repeats every anchor (its group size; see __post_init__)."""
         return int(self.num_generations or 1)
@@ -154,6 +175,11 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GRPOConfig)
     def reward_arguments(self) -> dict[str, Any]:
         """`conjecturer_reward_kwargs` as a dict."""
         given = self.conjecturer_reward_kwargs
+        return dict(json.loads(given) if isinstance(given, str) else given or {})
+
+    def objective_arguments(self, role: str) -> dict[str, Any]:
+        """`<role>_objective_kwargs` as a dict."""
+        given = getattr(self, f"{role}_objective_kwargs")
         return dict(json.loads(given) if isinstance(given, str) else given or {})
 
     # hub_token stays in memory only: TrainingArguments is pickled into every checkpoint (training_args.bin).

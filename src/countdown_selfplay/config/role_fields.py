@@ -22,6 +22,9 @@ class RoleFields:
     prover_objective: str = field(
         default="rloo", metadata={"help": "Advantage and loss of the prover: a name in OBJECTIVES."}
     )
+    prover_objective_kwargs: dict | str | None = field(
+        default=None, metadata={"help": "Arguments of the prover's objective as JSON, such as '{\"k\": 4}'."}
+    )
     prover_learning_rate: float | None = field(
         default=None, metadata={"help": "Peak learning rate of the prover. None: learning_rate."}
     )
@@ -39,6 +42,13 @@ class RoleFields:
     prover_entropy_coef: float | None = field(
         default=None,
         metadata={"help": "Coefficient of the prover's entropy bonus (nats per token). None: entropy_coef."},
+    )
+    prover_entropy_target: float | None = field(
+        default=None,
+        metadata={
+            "help": "Under use_adaptive_entropy: mean entropy (nats per token) at or below which the prover's bonus "
+            "acts. None: entropy_target."
+        },
     )
     prover_temperature: float | None = field(
         default=None, metadata={"help": "Sampling temperature of the prover. None: temperature."}
@@ -65,6 +75,9 @@ class RoleFields:
     conjecturer_objective: str = field(
         default="rloo", metadata={"help": "Advantage and loss of the conjecturer: a name in OBJECTIVES."}
     )
+    conjecturer_objective_kwargs: dict | str | None = field(
+        default=None, metadata={"help": "Arguments of the conjecturer's objective as JSON, such as '{\"k\": 4}'."}
+    )
     conjecturer_learning_rate: float | None = field(
         default=None, metadata={"help": "Peak learning rate of the conjecturer. None: learning_rate."}
     )
@@ -86,6 +99,13 @@ class RoleFields:
         default=None,
         metadata={"help": "Coefficient of the conjecturer's entropy bonus (nats per token). None: entropy_coef."},
     )
+    conjecturer_entropy_target: float | None = field(
+        default=None,
+        metadata={
+            "help": "Under use_adaptive_entropy: mean entropy (nats per token) at or below which the conjecturer's "
+            "bonus acts. None: entropy_target."
+        },
+    )
     conjecturer_temperature: float | None = field(
         default=None, metadata={"help": "Sampling temperature of the conjecturer. None: temperature."}
     )
@@ -104,6 +124,13 @@ class RoleFields:
         metadata={
             "help": "full: one model per role (the papers' setting). lora: one frozen base, one adapter per role. "
             "tied: both roles are the same weights under different prompts."
+        },
+    )
+    kl_in: Literal["loss", "reward"] = field(
+        default="loss",
+        metadata={
+            "help": "Where the KL to the weights that were passed in enters. loss: a loss term (k3 estimate per "
+            "token). reward: subtracted from each sample's reward (sum of log-ratios, as in TRL's RLOO trainer)."
         },
     )
     importance_clip_low: float = field(

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from .batch import is_solvable_batch
+from .generator import generate_problems
 from .problem import Problem, ProblemSpec
 from .prompts import COMPLETION_STOP, CONJECTURER_PROMPTS, PROVER_PROMPTS, completion_shots, json_example
 from .proposals import Proposal, parse_proposal
 from .rules import DEFAULT_RULES, Rules
-from .solver import is_solvable, is_solvable_batch
+from .solver import is_solvable
 from .verifier import Verdict, verify
 
 
@@ -59,6 +61,11 @@ class CountdownDomain:
     def in_range(self, problem: Problem) -> bool:
         """Whether the problem lies in the ranges of `spec`."""
         return self.spec.admits(problem)
+
+    def random_problems(self, n: int, seed: int, exclude: Iterable[str] = ()) -> list[Problem]:
+        """`n` distinct solvable problems, uniform over the ranges, none of the held-out side or with a key in
+        `exclude`."""
+        return generate_problems(n, self.spec, seed, exclude, rules=self.rules)
 
     def solvable(self, problem: Problem) -> bool:
         """Whether the exact solver finds a solution under `rules`."""

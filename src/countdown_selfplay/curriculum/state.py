@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+PLAYED_LIMIT = 512
+"""Most problems in the rolling archive that rewards measure novelty against; a few rounds' to a few dozen rounds'."""
+
+RATES_LIMIT = 64
+"""Most rounds whose mean solve rates are kept: a moving mean that forgets a tenth a round needs no more (0.1%)."""
 
 
 @dataclass
@@ -15,7 +22,10 @@ class CurriculumState:
     far; it is part of every sampling seed, so that a rolled-back run does not repeat the samples that led to the
     collapse.
     *_samples, *_tokens: completions and completion tokens generated per role. archive: problem key -> last round it
-    was played in, limited to the novelty window.
+    was played in, limited to the novelty window. solved: problem key -> correct answers so far, no higher than an
+    objective's limit; empty unless an objective has one. played: keys of the conjectured problems played last, oldest
+    first, each once, PLAYED_LIMIT at most. recent_rates: their mean solve rate per round that had any, oldest first,
+    RATES_LIMIT at most.
     """
 
     rounds: int = 0
@@ -26,6 +36,9 @@ class CurriculumState:
     conjecturer_samples: int = 0
     conjecturer_tokens: int = 0
     archive: dict[str, int] = field(default_factory=dict)
+    solved: dict[str, int] = field(default_factory=dict)
+    played: list[str] = field(default_factory=list)
+    recent_rates: list[float] = field(default_factory=list)
 
     def played_within(self, key: str, window: int) -> bool:
         """Whether the problem was played in the last `window` rounds."""
@@ -39,6 +52,29 @@ class CurriculumState:
         self.rounds += 1
         self.starved_rounds += int(starved)
 
+    def record_played(self, keys: Iterable[str], solve_rates: Iterable[float]) -> None:
+        """Add a round's conjectured problems and their solve rates; nothing for a round without any."""
+        keys, rates = list(keys), [float(rate) for rate in solve_rates]
+        again = set(keys)
+        self.played = [*(key for key in self.played if key not in again), *dict.fromkeys(keys)][-PLAYED_LIMIT:]
+        if rates:
+            self.recent_rates = [*self.recent_rates, sum(rates) / len(rates)][-RATES_LIMIT:]
+
+    def record_solved(self, solved: Iterable[tuple[str, int]], limit: int) -> None:
+        """Add a round's (key, correct answers); counting stops at `limit`."""
+        for key, count in solved:
+            if count:
+                self.solved[key] = min(self.solved.get(key, 0) + count, limit)
+
+    def mastered(self, limit: int) -> frozenset[str]:
+        """Keys of the problems with at least `limit` correct answers."""
+        return frozenset(key for key, count in self.solved.items() if count >= limit)
+
+    @property
+    def generations(self) -> int:
+        """Completions of all roles so far."""
+        return self.prover_samples + self.conjecturer_samples
+
     def count(self, role: str, samples: int, tokens: int) -> None:
         setattr(self, f"{role}_samples", getattr(self, f"{role}_samples") + samples)
         setattr(self, f"{role}_tokens", getattr(self, f"{role}_tokens") + tokens)
@@ -48,4 +84,4 @@ class CurriculumState:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
-            setattr(self, name, dict(value) if isinstance(value, dict) else value)
+            setattr(self, name, copy.copy(value) if isinstance(value, dict | list) else value)

@@ -23,33 +23,41 @@ class Rollout:
     texts: list[str]
     rewards_B: torch.Tensor  # NaN where every reward function returned None
     tensors: dict[str, torch.Tensor]
+    penalty_B: torch.Tensor | None = None  # subtracted from the rewards before credit (KL as a reward penalty)
 
 
 @dataclass
 class RoleBatch:
     """A role's samples of the round on this process, with their credit.
 
-    has_signal: whether any advantage of the role, on any process, differs from 0.
+    has_signal: whether any advantage of the role, on any process, differs from 0. selected_B: bools, the samples that
+    the objective trains on; None: all. group: samples per prompt, which lie side by side. mean_reward: over all
+    processes, None if no sample had a reward.
     """
 
     rollout: Rollout
     advantages_B: torch.Tensor
     has_signal: bool
+    selected_B: torch.Tensor | None = None
+    group: int = 1
+    mean_reward: float | None = None
 
 
 @dataclass
 class RoundResult:
-    """batches by role; metrics: name -> value, absent when there is none; samples: rows for samples.jsonl."""
+    """batches by role; metrics: name -> value, absent when there is none; samples: rows for samples.jsonl; solved:
+    (key, correct answers) of each problem that the prover attempted, over all processes."""
 
     batches: dict[str, RoleBatch]
     metrics: dict[str, Any]
     samples: list[dict[str, Any]] = field(default_factory=list)
+    solved: list[tuple[str, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class GameSettings:
     """The settings of a round, over all processes. slots: problems that the prover attempts; anchor_slots: of
-    these, the least number from the data set; proposals: samples of the conjecturer; *_group: samples per problem
+    these, the least number from the data set; random_slots: of these, new problems from the exact solver; proposals: samples of the conjecturer; *_group: samples per problem
     and per prompt."""
 
     slots: int
@@ -66,6 +74,7 @@ class GameSettings:
     easy_above: float = 0.8
     hard_below: float = 0.05
     samples: int = 0
+    random_slots: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,6 +91,7 @@ class RoundContext:
     excluded: frozenset[str]  # keys of held-out problems
     rollout: Callable[[str, list[dict[str, Any]]], Rollout]
     gather: Callable[[list[Any]], list[Any]]
+    seed: int = 0  # of the run
     rank: int = 0
     world: int = 1
 

@@ -6,9 +6,11 @@ import numpy as np
 import torch
 
 from ..countdown import Problem
-from ..rewards import RewardContext, checked_rewards
+from ..random_state import seed_from
+from ..rewards import RewardContext, checked_rewards, refused_reward
 from .admission import admit, examine, kept_proposals
-from .base import RoleBatch, Rollout, RoundContext, RoundResult
+from .base import Rollout, RoundContext, RoundResult
+from .credit import credit
 from .health import conjecturer_health, prover_health, solve_rate_health
 
 
@@ -41,7 +43,13 @@ class ProposeAndSolve:
         kept = kept_proposals(
             len(admission.problems), rules.slots, rules.anchor_slots, rules.fill, rules.truncate_multiple
         )
-        problems = admission.problems[:kept] + anchors[: rules.slots - kept]
+        # Anchors that the prover has mastered come last (a stable order; False is less than True).
+        limit = _solved_limit(ctx)
+        mastered = frozenset() if limit is None else ctx.state.mastered(limit)
+        anchors = sorted(anchors, key=lambda problem: ctx.domain.key(problem) in mastered) if mastered else anchors
+        randoms = _random_problems(ctx) if rules.random_slots else []
+        metrics |= {"round/random_slots": len(randoms)} if randoms else {}
+        problems = admission.problems[:kept] + randoms + anchors[: rules.slots - kept - len(randoms)]
 
         # Solve: one group of answers per slot; the solve rate comes from the verifier's bit alone, never from a
         # reward.
@@ -51,31 +59,48 @@ class ProposeAndSolve:
         correct_PG = np.asarray(ctx.gather([v.correct for v in verdicts]), dtype=float).reshape(-1, rules.prover_group)
         solve_rate_P = correct_PG.mean(1)
 
-        # Reward: a played proposal earns by its solve rate, a refused one the invalid reward; one that was admitted
-        # but found no slot was not measured: it has no reward and takes no part in a baseline.
+        # Reward: a played proposal earns by its solve rate, a refused one what the reward says of its reason, or else
+        # the invalid reward; one that was admitted but found no slot was not measured: it has no reward and takes no
+        # part in a baseline.
         reward_N = np.full(len(candidates), np.nan)
         if proposals is not None:
-            reward_of_problem = checked_rewards(
-                ctx.conjecturer_reward, solve_rate_P[:kept], RewardContext(rules.prover_group, ctx.state.rounds)
+            known = RewardContext(
+                attempts=rules.prover_group,
+                round=ctx.state.rounds,
+                problems=tuple(problems[:kept]),
+                archive=tuple(ctx.state.played),
+                recent_rates=tuple(ctx.state.recent_rates),
+                spec=ctx.domain.spec,
+                rules=ctx.domain.rules,
             )
+            reward_of_problem = checked_rewards(ctx.conjecturer_reward, solve_rate_P[:kept], known)
             for n, index in enumerate(admission.problem_of):
                 if index is None:
-                    reward_N[n] = rules.invalid_reward
+                    reward_N[n] = refused_reward(ctx.conjecturer_reward, admission.reasons[n], rules.invalid_reward)
                 elif index < kept:
                     reward_N[n] = reward_of_problem[index]
             metrics |= conjecturer_health(candidates, admission, reward_N, kept, ctx.excluded, ctx.domain)
 
         # Credit: advantages per role, over whole groups of this process.
-        batches = {"prover": _credit(ctx, answers, answers.rewards_B, torch.tensor([v.correct for v in verdicts]))}
+        bits_B = torch.tensor([v.correct for v in verdicts])
+        mastered_B = torch.tensor([ctx.domain.key(p) in mastered for p in mine]) if mastered else None
+        batches = {"prover": credit(ctx, answers, answers.rewards_B, bits_B, mastered_B)}
         if proposals is not None:
             local = torch.tensor(ctx.share(reward_N.tolist()), dtype=torch.float32)
-            batches["conjecturer"] = _credit(ctx, proposals, local, torch.zeros(len(local)))
+            batches["conjecturer"] = credit(ctx, proposals, local)
 
         metrics |= solve_rate_health(solve_rate_P, kept, rules)
         metrics |= prover_health(ctx, answers, verdicts, batches["prover"].advantages_B)
+        counts_P = correct_PG.sum(1).astype(int).tolist()
+        solved = [(ctx.domain.key(p), count) for p, count in zip(problems, counts_P, strict=True)]
+        if limit is not None:
+            ctx.state.record_solved(solved, limit)
+            metrics["round/mastered_problems"] = len(ctx.state.mastered(limit))
         starved = bool(rules.proposals) and kept == 0
         if rules.proposals:
             metrics["round/starved"] = int(starved)
+        if rules.proposals:
+            ctx.state.record_played([ctx.domain.key(p) for p in problems[:kept]], solve_rate_P[:kept].tolist())
         ctx.state.record_round([ctx.domain.key(p) for p in problems[:kept]], rules.novelty_window, starved)
 
         samples = _examples(ctx, "prover", answers, [str(v.reason) for v in verdicts], [p.key for p in mine])
@@ -84,15 +109,19 @@ class ProposeAndSolve:
             keys = [c.problem.key if c.problem else None for c in ctx.share(candidates)]
             proposals.rewards_B = torch.tensor(ctx.share(reward_N.tolist()))
             samples += _examples(ctx, "conjecturer", proposals, reasons, keys)
-        return RoundResult(batches, metrics, samples)
+        return RoundResult(batches, metrics, samples, solved)
 
 
-def _credit(ctx: RoundContext, rollout: Rollout, rewards_B: torch.Tensor, correct_B: torch.Tensor) -> RoleBatch:
-    group = ctx.settings.prover_group if rollout.role == "prover" else ctx.settings.conjecturer_group
-    rewards_PG = rewards_B.reshape(-1, group)
-    advantages_PG = ctx.objectives[rollout.role].advantages(rewards_PG, correct_B.reshape(-1, group).to(rewards_PG))
-    signal = any(ctx.gather([bool((advantages_PG != 0).any())]))
-    return RoleBatch(rollout, advantages_PG.reshape(-1), signal)
+def _random_problems(ctx: RoundContext) -> list[Problem]:
+    """New problems of the round, uniform over the domain's solvable ones; the same on every process."""
+    seed = seed_from(ctx.seed, "random problems", ctx.state.attempt, ctx.state.rounds)
+    return ctx.domain.random_problems(ctx.settings.random_slots, seed, ctx.excluded)
+
+
+def _solved_limit(ctx: RoundContext) -> int | None:
+    """Correct answers after which the prover's objective is done with a problem (expert iteration)."""
+    replay = getattr(ctx.objectives["prover"], "replay", None)
+    return None if replay is None else replay.solved_limit
 
 
 def _examples(

@@ -3,9 +3,11 @@ torch."""
 
 from __future__ import annotations
 
+import inspect
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..errors import ConfigError
 from ..registry import Registry
 
 if TYPE_CHECKING:
@@ -17,17 +19,38 @@ OBJECTIVES: Registry[str | type] = Registry(
     {
         "rloo": "countdown_selfplay.objectives.rloo:RLOO",
         "reinforce": "countdown_selfplay.objectives.reinforce:Reinforce",
+        "reinforce_half": "countdown_selfplay.objectives.reinforce_half:ReinforceHalf",
+        "cispo": "countdown_selfplay.objectives.cispo:CISPO",
+        "grpo": "countdown_selfplay.objectives.grpo:GRPO",
+        "dr_grpo": "countdown_selfplay.objectives.grpo:DrGRPO",
+        "expert_iteration": "countdown_selfplay.objectives.expert_iteration:ExpertIteration",
+        "rest": "countdown_selfplay.objectives.expert_iteration:ReST",
+        "rae": "countdown_selfplay.objectives.rae:RAE",
+        "pass_at_k": "countdown_selfplay.objectives.pass_at_k:PassAtK",
+        "maxrl": "countdown_selfplay.objectives.maxrl:MaxRL",
     },
 )
 
 
-def make_objective(name: str, low: float = 0.5, high: float = 2.0) -> Objective:
-    """The objective called `name`, its importance weight clamped to [low, high]."""
+def make_objective(name: str, arguments: dict[str, Any] | None = None, **defaults: float) -> Objective:
+    """The objective called `name`, built with `arguments`; of `defaults` it gets those that it takes.
+
+    ConfigError names an argument that the objective does not take, or a value that it refuses.
+    """
     entry = OBJECTIVES[name]
     if isinstance(entry, str):
         module, _, cls = entry.partition(":")
         entry = getattr(import_module(module), cls)
-    return entry(low=low, high=high)
+    allowed = list(inspect.signature(entry).parameters)
+    arguments = arguments or {}
+    unknown = [key for key in arguments if key not in allowed]
+    if unknown:
+        takes = ", ".join(allowed) or "no argument"
+        raise ConfigError(f"Objective '{name}' does not take {', '.join(unknown)}; it takes {takes}.")
+    try:
+        return entry(**{key: value for key, value in defaults.items() if key in allowed} | arguments)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"Objective '{name}': {error}") from None
 
 
 __all__ = ["OBJECTIVES", "make_objective"]

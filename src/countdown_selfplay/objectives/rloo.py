@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from .base import LossInputs, LossOutput
+from .base import BaseObjective, LossInputs, LossOutput
 from .importance import sequence_weight
 
 
-class RLOO:
+class RLOO(BaseObjective):
     """A_i = r_i - mean of the other samples' rewards; loss = -(1/N) sum_i w_i A_i sum_t log pi(y_it).
 
     Rewards (P, G), any finite unit; NaN marks a sample without a reward: it gets advantage 0 and no part in a
@@ -33,6 +33,9 @@ class RLOO:
     def loss(self, inputs: LossInputs) -> LossOutput:
         weight_B, raw_B = sequence_weight(inputs.logps_BT, inputs.behavior_BT, inputs.mask_BT, self.low, self.high)
         logp_B = (inputs.logps_BT * inputs.mask_BT).sum(1)
-        loss = -(weight_B * inputs.advantages_B * logp_B).sum() / inputs.sequences
-        clamped = (raw_B != weight_B).sum()
-        return LossOutput(loss, {"importance_weight": raw_B.sum(), "importance_clamped": clamped.to(raw_B.dtype)})
+        loss = -(weight_B * inputs.advantages_B * logp_B).sum() / (inputs.sequences or 1.0)
+        trained_B = inputs.mask_BT.any(1)
+        clamped = ((raw_B != weight_B) & trained_B).sum()
+        return LossOutput(
+            loss, {"importance_weight": (raw_B * trained_B).sum(), "importance_clamped": clamped.to(raw_B.dtype)}
+        )

@@ -3,40 +3,21 @@ torch."""
 
 from __future__ import annotations
 
-import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..errors import ConfigError, RewardError
-from ..registry import Registry
-from .binary_band import BinaryBand
-from .conjecturer import ConjecturerReward, RewardContext
-from .learnability import Learnability
-from .tent import Tent
-
-# name -> factory; a user's own factory can be put here: CONJECTURER_REWARDS["mine"] = MyReward
-CONJECTURER_REWARDS: Registry[Callable[..., ConjecturerReward]] = Registry(
-    "conjecturer reward", {"tent": Tent, "binary_band": BinaryBand, "learnability": Learnability}
-)
-
-
-def make_conjecturer_reward(name: str, arguments: dict[str, Any] | None = None) -> ConjecturerReward:
-    """The conjecturer reward called `name`, built with `arguments`."""
-    factory = CONJECTURER_REWARDS[name]
-    arguments = arguments or {}
-    allowed = list(inspect.signature(factory).parameters)
-    unknown = [key for key in arguments if key not in allowed]
-    if unknown:
-        takes = ", ".join(allowed) or "no argument"
-        raise ConfigError(f"Conjecturer reward '{name}' does not take {', '.join(unknown)}; it takes {takes}.")
-    return factory(**arguments)
+from ..errors import RewardError
+from .composition import Clip, Product, Sum
+from .conjecturer import Composable, ConjecturerReward, RewardContext, problem_of_key
+from .factory import CONJECTURER_REWARDS, make_conjecturer_reward
 
 
 def checked_rewards(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray:
     """Call `reward` and insist on one finite number per problem; RewardError names the function and the problem."""
-    name = getattr(reward, "__name__", type(reward).__name__)
+    name = _name(reward)
     reward_P = np.asarray(reward(solve_rate_P, ctx), dtype=float)
     if reward_P.shape != solve_rate_P.shape:
         raise RewardError(
@@ -53,4 +34,35 @@ def checked_rewards(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: R
     return reward_P
 
 
-__all__ = ["CONJECTURER_REWARDS", "ConjecturerReward", "RewardContext", "checked_rewards", "make_conjecturer_reward"]
+def refused_reward(reward: Callable[..., Any], reason: str, otherwise: float) -> float:
+    """What a proposal earns that was refused for `reason`: what the reward's method `invalid_reward` says, or
+    `otherwise` where it has none or says None. RewardError if that is no finite number."""
+    hook = getattr(reward, "invalid_reward", None)
+    value = None if hook is None else hook(reason)
+    if value is None:
+        return otherwise
+    if not math.isfinite(value):
+        raise RewardError(
+            f"`invalid_reward` of conjecturer reward '{_name(reward)}' returned {value} for reason '{reason}'; "
+            "rewards must be finite."
+        )
+    return float(value)
+
+
+def _name(reward: Callable[..., Any]) -> str:
+    return getattr(reward, "__name__", type(reward).__name__)
+
+
+__all__ = [
+    "CONJECTURER_REWARDS",
+    "Clip",
+    "Composable",
+    "ConjecturerReward",
+    "Product",
+    "RewardContext",
+    "Sum",
+    "checked_rewards",
+    "make_conjecturer_reward",
+    "problem_of_key",
+    "refused_reward",
+]

@@ -1,22 +1,122 @@
-"""What a conjecturer reward is: a pure function from solve rates to rewards."""
+"""What a conjecturer reward is: a pure function from solve rates, and what else the round knows, to rewards."""
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
+from ..countdown import DEFAULT_RULES, Problem, ProblemSpec, Rules
+from ..errors import ConfigError, RewardError
 
-@dataclass(frozen=True)
+if TYPE_CHECKING:
+    from .composition import Clip, Product, Sum
+
+
+DEFAULT_SPEC = ProblemSpec()
+
+
+@dataclass(frozen=True, eq=False)
 class RewardContext:
-    """What a reward may look at besides the solve rates. `attempts`: answers per problem; `round`: counted from 0."""
+    """What a reward may look at besides the solve rates. Every field has a default that means "not known".
+
+    attempts: answers per problem, over all provers. round: counted from 0. problems: the P problems, in the order of
+    the solve rates. guide_P: a guide's score per problem, on any scale; NaN where a review failed. prover_rates_MP:
+    solve rate per prover and problem; NaN where a prover did not try. archive: keys (`Problem.key`) of conjectured
+    problems of earlier rounds, oldest first; `problem_of_key` makes problems of them. recent_rates: mean solve rates
+    of the conjectured problems of earlier rounds that played any, oldest first. spec, rules: ranges and rules that the
+    problems are played under.
+    """
 
     attempts: int = 0
     round: int = 0
+    problems: tuple[Problem, ...] = ()
+    guide_P: np.ndarray | None = None
+    prover_rates_MP: np.ndarray | None = None
+    archive: tuple[str, ...] = ()
+    recent_rates: tuple[float, ...] = ()
+    spec: ProblemSpec = DEFAULT_SPEC
+    rules: Rules = DEFAULT_RULES
+
+
+def problem_of_key(key: str) -> Problem:
+    """The problem with this key, its numbers in ascending order: "19,35,44=98" -> (19, 35, 44), 98."""
+    numbers, _, target = key.partition("=")
+    return Problem(tuple(int(number) for number in numbers.split(",")), int(target))
+
+
+UNKNOWN = RewardContext()
+"""The context of a caller that knows solve rates alone."""
 
 
 class ConjecturerReward(Protocol):
-    """(P,) solve rates in [0, 1] of problems that were played -> (P,) finite rewards."""
+    """(P,) solve rates in [0, 1] of problems that were played -> (P,) finite rewards.
+
+    A reward with a method `invalid_reward(reason) -> float | None` also says what a refused proposal earns, by the
+    reason of its refusal; None, or no such method, leaves it to the setting `invalid_reward`.
+    """
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray: ...
+
+
+class Composable:
+    """Rewards as terms of a formula: `0.5 * Tent() + FrontierDistance()`, `Learnability() * Tent()`,
+    `(RZero(floor=None) + 1).clip(0, 1)`. A number in a sum is a constant reward."""
+
+    def __add__(self, other: ConjecturerReward | float) -> Sum:
+        from .composition import Sum
+
+        return Sum((cast("ConjecturerReward", self), other))
+
+    def __radd__(self, other: ConjecturerReward | float) -> Sum:
+        from .composition import Sum
+
+        return Sum((other, cast("ConjecturerReward", self)))
+
+    def __mul__(self, other: ConjecturerReward | float) -> Product:
+        from .composition import Product
+
+        return Product((cast("ConjecturerReward", self), other))
+
+    def __rmul__(self, other: ConjecturerReward | float) -> Product:
+        from .composition import Product
+
+        return Product((other, cast("ConjecturerReward", self)))
+
+    def clip(self, low: float, high: float) -> Clip:
+        """The same reward, cut off at `low` and `high`."""
+        from .composition import Clip
+
+        return Clip(cast("ConjecturerReward", self), low, high)
+
+
+def is_number(value: object) -> bool:
+    """Whether `value` is a real number that a float can hold (NumPy's included; bools, NaN and infinity not)."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return number and bool(abs(cast("float", value)) <= sys.float_info.max)
+
+
+def check_number(reward: str, name: str, value: object, low: float = -math.inf, high: float = math.inf) -> None:
+    """ConfigError unless the argument `name` of `reward` is a finite number in [low, high]."""
+    if not is_number(value) or not low <= cast("float", value) <= high:
+        limits = "" if math.isinf(low) and math.isinf(high) else f" in [{low:g}, {high:g}]"
+        raise ConfigError(f"`{name}` ({value!r}) of conjecturer reward '{reward}' must be a finite number{limits}.")
+
+
+def problems_of(reward: str, solve_rate_P: np.ndarray, ctx: RewardContext) -> tuple[Problem, ...]:
+    """The context's problems, () if it knows none; RewardError if there are some, but not one per solve rate."""
+    if ctx.problems and len(ctx.problems) != len(solve_rate_P):
+        raise RewardError(
+            f"Conjecturer reward '{reward}' got {len(ctx.problems)} problems for {len(solve_rate_P)} solve rates; a "
+            "game must put one problem per solve rate into the RewardContext, or none."
+        )
+    return ctx.problems
+
+
+def tent(solve_rate_P: np.ndarray, peak: float, left: float, right: float) -> np.ndarray:
+    """1 at `peak`, falling linearly to 0 at a distance of `left` below it and `right` above it, 0 beyond."""
+    distance_P = np.asarray(solve_rate_P, dtype=float) - peak
+    return np.maximum(0.0, 1.0 - np.where(distance_P < 0, -distance_P / left, distance_P / right))

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .conjecturer import RewardContext
+from .conjecturer import Composable, RewardContext
 
 
 @dataclass(frozen=True)
-class Learnability:
+class Learnability(Composable):
     """r = 4 p (1 - p): 1 at p = 0.5, 0 at p = 0 and p = 1; proportional to the variance of a Bernoulli(p) outcome."""
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:

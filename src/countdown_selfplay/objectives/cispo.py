@@ -1,0 +1,40 @@
+"""CISPO (Chen et al. 2025, MiniMax-M1) as seed 003 uses it (appendix G.3)."""
+
+from __future__ import annotations
+
+import torch
+
+from .base import BaseObjective, LossInputs, LossOutput
+from .grpo import group_advantages
+from .normalization import normalise
+
+
+class CISPO(BaseObjective):
+    """A_i = (r_i - mean) / std over the group; loss = -E_x (1 / sum_i |y_i|) sum_i sum_t sg(w_it) A_i log pi(y_it).
+
+    w_it = pi(y_it) / mu(y_it) per token, clipped to [1 - epsilon_low, 1 + epsilon_high] = [0, 4] (seed 003: 1 and 3)
+    and constant in the gradient: unlike in PPO, a clipped token keeps its gradient. The mean is over all tokens of the
+    prompt's group, then over prompts; TRL's `loss_type="cispo"` takes the mean over all tokens of the batch and clips
+    from above only.
+    Degenerate: see group_advantages; completions of no tokens add 0.
+    """
+
+    normalization = "group"
+
+    def __init__(self, epsilon_low: float = 1.0, epsilon_high: float = 3.0) -> None:
+        if not (0.0 <= epsilon_low <= 1.0 and epsilon_high >= 0.0):
+            raise ValueError(
+                f"`epsilon_low` ({epsilon_low}) must lie in [0, 1] and `epsilon_high` ({epsilon_high}) must not be "
+                "negative; seed 003 uses 1 and 3."
+            )
+        self.low, self.high = 1.0 - epsilon_low, 1.0 + epsilon_high
+
+    def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None = None) -> torch.Tensor:
+        return group_advantages(rewards_PG, scale=True)
+
+    def loss(self, inputs: LossInputs) -> LossOutput:
+        raw_BT = torch.exp((inputs.logps_BT.detach() - inputs.behavior_BT).clamp(-30.0, 30.0))
+        weight_BT = raw_BT.clamp(self.low, self.high)
+        gain_BT = weight_BT * inputs.advantages_B[:, None] * inputs.logps_BT
+        clamped = ((raw_BT != weight_BT) * inputs.mask_BT).sum() * inputs.sequences / (inputs.tokens or 1.0)
+        return LossOutput(normalise(-gain_BT, inputs, self.normalization), {"importance_clamped": clamped})

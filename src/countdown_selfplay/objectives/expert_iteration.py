@@ -1,0 +1,64 @@
+"""Expert iteration of seed 003 (appendix G.4, after Dong & Ma 2025) and ReST of seed 002: imitation of kept
+samples."""
+
+from __future__ import annotations
+
+import torch
+
+from .base import BaseObjective, LossInputs, LossOutput, Normalization, Replay
+from .normalization import normalise
+
+
+class ExpertIteration(BaseObjective):
+    """loss = -E over the correct answers of the last 3 rounds of (1/|y|) sum_t log pi(y_t).
+
+    Problems with 16 correct answers so far are skipped: a round plays others if it has others, and answers to them are
+    not trained on. A round trains on as many kept answers as it has rows, drawn without repetition if there are more;
+    with fewer the mean is over those there are. (The paper trains on all of them, in as many steps as that takes.)
+    The verifier's bit alone selects. Degenerate: no correct answer -> loss 0.
+    rounds, solved_limit: at least 1.
+    """
+
+    normalization: Normalization = "sequence_mean"
+    needs_correctness = True
+
+    def __init__(self, rounds: int = 3, solved_limit: int = 16) -> None:
+        if rounds < 1 or solved_limit < 1:
+            raise ValueError(
+                f"`rounds` ({rounds}) and `solved_limit` ({solved_limit}) must be at least 1; seed 003 uses 3 and 16."
+            )
+        self.replay = Replay(rounds=rounds, solved_limit=solved_limit)
+
+    def select(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
+        if correct_PG is None:
+            raise ValueError("expert_iteration needs the verifier's bit, which only the prover has; use rest.")
+        return correct_PG > 0
+
+    def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
+        return self.select(rewards_PG, correct_PG).to(rewards_PG)
+
+    def loss(self, inputs: LossInputs) -> LossOutput:
+        return LossOutput(normalise(-inputs.advantages_B[:, None] * inputs.logps_BT, inputs, self.normalization))
+
+
+class ReST(ExpertIteration):
+    """Differs from ExpertIteration in that a sample is kept for ever if its reward is at least tau, no problem is
+    skipped, and the loss is the language-modelling loss: a mean over tokens (seed 002, section 3; Gulcehre et al.
+    2023).
+
+    tau: seed 002 uses .5 (prover, helpful critic) and .75 (misleading critic). capacity: the newest samples that are
+    kept. The paper retrains from the initial model on the accumulated set in each of its two iterations; here the set
+    accumulates over rounds and the weights go on, which is the online form.
+    """
+
+    normalization = "token"
+    needs_correctness = False
+
+    def __init__(self, tau: float = 0.5, capacity: int = 65_536) -> None:
+        if capacity < 1:
+            raise ValueError(f"`capacity` ({capacity}) must be at least 1 sample.")
+        self.tau = tau
+        self.replay = Replay(rounds=None, capacity=capacity)
+
+    def select(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
+        return torch.nan_to_num(rewards_PG, nan=-torch.inf) >= self.tau

@@ -1,0 +1,76 @@
+"""GRPO (Shao et al. 2024, DeepSeekMath, section 4.1), and Dr. GRPO (Liu et al. 2025), which removes two of its
+divisions."""
+
+from __future__ import annotations
+
+import torch
+
+from .base import BaseObjective, LossInputs, LossOutput, Normalization
+from .normalization import normalise
+
+STD_EPS = 1e-4
+"""Added to a group's standard deviation, as in TRL; the paper divides by the bare one."""
+
+
+def group_advantages(rewards_PG: torch.Tensor, scale: bool) -> torch.Tensor:
+    """(r - mean) / (std + 1e-4) over the samples of a group that have a reward; without `scale` only r - mean.
+
+    std is the sample standard deviation (n - 1), as in TRL. 0 where the reward is absent (NaN), where all rewards of a
+    group are equal, and where fewer than two samples have one.
+    """
+    known_PG = ~torch.isnan(rewards_PG)
+    value_PG = torch.nan_to_num(rewards_PG, nan=0.0)
+    count_P1 = known_PG.sum(1, keepdim=True)
+    centred_PG = (value_PG - value_PG.sum(1, keepdim=True) / count_P1.clamp(min=1)) * known_PG
+    # Equal rewards leave rounding behind, which the division would blow up to about 1e-3.
+    low_P1 = torch.where(known_PG, rewards_PG, torch.inf).amin(1, keepdim=True)
+    high_P1 = torch.where(known_PG, rewards_PG, -torch.inf).amax(1, keepdim=True)
+    if scale:
+        std_P1 = (centred_PG.square().sum(1, keepdim=True) / (count_P1 - 1).clamp(min=1)).sqrt()
+        centred_PG = centred_PG / (std_P1 + STD_EPS)
+    return torch.where(known_PG & (high_P1 > low_P1), centred_PG, torch.zeros_like(value_PG))
+
+
+class GRPO(BaseObjective):
+    """A_i = (r_i - mean) / std over the group; loss = -(1/N) sum_i (1/|y_i|) sum_t min(w_it A_i, clip(w_it) A_i).
+
+    w_it = pi(y_it) / mu(y_it) per token with gradient, mu the policy that sampled, clipped to [1 - epsilon_low, 1 +
+    epsilon_high] = [0.8, 1.2]. Equal to TRL's `loss_type="grpo"`. The round is used for one step: on-policy w_it is 1
+    and nothing is clipped.
+    Degenerate: see group_advantages; a completion of no tokens adds 0.
+    """
+
+    normalization: Normalization = "sequence_mean"
+    scale = True
+
+    def __init__(self, epsilon_low: float = 0.2, epsilon_high: float = 0.2) -> None:
+        if not (0.0 <= epsilon_low <= 1.0 and epsilon_high >= 0.0):
+            raise ValueError(
+                f"`epsilon_low` ({epsilon_low}) must lie in [0, 1] and `epsilon_high` ({epsilon_high}) must not be "
+                "negative; the usual values are 0.2."
+            )
+        self.epsilon_low, self.epsilon_high = epsilon_low, epsilon_high
+
+    def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None = None) -> torch.Tensor:
+        return group_advantages(rewards_PG, self.scale)
+
+    def loss(self, inputs: LossInputs) -> LossOutput:
+        ratio_BT = torch.exp((inputs.logps_BT - inputs.behavior_BT).clamp(-30.0, 30.0))
+        clipped_BT = ratio_BT.clamp(1 - self.epsilon_low, 1 + self.epsilon_high)
+        advantages_B1 = inputs.advantages_B[:, None]
+        gain_BT = torch.minimum(ratio_BT * advantages_B1, clipped_BT * advantages_B1)
+        with torch.no_grad():
+            low_BT = (ratio_BT < 1 - self.epsilon_low) & (advantages_B1 < 0)
+            high_BT = (ratio_BT > 1 + self.epsilon_high) & (advantages_B1 > 0)
+            clipped = ((low_BT | high_BT) * inputs.mask_BT).sum() * inputs.sequences / (inputs.tokens or 1.0)
+        return LossOutput(normalise(-gain_BT, inputs, self.normalization), {"clipped_rate": clipped})
+
+
+class DrGRPO(GRPO):
+    """Differs from GRPO in that advantages are not divided by the group's deviation and a completion's sum of tokens
+    is
+    divided by the longest allowed length instead of its own: both divisions favour some problems and lengths over
+    others. Equal to TRL's `loss_type="dr_grpo"` with `scale_rewards=False`."""
+
+    normalization = "length_cap"
+    scale = False

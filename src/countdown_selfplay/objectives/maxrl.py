@@ -1,0 +1,35 @@
+"""Maximum-likelihood reinforcement learning (Tajwar et al. 2026, arXiv 2602.02710)."""
+
+from __future__ import annotations
+
+import torch
+
+from .rloo import RLOO
+
+
+class MaxRL(RLOO):
+    """Differs from RLOO in what it maximises: E[log p(correct)], not E[p(correct)].
+
+    A_i = (v_i - s) / s with v the verifier's bit and s the share of correct samples of the group: the mean over the
+    correct samples of grad log pi(y_i), minus the mean over all as a control variate. Its expectation with G samples
+    is the gradient of the sum over k < G of pass@k / k, which tends to that of log p: a problem that is solved once in
+    G tries weighs as much as one that is solved half the time, where RLOO hardly looks at it.
+    Degenerate: all correct or none -> 0. shaped: take the reward r >= 0 in place of v, and its mean in place of s (the
+    gradient of log E[r]); a group in which nothing is correct then still learns from partial scores. A sample without a
+    reward gets 0. With shaped=False only the bit counts, and a role without bits cannot use it.
+    """
+
+    def __init__(self, shaped: bool = False, low: float = 0.5, high: float = 2.0) -> None:
+        super().__init__(low, high)
+        self.shaped = shaped
+        self.needs_correctness = not shaped
+
+    def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None = None) -> torch.Tensor:
+        if correct_PG is None and not self.shaped:
+            raise ValueError("maxrl needs the verifier's bit, which only the prover has; use rloo, or shaped=True.")
+        value_PG = rewards_PG if self.shaped or correct_PG is None else correct_PG
+        known_PG = ~torch.isnan(value_PG)
+        value_PG = torch.nan_to_num(value_PG, nan=0.0)
+        mean_P1 = value_PG.sum(1, keepdim=True) / known_PG.sum(1, keepdim=True).clamp(min=1)
+        credit_PG = (value_PG - mean_P1) / mean_P1.clamp(min=1e-9)
+        return torch.where(known_PG & (mean_P1 > 0), credit_PG, torch.zeros_like(value_PG))

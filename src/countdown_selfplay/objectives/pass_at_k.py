@@ -1,0 +1,55 @@
+"""The policy gradient of pass@k itself (Walder & Karkhanis 2025, PKPO; Tang et al. 2025)."""
+
+from __future__ import annotations
+
+from math import comb
+
+import torch
+
+from .rloo import RLOO
+
+
+class PassAtK(RLOO):
+    """Differs from RLOO in what it maximises: the chance that one of k samples is correct, not the mean reward.
+
+    With n samples, c of them correct, and rho(m, d, j) = 1 - C(m - d, j) / C(m, j) (pass@j of m samples, d correct):
+        A_i = k * (E[pass@k of k samples with y_i among them] - E[pass@k of k of the other samples])
+            = k * (1 - rho(n-1, c-1, k))           if y_i is correct
+            = k * (rho(n-1, c, k-1) - rho(n-1, c, k))   if it is wrong.
+    The first expectation is exact over the subsets of the group, the second is a baseline that does not look at y_i,
+    so that the mean of A_i grad log pi(y_i) is an unbiased gradient of pass@k; k = 1 is RLOO on the verifier's bit. A
+    problem that is solved often earns next to nothing, so the policy is not paid for giving up its other answers.
+    Only the bit counts; a role without bits cannot use it. k: from 1 to n - 1. Degenerate: all correct or none -> 0.
+    """
+
+    needs_correctness = True
+
+    def __init__(self, k: int = 4, low: float = 0.5, high: float = 2.0) -> None:
+        if k < 1:
+            raise ValueError(f"`k` ({k}) must be at least 1.")
+        super().__init__(low, high)
+        self.k = k
+        self.needs_samples = k + 1
+
+    def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None = None) -> torch.Tensor:
+        if correct_PG is None:
+            raise ValueError("pass_at_k needs the verifier's bit, which only the prover has; use rloo.")
+        n = correct_PG.size(1)
+        if self.k > n - 1:
+            raise ValueError(
+                f"`k` ({self.k}) of pass_at_k must be below the {n} answers per problem; lower k or sample more."
+            )
+        table = torch.tensor([_credit(n, c, self.k) for c in range(n + 1)], dtype=rewards_PG.dtype)
+        right_P1, wrong_P1 = table.to(rewards_PG.device)[correct_PG.sum(1).long()].T[:, :, None]
+        return torch.where(correct_PG > 0, right_P1, wrong_P1)
+
+
+def _credit(n: int, c: int, k: int) -> tuple[float, float]:
+    """Advantages of a correct and of a wrong sample in a group of n with c correct."""
+
+    def rho(d: int, j: int) -> float:
+        return 1.0 - comb(n - 1 - d, j) / comb(n - 1, j)
+
+    right = k * (1.0 - rho(c - 1, k)) if c else 0.0
+    wrong = k * (rho(c, k - 1) - rho(c, k)) if c < n else 0.0
+    return right, wrong

@@ -1,0 +1,46 @@
+"""Role-conditioned advantage estimation: a moving baseline per role instead of one per group (Liu et al. 2025,
+SPIRAL, section 3.3)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from .rloo import RLOO
+
+
+class RAE(RLOO):
+    """Differs from RLOO in its baseline: A_i = r_i - b with b <- decay * b + (1 - decay) * mean reward of the round.
+
+    b belongs to the role, is the same on every process and part of a checkpoint. It is updated after the round, so
+    that it does not depend on the samples it judges (SPIRAL updates it first); the first round's baseline is its own
+    mean, where SPIRAL starts at 0. decay: in [0, 1), 0.95 in the paper. A sample without a reward gets 0.
+    """
+
+    def __init__(self, decay: float = 0.95, low: float = 0.5, high: float = 2.0) -> None:
+        if not 0.0 <= decay < 1.0:
+            raise ValueError(f"`decay` ({decay}) must lie in [0, 1); the paper uses 0.95.")
+        super().__init__(low, high)
+        self.decay = decay
+        self.baseline: float | None = None
+
+    def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None = None) -> torch.Tensor:
+        known_PG = ~torch.isnan(rewards_PG)
+        if not known_PG.any():
+            return torch.zeros_like(rewards_PG)
+        baseline = rewards_PG[known_PG].mean() if self.baseline is None else self.baseline
+        return torch.where(known_PG, rewards_PG - baseline, torch.zeros_like(rewards_PG))
+
+    def observe(self, mean_reward: float | None) -> None:
+        if mean_reward is None or math.isnan(mean_reward):
+            return
+        old = mean_reward if self.baseline is None else self.baseline
+        self.baseline = self.decay * old + (1.0 - self.decay) * mean_reward
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"baseline": self.baseline}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.baseline = state["baseline"]

@@ -1,0 +1,38 @@
+"""REINFORCE^1/2: the Solver's objective of seed 003 (appendix G.1 and G.2)."""
+
+from __future__ import annotations
+
+import torch
+
+from .base import BaseObjective, LossInputs, LossOutput
+from .normalization import normalise
+
+
+class ReinforceHalf(BaseObjective):
+    """loss = -E over the selected samples of (1/|y|) sum_t v log pi(y_t), on problems with solve rate s <= 0.5 only.
+
+    v is the verifier's bit, not the reward (G, "binary reward v(y)"), so shaped or length-penalised rewards do not
+    enter; a role without bits (the conjecturer) is credited with its reward, and nothing is dropped. Problems with
+    s > most are "discarded from the training batch": they count in no mean. Wrong samples of a selected problem stay
+    in the mean with weight 0. There is no importance weight in G.1: the samples are on-policy.
+    Degenerate: no problem selected, or no correct sample -> loss 0. most: in [0, 1]; 1 is plain REINFORCE of G.1.
+    """
+
+    normalization = "sequence_mean"
+
+    def __init__(self, most: float = 0.5) -> None:
+        if not 0.0 <= most <= 1.0:
+            raise ValueError(f"`most` ({most}) is a solve rate and must lie in [0, 1]; the paper uses 0.5.")
+        self.most = most
+
+    def select(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
+        if correct_PG is None:
+            return ~torch.isnan(rewards_PG)
+        return (correct_PG.mean(1, keepdim=True) <= self.most).expand_as(correct_PG)
+
+    def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
+        credit_PG = torch.nan_to_num(rewards_PG, nan=0.0) if correct_PG is None else correct_PG
+        return credit_PG * self.select(rewards_PG, correct_PG)
+
+    def loss(self, inputs: LossInputs) -> LossOutput:
+        return LossOutput(normalise(-inputs.advantages_B[:, None] * inputs.logps_BT, inputs, self.normalization))

@@ -1,0 +1,126 @@
+"""Rewards made of rewards: weighted sums, products, cut-offs. A part can be a reward, any function of its form, or a
+number.
+
+What a refused proposal earns is composed alike, of the parts that say something about it (`invalid_reward`): their
+weighted sum, the least of a product's parts, the cut-off value. If no part does, the setting `invalid_reward` holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import ConfigError, RewardError
+from .conjecturer import UNKNOWN, Composable, ConjecturerReward, RewardContext, check_number, is_number
+
+Part = ConjecturerReward | float
+
+
+@dataclass(frozen=True)
+class Sum(Composable):
+    """r = sum over the terms of weight x term. `weights`: one per term, all 1 by default. Finite where its terms are.
+
+    Raises ConfigError without a term, for a term that cannot be called, and for a weight that is not finite.
+    """
+
+    terms: Sequence[Part]
+    weights: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        _check_parts("sum", self.terms)
+        weights = [1.0] * len(self.terms) if self.weights is None else list(self.weights)
+        if len(weights) != len(self.terms):
+            raise ConfigError(f"Conjecturer reward 'sum' got {len(weights)} weights for {len(self.terms)} terms.")
+        for weight in weights:
+            check_number("sum", "weight", weight)
+        object.__setattr__(self, "weights", tuple(weights))
+
+    def _pairs(self) -> list[tuple[Part, float]]:
+        return list(zip(self.terms, self.weights or (), strict=True))
+
+    def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
+        rate_P = np.asarray(solve_rate_P, dtype=float)
+        reward_P = np.zeros(rate_P.shape)
+        for term, weight in self._pairs():
+            reward_P = reward_P + weight * _values(term, rate_P, ctx)
+        return reward_P
+
+    def invalid_reward(self, reason: str) -> float | None:
+        found = [(weight, refused(term, reason)) for term, weight in self._pairs()]
+        known = [weight * value for weight, value in found if value is not None]
+        return sum(known) if known else None
+
+
+@dataclass(frozen=True)
+class Product(Composable):
+    """r = product of the factors. Raises ConfigError without a factor and for one that cannot be called."""
+
+    factors: Sequence[Part]
+
+    def __post_init__(self) -> None:
+        _check_parts("product", self.factors)
+
+    def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
+        reward_P = np.ones(np.shape(solve_rate_P))
+        for factor in self.factors:
+            reward_P = reward_P * _values(factor, np.asarray(solve_rate_P, dtype=float), ctx)
+        return reward_P
+
+    def invalid_reward(self, reason: str) -> float | None:
+        """The least one, times the factors that are numbers: of two negative rewards a product would be positive."""
+        known = [value for value in (refused(factor, reason) for factor in self.factors) if value is not None]
+        scale = math.prod(float(factor) for factor in self.factors if not callable(factor))
+        return scale * min(known) if known else None
+
+
+@dataclass(frozen=True)
+class Clip(Composable):
+    """r = min(max(of, low), high). Raises ConfigError unless low <= high, both finite."""
+
+    of: ConjecturerReward
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_parts("clip", [self.of])
+        check_number("clip", "high", self.high)
+        check_number("clip", "low", self.low, high=self.high)
+
+    def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
+        return np.clip(_values(self.of, np.asarray(solve_rate_P, dtype=float), ctx), self.low, self.high)
+
+    def invalid_reward(self, reason: str) -> float | None:
+        value = refused(self.of, reason)
+        return None if value is None else min(max(value, self.low), self.high)
+
+
+def refused(reward: Part, reason: str) -> float | None:
+    """What `reward` itself says that a proposal refused for `reason` earns; None if it says nothing."""
+    hook = getattr(reward, "invalid_reward", None)
+    return None if hook is None else hook(reason)
+
+
+def _values(part: Part, solve_rate_P: np.ndarray, ctx: RewardContext | None) -> np.ndarray:
+    if not callable(part):
+        return np.full(solve_rate_P.shape, float(part))
+    reward_P = np.asarray(part(solve_rate_P, UNKNOWN if ctx is None else ctx), dtype=float)
+    if reward_P.shape != solve_rate_P.shape:  # NumPy would spread one value over all problems without a word
+        name = getattr(part, "__name__", type(part).__name__)
+        raise RewardError(
+            f"Conjecturer reward '{name}', a part of a composed one, returned shape {reward_P.shape} for "
+            f"{solve_rate_P.size} solve rates; it must return one reward per problem."
+        )
+    return reward_P
+
+
+def _check_parts(kind: str, parts: Sequence[Part]) -> None:
+    if not parts:
+        raise ConfigError(f"Conjecturer reward '{kind}' needs at least one part.")
+    for part in parts:
+        if not callable(part) and not is_number(part):
+            raise ConfigError(
+                f"Conjecturer reward '{kind}' got {part!r} as a part; a part is a reward or a finite number."
+            )

@@ -1,0 +1,49 @@
+"""Difficulty and diversity of seed 004, section 3.3, as a soft penalty: nothing is rejected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import ConfigError
+from .conjecturer import UNKNOWN, Composable, RewardContext, check_number, problems_of
+from .similarity import archive_distance
+
+
+@dataclass(frozen=True)
+class DifficultyDiversity(Composable):
+    """r = R_diff + lambda * R_div, in [-max(low, 1 - high), lambda].
+
+    R_diff: minus the distance of p to the band [low, high], 0 inside; paper: [0.2, 0.6]. R_div: least distance to
+    the archive of problems played before (`similarity.archive_distance`: 13 features, scaled, in [0, 1]). The paper
+    gives no lambda; with 0.5 the whole range of novelty weighs a little more than the distance from p = 1 to the
+    band.
+
+    The paper also refuses tasks outside the band or too near to the archive; its lesson, and its wish, is that
+    difficulty should rank and not reject, so here both only cost. A problem played before has R_div = 0. With an
+    empty archive R_div is 1. Without problems in `ctx`, r = R_diff.
+    """
+
+    low: float = 0.2
+    high: float = 0.6
+    diversity: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            check_number("difficulty_diversity", name, getattr(self, name), 0.0, 1.0)
+        check_number("difficulty_diversity", "diversity", self.diversity, 0.0)
+        if self.low > self.high:
+            raise ConfigError(
+                f"difficulty_diversity needs low <= high, got low={self.low} and high={self.high}; seed 004 uses 0.2 "
+                "and 0.6."
+            )
+
+    def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
+        p = np.asarray(solve_rate_P, dtype=float)
+        ctx = UNKNOWN if ctx is None else ctx
+        difficulty_P = -np.maximum(np.maximum(self.low - p, p - self.high), 0.0)
+        problems = problems_of("difficulty_diversity", p, ctx)
+        if not problems or not self.diversity:
+            return difficulty_P
+        return difficulty_P + self.diversity * archive_distance(problems, ctx.archive, ctx.spec, ctx.rules)

@@ -1,0 +1,121 @@
+"""The registry of conjecturer rewards, and rewards made from names and JSON arguments."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..errors import ConfigError
+from ..registry import Registry
+from .adaptive_band import AdaptiveBand
+from .binary_band import BinaryBand
+from .composition import Clip, Part, Product, Sum
+from .conjecturer import ConjecturerReward, is_number
+from .difficulty_diversity import DifficultyDiversity
+from .disagreement import Disagreement
+from .frontier_distance import FrontierDistance
+from .learnability import Learnability
+from .r_zero import RZero
+from .sgs import SGS
+from .solvability_aware import SolvabilityAware
+from .tent import Tent
+
+Spec = str | float | Mapping[str, Any]
+"""A reward in a configuration: a name, `{"name": ..., "kwargs": {...}}`, or a number (a constant reward)."""
+
+
+def make_conjecturer_reward(name: str, arguments: dict[str, Any] | None = None) -> ConjecturerReward:
+    """The conjecturer reward called `name`, built with `arguments`. ConfigError for an argument that it does not take
+    or lacks, UnknownNameError for a name that is not in CONJECTURER_REWARDS."""
+    factory = CONJECTURER_REWARDS[name]
+    arguments = arguments or {}
+    parameters = inspect.signature(factory).parameters
+    allowed = ", ".join(parameters) or "no argument"
+    unknown = [key for key in arguments if key not in parameters]
+    if unknown:
+        raise ConfigError(f"Conjecturer reward '{name}' does not take {', '.join(unknown)}; it takes {allowed}.")
+    absent = [
+        key for key, value in parameters.items() if value.default is inspect.Parameter.empty and key not in arguments
+    ]
+    if absent:
+        raise ConfigError(f"Conjecturer reward '{name}' needs {', '.join(absent)}; it takes {allowed}.")
+    return factory(**arguments)
+
+
+def part_of(kind: str, spec: Spec, more: tuple[str, ...] = ()) -> Part:
+    """A part of the composed reward `kind`. `more`: keys besides "name" and "kwargs" that its form has."""
+    if isinstance(spec, str):
+        return make_conjecturer_reward(spec)
+    if is_number(spec):
+        return float(spec)  # type: ignore[arg-type]
+    allowed = {"name", "kwargs", *more}
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("name"), str) or not set(spec) <= allowed:
+        example = '{"name": "tent", ' + '"weight": 1.0, ' * ("weight" in more) + '"kwargs": {"peak": 0.5}}'
+        raise ConfigError(f"Conjecturer reward '{kind}' got {spec!r} as a part; write a name, a number or {example}.")
+    kwargs = spec.get("kwargs") or {}
+    if not isinstance(kwargs, Mapping):
+        raise ConfigError(f"Conjecturer reward '{kind}' got kwargs {kwargs!r} for '{spec['name']}'; write an object.")
+    return make_conjecturer_reward(spec["name"], dict(kwargs))
+
+
+def sum_of(terms: Sequence[Spec]) -> Sum:
+    """`{"terms": [{"name": "tent", "weight": 1.0}, {"name": "difficulty_diversity", "kwargs": {...}}]}`."""
+    weights = [spec.get("weight", 1.0) if isinstance(spec, Mapping) else 1.0 for spec in _listed("sum", terms)]
+    return Sum(tuple(part_of("sum", spec, ("weight",)) for spec in terms), weights)
+
+
+def product_of(factors: Sequence[Spec]) -> Product:
+    """`{"factors": ["tent", {"name": "disagreement"}]}`."""
+    return Product(tuple(part_of("product", spec) for spec in _listed("product", factors)))
+
+
+def clipped(of: Spec, low: float = 0.0, high: float = 1.0) -> Clip:
+    """`{"of": {"name": "r_zero", "kwargs": {"floor": null}}, "low": 0, "high": 1}`."""
+    return Clip(_reward_of("clip", of), low, high)
+
+
+def solvability_aware(
+    of: Spec = "tent",
+    unparseable: float = -1.0,
+    out_of_range: float = -0.75,
+    unsolvable: float = -0.5,
+    held_out: float = -0.25,
+    duplicate: float = -0.25,
+    not_novel: float = -0.25,
+) -> SolvabilityAware:
+    """`{"of": "tent", "unsolvable": -0.5}`."""
+    base = _reward_of("solvability_aware", of)
+    return SolvabilityAware(base, unparseable, out_of_range, unsolvable, held_out, duplicate, not_novel)
+
+
+def _listed(kind: str, specs: object) -> Sequence[Spec]:
+    if not isinstance(specs, list | tuple):
+        raise ConfigError(f"Conjecturer reward '{kind}' got {specs!r}; write a list of parts.")
+    return specs
+
+
+def _reward_of(kind: str, spec: Spec) -> ConjecturerReward:
+    part = part_of(kind, spec)
+    return part if callable(part) else Sum((part,))
+
+
+# name -> factory; a user's own factory can be put here: CONJECTURER_REWARDS["mine"] = MyReward
+CONJECTURER_REWARDS: Registry[Callable[..., ConjecturerReward]] = Registry(
+    "conjecturer reward",
+    {
+        "tent": Tent,
+        "binary_band": BinaryBand,
+        "learnability": Learnability,
+        "r_zero": RZero,
+        "sgs": SGS,
+        "frontier_distance": FrontierDistance,
+        "disagreement": Disagreement,
+        "difficulty_diversity": DifficultyDiversity,
+        "adaptive_band": AdaptiveBand,
+        "solvability_aware": solvability_aware,
+        "sum": sum_of,
+        "product": product_of,
+        "clip": clipped,
+    },
+)

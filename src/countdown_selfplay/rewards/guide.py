@@ -1,0 +1,107 @@
+"""A guide for Countdown: the rubric of seed 003, appendix E.3, by exact rules instead of a language model.
+
+A guide scores a proposal by how useful it is for solving a target problem and how plainly it is put. The paper asks a
+reviewer for three numbers; what they mean for Countdown is defined here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations
+
+from ..countdown import DEFAULT_RULES, Problem, Rules, features, is_solvable
+
+MAX_REVIEW = 8
+"""The best score: relevance 5, complexity 0, no redundancy."""
+
+
+@dataclass(frozen=True)
+class Review:
+    """relevance 0 to 5, redundancy 0 or 1, complexity 0 to 4, as in the paper's rubric."""
+
+    relevance: int
+    redundancy: int
+    complexity: int
+
+    @property
+    def score(self) -> int:
+        """0 if complexity >= 3, else max(0, relevance + (2 - complexity) + (1 - redundancy)); 0 to 8 (equation 3)."""
+        if self.complexity >= 3:
+            return 0
+        return max(0, self.relevance + (2 - self.complexity) + (1 - self.redundancy))
+
+
+def rubric(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES) -> Review:
+    """Review `proposal` as a help for solving `target`. Deterministic, and blind to the order of the numbers.
+
+    relevance: 0 the same problem, or one with fewer than two numbers; 5 a step towards the target that leaves two
+    numbers (see `is_step`); 4 a step that leaves more; 3 at least half of the numbers shared, and the same target or
+    the same necessary operators; 2 at least half of the numbers shared, or the same target; 1 anything else.
+    redundancy: 1 if some of the numbers reach the proposal's target without the others.
+    complexity: 1 for more numbers than the target problem has, plus 1 if every solution is nested three deep or
+    more, plus 2 if every solution passes through a fraction; 4 without a solution.
+
+    Raises DataError for more than 6 numbers.
+    """
+    shape = _shape(tuple(sorted(proposal.numbers)), proposal.target, rules)
+    if shape is None:
+        complexity = 4
+    else:
+        complexity = int(len(proposal.numbers) > len(target.numbers)) + int(shape[0]) + 2 * int(shape[1])
+    return Review(_relevance(target, proposal, rules), int(_is_redundant(proposal, rules)), complexity)
+
+
+def guide_score(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES) -> float:
+    """The rubric's score as a share of the best one, in [0, 1]."""
+    return rubric(target, proposal, rules).score / MAX_REVIEW
+
+
+def is_step(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES) -> bool:
+    """Whether solving `proposal` is a step of solving `target`: it uses some but not all of the target's numbers,
+    and with them replaced by its value the target can still be reached. 3, 5 -> 15 is a step of 3, 5, 7 -> 22. A
+    value below 1 does not count: a problem's numbers are positive."""
+    left = Counter(target.numbers)
+    left.subtract(proposal.numbers)
+    if min(left.values()) < 0 or proposal.target < 1 or not 2 <= len(proposal.numbers) < len(target.numbers):
+        return False
+    return is_solvable(proposal, rules) and is_solvable(
+        Problem((*left.elements(), proposal.target), target.target), rules
+    )
+
+
+def _relevance(target: Problem, proposal: Problem, rules: Rules) -> int:
+    if proposal.key == target.key or len(proposal.numbers) < 2:
+        return 0
+    if is_step(target, proposal, rules):
+        return 5 if len(target.numbers) - len(proposal.numbers) == 1 else 4
+    shared = sum((Counter(target.numbers) & Counter(proposal.numbers)).values())
+    close = 2 * shared >= max(len(target.numbers), len(proposal.numbers))
+    same_target = target.target == proposal.target
+    if close and (same_target or _same_operators(target, proposal, rules)):
+        return 3
+    return 2 if close or same_target else 1
+
+
+def _same_operators(target: Problem, proposal: Problem, rules: Rules) -> bool:
+    shapes = [_shape(tuple(sorted(problem.numbers)), problem.target, rules) for problem in (target, proposal)]
+    return shapes[0] is not None and shapes[1] is not None and shapes[0][2:] == shapes[1][2:]
+
+
+def _is_redundant(proposal: Problem, rules: Rules) -> bool:
+    some = replace(rules, use_all=False)
+    count = len(proposal.numbers)
+    return count > 1 and any(
+        is_solvable(Problem(numbers, proposal.target), some) for numbers in combinations(proposal.numbers, count - 1)
+    )
+
+
+@lru_cache(maxsize=8192)
+def _shape(numbers: tuple[int, ...], target: int, rules: Rules) -> tuple[bool, ...] | None:
+    """Nested three deep, through a fraction, and the four operators that every solution needs; None: no solution."""
+    found = features(Problem(numbers, target), rules)
+    if not found["solutions"]:
+        return None
+    needs = (found[f"needs_{name}"] == 1 for name in ("fraction", "add", "sub", "mul", "div"))
+    return (found["depth_min"] >= 3, *needs)

@@ -1,0 +1,45 @@
+"""Graded charges for refused proposals: the solvability-aware objective on the wish list of seed 001 (section 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from .composition import refused
+from .conjecturer import UNKNOWN, Composable, ConjecturerReward, RewardContext, check_number
+
+
+@dataclass(frozen=True)
+class SolvabilityAware(Composable):
+    """`of` for a played problem; for a refused proposal a charge that is the smaller the nearer it came to be played.
+
+    Seed 001 pays 0 for every refused proposal, and most of its proposals were refused as unsolvable: nothing told
+    its conjecturer an unsolvable problem from an unreadable text. The paper names the wish, not the charges; these
+    lie between -1 and 0 in the order in which a proposal is examined: a text that holds no problem, a problem out of
+    range, one without a solution, one that was held out, repeated, or played lately. A played problem that earns 0
+    is then still better than any refused one.
+    """
+
+    of: ConjecturerReward
+    unparseable: float = -1.0
+    out_of_range: float = -0.75
+    unsolvable: float = -0.5
+    held_out: float = -0.25
+    duplicate: float = -0.25
+    not_novel: float = -0.25
+
+    def __post_init__(self) -> None:
+        for field in fields(self)[1:]:
+            check_number("solvability_aware", field.name, getattr(self, field.name), high=0.0)
+
+    def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
+        return np.asarray(self.of(solve_rate_P, UNKNOWN if ctx is None else ctx), dtype=float)
+
+    def invalid_reward(self, reason: str) -> float | None:
+        """The charge of this reason of refusal. Every reason without one of its own is a text that could not be
+        read, as `ProposalReason` lists them. What `of` says itself is added."""
+        return getattr(self, reason if reason in _REASONS else "unparseable") + (refused(self.of, reason) or 0.0)
+
+
+_REASONS = ("out_of_range", "unsolvable", "held_out", "duplicate", "not_novel")

@@ -1,0 +1,81 @@
+"""A round as the trainer plays it: the game, kept samples, the counts that normalise the losses, the micro-batches."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .anchors import anchors_of_batch
+from .games import RoleBatch, RoundContext, RoundResult
+from .round_batches import micro_batches, trained_counts
+from .setup import game_settings
+
+if TYPE_CHECKING:
+    from .trainer import JointConjecturerProverTrainer
+
+
+def play_round(trainer: JointConjecturerProverTrainer, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Play one round on the anchors in `rows` and cut it into micro-batches. Called by all processes."""
+    start = time.perf_counter()
+    accelerator, args = trainer.accelerator, trainer.args
+    context = RoundContext(
+        settings=game_settings(args),
+        domain=trainer.domain,
+        state=trainer.curriculum,
+        conjecturer_reward=trainer.conjecturer_reward,
+        objectives=trainer.objectives,
+        excluded=trainer.held_out,
+        rollout=trainer._rollout,
+        gather=trainer._gather,
+        seed=args.seed,
+        rank=accelerator.process_index,
+        world=accelerator.num_processes,
+    )
+    round_ = trainer.curriculum.rounds
+    result = trainer.game.play(context, anchors_of_batch(trainer._gather(rows), args.loader_repeat))
+    batches = {}
+    for role, batch in result.batches.items():
+        _count_generated(trainer, role, batch)
+        if role in trainer.replays:
+            key = (args.seed, "replay", trainer.curriculum.attempt, round_, role)
+            replay = trainer.replays[role]
+            batch = replay.play(
+                batch, round_, key, trainer._gather, accelerator.process_index, accelerator.num_processes
+            )
+            result.metrics[f"{role}/replay_samples"] = len(replay.kept)
+        batches[role] = batch
+        sums = _summed(trainer, trained_counts(batch))
+        trainer.losses[role].new_round(*(value / accelerator.num_processes for value in sums))
+        result.metrics[f"{role}/trained_samples"] = sums[0]
+        observe = getattr(trainer.objectives[role], "observe", None)
+        if observe is not None:
+            observe(batch.mean_reward)
+    _count_solved(trainer, result)
+    trainer.signalless = frozenset(role for role, batch in batches.items() if not batch.has_signal)
+    trainer.round_metrics.append(result.metrics)
+    trainer.round_samples = result.samples
+    trainer._time("time/round", start)
+    return micro_batches(batches, {role: s.micro_batches for role, s in trainer.roles.items()})
+
+
+def _count_solved(trainer: JointConjecturerProverTrainer, result: RoundResult) -> None:
+    """Which of the data set's problems were ever solved, against everything that was generated (seed 003, figure 1)."""
+    result.metrics["round/generations"] = trainer.curriculum.generations
+    if trainer.solve_rate is not None and result.solved:
+        keys, correct = zip(*result.solved, strict=True)
+        trainer.solve_rate.observe(keys, correct, trainer.roles["prover"].num_generations)
+        result.metrics["round/cumulative_solve_rate"] = trainer.solve_rate.rate
+
+
+def _count_generated(trainer: JointConjecturerProverTrainer, role: str, batch: RoleBatch) -> None:
+    mask = batch.rollout.tensors["completion_mask"]
+    samples, tokens = _summed(trainer, [float(mask.size(0)), float(mask.sum())])
+    trainer.curriculum.count(role, int(samples), int(tokens))
+
+
+def _summed(trainer: JointConjecturerProverTrainer, values: list[float]) -> list[float]:
+    """Over all processes."""
+    tensor = torch.tensor(values, dtype=torch.float64, device=trainer.accelerator.device)
+    return trainer.accelerator.reduce(tensor, "sum").tolist()

@@ -1,0 +1,153 @@
+"""Every objective in the real loop: it trains, its sums do not depend on the cut into micro-batches, and its state
+survives a restart."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from countdown_selfplay.errors import CheckpointError, ConfigError, UnknownNameError
+from countdown_selfplay.objectives import OBJECTIVES
+from countdown_selfplay.objectives.base import LossOutput
+from countdown_selfplay.objectives.normalization import normalise
+
+from .conftest import equal, make_config, rounds, weights
+
+# Three objectives need the verifier's bit, which a proposal has not.
+PROVER = sorted(OBJECTIVES)
+CONJECTURER = [name for name in PROVER if name not in ("expert_iteration", "pass_at_k", "maxrl")]
+FOR = {"pass_at_k": '{"k": 2}'}
+
+
+@pytest.mark.parametrize("name", PROVER)
+def test_the_update_does_not_depend_on_the_cut_even_through_a_group(build, name):
+    """32 answers in groups of 8 as 2 x 16 and as 8 x 4: a micro-batch of 4 holds half a group. The first round's
+    samples are the same; only the order of the sums differs."""
+    results, other = [], name if name in CONJECTURER else "rloo"
+    for i, (size, prover, conjecturer) in enumerate([(16, 2, 1), (4, 8, 4)]):
+        trainer = build(
+            f"run{i}", max_steps=1, per_device_train_batch_size=size, prover_micro_batches=prover,
+            conjecturer_micro_batches=conjecturer, optim="sgd", max_grad_norm=0.0, beta=0.05, num_generations=8,
+            prover_objective=name, prover_objective_kwargs=FOR.get(name), conjecturer_objective=other,
+            conjecturer_num_generations=16,
+        )  # fmt: skip
+        start = weights(trainer)
+        trainer.train()
+        results.append({key: value - start[key] for key, value in weights(trainer).items()})
+        (line,) = rounds(trainer.args.output_dir)
+        assert line["prover/signal"] == 1 and line["prover/trained_samples"] > 0
+    for role in ("prover", "conjecturer"):
+        largest = max(delta.abs().max() for key, delta in results[0].items() if key.startswith(role))
+        assert largest > 1e-6, role
+    for key in results[0]:
+        # updates are differences of float32 weights of size 1, whose spacing is 1.2e-7
+        assert torch.allclose(results[0][key], results[1][key], rtol=1e-3, atol=5e-7), key
+
+
+def test_unselected_samples_have_no_say_at_all(build):
+    """REINFORCE^1/2 discards problems solved more than half the time, KL and entropy terms included: a huge KL
+    coefficient moves nothing where nothing is selected."""
+    trainer = build(max_steps=2, prover_objective="reinforce_half", prover_objective_kwargs={"most": 0.0}, beta=10.0)
+    before = weights(trainer, "prover")  # most=0: only problems without a correct answer are selected: no credit
+    trainer.train()
+    assert equal(before, weights(trainer, "prover"))
+    assert all(line["prover/signal"] == 0 for line in rounds(trainer.args.output_dir))
+
+
+@pytest.mark.parametrize("name", ["expert_iteration", "rest", "rae"])
+def test_an_objectives_memory_survives_a_restart_bit_for_bit(build, name):
+    settings = dict(
+        save_strategy="steps", save_steps=2, beta=0.05, max_steps=4, prover_objective=name,
+        conjecturer_objective="rae" if name == "expert_iteration" else name,
+        use_adaptive_entropy=True, entropy_target=0.6, entropy_coef=0.01,
+    )  # fmt: skip
+    straight = build("straight", **settings)
+    straight.train()
+    resumed = build("resumed", **settings)
+    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
+    assert equal(weights(straight), weights(resumed))
+    assert straight.curriculum == resumed.curriculum
+    assert straight.losses["prover"].entropy == resumed.losses["prover"].entropy
+    assert rounds(straight.args.output_dir)[2:] == rounds(resumed.args.output_dir)
+    if name != "rae":
+        assert straight.replays["prover"].kept == resumed.replays["prover"].kept != []
+
+
+def test_a_checkpoint_of_another_objective_is_refused(build):
+    straight = build("straight", save_strategy="steps", save_steps=1, max_steps=1)
+    straight.train()
+    other = build("other", prover_objective="rest", max_steps=2)
+    with pytest.raises(CheckpointError, match="it holds no replays of the prover"):
+        other.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-1"))
+
+
+def test_expert_iteration_trains_on_the_correct_answers_of_the_last_three_rounds(build):
+    trainer = build(max_steps=5, prover_objective="expert_iteration", learning_rate=1e-4)
+    trainer.train()
+    lines = rounds(trainer.args.output_dir)
+    correct = [round(32 * line["prover/correct_rate"]) for line in lines]  # a round has 32 answers
+    for i, line in enumerate(lines):
+        kept = sum(correct[max(0, i - 2) : i + 1])
+        assert line["prover/replay_samples"] == kept
+        assert line["prover/trained_samples"] == min(kept, 32)
+
+
+def test_kl_as_a_reward_penalty_is_zero_in_the_first_round_and_bites_in_the_second(build):
+    """In round one the policy is its own reference: penalty 0, the update of a run without KL. Then the rewards are
+    lowered by beta x KL and the weights part."""
+    results = {}
+    for name, changes in {"none": {}, "reward": {"beta": 0.5, "kl_in": "reward"}}.items():
+        for steps in (1, 2):
+            trainer = build(f"{name}-{steps}", max_steps=steps, conjecturer_micro_batches=0, **changes)
+            trainer.train()
+            results[name, steps] = weights(trainer)
+            if name == "reward":
+                assert rounds(trainer.args.output_dir)[0]["prover/kl"] == 0.0
+    assert equal(results["none", 1], results["reward", 1])
+    assert not equal(results["none", 2], results["reward", 2])
+    assert rounds(trainer.args.output_dir)[1]["prover/kl"] > 0
+
+
+def test_the_adaptive_entropy_coefficient_rises_below_the_target_and_falls_above_it(build):
+    """TRL's rule (Skywork-OR1): + delta after a round with an entropy of at most the target, else - delta."""
+    common = dict(max_steps=3, use_adaptive_entropy=True, entropy_coef=0.01, entropy_coef_delta=0.002)
+    trainer = build(prover_entropy_target=50.0, conjecturer_entropy_target=0.0, **common)
+    trainer.train()
+    lines = rounds(trainer.args.output_dir)
+    assert [line["prover/entropy_coef"] for line in lines] == pytest.approx([0.012, 0.014, 0.016])
+    assert [line["conjecturer/entropy_coef"] for line in lines] == pytest.approx([0.008, 0.006, 0.004])
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"conjecturer_objective": "expert_iteration"}, "needs the verifier's bit, which only the prover has"),
+        ({"prover_objective": "pass_at_k", "num_generations": 4}, "needs at least 5 samples per prompt"),
+        ({"prover_objective": "pass_at_k", "prover_objective_kwargs": "k=2"}, "must be a JSON object"),
+        ({"prover_objective": "rloo", "prover_objective_kwargs": {"k": 2}}, "'rloo' does not take k; it takes low"),
+        ({"prover_objective": "rlo"}, "Did you mean 'rloo'"),
+    ],
+)  # fmt: skip
+def test_bad_settings_are_named_before_a_model_loads(tmp_path, changes, message):
+    with pytest.raises((ConfigError, UnknownNameError), match=message):
+        make_config(tmp_path, **changes)
+
+
+def test_an_objective_can_be_an_object_of_the_users_without_the_optional_parts(build):
+    """`advantages`, `loss` and `normalization` are all that the protocol asks for."""
+
+    class Plain:
+        normalization = "token"
+
+        def advantages(self, rewards_PG, correct_PG):
+            return torch.nan_to_num(rewards_PG) - 0.5
+
+        def loss(self, inputs):
+            return LossOutput(normalise(-inputs.advantages_B[:, None] * inputs.logps_BT, inputs, "token"))
+
+    trainer = build(max_steps=1, trainer={"objectives": {"prover": Plain()}})
+    before = weights(trainer, "prover")
+    trainer.train()
+    assert not equal(before, weights(trainer, "prover"))
+    with pytest.raises(ConfigError, match="`objectives` names critic; the trained roles are prover, conjecturer"):
+        build("other", trainer={"objectives": {"critic": Plain()}})

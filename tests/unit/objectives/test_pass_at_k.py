@@ -1,0 +1,81 @@
+"""The gradients of pass@k and of log p: against subsets that are listed one by one, and against autograd on a toy
+policy."""
+
+from itertools import combinations, product
+
+import pytest
+import torch
+
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.objectives import make_objective
+
+
+def listed_credit(bits, k):
+    """k x (mean over the k-subsets with i of "one is correct" - mean over the k-subsets without i)."""
+    credits = []
+    for i in range(len(bits)):
+        others = [j for j in range(len(bits)) if j != i]
+        with_i = [max([bits[i], *(bits[j] for j in s)]) for s in combinations(others, k - 1)]
+        without = [max(bits[j] for j in s) for s in combinations(others, k)]
+        credits.append(k * (sum(with_i) / len(with_i) - sum(without) / len(without)))
+    return credits
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_the_credit_equals_that_of_listing_all_subsets(k):
+    for bits in product([0, 1], repeat=6):
+        correct = torch.tensor([bits], dtype=torch.float64)
+        got = make_objective("pass_at_k", {"k": k}).advantages(correct, correct)
+        assert got[0].tolist() == pytest.approx(listed_credit(bits, k)), bits
+
+
+def test_k_1_is_rloo_on_the_bit():
+    correct = torch.tensor([[1.0, 0.0, 0.0, 1.0, 0.0]], dtype=torch.float64)
+    rloo = make_objective("rloo").advantages(correct)
+    assert torch.allclose(make_objective("pass_at_k", {"k": 1}).advantages(correct, correct), rloo)
+
+
+def test_the_mean_over_all_outcomes_is_the_gradient_of_pass_at_k():
+    # Three answers, the first is right: pass@2 = 1 - (1 - p)^2. n = 3 samples: all 27 outcomes, weighted by chance.
+    theta = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)
+    wanted = torch.autograd.grad(1 - (1 - torch.softmax(theta, 0)[0]) ** 2, theta)[0]
+    objective, gradient = make_objective("pass_at_k", {"k": 2}), torch.zeros(3, dtype=torch.float64)
+    for outcome in product(range(3), repeat=3):
+        logp = torch.log_softmax(theta, 0)[list(outcome)]
+        correct = torch.tensor([[float(answer == 0) for answer in outcome]], dtype=torch.float64)
+        gain = (objective.advantages(correct, correct)[0] * logp).mean()
+        gradient += logp.sum().exp().detach() * torch.autograd.grad(gain, theta)[0]
+    assert torch.allclose(gradient, wanted, atol=1e-12)
+
+
+def test_all_right_and_all_wrong_give_no_credit():
+    for bits in (torch.ones(1, 8), torch.zeros(1, 8)):
+        assert torch.equal(make_objective("pass_at_k").advantages(bits, bits), torch.zeros(1, 8))
+
+
+def test_k_must_leave_a_sample_for_the_baseline():
+    with pytest.raises(ValueError, match="must be below the 4 answers"):
+        make_objective("pass_at_k", {"k": 4}).advantages(torch.ones(1, 4), torch.ones(1, 4))
+    with pytest.raises(ConfigError, match="at least 1"):
+        make_objective("pass_at_k", {"k": 0})
+
+
+def test_maxrl_gives_each_solved_problem_the_same_weight():
+    # s = 1/4: (1 - 1/4) / (1/4) = 3 and -1; s = 1/2: 1 and -1; s = 0 and s = 1: nothing
+    bits = torch.tensor([[1.0, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
+    wanted = torch.tensor([[3.0, -1, -1, -1], [1, 1, -1, -1], [0, 0, 0, 0], [0, 0, 0, 0]])
+    assert torch.allclose(make_objective("maxrl").advantages(bits, bits), wanted)
+
+
+def test_maxrl_with_three_samples_follows_the_first_two_terms_of_log_p():
+    # log p = - sum (1 - p)^k / k; with G samples the first G - 1 terms: here pass@1 + pass@2 / 2
+    theta = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)
+    fail = 1 - torch.softmax(theta, 0)[0]
+    wanted = torch.autograd.grad((1 - fail) + (1 - fail**2) / 2, theta)[0]
+    objective, gradient = make_objective("maxrl"), torch.zeros(3, dtype=torch.float64)
+    for outcome in product(range(3), repeat=3):
+        logp = torch.log_softmax(theta, 0)[list(outcome)]
+        correct = torch.tensor([[float(answer == 0) for answer in outcome]], dtype=torch.float64)
+        gain = (objective.advantages(correct, correct)[0] * logp).mean()
+        gradient += logp.sum().exp().detach() * torch.autograd.grad(gain, theta)[0]
+    assert torch.allclose(gradient, wanted, atol=1e-12)

@@ -1,0 +1,81 @@
+"""Seed 004, section 3.3: difficulty plus lambda times novelty, with nothing rejected."""
+
+import math
+
+import numpy as np
+import pytest
+
+from countdown_selfplay.countdown import DEFAULT_RULES, FEATURES, Problem, ProblemSpec, generate_problems
+from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward, problem_of_key
+from countdown_selfplay.rewards.similarity import NOVELTY_FEATURES, archive_distance, scaled_features
+
+SPEC = ProblemSpec(operands=(3, 4), number_low=1, number_high=11, target_low=1, target_high=101)
+CLASSIC = Problem((3, 3, 8, 8), 24)
+
+
+def test_difficulty_is_minus_the_distance_to_the_band():
+    # [.2, .6]: 0.2, 0.1, 0, 0, 0, 0.15, 0.4 away
+    reward = make_conjecturer_reward("difficulty_diversity")
+    p = np.array([0.0, 0.1, 0.2, 0.4, 0.6, 0.75, 1.0])
+    assert reward(p, None) == pytest.approx([-0.2, -0.1, 0, 0, 0, -0.15, -0.4])
+
+
+def test_the_features_are_13_and_scaled_by_the_ranges():
+    # 3, 3, 8, 8 -> 24 by 8 / (3 - 8 / 3) alone: it needs - and /, depth 3, three nodes; mean 5.5, deviation 2.5
+    found = dict(zip(NOVELTY_FEATURES, scaled_features([CLASSIC], SPEC, DEFAULT_RULES)[0], strict=True))
+    assert len(found) == 13 and set(found) <= set(FEATURES)
+    assert found == pytest.approx(
+        {
+            "log_solutions": math.log(2) / math.log(101), "needs_add": 0, "needs_sub": 1, "needs_mul": 0,
+            "needs_div": 1, "depth_min": 3 / 4, "nodes_min": 3 / 4, "operands": 1, "number_min": 0.3,
+            "number_max": 0.8, "number_mean": 0.55, "number_std": 0.5, "target": 0.24,
+        }
+    )  # fmt: skip
+
+
+def test_an_unsolvable_problem_has_features_too():
+    assert np.isfinite(scaled_features([Problem((1, 1, 1), 99)], SPEC, DEFAULT_RULES)).all()
+
+
+def test_the_distance_is_the_root_mean_square_to_the_nearest():
+    # 6 + 9 - 1 against 6 + 9 - 2: the target differs by 1 of 100, the least number by 1 of 10, the mean by 1 of 30
+    one, two = Problem((1, 6, 9), 14), Problem((2, 6, 9), 13)
+    features = scaled_features([one, two], SPEC, DEFAULT_RULES)
+    expected = math.sqrt(((features[0] - features[1]) ** 2).sum() / 13)
+    assert archive_distance([one], [two.key], SPEC, DEFAULT_RULES) == pytest.approx([expected]) and expected > 0
+    far = Problem((11, 11, 11), 99)
+    assert archive_distance([one], [far.key, two.key], SPEC, DEFAULT_RULES) == pytest.approx([expected])
+
+
+def test_a_problem_played_before_is_at_0_and_an_empty_archive_at_1():
+    problems = generate_problems(20, seed=0)
+    keys = [problem.key for problem in problems]
+    assert archive_distance(problems, keys, SPEC, DEFAULT_RULES).tolist() == [0] * 20
+    assert archive_distance(problems, [], SPEC, DEFAULT_RULES).tolist() == [1] * 20
+    assert archive_distance([], keys, SPEC, DEFAULT_RULES).shape == (0,)
+
+
+def test_different_problems_do_not_collapse_to_one_point():
+    """Seed 004, section 5.2: with the tree features alone a third of the candidates fell on another one."""
+    problems = generate_problems(80, seed=1)
+    keys = [problem.key for problem in problems]
+    assert len(set(keys)) == 80
+    for i, problem in enumerate(problems):
+        assert archive_distance([problem], keys[:i] + keys[i + 1 :], SPEC, DEFAULT_RULES)[0] > 0
+
+
+def test_both_terms_add_up_and_a_repetition_is_charged_and_not_refused():
+    # in the band: 0 + 0.5 * 1 for the first problem ever; 0 + 0 for a repeated one; p = 1: -0.4 on top
+    reward = make_conjecturer_reward("difficulty_diversity")
+    first = RewardContext(problems=(CLASSIC,), spec=SPEC)
+    again = RewardContext(problems=(CLASSIC,), archive=(CLASSIC.key,), spec=SPEC)
+    assert reward(np.array([0.4]), first) == pytest.approx([0.5])
+    assert reward(np.array([0.4]), again) == pytest.approx([0.0])
+    assert reward(np.array([1.0]), again) == pytest.approx([-0.4])
+    assert make_conjecturer_reward("difficulty_diversity", {"diversity": 2.0})(np.array([0.4]), first) == [2.0]
+
+
+def test_a_key_determines_its_problem():
+    for problem in [Problem((44, 19, 35), 98), Problem((7,), -3), CLASSIC]:
+        assert problem_of_key(problem.key).key == problem.key
+        assert problem_of_key(problem.key).target == problem.target

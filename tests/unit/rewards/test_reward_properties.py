@@ -1,0 +1,77 @@
+"""What holds for every registered conjecturer reward, on rounds of random problems and rates."""
+
+import numpy as np
+import pytest
+
+from countdown_selfplay.countdown import generate_problems
+from countdown_selfplay.rewards import CONJECTURER_REWARDS, RewardContext, checked_rewards, make_conjecturer_reward
+
+PROBLEMS = generate_problems(24, seed=7)
+NEEDED = {
+    "sum": {"terms": [{"name": name, "weight": 0.5} for name in ("sgs", "r_zero", "difficulty_diversity")]},
+    "product": {"factors": ["adaptive_band", "disagreement"]},
+    "clip": {"of": {"name": "r_zero", "kwargs": {"floor": None}}, "low": -0.1, "high": 0.5},
+}
+NAMES = list(CONJECTURER_REWARDS)
+
+
+def reward(name):
+    return make_conjecturer_reward(name, NEEDED.get(name))
+
+
+def round_of(size, seed):
+    """Rates of 8 attempts, some problems alike, half-known guide and provers, an archive of other problems."""
+    draw = np.random.default_rng(seed)
+    chosen = draw.choice(len(PROBLEMS), size, replace=False)
+    provers = draw.integers(0, 9, (3, size)) / 8
+    provers[draw.random(provers.shape) < 0.2] = np.nan
+    guide = np.where(draw.random(size) < 0.3, np.nan, draw.random(size))
+    archive = tuple(PROBLEMS[i].key for i in range(len(PROBLEMS)) if i % 3)
+    problems = tuple(PROBLEMS[i] for i in chosen)
+    return draw.integers(0, 9, size) / 8, dict(
+        attempts=8, problems=problems, guide_P=guide, prover_rates_MP=provers, archive=archive, recent_rates=(0.2, 0.9)
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rewards_follow_their_problems_whatever_the_order(name):
+    for seed in range(4):
+        rates, known = round_of(12, seed)
+        order = np.random.default_rng(seed).permutation(12)
+        moved = known | dict(
+            problems=tuple(known["problems"][i] for i in order),
+            guide_P=known["guide_P"][order],
+            prover_rates_MP=known["prover_rates_MP"][:, order],
+        )
+        straight = checked_rewards(reward(name), rates, RewardContext(**known))
+        np.testing.assert_allclose(
+            checked_rewards(reward(name), rates[order], RewardContext(**moved)), straight[order], atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rounds_without_problems_have_no_rewards(name):
+    rates, known = round_of(0, 0)
+    assert checked_rewards(reward(name), rates, RewardContext(**known)).shape == (0,)
+    assert checked_rewards(reward(name), rates, RewardContext()).shape == (0,)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rewards_are_finite_on_degenerate_rounds(name):
+    for size in (1, 2, 7):
+        _, known = round_of(size, size)
+        for rates in (np.zeros(size), np.ones(size), np.full(size, 0.5), np.arange(size) % 2.0):
+            for ctx in (RewardContext(**known), RewardContext(), RewardContext(attempts=1)):
+                checked_rewards(reward(name), rates, ctx)
+            unknown = known | dict(guide_P=np.full(size, np.nan), prover_rates_MP=np.full((2, size), np.nan))
+            checked_rewards(reward(name), rates, RewardContext(**unknown))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reward_changes_nothing_that_it_is_given(name):
+    rates, known = round_of(9, 3)
+    copies = {key: np.array(value, copy=True) for key, value in known.items() if isinstance(value, np.ndarray)}
+    before = rates.copy()
+    reward(name)(rates, RewardContext(**known))
+    assert np.array_equal(before, rates)
+    assert all(np.array_equal(copies[key], known[key], equal_nan=True) for key in copies)
