@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, get_args
 
-from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, AnswerRule, CountdownDomain, Problem, problem_from_row
-from ..countdown import generate_problems as generate
-from ..errors import ConfigError, DataError
+from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, AnswerRule
+from ..errors import ConfigError
 from .countdown_options import OneLineParser, RawDescription
+from .eval_model import device_name, folder_of, load_model, place_of, versions, weights_digest
+from .eval_problems import ProblemSet, problem_set
 from .eval_setting import Setting, setting_of
 from .tables import aligned
 
@@ -21,29 +24,36 @@ HELP = "Score a prover or a conjecturer on held-out problems, with 95% intervals
 
 EPILOG = """\
 examples: countdown-selfplay eval --model tiny
-          countdown-selfplay eval --model runs/tiny-joint/prover --problems test.jsonl --samples 32 --output eval.json
+          countdown-selfplay eval --model runs/tiny-joint/prover --problems heldout-v1 --output prover.jsonl
           countdown-selfplay eval --model runs/tiny-joint/conjecturer --role conjecturer
 
 What is not given comes from the run.json in or above the model's folder, so that a policy is scored in the setting it
 was trained in; for the embedded model (tiny) from its own setting; otherwise from that of the public 0.5B checkpoints.
+
+--output x.json writes the result. --output x.jsonl writes one row per answer below a line with the whole setting, and
+the result to x.json; give the same command again after a kill and it goes on, with the rows of an uninterrupted run.
 exit codes: 0 done, 2 wrong input"""
+
+_REPORT_EVERY = 30.0  # seconds between lines about the progress of a long evaluation, on stderr
 
 
 def main(argv: list[str]) -> int:
-    """Evaluate, print the table and with --output write everything as JSON."""
+    """Evaluate, print the table and with --output write everything."""
     options = parse(argv)
     setting = setting_of(options)
-    problems = [] if options.role == "conjecturer" else problems_of(options, setting.domain)
-    if options.output is not None and options.output.is_dir():
-        raise ConfigError(f"`--output` ({options.output}) is a folder; pass the name of a file such as eval.json.")
-    model, tokenizer = load_model(options.model, options.device)
-    evaluate = evaluate_as_prover if options.role == "prover" else evaluate_as_conjecturer
-    result, rows = evaluate(options, setting, problems, model, tokenizer)
+    check_output(options)
+    if options.role == "prover":
+        result, rows = evaluate_as_prover(options, setting)
+    else:
+        result, rows = evaluate_as_conjecturer(options, setting)
     print(aligned([(options.role, "estimate", "95% interval"), *rows]))
     for line in remarks(options, setting, result):
         print(line)
     if options.output is not None:
-        write(options.output, {"model": options.model, "role": options.role, "from": setting.source, **result})
+        if options.output.suffix == ".jsonl":
+            print(f"Wrote {options.output}")
+        path = options.output.with_suffix(".json") if options.output.suffix == ".jsonl" else options.output
+        write(path, {"model": options.model, "role": options.role, "from": setting.source, **result})
     return 0
 
 
@@ -55,15 +65,17 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--model", required=True, help="a model or adapter folder, a hub id, or tiny")
     parser.add_argument("--role", choices=("prover", "conjecturer"), default="prover")
     parser.add_argument(
-        "--problems", metavar="FILE", help="a .jsonl or .parquet file (numbers or nums, target) or hub id"
+        "--problems",
+        metavar="FILE",
+        help="a .jsonl or .parquet file (numbers or nums, target; stratum, if it has one), a hub id, or heldout-v1",
     )
     parser.add_argument("--split", default="test", help="split of a hub data set (default: test)")
-    parser.add_argument("--n_problems", type=_positive, default=500, help="how many held-out problems (default: 500)")
+    parser.add_argument("--n_problems", type=_positive, help="how many (500 generated ones, else all)")
     parser.add_argument("--samples", type=_positive, help="answers per problem (16), or proposals in all (1024)")
     parser.add_argument("--batch_size", type=_positive, help="texts generated at once (1024 short or 128 long ones)")
     parser.add_argument("--seed", type=int, default=0, help="of the samples and intervals (default: 0)")
     parser.add_argument("--device", help="such as cpu or cuda:1 (default: the GPU if there is one)")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the result as JSON")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="see below: .json the result, .jsonl every answer")
     sampling = parser.add_argument_group("sampling")
     sampling.add_argument("--temperature", type=float, help="0 is greedy")
     sampling.add_argument("--top_p", type=float, help="1 switches it off")
@@ -79,97 +91,96 @@ def parse(argv: list[str]) -> argparse.Namespace:
     return parser.parse_args([_underscored(argument) for argument in argv])
 
 
-def problems_of(options: argparse.Namespace, domain: CountdownDomain) -> list[Problem]:
-    """The problems of the file, or of the generator's held-out side, which no training problem is on."""
-    if options.problems is None:
-        return generate(options.n_problems, domain.spec, seed=0, split="heldout")
-    from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
-
-    from ..data import load_problem_rows
-
-    quiet = are_progress_bars_disabled()
-    disable_progress_bars()
-    try:
-        rows = load_problem_rows(options.problems, options.split)
-    finally:
-        if not quiet:
-            enable_progress_bars()
-    problems = [problem_from_row(row, i) for i, row in enumerate(rows)]
-    if not problems:
-        raise DataError(f"'{options.problems}' has no row.")
-    return problems
+def check_output(options: argparse.Namespace) -> None:
+    """ConfigError if --output cannot be what is asked for."""
+    if options.output is None:
+        return
+    if options.output.is_dir():
+        raise ConfigError(f"`--output` ({options.output}) is a folder; pass the name of a file such as eval.json.")
+    if options.role == "conjecturer" and options.output.suffix == ".jsonl":
+        raise ConfigError(
+            f"`--output` ({options.output}) asks for a row per answer, which only a prover gives; use a .json file."
+        )
 
 
-def load_model(name: str, device: str | None) -> tuple[Any, Any]:
-    """Model and tokenizer of a folder, an adapter folder, a hub id or "tiny"."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-    from transformers.utils import logging
+def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[dict[str, Any], list[Row]]:
+    """The result as JSON values, and the rows of the table: pass@k, majority@k and rates, then by stratum."""
+    asked = problem_set(options, setting.domain)
+    started = time.perf_counter()
+    answers = collect(options, setting, asked)
+    from ..evaluation.summary import summarise
 
-    if name == "tiny":
-        from ..tiny import TINY_MODEL_PATH
-
-        name = str(TINY_MODEL_PATH)
-    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        torch.empty(0, device=place)
-    except (RuntimeError, AssertionError) as error:  # torch raises either, by what is missing
-        raise ConfigError(f"`--device` ({device}) cannot be used: {str(error).splitlines()[0]}") from error
-    # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
-    kwargs: dict[str, Any] = {"dtype": torch.float32 if place.startswith("cpu") else "auto"}
-    bar = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # its line would stand in the middle of the table's
-    try:
-        if (Path(name) / "adapter_config.json").is_file():
-            from peft import AutoPeftModelForCausalLM
-
-            model = AutoPeftModelForCausalLM.from_pretrained(name, **kwargs)
-        else:
-            model = AutoModelForCausalLM.from_pretrained(name, **kwargs)
-        tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        what = "a folder without a model" if Path(name).is_dir() else "neither a folder nor a hub model in reach"
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise DataError(f"The model '{name}' cannot be loaded: it is {what} ({first})") from error
-    finally:
-        if bar:
-            logging.enable_progress_bar()
-    return model.to(place).eval(), tokenizer
-
-
-def evaluate_as_prover(
-    options: argparse.Namespace, setting: Setting, problems: list[Problem], model: Any, tokenizer: Any
-) -> tuple[dict[str, Any], list[Row]]:
-    """The result as JSON values, and the rows of the table: pass@k, also by operand count if there are several."""
-    from ..evaluation.bootstrap import bootstrap_mean
-    from ..evaluation.pass_at_k import pass_at_k_array
-    from ..evaluation.roles import evaluate_prover
-
-    n = options.samples or 16
-    ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128, 256) if k <= n]
-    sampling = {**setting.sampling, "seed": options.seed, "batch_size": batch_size(options, setting)}
-    found = evaluate_prover(model, tokenizer, problems, setting.domain, n=n, ks=ks, **sampling)
-    rows: list[Row] = [(f"pass@{k}", *_cells(estimate.to_dict())) for k, estimate in found.pass_at.items()]
-    rows.append(("mean score", *_cells(found.score.to_dict())))
-    result = {**found.to_dict(), "keys": [problem.key for problem in problems]}
-    counts = sorted({len(problem.numbers) for problem in problems})
-    if len(counts) > 1:
-        result["by_operands"] = {}
-        for count in counts:
-            correct = [c for c, p in zip(found.correct, problems, strict=True) if len(p.numbers) == count]
-            strata = {k: bootstrap_mean(pass_at_k_array(correct, n, k), seed=options.seed) for k in (1, ks[-1])}
-            result["by_operands"][str(count)] = {
-                "problems": len(correct),
-                "pass_at": {str(k): estimate.to_dict() for k, estimate in strata.items()},
-            }
-            rows += [(f"pass@{k}, {count} operands", *_cells(e.to_dict())) for k, e in strata.items()]
+    result = {**summarise(answers, seed=options.seed), "seconds": round(time.perf_counter() - started, 3)}
+    rows: list[Row] = [(f"pass@{k}", *_cells(estimate)) for k, estimate in result["pass_at"].items()]
+    rows += [(f"majority@{k}", *_cells(estimate)) for k, estimate in result["majority_at"].items()]
+    names = (("score", "mean score"), ("format", "right format"), ("truncated", "truncated"))
+    rows += [(words, *_cells(result[name])) for name, words in names]
+    strata = [(f"{label} operands", found) for label, found in result.get("by_operands", {}).items()]
+    strata += result.get("by_stratum", {}).items()
+    for label, found in strata:
+        for kind in ("pass_at", "majority_at"):
+            ks = dict.fromkeys((min(found[kind], key=int), max(found[kind], key=int)))
+            for k in ks if kind == "pass_at" else list(ks)[-1:]:
+                rows.append((f"{kind.removesuffix('_at')}@{k}, {label}", *_cells(found[kind][k])))
+        rows += [(f"{words}, {label}", *_cells(found[name])) for name, words in names]
     return result, rows
 
 
-def evaluate_as_conjecturer(
-    options: argparse.Namespace, setting: Setting, _: list[Problem], model: Any, tokenizer: Any
-) -> tuple[dict[str, Any], list[Row]]:
+def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet) -> Any:
+    """The AnswerSet: what --output holds already, and the rest from the model, which is loaded only if needed."""
+    place = place_of(options.device)
+    folder = folder_of(options.model)
+    loaded = load_model(options.model, place) if folder is None else None  # a hub id that is not in the cache yet
+    if folder is None:
+        folder = folder_of(options.model)
+    from ..evaluation.answer_file import AnswerFile
+    from ..evaluation.answering import answer_batches
+    from ..evaluation.answers import AnswerSet, batches_of
+
+    n, size = options.samples or 16, batch_size(options, setting)
+    described = {
+        "model": options.model,
+        "weights": None if folder is None else weights_digest(folder),
+        "role": "prover",
+        "n": n,
+        "seed": options.seed,
+        "batch_size": size,
+        **setting.sampling,
+        "prover_prompt": setting.domain.prover_prompt,
+        "rules": setting.domain.rules.to_dict(),
+        **asked.to_dict(),
+        "device": device_name(place),
+        "versions": versions(),
+    }
+    prompts = [setting.domain.prove_row(problem)["prompt"] for problem in asked.problems]
+    batches = batches_of(prompts, n, size)
+    with ExitStack() as stack:
+        file = None
+        if options.output is not None and options.output.suffix == ".jsonl":
+            file = stack.enter_context(AnswerFile(options.output, described, batches))
+        done = 0 if file is None else file.batches_done
+        rows = [] if file is None else list(file.rows)
+        if done:
+            print(f"{options.output} holds {len(rows)} of {n * len(prompts)} answers", file=sys.stderr)
+        if done < len(batches):
+            model, tokenizer = loaded or load_model(options.model, place)
+            sampling = {**setting.sampling, "seed": options.seed, "batch_size": size, "skip": done}
+            said = time.monotonic()
+            for batch in answer_batches(
+                model, tokenizer, asked.problems, setting.domain, n, strata=asked.strata, **sampling
+            ):
+                rows += batch
+                if file is not None:
+                    file.append(batch)
+                if time.monotonic() - said > _REPORT_EVERY:
+                    said = time.monotonic()
+                    print(f"{len(rows)} of {n * len(prompts)} answers", file=sys.stderr)
+    return AnswerSet(described, sorted(rows, key=lambda row: (row.index, row.sample)))
+
+
+def evaluate_as_conjecturer(options: argparse.Namespace, setting: Setting) -> tuple[dict[str, Any], list[Row]]:
     """The result as JSON values, and the rows of the table: the rates that exist."""
+    model, tokenizer = load_model(options.model, place_of(options.device))
     from ..evaluation.roles import evaluate_conjecturer
 
     sampling = {**setting.sampling, "seed": options.seed, "batch_size": batch_size(options, setting)}

@@ -21,12 +21,15 @@ from ..registry import nearest
 PROG = "countdown-selfplay"
 
 COMMANDS = {
-    name: f"countdown_selfplay.cli.{name}"
-    for name in ("joint", "eval", "solve", "verify", "report", "dataset", "tiny", "env")
+    name: f"countdown_selfplay.cli.{name.replace('-', '_')}"
+    for name in (
+        *("joint", "sft", "ipo", "rloo"),
+        *("eval", "compare", "fit-scaling", "solve", "verify", "report", "dataset", "tiny", "env"),
+    )
 }
 """Command name -> module. A command whose module is not part of the installation is neither listed nor accepted."""
 
-TRAINERS = frozenset({"joint"})
+TRAINERS = frozenset({"joint", "sft", "ipo", "rloo"})
 """Commands that take the launch options and can run in several processes."""
 
 

@@ -8,10 +8,20 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .bootstrap import Estimate, Interval, bootstrap_mean, paired_bootstrap, two_level_bootstrap, wilson_interval
+from .bootstrap import (
+    Estimate,
+    Interval,
+    bootstrap_mean,
+    holm,
+    paired_bootstrap,
+    t_interval,
+    two_level_bootstrap,
+    wilson_interval,
+)
 from .majority import majority_at_k
 from .pass_at_k import pass_at_k, pass_at_k_array
 from .scaling import ScalingFit, fit_scaling_curve
+from .solve_rate import CumulativeSolveRate
 
 _LAZY = {
     "sample_texts": "sampling",
@@ -24,6 +34,7 @@ _LAZY = {
 
 __all__ = [
     "ConjecturerEvaluation",
+    "CumulativeSolveRate",
     "Estimate",
     "Interval",
     "ProverEvaluation",
@@ -32,11 +43,13 @@ __all__ = [
     "evaluate_conjecturer",
     "evaluate_prover",
     "fit_scaling_curve",
+    "holm",
     "majority_at_k",
     "paired_bootstrap",
     "pass_at_k",
     "pass_at_k_array",
     "sample_texts",
+    "t_interval",
     "two_level_bootstrap",
     "wilson_interval",
     "write_report",

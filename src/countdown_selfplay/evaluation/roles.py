@@ -17,9 +17,9 @@ from .sampling import sample_texts
 
 @dataclass(frozen=True)
 class ProverEvaluation:
-    """correct: correct answers per problem, each out of n. pass_at: k -> pass@k with a 95% bootstrap interval over
-    problems. score: mean score by the rules. Rates are shares of all answers; seconds: wall-clock time of the
-    evaluation."""
+    """correct: correct answers per problem, each out of n; keys: the problems' identities. pass_at: k -> pass@k with a
+    95% bootstrap interval over problems. score: mean score by the rules. Rates are shares of all answers; seconds:
+    wall-clock time of the evaluation."""
 
     correct: list[int]
     n: int
@@ -30,6 +30,7 @@ class ProverEvaluation:
     several_answers_rate: float
     seconds: float
     setting: dict[str, Any] = field(default_factory=dict)
+    keys: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; the keys of `pass_at` become strings."""
@@ -44,6 +45,7 @@ class ProverEvaluation:
             "seconds": round(self.seconds, 3),
             "setting": self.setting,
             "correct": list(self.correct),
+            "keys": list(self.keys),
         }
 
 
@@ -139,6 +141,7 @@ def evaluate_prover(
         several_answers_rate=sum(v.n_answers > 1 for row in verdicts for v in row) / total,
         seconds=time.perf_counter() - start,
         setting={**setting, "prompt": domain.prover_prompt, "rules": domain.rules.to_dict()},
+        keys=[problem.key for problem in problems],
     )
 
 

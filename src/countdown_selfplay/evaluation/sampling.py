@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from transformers import GenerationConfig
@@ -28,7 +28,23 @@ _NEUTRAL: dict[str, Any] = {
 _NEUTRAL_SAMPLING: dict[str, Any] = {"min_p": 0.0, "typical_p": 1.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0}
 
 
+class Completion(NamedTuple):
+    """text: up to the end token. tokens: generated before it. truncated: the token budget cut it."""
+
+    text: str
+    tokens: int
+    truncated: bool
+
+
 def sample_texts(
+    model: Any, tokenizer: Any, prompts: Sequence[Any], n: int, **sampling: Any
+) -> tuple[list[list[str]], list[list[bool]]]:
+    """`sample_completions` as two lists, prompts x n: the texts, and for each whether it was cut."""
+    rows = sample_completions(model, tokenizer, prompts, n, **sampling)
+    return [[c.text for c in row] for row in rows], [[c.truncated for c in row] for row in rows]
+
+
+def sample_completions(
     model: Any,
     tokenizer: Any,
     prompts: Sequence[Any],
@@ -42,8 +58,8 @@ def sample_texts(
     seed: int = 0,
     stop_strings: list[str] | None = None,
     device: Any = None,
-) -> tuple[list[list[str]], list[list[bool]]]:
-    """`n` texts per prompt, and for each whether it was cut at `max_new_tokens`: two lists, prompts x n.
+) -> list[list[Completion]]:
+    """`n` completions per prompt: prompts x n.
 
     `model`: anything with `.generate(input_ids=, attention_mask=, generation_config=)` and `.device`. Its train or
     eval mode is put back. `prompts`: texts, or lists of chat messages, which need a chat template. Temperature 0 is
@@ -51,7 +67,8 @@ def sample_texts(
     prompts are sorted by length and padded on the left, and the rows of a prompt are neighbours. A text ends at any of
     the end tokens of tokenizer, model and chat template, or with a stop string, which stays in the text.
 
-    Equal arguments give equal texts, whatever was drawn before; torch's generators are left bit-identical.
+    Equal arguments give equal texts, whatever was drawn before; torch's generators are left bit-identical. Each batch
+    has a generator of its own, from `seed` and the batch's number, so a text depends on what is in its batch.
     """
     _check(n, temperature, max_new_tokens, batch_size)
     ids = [_encode(tokenizer, prompt) for prompt in prompts]
@@ -62,8 +79,7 @@ def sample_texts(
     extra = {"tokenizer": tokenizer} if stop_strings else {}
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     rows = [i for i in order for _ in range(n)]
-    texts: list[list[str]] = [[] for _ in ids]
-    truncated: list[list[bool]] = [[] for _ in ids]
+    found: list[list[Completion]] = [[] for _ in ids]
     with _evaluating(model), torch.no_grad():
         for number, start in enumerate(range(0, len(rows), batch_size)):
             batch = rows[start : start + batch_size]
@@ -76,12 +92,10 @@ def sample_texts(
                     **extra,
                 )
             completions = output[:, input_ids.shape[1] :].tolist()
-            for i, (text, cut) in zip(
-                batch, _decode(tokenizer, completions, ends, max_new_tokens, stop_strings), strict=True
-            ):
-                texts[i].append(text)
-                truncated[i].append(cut)
-    return texts, truncated
+            decoded = _decode(tokenizer, completions, ends, config.pad_token_id, max_new_tokens, stop_strings)
+            for i, completion in zip(batch, decoded, strict=True):
+                found[i].append(completion)
+    return found
 
 
 def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
@@ -163,19 +177,27 @@ def _left_padded(rows: list[list[int]], pad: int | None) -> tuple[torch.Tensor, 
 
 
 def _decode(
-    tokenizer: Any, completions: list[list[int]], ends: list[int], limit: int, stop_strings: list[str] | None
-) -> list[tuple[str, bool]]:
-    """Text up to the first end token, and whether it met neither an end token nor a stop string within `limit`."""
+    tokenizer: Any,
+    completions: list[list[int]],
+    ends: list[int],
+    pad: int | None,
+    limit: int,
+    stop_strings: list[str] | None,
+) -> list[Completion]:
+    """Text up to the first end token; cut if it met neither an end token nor a stop string within `limit`."""
     stops = set(ends)
     lengths = [next((at for at, i in enumerate(row) if i in stops), len(row)) for row in completions]
     kept = [row[:length] for row, length in zip(completions, lengths, strict=True)]
     # A row that met a stop string is padded while others go on; skip_special_tokens takes the padding off.
     texts = tokenizer.batch_decode(kept, skip_special_tokens=True)
-    cut = [
-        len(row) >= limit and not any(stop in text for stop in stop_strings or ())
-        for row, text in zip(kept, texts, strict=True)
-    ]
-    return list(zip(texts, cut, strict=True))
+    found = []
+    for row, text in zip(kept, texts, strict=True):
+        stopped = any(stop in text for stop in stop_strings or ())
+        tokens = len(row)
+        while stopped and tokens and row[tokens - 1] == pad:
+            tokens -= 1
+        found.append(Completion(text, tokens, len(row) >= limit and not stopped))
+    return found
 
 
 def _id_list(ids: int | list[int] | None) -> list[int]:

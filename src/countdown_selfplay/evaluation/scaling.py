@@ -12,8 +12,10 @@ from .bootstrap import finite_array
 
 _SLOPES = (0.1, 10.0)  # bounds of B; outside them the curve is a straight line or a step
 _BEYOND = 10.0  # C_mid may lie this many times outside the observed compute
-_GRID = 41
-_ZOOMS = 30
+_GRID = 41  # points per axis of the first grid
+_FINER = 13  # and of the following ones, each 0.6 times as wide: the best point stays three and a half steps inside
+_SHRINK = 0.6
+_ZOOMS = 32
 _LARGEST_ERROR = 0.1  # standard error of the asymptote above which it counts as not determined
 
 
@@ -41,15 +43,19 @@ class ScalingFit:
 
 
 def fit_scaling_curve(
-    compute: Sequence[float] | np.ndarray, rate: Sequence[float] | np.ndarray, drop_below: float = 0
+    compute: Sequence[float] | np.ndarray,
+    rate: Sequence[float] | np.ndarray,
+    drop_below: float = 0,
+    initial: float | None = None,
 ) -> ScalingFit:
     """Least squares of the sigmoid to rates in [0, 1] at growing compute (generations, tokens or seconds).
 
-    R0 is the first observed rate; points with compute below `drop_below` are then left out (seed 003: 100,000). It
-    searches log C_mid within a factor of 10 around the observed compute and B in [0.1, 10]; for each pair the best
-    asymptote in [R0, 1] is a linear problem with one solution, so there is no starting value to depend on. A fit whose
-    best point lies on a bound, or whose asymptote has a standard error above 0.1, did not see the curve bend: it is
-    reported as failed instead of giving a number. DataError for lists that do not match or are out of range.
+    R0 is the first observed rate, or `initial`; points with compute below `drop_below` are then left out (seed 003:
+    100,000). The fit searches log C_mid within a factor of 10 around the observed compute and B in [0.1, 10]; for each
+    pair the best asymptote in [R0, 1] is a linear problem with one solution, so there is no starting value to depend
+    on. A fit whose best point lies on a bound, or whose asymptote has a standard error above 0.1, did not see the
+    curve bend: it is reported as failed instead of giving a number. DataError for lists that do not match or are out
+    of range.
     """
     x, y = finite_array(compute, "compute"), finite_array(rate, "rate")
     if len(x) != len(y):
@@ -58,7 +64,8 @@ def fit_scaling_curve(
         raise DataError("`compute` must be 0 or above and must not fall: sort the points first.")
     if y.min() < 0 or y.max() > 1:
         raise DataError(f"`rate` must lie in [0, 1], got values from {y.min():g} to {y.max():g}.")
-    initial = float(y[0])
+    if initial is None:
+        initial = float(y[0])
     kept = (x >= drop_below) & (x > 0)
     x, y = x[kept], y[kept]
 
@@ -94,9 +101,10 @@ def _search(x: np.ndarray, rise: np.ndarray, most: float) -> tuple[float, float,
     slopes = (np.log(_SLOPES[0]), np.log(_SLOPES[1]))
     center, half = np.array([sum(mids) / 2, sum(slopes) / 2]), np.array([np.ptp(mids) / 2, np.ptp(slopes) / 2])
     gain = 0.0
-    for _ in range(_ZOOMS):
+    for zoom in range(_ZOOMS):
+        size = _GRID if zoom == 0 else _FINER
         grids = [
-            np.clip(np.linspace(c - h, c + h, _GRID), *bounds)
+            np.clip(np.linspace(c - h, c + h, size), *bounds)
             for c, h, bounds in zip(center, half, (mids, slopes), strict=True)
         ]
         m, b = (axis.ravel()[:, None] for axis in np.meshgrid(*grids, indexing="ij"))
@@ -104,7 +112,7 @@ def _search(x: np.ndarray, rise: np.ndarray, most: float) -> tuple[float, float,
         gain_G = np.clip((share_GN @ rise) / np.maximum((share_GN**2).sum(1), 1e-300), 0, most)
         best = int(((rise - gain_G[:, None] * share_GN) ** 2).sum(1).argmin())
         center, gain = np.array([m[best, 0], b[best, 0]]), float(gain_G[best])
-        half = half * 0.5
+        half = half * (2 / _GRID * 3.5 if zoom == 0 else _SHRINK)
     on_bound = ""
     for name, value, (low, high) in (("C_mid", center[0], mids), ("B", center[1], slopes)):
         if value - low < 1e-6 or high - value < 1e-6:

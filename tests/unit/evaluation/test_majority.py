@@ -1,6 +1,9 @@
 """majority@k against counting by hand."""
 
+import random
+from collections import Counter
 from fractions import Fraction
+from itertools import combinations
 
 import pytest
 
@@ -32,16 +35,28 @@ def test_no_answer_has_no_vote():
     assert majority_at_k([[None, None, 22]], [[False, False, True]], 1) == pytest.approx([1 / 3])
 
 
-def test_many_subsets_are_sampled_near_the_exact_value():
+def test_many_subsets_are_counted_exactly():
     # 40 answers, 24 right ones alike and 16 wrong ones alike, k = 3: the majority is right if at least 2 of 3 are:
-    # (C(24,3) + C(24,2) 16) / C(40,3) = (2024 + 4416) / 9880 = .6518; k = 3 is exact, k = 5 is drawn:
+    # (C(24,3) + C(24,2) 16) / C(40,3) = (2024 + 4416) / 9880 = .6518; of 5 at least 3:
     # (C(24,5) + C(24,4) 16 + C(24,3) C(16,2)) / C(40,5) = (42504 + 170016 + 242880) / 658008 = .69209
     answers, correct = [["r"] * 24 + ["w"] * 16], [[True] * 24 + [False] * 16]
-    assert majority_at_k(answers, correct, 3) == pytest.approx([6440 / 9880])
-    drawn = majority_at_k(answers, correct, 5)
-    assert drawn == pytest.approx([455400 / 658008], abs=0.03)  # four standard errors of 4,000 draws
-    assert drawn[0] != 455400 / 658008
-    assert majority_at_k(answers, correct, 5).tolist() == drawn.tolist()
+    assert majority_at_k(answers, correct, 3) == pytest.approx([6440 / 9880], rel=1e-12)
+    assert majority_at_k(answers, correct, 5) == pytest.approx([455400 / 658008], rel=1e-12)
+
+
+def test_the_count_agrees_with_looking_at_every_subset():
+    rng = random.Random(0)
+    for _ in range(60):
+        n = rng.randint(1, 8)
+        answers = [rng.choice([None, "a", "b", "x", "y", "z"]) for _ in range(n)]
+        for k in range(1, n + 1):
+            shares = []
+            for chosen in combinations(answers, k):
+                votes = Counter(answer for answer in chosen if answer is not None)
+                winners = [answer for answer in votes if votes[answer] == max(votes.values())]
+                shares.append(sum(answer in "ab" for answer in winners) / len(winners) if winners else 0.0)
+            right = [answer in ("a", "b") for answer in answers]
+            assert majority_at_k([answers], [right], k) == pytest.approx([sum(shares) / len(shares)])
 
 
 @pytest.mark.parametrize(

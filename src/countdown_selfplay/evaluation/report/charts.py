@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 
 from ...errors import CountdownSelfPlayError
 from ...rewards import make_conjecturer_reward
+from .arms import RunArm, arms_of, over_seeds
 from .load import Run
 from .svg import Line, Segment, heat_map, line_chart
 
@@ -104,10 +106,16 @@ def draw(chart: Chart, run: Run) -> str | None:
 
 
 def compare(chart: Chart, runs: Sequence[Run]) -> list[str]:
-    """One chart per metric with one curve per run."""
+    """One chart per metric with one curve per run; runs that differ only in the seed are one curve with a band."""
     drawn = []
+    arms = arms_of(runs)
     for metric, label in chart.metrics:
-        lines = [curve(run, metric, run.name, i, raw=False) for i, run in enumerate(runs)]
+        lines = [
+            curve(arm.runs[0], metric, arm.name, i, raw=False)
+            if len(arm.runs) == 1
+            else seeds_curve(arm, metric, i, chart.y_range)
+            for i, arm in enumerate(arms)
+        ]
         if any(line.points for line in lines):
             title = chart.title if len(chart.metrics) == 1 else f"{chart.title}: {label}"
             bands = {target_band(run) for run in runs} if chart.band and label == "conjectured" else {None}
@@ -131,6 +139,35 @@ def curve(run: Run, metric: str, label: str, color: int, raw: bool = True) -> Li
     keep = -(-len(points) // _POINTS)
     bold = [_thinned(segment, keep) for segment in bold]
     return Line(label, bold, segments if raw and len(points) <= RAW_LIMIT else [], color)
+
+
+def seeds_curve(arm: RunArm, metric: str, color: int, y_range: tuple[float, float] | None = None) -> Line:
+    """Mean over the runs that have a value at a step, with a band where at least two have: `over_seeds` of their
+    running means. In a chart of shares the band is clipped to [0, 1]."""
+    values: dict[float, list[float]] = {}
+    in_rounds = False
+    for run in arm.runs:
+        points: Segment = [(float(step), value) for step, value in run.series(metric)]
+        if points and any(metric in row for row in run.rounds):
+            in_rounds = True
+            width = _window(len(run.rounds))
+            points = _running_mean(points, run.steps, width) if width else points
+        for x, y in points:
+            values.setdefault(x, []).append(y)
+    if not values:
+        return Line(arm.name, [], [], color)
+    steps = sorted({step for run in arm.runs for step in run.steps})
+    at: Segment = [(x, math.fsum(values[x]) / len(values[x])) for x in sorted(values)]
+    segments = _segments(at, steps) if in_rounds else [at]
+    keep = -(-len(at) // _POINTS)
+    mean, spread = [], []
+    for segment in segments:
+        segment = _thinned(segment, keep)
+        mean.append(segment)
+        ends = [(x, over_seeds(values[x])) for x, _ in segment if len(values[x]) > 1]
+        low, high = (0.0, 1.0) if y_range == SHARE else (-math.inf, math.inf)
+        spread.append([(x, max(found.low, low), min(found.high, high)) for x, found in ends])
+    return Line(arm.name, mean, [], color, [part for part in spread if part])
 
 
 def solve_rate_map(run: Run, title: str = "Solve rates of conjectured problems") -> str | None:

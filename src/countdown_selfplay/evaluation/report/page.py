@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from html import escape
 
 from . import tables
+from .arms import arms_of, band_text
 from .charts import SECTIONS, compare, draw, solve_rate_map, window_text
+from .comparison import comparison, gains
 from .examples import examples
 from .findings import findings
 from .load import Run
@@ -73,6 +75,9 @@ def page(runs: Sequence[Run]) -> str:
     if found:
         parts.append(f"<h2>Before and after</h2>{found}")
     if several:
+        arms = arms_of(runs)
+        tested = (("Over training seeds", gains(arms)), ("Comparison", comparison(arms)))
+        parts += [f"<h2>{title}</h2>{text}" for title, text in tested if text]
         parts.append(f"<h2>Settings that differ</h2>{tables.differences(runs)}")
     found = tables.health(runs)
     if found:
@@ -126,5 +131,6 @@ def _curves(runs: Sequence[Run]) -> list[str]:
     if parts:
         notes = dict.fromkeys(window_text(run) for run in runs)
         text = " ".join(note for note in notes if note) if len(runs) == 1 else "Running means; a gap has no value."
-        parts.append(f'<p class="note">{escape(text[:1].upper() + text[1:])}</p>')
+        text += " " + band_text(arms_of(runs)) if len(runs) > 1 else ""
+        parts.append(f'<p class="note">{escape(text[:1].upper() + text[1:].rstrip())}</p>')
     return parts

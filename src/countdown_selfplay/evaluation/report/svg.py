@@ -12,6 +12,8 @@ _LEFT, _RIGHT, _BOTTOM, _TOP = 46, 12, 36, 30
 _CHAR = 6.1  # mean width of a character of the legend
 
 Segment = list[tuple[float, float]]
+Spread = list[tuple[float, float, float]]
+"""(x, low, high) along a curve."""
 
 VARIABLES = """
   --page: #ffffff; --card: #f7f7f8; --ink: #1b1c1f; --soft: #62656d; --line: #dcdde1;
@@ -32,6 +34,7 @@ CHART_STYLE = """
 .chart .axis { stroke: var(--soft); stroke-width: 1; }
 .chart .band { fill: var(--band); }
 .chart path { fill: none; stroke-linecap: round; stroke-linejoin: round; }
+.chart .spread { stroke: none; opacity: .18; }
 .chart .raw { stroke-width: 1.1; opacity: .35; }
 .chart .mean { stroke-width: 2; }
 .chart .dot { stroke-width: 4; }
@@ -42,18 +45,26 @@ CHART_STYLE = """
 """
 
 
+CHART_STYLE += "".join(f".chart .fill{i} {{ fill: var(--c{i}); }}\n" for i in range(8))
+
+
 @dataclass(frozen=True)
 class Line:
-    """One curve. mean: what is drawn bold; raw: drawn thin below it. Each a list of segments: a gap is no line."""
+    """One curve. mean: what is drawn bold; raw: drawn thin below it; spread: shaded around it. Each a list of
+    segments: a gap is no line. dots: single points."""
 
     label: str
     mean: list[Segment]
     raw: list[Segment] = field(default_factory=list)
     color: int = 0
+    spread: list[Spread] = field(default_factory=list)
+    dots: Segment = field(default_factory=list)
 
     @property
     def points(self) -> list[tuple[float, float]]:
-        return [point for segment in (*self.mean, *self.raw) for point in segment]
+        """All that must be in view."""
+        edges = [(x, y) for part in self.spread for x, low, high in part for y in (low, high)]
+        return [point for segment in (*self.mean, *self.raw, self.dots) for point in segment] + edges
 
 
 def line_chart(
@@ -66,24 +77,30 @@ def line_chart(
     marks: Sequence[float] = (),
     marks_label: str = "starved round",
     x_label: str = "round",
+    x_ticks: Sequence[tuple[float, str]] | None = None,
 ) -> str:
-    """An SVG element. `band`: shaded y range. `marks`: x values ticked at the bottom in the warning colour.
+    """An SVG element. `band`: shaded y range. `marks`: x values ticked at the bottom in the warning colour. `x_ticks`:
+    positions and their labels, for an axis whose x is not what it shows (a logarithm).
 
     `y_range` is the least range that is shown; values beyond widen it. Lines without points are left out; the caller
     passes at least one with points.
     """
     lines = [line for line in lines if line.points]
     points = [point for line in lines for point in line.points]
-    x_ticks = ticks(min(x for x, _ in points), max(x for x, _ in points), whole=True)
     lowest = min([y for _, y in points] + list((y_range or ())[:1]))
     highest = max([y for _, y in points] + list((y_range or ())[1:]))
     y_ticks = ticks(lowest, highest)
     x_low, x_high = min(x for x, _ in points), max(x for x, _ in points)
     x_low, x_high = (x_low - 0.5, x_high + 0.5) if x_low == x_high else (x_low, x_high)
     y_low, y_high = min(y_ticks[0], lowest), max(y_ticks[-1], highest)
+    named = x_ticks or [(x, number(x)) for x in ticks(x_low, x_high, whole=True)]
     legend, top = _legend(lines, band_label if band else None, marks_label if marks else None)
     frame = _Frame(x_low, x_high, y_low, y_high, top)
-    parts = [_opening(title), *legend, *frame.grid([x for x in x_ticks if x_low <= x <= x_high], y_ticks, x_label)]
+    parts = [
+        _opening(title),
+        *legend,
+        *frame.grid([(x, t) for x, t in named if x_low <= x <= x_high], y_ticks, x_label),
+    ]
     if band:
         low, high = max(band[0], y_low), min(band[1], y_high)
         if low < high:
@@ -94,10 +111,14 @@ def line_chart(
     if marks:
         ends = "".join(f"M{_n(frame.x(x))} {HEIGHT - _BOTTOM}v-7" for x in marks if x_low <= x <= x_high)
         parts.append(f'<path class="mark" d="{ends}"/>')
+    for line in lines:
+        for part in line.spread:
+            outline = [(x, high) for x, _, high in part] + [(x, low) for x, low, _ in reversed(part)]
+            parts.append(f'<path class="spread fill{line.color % 8}" d="{frame.path(outline)}Z"/>')
     for kind in ("raw", "mean", "dot"):
         for line in lines:
             if kind == "dot":
-                segments = [segment for segment in line.mean if len(segment) == 1]
+                segments = [segment for segment in line.mean if len(segment) == 1] + [[dot] for dot in line.dots]
             else:
                 segments = [segment for segment in getattr(line, kind) if len(segment) > 1]
             if segments:
@@ -130,7 +151,8 @@ def heat_map(title: str, columns: Sequence[tuple[float, Sequence[float] | None]]
     for i in range(0, bins, 2):
         label = number(i / (bins - 1))
         parts.append(f'<text x="{_LEFT - 6}" y="{_n(frame.y(i + 0.5) + 4)}" text-anchor="end">{label}</text>')
-    parts += frame.x_axis([x for x in ticks(columns[0][0], x_end, whole=True) if columns[0][0] <= x <= x_end], "round")
+    rounds = [x for x in ticks(columns[0][0], x_end, whole=True) if columns[0][0] <= x <= x_end]
+    parts += frame.x_axis([(x, number(x)) for x in rounds], "round")
     parts.append(f'<rect class="frame" {_box(_LEFT, _TOP - 2, 10, 10)}/>')
     parts.append(f'<text x="{_LEFT + 14}" y="{_TOP + 7}">0%</text>')
     parts.append(f'<rect class="cell" {_box(_LEFT + 44, _TOP - 2, 10, 10)}/>')
@@ -192,7 +214,7 @@ class _Frame:
         steps = [f"{_n(self.x(x))} {_n(self.y(y))}" for x, y in segment]
         return f"M{steps[0]}h0" if len(steps) == 1 else "M" + "L".join(steps)
 
-    def grid(self, xs: Sequence[float], ys: Sequence[float], x_label: str) -> list[str]:
+    def grid(self, xs: Sequence[tuple[float, str]], ys: Sequence[float], x_label: str) -> list[str]:
         parts = []
         for y in ys:
             at = _n(self.y(y))
@@ -200,12 +222,12 @@ class _Frame:
             parts.append(f'<text x="{_LEFT - 6}" y="{_n(self.y(y) + 4)}" text-anchor="end">{number(y)}</text>')
         return parts + self.x_axis(xs, x_label)
 
-    def x_axis(self, xs: Sequence[float], label: str) -> list[str]:
+    def x_axis(self, xs: Sequence[tuple[float, str]], label: str) -> list[str]:
         base = HEIGHT - _BOTTOM
         parts = [f'<line class="axis" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{base}" y2="{base}"/>']
-        for x in xs:
+        for x, words in xs:
             anchor = "end" if self.x(x) > WIDTH - _RIGHT - 8 else "middle"
-            parts.append(f'<text x="{_n(self.x(x))}" y="{base + 15}" text-anchor="{anchor}">{number(x)}</text>')
+            parts.append(f'<text x="{_n(self.x(x))}" y="{base + 15}" text-anchor="{anchor}">{escape(words)}</text>')
         parts.append(
             f'<text x="{(WIDTH + _LEFT - _RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{escape(label)}</text>'
         )

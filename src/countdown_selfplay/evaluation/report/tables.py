@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from .arms import PLACES, arms_of
 from .findings import mean
 from .load import Run
 from .svg import number
@@ -60,9 +61,6 @@ SETTING = (  # words, config fields: the first that is not None is shown; severa
     ("answer rule", ("answer_rule",)),
     ("length penalty", ("length_penalty",)),
 )
-
-# Fields that differ between any two runs and say nothing about the setting.
-_PLACES = {"output_dir", "run_name", "logging_dir", "project"}
 
 
 def results(runs: Sequence[Run]) -> str:
@@ -156,16 +154,17 @@ def whole_config(run: Run) -> str:
 
 
 def differences(runs: Sequence[Run]) -> str:
-    """Settings in which the runs differ."""
-    names = sorted({name for run in runs for name in run.config} - _PLACES)
+    """Settings in which the runs differ, one column per arm; what differs within an arm (seeds) in one cell."""
+    arms = arms_of(runs)
     rows = []
-    for name in names:
-        values = [plain(run.config[name]) if name in run.config else "–" for run in runs]
-        if len(set(values)) > 1:
-            rows.append([escape(name), *(f"<code>{escape(value)}</code>" for value in values)])
+    for name in sorted({name for run in runs for name in run.config} - PLACES):
+        cells = [[plain(run.config[name]) if name in run.config else "–" for run in arm.runs] for arm in arms]
+        if len({value for cell in cells for value in cell}) > 1:
+            words = [", ".join(dict.fromkeys(cell)) for cell in cells]
+            rows.append([escape(name), *(f"<code>{escape(value)}</code>" for value in words)])
     if not rows:
         return "<p>All runs have the same settings.</p>"
-    return table(["field", *(run.name for run in runs)], rows, labels=len(runs) + 1)
+    return table(["field", *(arm.name for arm in arms)], rows, labels=len(arms) + 1)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], labels: int = 1, groups: Sequence[str] = ()) -> str:

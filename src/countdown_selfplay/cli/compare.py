@@ -1,0 +1,105 @@
+"""`countdown-selfplay compare`: which of several evaluations is better, with paired intervals. Loads no torch."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from ..errors import ConfigError
+from ..evaluation.arms import Arm, aligned_arms, check_settings, load_arms
+from ..evaluation.comparison import compare_arms
+from ..evaluation.comparison_tables import figure, latex, markdown, rows_of
+from .countdown_options import OneLineParser, RawDescription
+from .tables import aligned
+
+HELP = "Compare evaluations: paired differences of pass@k with 95% intervals"
+
+EPILOG = """\
+An arm is a file that `eval --output` wrote, a run folder (its evaluation.json, after training; RUN:before for before),
+or name=PATH,PATH with one path or pattern per training seed. The first arm is the baseline.
+
+examples: countdown-selfplay compare sft.jsonl rloo.jsonl --output comparison
+          countdown-selfplay compare start=runs/a:before joint=runs/a
+          countdown-selfplay compare plain='plain-*.jsonl' joint=joint-0.jsonl,joint-1.jsonl,joint-2.jsonl
+exit codes: 0 compared, 2 wrong input"""
+
+
+def main(argv: list[str]) -> int:
+    """Print the table and its notes; with --output also write them as files."""
+    options = parse(argv)
+    if len(options.arms) < 2:
+        raise ConfigError(f"A comparison needs at least two arms, got '{options.arms[0]}' alone.")
+    arms = load_arms(options.arms)
+    differing = check_settings(arms)
+    if differing is not None and not options.allow_different_settings:
+        raise ConfigError(
+            f"{differing}; evaluate both alike, or pass --allow_different_settings to compare them all the same."
+        )
+    arms = aligned_arms(arms, options.common)
+    found = compare_arms(arms, options.ks, options.resamples, options.seed)
+    remarks = [*found.notes(), *warnings(arms)]
+    if differing is not None:
+        remarks.append(f"Different settings are compared: {differing}.")
+    print(aligned(rows_of(found)))
+    for line in remarks:
+        print(line)
+    if options.output is not None:
+        extra = "".join(f"- {line}\n" for line in remarks[len(found.notes()) :])
+        texts = {
+            "comparison.md": markdown(found) + extra,
+            "comparison.tex": latex(found),
+            "comparison.svg": figure(found),
+            "comparison.json": json.dumps({**found.to_dict(), "notes": remarks}, indent=1) + "\n",
+        }
+        write_all(options.output, texts)
+    return 0
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """The command line, parsed; `--allow-different-settings` and `--allow_different_settings` are the same."""
+    parser = OneLineParser(
+        prog="countdown-selfplay compare", description=HELP + ".", epilog=EPILOG, formatter_class=RawDescription
+    )
+    parser.add_argument("arms", nargs="+", metavar="ARM", help="see below")
+    parser.add_argument("--ks", type=int, nargs="+", metavar="K", help="default: the powers of two up to n")
+    parser.add_argument("--common", action="store_true", help="compare on the problems that all have")
+    parser.add_argument(
+        "--allow_different_settings",
+        "--allow-different-settings",
+        action="store_true",
+        help="compare in spite of another temperature, budget, prompt or rule set",
+    )
+    parser.add_argument("--resamples", type=int, default=10_000, metavar="N", help="of the bootstrap (10000)")
+    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (0)")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write comparison.md, .tex, .svg and .json")
+    return parser.parse_args(argv)
+
+
+def warnings(arms: list[Arm]) -> list[str]:
+    """Evaluations whose answers were cut too often to be compared."""
+    return [
+        f"Warning: {result.truncated_rate:.1%} of the answers in '{result.path}' were cut at the token budget and "
+        "count as wrong; evaluate with a larger --max_new_tokens."
+        for arm in arms
+        for result in arm.results
+        if result.truncated_rate > 0.01
+    ]
+
+
+def write_all(folder: Path, texts: dict[str, str]) -> None:
+    """Write the files and print their paths. ConfigError if they cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+            print(f"Wrote {folder / name}")
+    except OSError as error:
+        raise ConfigError(f"`--output` ({folder}) cannot be written: {error.strerror}.") from error
+
+
+if __name__ == "__main__":
+    from .main import main as program
+
+    raise SystemExit(program(["compare", *sys.argv[1:]]))

@@ -1,0 +1,120 @@
+"""The model that `countdown-selfplay eval` scores, and what identifies its weights and the software around it."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..errors import ConfigError, DataError
+
+_PACKAGES = ("torch", "transformers", "peft", "tokenizers")
+_FILES = (
+    "*.safetensors", "pytorch_model*.bin", "adapter_model.bin", "config.json", "generation_config.json",
+    "adapter_config.json", "tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json", "added_tokens.json",
+    "chat_template*",
+)  # fmt: skip
+_BLOCK = 1 << 20
+_BLOCKS = 64  # of a larger file that many, evenly spaced, are read: training changes weights everywhere
+
+
+def place_of(device: str | None) -> str:
+    """The device that is asked for, or the GPU if there is one. ConfigError if it cannot be used."""
+    import torch
+
+    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(0, device=place)
+    except (RuntimeError, AssertionError) as error:  # torch raises either, by what is missing
+        raise ConfigError(f"`--device` ({device}) cannot be used: {str(error).splitlines()[0]}") from error
+    return place
+
+
+def device_name(place: str) -> str:
+    """The kind of device, without its number: cpu, or cuda and the name of the GPU."""
+    import torch
+
+    return f"cuda ({torch.cuda.get_device_name(place)})" if place.startswith("cuda") else place.partition(":")[0]
+
+
+def folder_of(name: str) -> Path | None:
+    """Where the model lies: its folder, that of the embedded model, the hub's cache; None if it is not here yet."""
+    if name == "tiny":
+        from ..tiny import TINY_MODEL_PATH
+
+        return Path(TINY_MODEL_PATH)
+    if Path(name).is_dir():
+        return Path(name)
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    for file in ("config.json", "adapter_config.json"):
+        try:
+            found = try_to_load_from_cache(name, file)
+        except HFValidationError:
+            return None
+        if isinstance(found, str):
+            return Path(found).parent
+    return None
+
+
+def load_model(name: str, place: str) -> tuple[Any, Any]:
+    """Model and tokenizer of a folder, an adapter folder, a hub id or "tiny", on the device `place`."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging
+
+    if name == "tiny":
+        name = str(folder_of(name))
+    # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
+    kwargs: dict[str, Any] = {"dtype": torch.float32 if place.startswith("cpu") else "auto"}
+    bar = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # its line would stand in the middle of the table's
+    try:
+        if (Path(name) / "adapter_config.json").is_file():
+            from peft import AutoPeftModelForCausalLM
+
+            model = AutoPeftModelForCausalLM.from_pretrained(name, **kwargs)
+        else:
+            model = AutoModelForCausalLM.from_pretrained(name, **kwargs)
+        tokenizer = AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        what = "a folder without a model" if Path(name).is_dir() else "neither a folder nor a hub model in reach"
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise DataError(f"The model '{name}' cannot be loaded: it is {what} ({first})") from error
+    finally:
+        if bar:
+            logging.enable_progress_bar()
+    return model.to(place).eval(), tokenizer
+
+
+def weights_digest(folder: Path) -> str:
+    """BLAKE2b over the names, sizes and contents of the model's files: whole up to 64 MiB, of larger ones 64 MiB in
+    evenly spaced blocks."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(p for p in folder.iterdir() if p.is_file() and any(fnmatch.fnmatch(p.name, f) for f in _FILES)):
+        size = path.stat().st_size
+        digest.update(f"{path.name}\n{size}\n".encode())
+        with path.open("rb") as file:
+            if size <= _BLOCK * _BLOCKS:
+                digest.update(file.read())
+                continue
+            for i in range(_BLOCKS):
+                file.seek((size - _BLOCK) * i // (_BLOCKS - 1))
+                digest.update(file.read(_BLOCK))
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Versions of what can change a sampled token."""
+    found = {"countdown-selfplay": __version__, "python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # peft is needed for adapters only
+            continue
+    return found

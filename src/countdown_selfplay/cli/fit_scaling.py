@@ -1,0 +1,152 @@
+"""`countdown-selfplay fit-scaling`: seed 003's scaling curve of one or several arms, with its checks. No torch."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import ConfigError, DataError
+from ..evaluation.arms import split_arm
+from ..evaluation.report.svg import Line, line_chart, number, standalone
+from ..evaluation.scaling_checks import TAILS, Assessment, Ranking, assess, rank
+from ..evaluation.scaling_data import load_series
+from .compare import write_all
+from .countdown_options import OneLineParser, RawDescription
+from .tables import aligned
+
+HELP = "Fit solve rate against compute and say how far the asymptote can be trusted"
+
+EPILOG = """\
+An arm is a run folder (metrics.jsonl), a .csv or a .jsonl file, or name=PATH,PATH with one per training seed. Fitted
+is R(C) = R0 + (A - R0) / (1 + (C_mid / C)^B) on log compute, with bounds. A fit that fails has a reason and no number.
+
+examples: countdown-selfplay fit-scaling runs/sgs --drop_below 100000
+          countdown-selfplay fit-scaling sgs='runs/sgs-*' rl='runs/rl-*' --rate eval_pass@8 --output scaling
+          countdown-selfplay fit-scaling points.csv --compute tokens --rate solved
+exit codes: 0 all fits converged, 1 a fit failed, 2 wrong input"""
+
+
+def main(argv: list[str]) -> int:
+    """Print the fits, their checks and what can be ranked; with --output also write them as files."""
+    options = parse(argv)
+    found, axes = [], set()
+    for name, paths in named_arms(options.arms):
+        runs = []
+        for path in paths:
+            x, y, compute, rate = load_series(path, options.compute, options.rate)
+            runs.append((x, y))
+            axes.add((compute, rate))
+        if len(axes) > 1:
+            raise DataError(f"The arms have different columns ({sorted(axes)}); name them with --compute and --rate.")
+        found.append(assess(name, runs, options.drop_below, options.resamples, options.seed))
+    rankings = rank(found, options.seed)
+    compute, rate = next(iter(axes))
+    lines = [f"{rate} against {compute}; points below {options.drop_below:g} are left out", *remarks(found, rankings)]
+    print(aligned(rows_of(found)))
+    print("\n".join(lines))
+    if options.output is not None:
+        head, *rows = rows_of(found)
+        table = ["| " + " | ".join(row) + " |" for row in (head, ("---",) * len(head), *rows)]
+        result = {
+            "compute": compute,
+            "rate": rate,
+            "drop_below": options.drop_below,
+            "fits": [one.to_dict() for one in found],
+            "rankings": [{"ranked": r.ranked, "sentence": r.sentence} for r in rankings],
+        }
+        texts = {
+            "scaling.md": "\n".join([*table, "", *(f"- {line}" for line in lines)]) + "\n",
+            "scaling.json": json.dumps(result, indent=1) + "\n",
+        }
+        if any((x > 0).any() for one in found for x, _ in one.series):
+            texts["scaling.svg"] = standalone(chart(found, compute, rate))
+        write_all(options.output, texts)
+    return 0 if all(one.fit.converged for one in found) else 1
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """The command line, parsed."""
+    parser = OneLineParser(
+        prog="countdown-selfplay fit-scaling", description=HELP + ".", epilog=EPILOG, formatter_class=RawDescription
+    )
+    parser.add_argument("arms", nargs="+", metavar="ARM", help="see below")
+    parser.add_argument("--compute", metavar="COLUMN", help="default: compute, or the texts sampled so far")
+    parser.add_argument("--rate", metavar="COLUMN", help="default: rate, a cumulative solve rate, or eval_pass@1")
+    parser.add_argument("--drop_below", type=float, default=0.0, metavar="C", help="leave out less compute (0)")
+    parser.add_argument("--resamples", type=int, default=500, metavar="N", help="of the bootstrap (500)")
+    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap and the halves (0)")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write scaling.md, .json and .svg")
+    options = parser.parse_args(argv)
+    if options.resamples < 1:
+        raise ConfigError(f"`--resamples` ({options.resamples}) must be at least 1; 500 is usual.")
+    return options
+
+
+def named_arms(words: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """The arms with their names; DataError if two have one name."""
+    arms = [(name or Path(paths[0]).name, paths) for name, paths in map(split_arm, words)]
+    twice = [name for name, count in Counter(name for name, _ in arms).items() if count > 1]
+    if twice:
+        raise DataError(f"Two arms are called '{twice[0]}'; give each a name, as in new={words[-1]}.")
+    return arms
+
+
+def rows_of(found: Sequence[Assessment]) -> list[tuple[str, ...]]:
+    """A header and one row per arm."""
+    tails = [f"-{share:.0%} tail" for share in TAILS]
+    rows = [("arm", "points", "asymptote", "95% interval", "C_mid", "B", "R0", *tails, "half of the points")]
+    for one in found:
+        points, fit = str(sum(len(x) for x, _ in one.series)), one.fit
+        if fit.asymptote is None or fit.c_mid is None or fit.slope is None:
+            rows.append((one.name, points, "failed", *("–",) * (len(rows[0]) - 3)))
+            continue
+        interval = "–" if one.interval is None else f"[{one.interval.low:.4f}, {one.interval.high:.4f}]"
+        cut = [f"{value:.4f}" if (value := one.tails.get(share)) is not None else "failed" for share in TAILS]
+        sd = one.subset_sd
+        halves = "failed" if sd is None else f"{one.subsets.mean():.4f} ± {sd:.4f}"
+        numbers = (f"{fit.asymptote:.4f}", interval, f"{fit.c_mid:.4g}", f"{fit.slope:.3f}", f"{fit.initial:.4f}")
+        rows.append((one.name, points, *numbers, *cut, halves))
+    return rows
+
+
+def remarks(found: Sequence[Assessment], rankings: Sequence[Ranking]) -> list[str]:
+    """Failures, doubts, and the rankings."""
+    lines = [f"{one.name}: the fit failed. {one.fit.reason}" for one in found if not one.fit.converged]
+    for one in found:
+        if one.fit.converged and max(one.failed) > 0:
+            lines.append(
+                f"{one.name}: {one.failed[0]:.0%} of the resampled fits and {one.failed[1]:.0%} of those on half of "
+                f"the points failed{'; there is no interval.' if one.interval is None else '.'}"
+            )
+    return lines + [one.sentence for one in rankings]
+
+
+def chart(found: Sequence[Assessment], compute: str, rate: str) -> str:
+    """Points and fitted curves on log compute; an SVG element."""
+    lines = []
+    positive = [x[x > 0] for one in found for x, _ in one.series if (x > 0).any()]
+    low, high = min(x.min() for x in positive), max(x.max() for x in positive)
+    for i, one in enumerate(found):
+        dots = [(math.log10(c), float(r)) for x, y in one.series for c, r in zip(x, y, strict=True) if c > 0]
+        curve = []
+        if one.fit.converged:
+            at = np.geomspace(low, high, 120)
+            curve = [list(zip(np.log10(at).tolist(), one.fit(at).tolist(), strict=True))]
+        lines.append(Line(one.name, curve, color=i, dots=dots[:: max(1, len(dots) // 200)]))
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    factors = (1,) if len(decades) > 3 else (1, 2, 5)
+    ticks = [(d + math.log10(f), number(f * 10.0**d)) for d in decades for f in factors]
+    return line_chart("Fitted scaling curves", lines, y_range=(0, 0), x_label=f"{compute} ({rate})", x_ticks=ticks)
+
+
+if __name__ == "__main__":
+    from .main import main as program
+
+    raise SystemExit(program(["fit-scaling", *sys.argv[1:]]))

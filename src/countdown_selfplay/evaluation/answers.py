@@ -1,0 +1,179 @@
+"""A prover's answers as rows of JSONL: one line per sampled answer below one line with the setting.
+
+A file grows by whole batches of problems, and each batch is drawn from a generator of its own, seeded by the
+evaluation's seed and the problems in the batch. So an evaluation that was killed goes on at the last whole batch and
+ends with the rows that an uninterrupted one would have had: bit for bit with the same weights, versions, device and
+number of threads. Weights, versions and device are part of the setting, the number of threads is not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..countdown import Problem
+from ..countdown.verifier import Reason, Verdict
+from ..errors import DataError
+
+MARK = '{"record": "setting"'
+"""How the first line begins; nothing that begins otherwise is ever appended to or overwritten."""
+
+WELL_FORMED = frozenset(
+    {Reason.CORRECT, Reason.WRONG_VALUE, Reason.WRONG_NUMBERS, Reason.DIVISION_BY_ZERO, Reason.NOT_AN_INTEGER}
+)
+"""Reasons of answers in the right format: a complete answer that is a legal expression, whatever its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One sampled answer. index: position of the problem in the problem set; problem: its key; sample: 0 to n - 1;
+    answer: what majority@k counts as one answer, None for no vote; tags: complete answers in the text; tokens:
+    generated before the end token; truncated: cut at the token budget."""
+
+    index: int
+    problem: str
+    operands: int
+    sample: int
+    completion: str
+    score: float
+    reason: str
+    answer: str | None
+    tags: int
+    tokens: int
+    truncated: bool
+    stratum: str | None = None
+
+    @property
+    def correct(self) -> bool:
+        return self.reason == Reason.CORRECT
+
+    def to_json(self) -> str:
+        """One line without its newline; `stratum` only where there is one."""
+        row = asdict(self)
+        if self.stratum is None:
+            del row["stratum"]
+        return json.dumps(row, ensure_ascii=False)
+
+
+def vote_of(verdict: Verdict) -> str | None:
+    """What a majority counts as one answer: the exact value of a legal expression, the text of one that breaks a rule
+    of the problem (so that it never shares the vote of a right answer), None for what is no expression."""
+    if verdict.reason in (Reason.CORRECT, Reason.WRONG_VALUE):
+        return str(verdict.value)
+    if verdict.reason in WELL_FORMED and verdict.expression is not None:
+        return f"{verdict.reason}: {''.join(verdict.expression.split())}"
+    return None
+
+
+def batches_of(prompts: Sequence[Any], n: int, batch_size: int) -> list[list[int]]:
+    """Problems in the order they are answered, cut into batches of at most `batch_size` answers (at least one
+    problem): by length of the prompt, so that little is padded."""
+    order = sorted(range(len(prompts)), key=lambda i: len(str(prompts[i])))
+    size = max(1, batch_size // n)
+    return [order[start : start + size] for start in range(0, len(order), size)]
+
+
+def batch_key(problems: Sequence[Problem], batch: Sequence[int]) -> tuple[object, ...]:
+    """What a batch's generator is seeded by besides the evaluation's seed: its problems, and for one that the set
+    holds several times which of them it is."""
+    seen: Counter[Problem] = Counter()
+    which = []
+    for problem in problems:
+        which.append(seen[problem])
+        seen[problem] += 1
+    return tuple((problems[i].numbers, problems[i].target, which[i]) for i in batch)
+
+
+@dataclass(frozen=True)
+class AnswerSet:
+    """A whole evaluation: the setting and its rows by (index, sample)."""
+
+    setting: dict[str, Any]
+    rows: list[Answer]
+
+    @property
+    def n(self) -> int:
+        return int(self.setting["n"])
+
+    def by_problem(self) -> list[list[Answer]]:
+        """The n answers of every problem, in the order of the problem set."""
+        return [self.rows[i : i + self.n] for i in range(0, len(self.rows), self.n)]
+
+
+def header_line(setting: Mapping[str, Any]) -> str:
+    """The first line of a file, without its newline."""
+    return json.dumps({"record": "setting", **setting}, ensure_ascii=False)
+
+
+def read_answers(path: Path) -> AnswerSet:
+    """A finished file. DataError if it is none, is damaged, or is not finished."""
+    setting, found, _ = scan(path)
+    if setting is None:
+        raise DataError(f"'{path}' holds no evaluation yet: it has no complete first line.")
+    wanted = int(setting["n"]) * int(setting["n_problems"])
+    if len(found) < wanted:
+        raise DataError(
+            f"'{path}' holds {len(found)} of {wanted} answers: the evaluation is not finished; give the same `eval` "
+            "command again to go on."
+        )
+    rows = sorted((row for row, _ in found), key=lambda row: (row.index, row.sample))
+    places = [(i, j) for i in range(int(setting["n_problems"])) for j in range(int(setting["n"]))]
+    if [(row.index, row.sample) for row in rows] != places:
+        raise DataError(f"'{path}' is damaged: its rows are not {setting['n']} answers to each problem, once each.")
+    return AnswerSet(setting, rows)
+
+
+def scan(path: Path) -> tuple[dict[str, Any] | None, list[tuple[Answer, int]], int]:
+    """The setting (None if the first line is not complete), each row with the byte at which its line ends, and the
+    byte at which the setting's line ends. A last line without newline was cut by a kill and is left out.
+
+    DataError if the file is no evaluation or a complete line is damaged.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"'{path}' cannot be read ({error.strerror}).") from error
+    mark = MARK.encode()
+    if not (raw.startswith(mark) or mark.startswith(raw)):
+        raise DataError(f"'{path}' is no file of `countdown-selfplay eval`: its first line is not a setting.")
+    lines = raw.split(b"\n")[:-1]
+    if not lines:
+        return None, [], 0
+    setting = _object(lines[0], path, 1)
+    for name in ("n", "n_problems"):
+        if not isinstance(setting.get(name), int):
+            raise DataError(f"'{path}', line 1: the setting has no whole number '{name}'; the file is damaged.")
+    start = end = len(lines[0]) + 1
+    rows = []
+    for number, line in enumerate(lines[1:], start=2):
+        end += len(line) + 1
+        try:
+            rows.append((Answer(**_object(line, path, number)), end))
+        except TypeError:
+            raise DataError(f"'{path}', line {number}: this is no answer of `countdown-selfplay eval`.") from None
+    return {name: value for name, value in setting.items() if name != "record"}, rows, start
+
+
+def _object(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise DataError(f"'{path}', line {number}: this is no JSON object; the file is damaged, so start a new one.")
+    return found
+
+
+def first_difference(old: Any, new: Any, name: str = "") -> tuple[str, Any, Any] | None:
+    """The first field in which two settings differ, as (dotted name, old, new); None if they are equal."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in dict.fromkeys([*new, *old]):
+            found = first_difference(old.get(key), new.get(key), f"{name}.{key}" if name else str(key))
+            if found is not None:
+                return found
+        return None
+    return None if old == new else (name, old, new)

@@ -1,0 +1,76 @@
+"""What a prover's answers add up to: pass@k, majority@k and rates with 95% intervals, overall and by stratum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .answers import WELL_FORMED, Answer, AnswerSet
+from .bootstrap import Estimate, bootstrap_mean
+from .majority import majority_at_k
+from .pass_at_k import pass_at_k_array
+
+MAJORITY = (8, 32)  # seed 002 reports these; n itself is added
+
+
+def powers_of_two(n: int) -> list[int]:
+    """1, 2, 4, ... up to n."""
+    return [1 << i for i in range(n.bit_length())]
+
+
+def summarise(answers: AnswerSet, resamples: int = 10_000, seed: int = 0) -> dict[str, Any]:
+    """Plain JSON values. Intervals are percentile bootstraps over problems, so that a problem's answers stay together.
+
+    format: share of answers that hold a complete, legal expression, whatever its value. by_operands, by_stratum: the
+    same figures for each group of problems, where there are at least two groups.
+    """
+    by_problem = answers.by_problem()
+    result = {
+        **figures(by_problem, answers.n, resamples, seed),
+        "reasons": dict(Counter(row.reason for row in answers.rows).most_common()),
+        "truncated_rate": sum(row.truncated for row in answers.rows) / len(answers.rows),
+        "several_answers_rate": sum(row.tags > 1 for row in answers.rows) / len(answers.rows),
+        "setting": answers.setting,
+        "correct": [sum(row.correct for row in rows) for rows in by_problem],
+        "keys": [rows[0].problem for rows in by_problem],
+    }
+    groups: tuple[tuple[str, Callable[[Answer], int | str | None]], ...] = (
+        ("by_operands", lambda row: row.operands),
+        ("by_stratum", lambda row: row.stratum),
+    )
+    for name, label in groups:
+        labels = {label(rows[0]) for rows in by_problem}
+        if len(labels) > 1:
+            result[name] = {
+                str(one): figures([rows for rows in by_problem if label(rows[0]) == one], answers.n, resamples, seed)
+                for one in sorted(labels, key=lambda one: (isinstance(one, str), one or 0))
+            }
+    return result
+
+
+def figures(by_problem: Sequence[Sequence[Answer]], n: int, resamples: int, seed: int) -> dict[str, Any]:
+    """The figures of some problems with n answers each."""
+    correct = [sum(row.correct for row in rows) for rows in by_problem]
+    votes = [[row.answer for row in rows] for rows in by_problem]
+    verdicts = [[row.correct for row in rows] for rows in by_problem]
+
+    def share(of: Callable[[Answer], float]) -> dict[str, float]:
+        return over_problems([sum(map(of, rows)) / n for rows in by_problem]).to_dict()
+
+    def over_problems(values: Any) -> Estimate:
+        return bootstrap_mean(values, resamples, seed)
+
+    return {
+        "problems": len(by_problem),
+        "n": n,
+        "pass_at": {str(k): over_problems(pass_at_k_array(correct, n, k)).to_dict() for k in powers_of_two(n)},
+        "majority_at": {
+            str(k): over_problems(majority_at_k(votes, verdicts, k)).to_dict()
+            for k in sorted({*(k for k in MAJORITY if k < n), n})
+        },
+        "score": share(lambda row: row.score),
+        "format": share(lambda row: row.reason in WELL_FORMED),
+        "truncated": share(lambda row: row.truncated),
+        "tokens": share(lambda row: row.tokens),
+    }

@@ -1,0 +1,207 @@
+"""`countdown-selfplay compare` on answer files with known counts."""
+
+import json
+import re
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from countdown_selfplay.cli import main
+
+from ..unit.evaluation.made_up_answers import write_answers
+from ..unit.evaluation.real_counts import IPO, SFT
+
+
+def compare(capsys, *arguments):
+    code = main.main(["compare", *map(str, arguments)])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def result(folder):
+    return json.loads((folder / "comparison.json").read_text())
+
+
+def test_the_public_counts_give_the_published_difference(tmp_path, capsys):
+    # FACTS: 50 public test problems, pass@1 .3325 and .35875, pass@4 .627703 and .640033, ipo - sft at pass@1
+    # +.02625 [-.0187, .0725] (paired percentile bootstrap, 10,000 resamples; the ends move by .002 with the seed).
+    sft, ipo = write_answers(tmp_path / "sft.jsonl", SFT), write_answers(tmp_path / "ipo.jsonl", IPO)
+    code, out, _ = compare(capsys, sft, ipo, "--output", tmp_path / "c")
+    assert code == 0
+    found = result(tmp_path / "c")
+    assert [found["pass_at"][arm]["1"]["value"] for arm in ("sft", "ipo")] == pytest.approx([0.3325, 0.35875])
+    at_4 = [found["pass_at"][arm]["4"]["value"] for arm in ("sft", "ipo")]
+    assert at_4 == pytest.approx([0.627703, 0.640033], abs=5e-7)
+    first = found["differences"][0]
+    assert first["percentile"]["difference"] == pytest.approx(0.02625)
+    assert (first["percentile"]["low"], first["percentile"]["high"]) == pytest.approx((-0.0187, 0.0725), abs=3e-3)
+    assert (first["bca"]["low"], first["bca"]["high"]) == pytest.approx((-0.0187, 0.0725), abs=6e-3)
+    assert [d["k"] for d in found["differences"]] == [1, 2, 4, 8, 16]
+    assert first["bonferroni"]["low"] < first["percentile"]["low"] < 0 < first["p"] < first["p_holm"] <= 1
+    assert "5 intervals of differences: if no arm differed, 5 x 5% = 0.25" in out
+    assert "+0.0262" in out and "Baseline: sft" in out
+
+
+def test_tables_and_figure_are_well_formed(tmp_path, capsys):
+    a = write_answers(tmp_path / "a_1.jsonl", [1, 2, 3], n=4)
+    b = write_answers(tmp_path / "b.jsonl", [4, 4, 4], n=4)
+    assert compare(capsys, a, b, f"c&d|e={b}", "--output", tmp_path / "c")[0] == 0
+    markdown = (tmp_path / "c" / "comparison.md").read_text().splitlines()
+    table = [line for line in markdown if line.startswith("|")]
+    assert len(table) == 2 + 6 and {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {11}
+    latex = (tmp_path / "c" / "comparison.tex").read_text()
+    assert r"a\_1" in latex and r"c\&d|e" in latex and r"95\% percentile" in latex
+    rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
+    assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {9} and len(rows) == 7
+    root = ElementTree.parse(tmp_path / "c" / "comparison.svg").getroot()
+    assert root.tag.endswith("svg") and (tmp_path / "c" / "comparison.svg").read_text().count('class="spread') == 3
+
+
+def test_a_difference_that_is_the_same_on_every_problem_is_certain(tmp_path, capsys):
+    # 2 more right answers of 4 on each problem: every resample has a difference of exactly 1/2.
+    a = write_answers(tmp_path / "a.jsonl", [0, 1, 2, 1], n=4)
+    b = write_answers(tmp_path / "b.jsonl", [2, 3, 4, 3], n=4)
+    assert compare(capsys, a, b, "--ks", 1, "--output", tmp_path / "c")[0] == 0
+    (only,) = result(tmp_path / "c")["differences"]
+    for name in ("percentile", "bca", "bonferroni"):
+        assert only[name] == {"difference": 0.5, "low": 0.5, "high": 0.5}
+    assert only["p"] == only["p_holm"] == pytest.approx(2 / 10_001)  # the least that 10,000 resamples can say
+
+
+def test_several_training_seeds_are_one_arm_with_wider_intervals(tmp_path, capsys):
+    # Seeds of b differ by 4 right answers of 8: a new seed may lie anywhere between, so the interval must span that.
+    a = write_answers(tmp_path / "a.jsonl", [3] * 40, n=8)
+    for i, count in enumerate((3, 5, 7)):
+        write_answers(tmp_path / f"b-{i}.jsonl", [count] * 40, n=8)
+    code, out, _ = compare(capsys, a, f"b={tmp_path}/b-*.jsonl", "--ks", 1, "--output", tmp_path / "c")
+    assert code == 0
+    (only,) = result(tmp_path / "c")["differences"]
+    assert only["percentile"]["difference"] == pytest.approx((5 - 3) / 8)
+    # Mean of three draws of (0, 2, 4)/8: all three are 0 with chance 1/27 > 2.5%, so the interval reaches both ends.
+    assert (only["percentile"]["low"], only["percentile"]["high"]) == pytest.approx((0, 0.5))
+    assert only["bca"] is None
+    assert "Few training seeds (a has 1, b has 3)" in out and result(tmp_path / "c")["training_seeds"] == {
+        "a": 1,
+        "b": 3,
+    }
+
+
+def test_different_numbers_of_answers_are_compared_at_the_ks_of_both(tmp_path, capsys):
+    a = write_answers(tmp_path / "a.jsonl", [2, 0], n=4)
+    b = write_answers(tmp_path / "b.jsonl", [4, 4], n=16)
+    assert compare(capsys, a, b, "--output", tmp_path / "c")[0] == 0
+    found = result(tmp_path / "c")
+    assert [d["k"] for d in found["differences"]] == [1, 2, 4]
+    # a: (1/2 + 0) / 2; b: 1/4.
+    assert found["differences"][0]["percentile"]["difference"] == 0
+
+
+def test_other_problems_are_compared_on_the_common_ones_only_if_asked(tmp_path, capsys):
+    a = write_answers(tmp_path / "a.jsonl", [4, 0, 2], n=4, keys=["x", "y", "x"])
+    b = write_answers(tmp_path / "b.jsonl", [3, 1, 4, 0], n=4, keys=["y", "x", "z", "z"])
+    code, out, err = compare(capsys, a, b)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "has 4 problems and" in err and "of which 2 are the same; pass --common" in err
+    assert compare(capsys, a, b, "--common", "--ks", 1, "--output", tmp_path / "c")[0] == 0
+    found = result(tmp_path / "c")
+    # x: a 4, b 1; y: a 0, b 3; the second x is only in a. Mean difference ((1 - 4) + (3 - 0)) / 8 = 0.
+    assert found["problems"] == 2 and found["differences"][0]["percentile"]["difference"] == 0
+    assert [found["pass_at"][arm]["1"]["value"] for arm in ("a", "b")] == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"temperature": 1.0}, "temperature 1.0 and"),
+        ({"max_new_tokens": 16}, "max_new_tokens 16 and"),
+        ({"rules": {"answer_rule": "any"}}, "rules."),
+        ({"prover_prompt": "tinyzero"}, "prover_prompt 'tinyzero' and"),
+    ],
+)
+def test_other_settings_are_refused_unless_allowed(tmp_path, capsys, changes, message):
+    a = write_answers(tmp_path / "a.jsonl", [1, 2], n=4)
+    b = write_answers(tmp_path / "b.jsonl", [1, 2], n=4, **changes)
+    code, out, err = compare(capsys, a, b)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err and "--allow_different_settings" in err
+    code, out, _ = compare(capsys, a, b, "--allow_different_settings")
+    assert code == 0 and "Different settings are compared" in out
+
+
+def test_filters_that_are_off_are_the_same_however_that_is_written(tmp_path, capsys):
+    a = write_answers(tmp_path / "a.jsonl", [1, 2], n=4, top_p=1.0, top_k=0)
+    b = write_answers(tmp_path / "b.jsonl", [1, 2], n=4, top_p=None, top_k=None, seed=3, model="another")
+    assert compare(capsys, a, b)[0] == 0
+
+
+def test_answers_that_were_cut_are_warned_about(tmp_path, capsys):
+    a = write_answers(tmp_path / "a.jsonl", [1, 2], n=50, truncated=1)
+    b = write_answers(tmp_path / "b.jsonl", [1, 2], n=50, truncated=2)
+    _, out, _ = compare(capsys, a, b)
+    assert out.count("were cut at the token budget") == 1  # 1 of 100 is no more than 1%
+    assert f"2.0% of the answers in '{b}'" in out
+
+
+def run_folder(path, before, after):
+    def side(counts):
+        setting = {
+            "temperature": 1.0,
+            "top_p": 1.0,
+            "top_k": 0,
+            "max_new_tokens": 16,
+            "prompt": "compact",
+            "rules": {},
+        }
+        keys = [f"2,3={i}" for i in range(len(counts))]
+        return {"prover": {"n": 4, "correct": counts, "keys": keys, "setting": setting, "truncated_rate": 0.0}}
+
+    path.mkdir()
+    (path / "evaluation.json").write_text(json.dumps({"before": side(before), "after": side(after)}))
+    return path
+
+
+def test_run_folders_are_compared_after_training_and_with_before(tmp_path, capsys):
+    one, two = run_folder(tmp_path / "one", [1, 1], [2, 2]), run_folder(tmp_path / "two", [1, 1], [3, 4])
+    assert compare(capsys, f"start={one}:before", one, two, "--ks", 1, "--output", tmp_path / "c")[0] == 0
+    found = result(tmp_path / "c")
+    assert found["arms"] == ["start", "one", "two"]
+    assert [d["percentile"]["difference"] for d in found["differences"]] == [0.25, 0.625]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a.jsonl"], "needs at least two arms"),
+        (["a.jsonl", "absent.jsonl"], "There is no file or run folder 'absent.jsonl'"),
+        (["a.jsonl", "x=absent-*.jsonl"], "There is no file or run folder 'absent-*.jsonl'"),
+        (["a.jsonl", "b=a.jsonl,a.jsonl"], "holds 'a.jsonl' twice"),
+        (["a=a.jsonl", "a=other.jsonl"], "Two arms are called 'a'"),
+        (["a.jsonl", "empty"], "has no evaluation.json"),
+        (["a.jsonl", "old"], "no counts of a prover with the keys of its problems"),
+        (["a.jsonl", "b=a.jsonl", "--ks", "8"], "`ks` (8) must lie between 1 and the least answers, n = 4"),
+        (["a.jsonl", "b=a.jsonl", "--resamples", "0"], "`resamples` (0)"),
+        (["a.jsonl", "other.jsonl", "--common"], "no problem in common"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    write_answers(tmp_path / "a.jsonl", [1, 2], n=4)
+    write_answers(tmp_path / "other.jsonl", [1, 2], n=4, keys=["p", "q"])
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "evaluation.json").write_text('{"before": {}, "after": {"prover": {"correct": [1], "n": 4}}}')
+    code, out, err = compare(capsys, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1) and message in err
+
+
+def test_a_comparison_needs_no_torch(tmp_path):
+    a = write_answers(tmp_path / "a.jsonl", [1, 2], n=4)
+    code = (
+        "import sys\nfrom countdown_selfplay.cli.main import main\n"
+        f"assert main(['compare', {str(a)!r}, 'b={a}']) == 0\n"
+        "sys.exit(bool({'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

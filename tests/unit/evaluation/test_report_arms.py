@@ -1,0 +1,152 @@
+"""report.html of runs that differ only in the seed: one arm, a band, a comparison with intervals."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from countdown_selfplay.errors import DataError
+from countdown_selfplay.evaluation import write_report
+from countdown_selfplay.evaluation.bootstrap import holm, t_interval, two_sided_p
+from countdown_selfplay.evaluation.report import load_runs
+from countdown_selfplay.evaluation.report.arms import arms_of, over_seeds
+from countdown_selfplay.evaluation.report.charts import Chart, compare, seeds_curve
+
+from . import made_up_runs as made_up
+
+
+def write_seeds(tmp_path, name, numbers=(0, 1, 2), counts=None, **config):
+    """Runs whose config says their seed; with `counts`, right answers of 4 on as many problems after training."""
+    folders = []
+    for i in numbers:
+        folder = made_up.write_run(tmp_path, f"{name}-seed{i}", rounds=30, **config)
+        text = json.loads((folder / "run.json").read_text())
+        text["config"]["seed"] = i
+        (folder / "run.json").write_text(json.dumps(text))
+        if counts is not None:
+            found = json.loads((folder / "evaluation.json").read_text())
+            setting = {
+                "temperature": 1.0,
+                "top_p": 1,
+                "top_k": 0,
+                "max_new_tokens": 16,
+                "prompt": "compact",
+                "rules": {},
+            }
+            own = [min(c + i % 2, 4) for c in counts]
+            for when in ("before", "after"):
+                found[when]["prover"].update(
+                    n=4, correct=own, keys=[f"1,2={k}" for k in range(len(own))], setting=setting
+                )
+            (folder / "evaluation.json").write_text(json.dumps(found))
+        folders.append(folder)
+    return folders
+
+
+def test_students_t_interval_of_three_values():
+    # 1, 2, 6: mean 3, standard deviation sqrt((4 + 1 + 9) / 2) = sqrt(7), half-width 4.3027 sqrt(7 / 3) = 6.5724
+    found = t_interval([1, 2, 6])
+    assert (found.value, found.low, found.high) == pytest.approx((3, 3 - 6.5724, 3 + 6.5724), abs=1e-4)
+    # 0 and 1 alternating, 20 degrees of freedom: t = 2.0860 in every table
+    many = t_interval([0, 1] * 10 + [0])
+    assert many.high - many.value == pytest.approx(2.0860 * np.std([0, 1] * 10 + [0], ddof=1) / 21**0.5, rel=2e-4)
+    with pytest.raises(DataError, match="at least two"):
+        t_interval([1])
+
+
+def test_two_seeds_give_their_range():
+    assert over_seeds([0.2, 0.6]) == type(over_seeds([0.2, 0.6]))(pytest.approx(0.4), 0.2, 0.6)
+
+
+def test_holms_p_values_by_hand():
+    # .01 x 3, .02 x 2, .03 x 1 but not below .04; the order of the input is kept.
+    assert holm([0.03, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
+    assert holm([0.9, 0.8]) == [1.0, 1.0] and holm([]) == []
+
+
+def test_the_p_value_counts_the_smaller_side_twice():
+    # 2 of 9 draws at or below 0: 2 (2 + 1) / (9 + 1)
+    assert two_sided_p(np.array([-1.0, 0.0, 1, 2, 3, 4, 5, 6, 7])) == pytest.approx(0.6)
+    assert two_sided_p(np.zeros(9)) == 1.0
+
+
+def test_runs_are_grouped_by_everything_but_the_seed(tmp_path):
+    folders = write_seeds(tmp_path, "tent") + write_seeds(tmp_path, "band", (0, 1), conjecturer_reward="binary_band")
+    arms = arms_of(load_runs(folders))
+    assert [(arm.name, len(arm.runs)) for arm in arms] == [("tent (3 seeds)", 3), ("band (2 seeds)", 2)]
+    twice = [made_up.write_run(tmp_path, name, rounds=5) for name in ("one", "again")]  # equal seeds too
+    assert [arm.name for arm in arms_of(load_runs(twice))] == ["one", "again"]
+
+
+def test_an_arms_curve_is_the_mean_with_a_band(tmp_path):
+    folders = write_seeds(tmp_path, "a")
+    for folder, level in zip(folders, (0.2, 0.3, 0.7), strict=True):
+        rows = [{"step": s, "prover/reward": level} for s in range(1, 6)]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (arm,) = arms_of(load_runs(folders))
+    line = seeds_curve(arm, "prover/reward", 0)
+    assert line.mean == [[(float(s), pytest.approx(0.4)) for s in range(1, 6)]]
+    # Deviations -.2, -.1, .3: standard deviation sqrt(.07), half-width 4.3027 sqrt(.07 / 3) = .6573
+    assert line.spread[0][0] == pytest.approx((1.0, 0.4 - 0.6573, 0.4 + 0.6573), abs=1e-4)
+    clipped = seeds_curve(arm, "prover/reward", 0, (0.0, 1.0))
+    assert clipped.spread[0][0] == pytest.approx((1.0, 0.0, 1.0))
+    svg = compare(Chart("Reward", (("prover/reward", "mean"),)), [*arm.runs])[0]
+    assert svg.count('class="spread') == 1 and svg.count('class="mean') == 1
+
+
+def test_the_page_compares_arms_with_intervals_and_says_what_the_bands_are(tmp_path):
+    first = write_seeds(tmp_path, "tent", counts=[0, 1, 2, 1])
+    second = write_seeds(tmp_path, "band", counts=[2, 3, 4, 3], conjecturer_reward="binary_band")
+    html = write_report(first + second, tmp_path / "r.html").read_text()
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
+    assert "Comparison" in text and "band (3 seeds) pass@1" in text
+    # Every problem of band has 2 more right answers of 4; seed 1 adds one more where there is room (not on the third):
+    # (2 + 2 + 2 + 2) / 16 = .5 for seeds 0 and 2, (2 + 2 + 1 + 2) / 16 = .4375 for seed 1; the mean is .479.
+    assert "+0.479" in text and "Two-level bootstrap" in text and "3 intervals of differences" in text
+    assert "Over training seeds" in text and "95% t interval of the mean over seeds" in text
+    fields = text[text.index("Settings that differ") : text.index("Health of the curriculum")]
+    assert "seed 0, 1, 2 0, 1, 2" in fields and "conjecturer_reward tent binary_band" in fields
+
+
+def test_arms_in_other_settings_are_not_compared(tmp_path):
+    first = write_seeds(tmp_path, "a", counts=[1, 2])
+    second = write_seeds(tmp_path, "b", counts=[1, 2], learning_rate=1.0)
+    for folder in second:
+        found = json.loads((folder / "evaluation.json").read_text())
+        found["after"]["prover"]["setting"]["temperature"] = 0.5
+        (folder / "evaluation.json").write_text(json.dumps(found))
+    html = write_report(first + second, tmp_path / "r.html").read_text()
+    assert "temperature 0.5" in html and "these arms are not compared" in html
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH")
+@pytest.mark.parametrize("several", [False, True], ids=["one run", "two arms"])
+def test_the_page_fits_a_phone(tmp_path, several):
+    folders = write_seeds(tmp_path, "a-setting-with-a-long-name", counts=[0, 1, 2, 1] * 5)
+    folders += write_seeds(tmp_path, "another-setting", counts=[2, 3, 4, 3] * 5, conjecturer_reward="binary_band")
+    page = write_report(folders if several else folders[:1], tmp_path / "r.html").read_text()
+    frame = tmp_path / "frame.html"
+    script = (
+        "const f = document.querySelector('iframe'); f.onload = () => {"
+        "const d = f.contentDocument.documentElement; const e = document.createElement('p');"
+        "e.textContent = 'width ' + d.scrollWidth + ' of ' + d.clientWidth + ' height ' + d.scrollHeight;"
+        "document.body.append(e); }; f.srcdoc = document.querySelector('textarea').value;"
+    )
+    frame.write_text(
+        '<!DOCTYPE html><body><iframe style="width:390px;height:844px;border:0"></iframe>'
+        f"<textarea>{page.replace('&', '&amp;').replace('<', '&lt;')}</textarea><script>{script}</script></body>"
+    )
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000", "--dump-dom"]
+    line = [str(CHROMIUM), *options, f"--user-data-dir={tmp_path / 'profile'}", frame.as_uri()]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=180)
+    found = re.search(r"<p>width (\d+) of (\d+) height (\d+)</p>", done.stdout)
+    assert found is not None, done.stderr[-500:]
+    width, visible, height = map(int, found.groups())
+    assert width <= visible <= 390 and height > 2000
