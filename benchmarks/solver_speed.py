@@ -1,9 +1,11 @@
-"""Speed of the exact solver beside a naive recursive search with Fractions, on the same problems.
+"""Speed of the exact solver beside a naive recursive search with Fractions, on the same problems; and of the problem
+generator beside that of reasoning-gym's Countdown task, which has no solver, where that package is installed.
 
 python benchmarks/solver_speed.py [--seconds 2] [--json FILE]
 
-Contenders take turns within a case, on one core; the table shows the median and the least of the turns, in CPU time of
-the thread, so that other work on the machine counts as little as possible.
+Contenders take turns within a case, in one process on one core; the table shows the median and the least of the turns,
+in CPU time of the process, so that other work on the machine counts as little as possible, and how many times longer
+than the first contender each takes. What all cores give is measured in wall time, one thread and all in turns.
 """
 
 from __future__ import annotations
@@ -18,17 +20,39 @@ import sys
 import time
 from collections.abc import Callable
 from fractions import Fraction
+from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from countdown_selfplay.countdown import Problem, is_solvable, reachable_counts, solvable_arrays, solve, solver
+from countdown_selfplay.countdown import (
+    Problem,
+    ProblemSpec,
+    feature_matrix,
+    generate_problems,
+    is_solvable,
+    reachable_counts,
+    solvable_arrays,
+    solve,
+    solver,
+)
+
+try:
+    from reasoning_gym.games.countdown import CountdownConfig, CountdownDataset
+except ImportError:
+    CountdownDataset = None
 
 TARGETS = (10, 100)
 BATCH = {3: 16384, 4: 4096, 5: 256, 6: 32}
-GOALS = {"decide k=4": 5, "decide k=5": 150, "decide k=6": 5000, "all targets k=4": 10, "one problem k=6": 20000}
+GOALS = {
+    "decide k=4": 5,
+    "decide k=5": 150,
+    "decide k=6": 5000,
+    "all targets k=4": 10,
+    "one problem k=6, to 999": 20000,
+}
 """Microseconds per problem, or per set of numbers."""
 
 
@@ -49,10 +73,10 @@ def naive(values: list[Fraction], target: int) -> bool:
     return False
 
 
-def draw(k: int, count: int, seed: int, distinct: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers (count, k) from 1..99 and targets (count,) from 10..100."""
+def draw(k: int, count: int, seed: int, distinct: bool = False, largest: int = 99) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers (count, k) from 1 to `largest` and targets (count,) from 10..100."""
     generator = np.random.default_rng(seed)
-    numbers = generator.integers(1, 100, (count, k))
+    numbers = generator.integers(1, largest + 1, (count, k))
     if distinct:
         numbers = np.stack([generator.permutation(99)[:k] + 1 for _ in range(count)])
     return numbers, generator.integers(TARGETS[0], TARGETS[1] + 1, count)
@@ -71,10 +95,45 @@ def cases() -> dict[str, dict[str, tuple[Callable[[], Any], int]]]:
             found[f"decide k={k}"]["naive"] = (lambda rows=rows: [naive(row, t) for row, t in rows], few)
         sets, _ = draw(k, max(batch // 4, 2), seed=k, distinct=True)
         found[f"all targets k={k}"] = {"batch": (lambda s=sets: reachable_counts(s, *TARGETS, workers=1), len(sets))}
+        solvable = generate_problems({3: 2000, 4: 1000, 5: 100, 6: 4}[k], ProblemSpec(operands=(k,)), seed=7)
+        found[f"features k={k}"] = {"batch": (lambda p=solvable: feature_matrix(p, workers=1), len(solvable))}
         singles = zip(numbers[:5].tolist(), targets[:5].tolist(), strict=True)
         single = [Problem(tuple(row), target) for row, target in singles]
         found[f"one problem k={k}"] = {"solve": (lambda s=single: uncached(solve, s), len(single))}
+    numbers, targets = draw(6, 12, seed=9, largest=999)
+    large = [Problem(tuple(row), t) for row, t in zip(numbers.tolist(), targets.tolist(), strict=True)]
+    found["one problem k=6, to 999"] = {"solve": (lambda: uncached(solve, large), len(large))}
+    for k in (3, 4):
+        found[f"generate k={k}"] = generators(k)
     return found
+
+
+def generators(k: int) -> dict[str, tuple[Callable[[], Any], int]]:
+    """Solvable problems of k numbers in the same ranges: ours, each as likely as any other, and reasoning-gym's, which
+    it builds from a random expression."""
+    ours = (lambda: generate_problems(500, ProblemSpec(operands=(k,)), seed=1), 500)
+    if CountdownDataset is None:
+        return {"ours": ours}
+    ranges = {"min_value": 1, "max_value": 99, "min_target": TARGETS[0], "max_target": TARGETS[1]}
+    task = CountdownDataset(CountdownConfig(min_numbers=k, max_numbers=k, seed=0, size=20, **ranges))
+    return {"ours": ours, "reasoning-gym": (lambda: [task[i] for i in range(20)], 20)}
+
+
+def all_cores(seconds: float) -> dict[str, dict[str, float]]:
+    """Wall microseconds per problem with one thread and with one per core, and their ratio."""
+    figures = {}
+    for k, batch in {4: 65536, 5: 4096, 6: 128}.items():
+        numbers, targets = draw(k, batch, seed=k)
+        turns: dict[int | None, list[float]] = {1: [], None: []}
+        stop = time.monotonic() + seconds
+        while time.monotonic() < stop or min(map(len, turns.values())) < 3:
+            for workers, own in turns.items():
+                start = time.perf_counter()
+                solvable_arrays(numbers, targets, workers=workers)
+                own.append((time.perf_counter() - start) / batch * 1e6)
+        ratio = statistics.median(one / many for one, many in zip(turns[1], turns[None], strict=True))
+        figures[f"decide k={k}"] = {"one": min(turns[1]), "all": min(turns[None]), "times_faster": ratio}
+    return figures
 
 
 def uncached(function: Callable[[Problem], Any], problems: list[Problem]) -> None:
@@ -92,10 +151,19 @@ def measure(contenders: dict[str, tuple[Callable[[], Any], int]], seconds: float
     stop = time.monotonic() + seconds
     while time.monotonic() < stop or min(map(len, turns.values())) < 3:
         for name, (turn, count) in contenders.items():
-            start = time.thread_time()
+            start = time.process_time()
             turn()
-            turns[name].append((time.thread_time() - start) / count * 1e6)
-    return {name: {"median": statistics.median(t), "least": min(t), "turns": len(t)} for name, t in turns.items()}
+            turns[name].append((time.process_time() - start) / count * 1e6)
+    first = next(iter(turns.values()))
+    return {
+        name: {
+            "median": statistics.median(own),
+            "least": min(own),
+            "turns": len(own),
+            "times_first": statistics.median(mine / ours for mine, ours in zip(own, first, strict=True)),
+        }
+        for name, own in turns.items()
+    }
 
 
 def command_seconds() -> float:
@@ -125,13 +193,21 @@ def main() -> None:
     options = parser.parse_args()
     check()
     print(f"Python {platform.python_version()}, NumPy {np.__version__}, load {os.getloadavg()[0]:.1f}")
-    print(f"{'case':<18} {'contender':<10} {'median us':>12} {'least us':>12} {'goal us':>10}")
+    print(f"{'case':<24} {'contender':<14} {'median us':>12} {'least us':>12} {'x first':>9} {'goal us':>8}")
     figures: dict[str, Any] = {}
     for case, contenders in cases().items():
         figures[case] = measure(contenders, options.seconds)
         for name, found in figures[case].items():
-            goal = f"{GOALS[case]:>10.0f}" if case in GOALS and name != "naive" else f"{'':>10}"
-            print(f"{case:<18} {name:<10} {found['median']:>12.2f} {found['least']:>12.2f} {goal}")
+            goal = f"{GOALS[case]:>8.0f}" if case in GOALS and name != "naive" else ""
+            row = (
+                f"{case:<24} {name:<14} {found['median']:>12.2f} {found['least']:>12.2f} {found['times_first']:>9.1f}"
+            )
+            print(f"{row} {goal}".rstrip())
+    print(f"reasoning-gym: {'not installed' if CountdownDataset is None else version('reasoning-gym')}")
+    figures["all_cores"] = all_cores(options.seconds)
+    for case, found in figures["all_cores"].items():
+        one, many = f"one thread {found['one']:.2f} us", f"{os.cpu_count()} cores {found['all']:.2f} us"
+        print(f"{case}, wall time: {one}, {many}, {found['times_faster']:.2f} times faster")
     figures["command_seconds"] = command_seconds()
     print(f"countdown-selfplay solve, fresh process: {figures['command_seconds']:.2f} s (goal 1.5 s)")
     if options.json:

@@ -1,12 +1,16 @@
 """`countdown-selfplay dataset`: the files it writes, decontamination, and bad input."""
 
 import json
+import os
 
 import pytest
 
+from countdown_selfplay.cli import dataset
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.countdown import (
     Problem,
+    ProblemSpec,
+    Rules,
     all_solutions,
     count_solutions,
     generate_problems,
@@ -36,7 +40,35 @@ def test_the_default_file_holds_what_the_generator_gives(tmp_path, capsys):
     assert (code, err) == (0, "")
     assert [problem_from_row(row, i) for i, row in enumerate(rows)] == generate_problems(30, seed=5)
     assert "30 problems" in out and "split train, seed 5" in out
-    assert names(tmp_path) == ["out.jsonl"]  # nothing unfinished is left
+    assert names(tmp_path) == ["out.jsonl", "out.jsonl.meta"]  # nothing unfinished is left
+
+
+def test_the_rules_and_all_that_it_takes_to_make_the_file_again_stand_beside_it(tmp_path, capsys):
+    arguments = ("--count", "7", "--seed", "3", "--operands", "3", "--integers_only", "--target_high", "40")
+    write(tmp_path, capsys, *arguments, "--exclude", "heldout-v1")
+    meta = json.loads((tmp_path / "out.jsonl.meta").read_text(encoding="utf-8"))
+    rules = Rules.from_dict(meta["rules"])
+    assert rules == Rules(integers_only=True)
+    assert (meta["problems"], meta["with_operands"], meta["excluded_files"]) == (7, {"3": 7}, ["heldout-v1"])
+    spec = ProblemSpec(**meta["spec"])
+    again = generate_problems(7, spec, meta["seed"], heldout_problems(), meta["split"], rules)
+    lines = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [problem_from_row(json.loads(line), 0) for line in lines] == again
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot bind a process to a core")
+def test_the_file_does_not_depend_on_the_number_of_cores(tmp_path, capsys):
+    arguments = ("--count", "600", "--operands", "3", "4", "5", "--seed", "9")
+    cores = os.sched_getaffinity(0)
+    files = []
+    try:
+        for i, allowed in enumerate(({min(cores)}, cores)):
+            os.sched_setaffinity(0, allowed)
+            assert write(tmp_path, capsys, *arguments, name=f"{i}.jsonl")[0] == 0
+            files.append((tmp_path / f"{i}.jsonl").read_bytes())
+    finally:
+        os.sched_setaffinity(0, cores)
+    assert files[0] == files[1] and len(files[0].splitlines()) == 600
 
 
 def test_parquet_and_jsonl_hold_the_same_rows(tmp_path, capsys):
@@ -46,6 +78,15 @@ def test_parquet_and_jsonl_hold_the_same_rows(tmp_path, capsys):
         _, rows, _, _ = write(tmp_path, capsys, *arguments)
         assert write(tmp_path, capsys, *arguments, name="out.parquet")[0] == 0
         assert parquet.read_table(tmp_path / "out.parquet").to_pylist() == rows
+
+
+def test_a_parquet_file_is_written_group_by_group(tmp_path, capsys, monkeypatch):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(dataset, "ROW_GROUP", 4)
+    _, rows, _, _ = write(tmp_path, capsys, "--count", "10", "--schema", "ground_truth")
+    assert write(tmp_path, capsys, "--count", "10", "--schema", "ground_truth", name="out.parquet")[0] == 0
+    assert parquet.ParquetFile(tmp_path / "out.parquet").num_row_groups == 3  # 4 + 4 + 2
+    assert parquet.read_table(tmp_path / "out.parquet").to_pylist() == rows
 
 
 def test_demonstrations_are_correct(tmp_path, capsys):

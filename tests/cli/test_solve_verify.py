@@ -9,6 +9,7 @@ import time
 import pytest
 
 from countdown_selfplay.cli.main import main
+from countdown_selfplay.countdown import DEFAULT_RULES, Rules
 
 
 def run(capsys, *arguments):
@@ -94,7 +95,13 @@ def test_a_completion_is_read_from_standard_input(capsys, monkeypatch):
 def test_a_verdict_is_json(capsys):
     code, out, _ = run(capsys, "verify", *PROBLEM, "--completion", "<answer>8/(3-8/3)</answer>", "--json")
     expected = {"score": 1.0, "reason": "correct", "value": "24", "expression": "8/(3-8/3)", "answers": 1}
-    assert (code, json.loads(out)) == (0, expected)
+    assert (code, json.loads(out)) == (0, {**expected, "rules": DEFAULT_RULES.to_dict()})
+
+
+def test_every_verdict_in_json_names_the_rules_it_was_reached_by(capsys):
+    answer = ("--completion", "<answer>3+3</answer><answer>8/(3-8/3)</answer>", "--answer_rule", "first", "--json")
+    row = json.loads(run(capsys, "verify", *PROBLEM, *answer)[1])
+    assert Rules.from_dict(row["rules"]) == Rules(answer_rule="first")
 
 
 def test_the_verifier_takes_its_rules_from_the_options(capsys):

@@ -7,9 +7,12 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from .. import __version__
 from ..countdown import (
     CONJECTURER_PROMPTS,
     PROVER_PROMPTS,
@@ -18,11 +21,11 @@ from ..countdown import (
     ProblemSpec,
     Rules,
     count_solutions,
-    generate_problems,
     heldout_problems,
     problem_from_row,
 )
 from ..countdown.features import operators_of
+from ..countdown.generator import iterate_problems
 from ..countdown.rows import ROW_SCHEMAS
 from ..countdown.solver import solution_trees
 from ..errors import ConfigError, DataError
@@ -38,24 +41,35 @@ schemas: nums           nums, target
          proposed       prompt, completion, numbers, target: demonstrations for the conjecturer
 
 example: countdown-selfplay dataset train.parquet --count 100000 --operands 3 4 --exclude test.jsonl
+The rules, ranges, seed and split that the problems come from are written to a second file: out.jsonl.meta, in JSON.
 exit codes: 0 written, 2 wrong input; nothing is written then"""
 
 
-def write_jsonl(path: Path, rows: list[dict[str, Any]]) -> None:
+Row = dict[str, Any]
+
+ROW_GROUP = 1 << 16
+"""Rows per group of a Parquet file: as many as are held at once."""
+
+
+def write_jsonl(path: Path, rows: Iterator[Row]) -> None:
     """One JSON object per line."""
     with path.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
-    """One Parquet table."""
+def write_parquet(path: Path, rows: Iterator[Row]) -> None:
+    """One Parquet table, written group by group."""
     import pyarrow
     import pyarrow.parquet
 
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    first = pyarrow.Table.from_pylist(list(islice(rows, ROW_GROUP)))
+    with pyarrow.parquet.ParquetWriter(path, first.schema) as writer:
+        writer.write_table(first)
+        while group := list(islice(rows, ROW_GROUP)):
+            writer.write_table(pyarrow.Table.from_pylist(group, schema=first.schema))
 
 
-WRITERS: dict[str, Callable[[Path, list[dict[str, Any]]], None]] = {".jsonl": write_jsonl, ".parquet": write_parquet}
+WRITERS: dict[str, Callable[[Path, Iterator[Row]], None]] = {".jsonl": write_jsonl, ".parquet": write_parquet}
 
 
 def read_rows(path: Path) -> Iterator[Any]:
@@ -137,6 +151,23 @@ def options_of(argv: list[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def provenance(options: argparse.Namespace, spec: ProblemSpec, rules: Rules, written: Counter[int]) -> Row:
+    """Where the problems of a file come from: enough to make the file again."""
+    conditions = ("schema", "seed", "split", "min_solutions", "max_solutions", "needs")
+    return {
+        "format": "countdown-selfplay-dataset-1",
+        "countdown_selfplay": __version__,
+        "problems": written.total(),
+        "with_operands": {str(k): n for k, n in sorted(written.items())},
+        "rules": rules.to_dict(),
+        "spec": asdict(spec),
+        **{name: getattr(options, name) for name in conditions},
+        "excluded_files": [name if name == "heldout-v1" else Path(name).name for name in options.exclude],
+        "prover_prompt": options.prover_prompt,
+        "conjecturer_prompt": options.conjecturer_prompt,
+    }
+
+
 def main(argv: list[str]) -> int:
     """Generate, write, and say what was written."""
     options = options_of(argv)
@@ -150,16 +181,26 @@ def main(argv: list[str]) -> int:
     spec = ProblemSpec(operands=tuple(options.operands), **ranges)
     domain = CountdownDomain(spec, rules, options.prover_prompt, options.conjecturer_prompt)
     condition = Condition(options, rules, excluded_keys(options.exclude))
-    problems = generate_problems(options.count, spec, options.seed, split=options.split, rules=rules, accept=condition)
+    problems = iterate_problems(options.count, spec, options.seed, split=options.split, rules=rules, accept=condition)
     row_of = ROW_SCHEMAS[options.schema]
-    unfinished = out.with_name(f".{out.name}.unfinished")
+    written: Counter[int] = Counter()
+
+    def rows() -> Iterator[Row]:
+        for problem in problems:
+            written[len(problem.numbers)] += 1
+            yield row_of(problem, domain)
+
+    unfinished, meta = out.with_name(f".{out.name}.unfinished"), out.with_name(f"{out.name}.meta")
     try:
-        WRITERS[out.suffix](unfinished, [row_of(problem, domain) for problem in problems])
+        WRITERS[out.suffix](unfinished, rows())
+        text = json.dumps(provenance(options, spec, rules, written), indent=2)
+        meta.unlink(missing_ok=True)  # at no time does it speak of another file
         unfinished.replace(out)
+        meta.write_text(text + "\n", encoding="utf-8")
     finally:
         unfinished.unlink(missing_ok=True)
-    mix = ", ".join(f"{n} with {k} numbers" for k, n in sorted(Counter(len(p.numbers) for p in problems).items()))
-    print(f"{out}: {len(problems)} problems ({mix}), split {options.split}, seed {options.seed}")
+    mix = ", ".join(f"{n} with {k} numbers" for k, n in sorted(written.items()))
+    print(f"{out}: {written.total()} problems ({mix}), split {options.split}, seed {options.seed}")
     if options.exclude:
         print(f"left out: {condition.overlap} that overlap with the {len(condition.excluded)} excluded problems")
     return 0

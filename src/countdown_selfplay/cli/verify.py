@@ -23,14 +23,16 @@ A row of the file has `completion` (text or chat messages) and `numbers` or `num
 exit codes: 0 correct (a file: every row was judged), 1 not correct, 2 wrong input"""
 
 
-def as_row(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as plain JSON values; the exact value as text, "7/2"."""
+def as_row(verdict: Verdict, rules: Rules) -> dict[str, Any]:
+    """A verdict as plain JSON values; the exact value as text, "7/2"; and the rules it was reached by, for a score
+    means nothing without them."""
     return {
         "score": verdict.score,
         "reason": str(verdict.reason),
         "value": None if verdict.value is None else str(verdict.value),
         "expression": verdict.expression,
         "answers": verdict.n_answers,
+        "rules": rules.to_dict(),
     }
 
 
@@ -91,7 +93,7 @@ def main(argv: list[str]) -> int:
 def _verify_one(problem: Problem, completion: str, rules: Rules, as_json: bool) -> int:
     text = sys.stdin.read() if completion == "-" else completion
     verdict = verify(text, problem, rules)
-    row = as_row(verdict)
+    row = as_row(verdict, rules)
     print(json.dumps(row) if as_json else as_line(row))
     return 0 if verdict.correct else 1
 
@@ -100,7 +102,7 @@ def _verify_file(path: Path, rules: Rules, as_json: bool) -> int:
     verdicts = []
     for verdict in judged(path, rules):
         verdicts.append(verdict)
-        row = as_row(verdict)
+        row = as_row(verdict, rules)
         print(json.dumps(row) if as_json else as_line(row))
     if not as_json:
         reasons = Counter(str(verdict.reason) for verdict in verdicts).most_common()

@@ -4,6 +4,7 @@ A problem is k positive integers and a target; a solution uses every number exac
 `/` is true division and rational intermediate values are legal, unless the rules say otherwise.
 """
 
+from .batch import is_solvable_batch, reachable_counts, solvable_arrays
 from .domain import CountdownDomain
 from .features import FEATURES, feature_matrix, features
 from .generator import generate_problems
@@ -16,10 +17,7 @@ from .solver import (
     all_solutions,
     count_solutions,
     is_solvable,
-    is_solvable_batch,
-    reachable_counts,
     reachable_targets,
-    solvable_arrays,
     solve,
 )
 from .verifier import Reason, Verdict, verify, verify_batch

@@ -16,6 +16,9 @@ SLICE_ELEMENTS = 1 << 14
 """Values looked at in one go: they and their temporaries stay in the first two levels of cache."""
 
 
+Bound = int | Array
+
+
 class Hits(NamedTuple):
     """One entry per expression: its problem, its value, its form, and whether it is the form's negative."""
 
@@ -25,14 +28,16 @@ class Hits(NamedTuple):
     negated: Array
 
 
-def hits(values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: int, high: int, rules: Rules) -> Hits:
-    """Every countable expression over all operands with an integer value from `low` to `high`.
+def hits(values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: Bound, high: Bound, rules: Rules) -> Hits:
+    """Every countable expression over all operands with an integer value from `low` to `high`: for all problems, or
+    (problems,) one for each.
 
     values: of the whole set, for these numbers. ordered_PK: (problems, k), each row ascending and with equal numbers
     where `symbols` (of repeats.py) are equal.
     """
-    exact = is_exact(values.k, values.greatest, max(abs(low), abs(high)))
-    least, most = 0 if low <= 0 <= high else min(abs(low), abs(high)), max(abs(low), abs(high))
+    most = np.maximum(np.abs(low), np.abs(high))
+    least = np.where((np.less_equal(low, 0)) & (np.greater_equal(high, 0)), 0, np.minimum(np.abs(low), np.abs(high)))
+    exact = is_exact(values.k, values.greatest, int(most.max(initial=0)))
     places, wholes = [], []
     with np.errstate(invalid="ignore"):
         for start, value_FP in values.quotients_of_all(SLICE_ELEMENTS):
@@ -52,7 +57,7 @@ def hits(values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: int, 
     forms, problems = np.divmod(flat, values.problems)
     chosen_of_signs = []
     for sign, mask in zip((1, -1), counted(symbols), strict=True):
-        chosen = mask[forms] & (sign * targets >= low) & (sign * targets <= high)
+        chosen = mask[forms] & (sign * targets >= _of(low, problems)) & (sign * targets <= _of(high, problems))
         if not exact:
             chosen[chosen] = [
                 _confirmed(ordered_PK[p], int(f), int(t), rules)
@@ -66,6 +71,10 @@ def hits(values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: int, 
         np.concatenate([forms[plus], forms[minus]]),
         np.repeat([False, True], [plus.sum(), minus.sum()]),
     )
+
+
+def _of(bound: Bound, problems: Array) -> Bound:
+    return bound if isinstance(bound, int) else bound[problems]
 
 
 def _confirmed(ordered_K: Array, index: int, target: int, rules: Rules) -> bool:

@@ -8,16 +8,19 @@ none: it is NaN there, and `solutions` is 0.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import combinations
 from types import MappingProxyType
 
 import numpy as np
 
+from .batch import first_choice, solution_forms, solvable_arrays
 from .nodes import Node
 from .problem import Problem
 from .rules import DEFAULT_RULES, Rules
-from .solver import solution_trees
+from .shapes import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT, shapes
+from .solver import checked_operands
 from .values import Array
 
 FEATURES: Mapping[str, str] = MappingProxyType(
@@ -47,50 +50,76 @@ FEATURES: Mapping[str, str] = MappingProxyType(
 )
 """Name -> meaning, in the order of the columns of `feature_matrix`. All are float64."""
 
-_OPERATORS = {"needs_add": "+", "needs_sub": "-", "needs_mul": "*", "needs_div": "/"}
+_BITS = {"needs_add": ADD_BIT, "needs_sub": SUB_BIT, "needs_mul": MUL_BIT, "needs_div": DIV_BIT}
+_LEAST = ("depth", "nodes", "parentheses")
 
 
 def features(problem: Problem, rules: Rules = DEFAULT_RULES) -> dict[str, float]:
     """The features of one problem by name, in the order of FEATURES. Raises DataError beyond 6 numbers."""
-    numbers = problem.numbers
-    trees = solution_trees(problem, rules)
-    found: dict[str, float] = {
-        "operands": len(numbers),
-        "number_min": min(numbers),
-        "number_max": max(numbers),
-        "number_mean": sum(numbers) / len(numbers),
-        "number_std": float(np.std(numbers)),
-        "distinct_numbers": len(set(numbers)),
-        "target": problem.target,
-        "target_ratio": problem.target / max(numbers),
-        "target_gap": abs(problem.target - sum(numbers)),
-        "solutions": len(trees),
-        "log_solutions": math.log1p(len(trees)),
-    }
-    if trees:
-        found |= _of_solutions(trees)
-    return {name: float(found.get(name, math.nan)) for name in FEATURES}
+    return dict(zip(FEATURES, feature_matrix([problem], rules, workers=1)[0].tolist(), strict=True))
 
 
-def feature_matrix(problems: Iterable[Problem], rules: Rules = DEFAULT_RULES) -> Array:
-    """(problems, features) float64, a column per entry of FEATURES."""
-    rows = [list(features(problem, rules).values()) for problem in problems]
-    return np.array(rows, dtype=np.float64).reshape(len(rows), len(FEATURES))
+def feature_matrix(problems: Iterable[Problem], rules: Rules = DEFAULT_RULES, workers: int | None = None) -> Array:
+    """(problems, features) float64, a column per entry of FEATURES: `features` of many problems at once.
+
+    Problems with equally many numbers share the solver's arrays. workers: threads; None: one per core this process may
+    use; the matrix is the same for every number of them. Raises DataError beyond 6 numbers.
+    """
+    listed = list(problems)
+    by_size: dict[int, list[int]] = {}
+    for i, problem in enumerate(listed):
+        by_size.setdefault(len(checked_operands(problem.numbers)), []).append(i)
+    matrix = np.full((len(listed), len(FEATURES)), np.nan)
+    for members in by_size.values():
+        numbers_PK = np.sort(np.array([listed[i].numbers for i in members], dtype=np.int64), axis=1)
+        target_P = np.array([listed[i].target for i in members], dtype=np.int64)
+        columns = _of_numbers(numbers_PK, target_P) | _of_solutions(numbers_PK, target_P, rules, workers)
+        matrix[members] = np.stack([columns[name] for name in FEATURES], axis=1)
+    return matrix
 
 
-def _of_solutions(trees: list[Node]) -> dict[str, float]:
-    always = set.intersection(*(operators_of(tree) for tree in trees))
-    depths = [_depth(tree) for tree in trees]
-    sizes = [_size(tree) for tree in trees]
+def _of_numbers(ordered_PK: Array, target_P: Array) -> dict[str, Array]:
     return {
-        **{name: float(sign in always) for name, sign in _OPERATORS.items()},
-        "needs_fraction": float(not any(tree.integral() for tree in trees)),
-        "depth_min": min(depths),
-        "depth_mean": sum(depths) / len(depths),
-        "nodes_min": min(sizes),
-        "nodes_mean": sum(sizes) / len(sizes),
-        "parentheses_min": min(tree.text().count("(") for tree in trees),
+        "operands": np.full(len(target_P), ordered_PK.shape[1]),
+        "number_min": ordered_PK[:, 0],
+        "number_max": ordered_PK[:, -1],
+        "number_mean": ordered_PK.mean(axis=1),
+        "number_std": ordered_PK.std(axis=1),
+        "distinct_numbers": 1 + (np.diff(ordered_PK, axis=1) > 0).sum(axis=1),
+        "target": target_P,
+        "target_ratio": target_P / ordered_PK[:, -1],
+        "target_gap": np.abs(target_P - ordered_PK.sum(axis=1)),
     }
+
+
+def _of_solutions(ordered_PK: Array, target_P: Array, rules: Rules, workers: int | None) -> dict[str, Array]:
+    problems, k = ordered_PK.shape
+    sums = {name: np.zeros(problems) for name in ("solutions", *_BITS, "depth", "nodes")}
+    least = {name: np.full(problems, np.inf) for name in _LEAST}
+    for size in [k] if rules.use_all else range(1, k + 1):
+        table = shapes(size)
+        for chosen in combinations(range(k), size):
+            taken = np.flatnonzero(first_choice(ordered_PK, chosen))
+            found = solution_forms(ordered_PK[taken][:, chosen], target_P[taken], rules, workers)
+            problem = taken[found.problems]
+            operators = np.where(found.negated, table.negative_operators[found.forms], table.operators[found.forms])
+            weights: dict[str, Array | None] = {name: operators & bit > 0 for name, bit in _BITS.items()}
+            weights |= {"solutions": None, "depth": table.depth[found.forms], "nodes": table.nodes[found.forms]}
+            for name, weight in weights.items():
+                sums[name] += np.bincount(problem, weight, minlength=problems)
+            for name in _LEAST:
+                np.minimum.at(least[name], problem, getattr(table, name)[found.forms].astype(np.float64))
+    solutions = sums["solutions"]
+    solved = solutions > 0
+    integral = np.zeros(problems, dtype=bool)
+    in_integers = replace(rules, integers_only=True)
+    integral[solved] = solvable_arrays(ordered_PK[solved], target_P[solved], in_integers, workers)
+    with np.errstate(invalid="ignore"):
+        columns = {f"{name}_mean": sums[name] / solutions for name in ("depth", "nodes")}
+    columns |= {name: sums[name] == solutions for name in _BITS} | {"needs_fraction": ~integral}
+    columns |= {f"{name}_min": least[name] for name in _LEAST}
+    columns = {name: np.where(solved, column, np.nan) for name, column in columns.items()}
+    return columns | {"solutions": solutions, "log_solutions": np.log1p(solutions)}
 
 
 def operators_of(tree: Node) -> set[str]:
@@ -103,11 +132,3 @@ def operators_of(tree: Node) -> set[str]:
         used |= {above} if signs.count(1) > 1 else set()
         used |= {below} if -1 in signs else set()
     return used.union(*(operators_of(part) for _, part in tree.parts))
-
-
-def _depth(tree: Node) -> int:
-    return 1 + max(_depth(part) for _, part in tree.parts) if tree.parts else 0
-
-
-def _size(tree: Node) -> int:
-    return 1 + sum(_size(part) for _, part in tree.parts) if tree.parts else 0

@@ -15,10 +15,11 @@ from typing import Literal, get_args
 import numpy as np
 
 from ..errors import ConfigError
+from .batch import solvable_arrays
 from .problem import Problem, ProblemSpec, heldout_key
 from .repeats import mix
 from .rules import DEFAULT_RULES, Rules
-from .solver import MAX_OPERANDS, solvable_arrays
+from .solver import MAX_OPERANDS
 from .values import Array
 
 Split = Literal["train", "heldout"]
@@ -100,6 +101,22 @@ def generate_problems(
     counts as solvable. accept: a further condition, asked once per new problem. An operand count whose problems are
     used up leaves the mix; ConfigError if all are.
     """
+    return list(iterate_problems(n, spec, seed, split=split, exclude=exclude, rules=rules, accept=accept))
+
+
+def iterate_problems(
+    n: int,
+    spec: ProblemSpec | None = None,
+    seed: int = 0,
+    exclude: Iterable[Problem | str] = (),
+    split: Split = "train",
+    rules: Rules = DEFAULT_RULES,
+    accept: Callable[[Problem], bool] | None = None,
+) -> Iterator[Problem]:
+    """`generate_problems` one by one: a million problems need not be held at once.
+
+    Arguments are checked at the call; the ConfigError for too few problems comes when they are used up.
+    """
     spec = ProblemSpec() if spec is None else spec
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise ConfigError(f"`n` ({n!r}) must be a count of problems, 0 or more.")
@@ -108,8 +125,19 @@ def generate_problems(
     if max(spec.operands) > MAX_OPERANDS:
         raise ConfigError(f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS}, the most the solver takes.")
     seen = {item.key if isinstance(item, Problem) else str(item) for item in exclude}
+    return _stream(n, spec, seed, split, rules, seen, accept)
+
+
+def _stream(
+    n: int,
+    spec: ProblemSpec,
+    seed: int,
+    split: Split,
+    rules: Rules,
+    seen: set[str],
+    accept: Callable[[Problem], bool] | None,
+) -> Iterator[Problem]:
     draws = {k: solvable_draws(k, spec, seed, split, rules) for k in set(spec.operands)}
-    found: list[Problem] = []
     for i, wanted in enumerate(_operand_counts(seed, spec, n)):
         problem = None
         while problem is None and draws:
@@ -119,11 +147,10 @@ def generate_problems(
                 del draws[k]
         if problem is None:
             raise ConfigError(
-                f"Only {len(found)} of {n} problems were found in the '{split}' split of {spec}; ask for fewer or "
+                f"Only {i} of {n} problems were found in the '{split}' split of {spec}; ask for fewer or "
                 "widen the ranges."
             )
-        found.append(problem)
-    return found
+        yield problem
 
 
 def _next_new(
@@ -136,8 +163,8 @@ def _next_new(
             since_new += item
             if since_new > patience:
                 return None
-        elif item.key not in seen:
-            seen.add(item.key)
+        elif (key := item.key) not in seen:
+            seen.add(key)
             if accept is None or accept(item):
                 return item
     return None

@@ -78,18 +78,28 @@ def _single_hits(values: Values, left: int, right: int, goal: Array, exact: bool
 
 
 def near(x: Array, y: Array) -> Array:
-    """Equal within the tolerance."""
-    return np.abs(x - y) <= TOLERANCE * (np.abs(x) + np.abs(y))
+    """|x - y| <= 2 TOLERANCE |y|, for y of 0 and more: two comparisons, for this is asked of millions of x."""
+    margin = 2 * TOLERANCE
+    return (x >= y * (1 - margin)) & (x <= y * (1 + margin))
 
 
 def _pair_hits(values: Values, left: int, right: int, goal: Array, exact: bool) -> Array:
     """Which forms of two sets of at least two operands meet: compared as integers, or as floats if not exact."""
     if not exact:
         x, y = values.quotients(left)[:, None], values.quotients(right)[None, :]
-        near_sum = np.minimum(np.abs(np.abs(x + y) - goal), np.abs(np.abs(x - y) - goal))
-        hits = near_sum <= TOLERANCE * (np.abs(x) + np.abs(y) + goal)
-        x, y = np.abs(x), np.abs(y)
-        return hits | near(x * y, goal) | near(x, goal * y) | near(y, goal * x)
+        size_x, size_y = np.abs(x), np.abs(y)
+        slack = (size_x + size_y + goal) * TOLERANCE
+        apart = np.abs(x + y)
+        apart -= goal
+        hits = np.abs(apart, out=apart) <= slack
+        np.subtract(x, y, out=apart)
+        np.abs(apart, out=apart)
+        apart -= goal
+        hits |= np.abs(apart, out=apart) <= slack
+        hits |= near(size_x * size_y, goal)
+        hits |= near(size_x, goal * size_y)
+        hits |= near(size_y, goal * size_x)
+        return hits
     (xn, xd), (yn, yd) = values.terms[left], values.terms[right]
     xn, yn = xn[:, None], yn[None, :]
     xd, yd = np.ones_like(xn) if xd is None else xd[:, None], np.ones_like(yn) if yd is None else yd[None, :]
@@ -112,8 +122,11 @@ def candidates(numbers: tuple[int, ...], target: int, rules: Rules) -> Iterator[
             yield Node("number", target)
         return
     exact = is_exact(len(numbers), numbers[-1], target)
-    for up_to, sizes in phases(len(numbers)):
-        values = Values(np.array(numbers).reshape(-1, 1), rules.integers_only, up_to)
+    steps = phases(len(numbers))
+    values = Values(np.array(numbers).reshape(-1, 1), rules.integers_only, steps[-1][0], first=steps[0][0])
+    for step, (_, sizes) in enumerate(steps):
+        if step:
+            values.extend()
         for left, right, hits in meets(values, np.array([target]), exact, sizes):
             a, b = (tuple(n for i, n in enumerate(numbers) if mask >> i & 1) for mask in (left, right))
             for i, j in zip(*np.nonzero(hits[..., 0]), strict=True):

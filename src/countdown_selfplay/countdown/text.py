@@ -60,6 +60,26 @@ def outside_thinking(text: str) -> list[str]:
     return stretches
 
 
+def only_answer(text: str) -> str | None:
+    """The answer of a text that holds no tags but those of one answer and, before it, of one stretch of thinking.
+
+    Nearly every response is such a text. None for every other: what it holds is for the two functions above and below
+    to say. Looks for single characters, several times faster than for whole tags.
+    """
+    close = text.rfind("<")
+    begin = text.rfind("<", 0, close) if close > 0 else -1
+    if begin < 0 or not text.startswith(CLOSE, close) or not text.startswith(OPEN, begin):
+        return None
+    before = text.rfind("<", 0, begin)
+    if before >= 0:
+        if not text.startswith(END_THINK, before):
+            return None
+        first = text.find("<", 0, before)
+        if first >= 0 and not (text.startswith(THINK, first) and text.find("<", first + 1) == before):
+            return None
+    return text[begin + len(OPEN) : close]
+
+
 def tagged_answers(text: str) -> list[str]:
     """The contents of all complete `<answer>` tags, in order; of nested tags the innermost, of unclosed ones none.
 

@@ -12,10 +12,21 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from .expression import WHITE_SPACE, DivisionByZero, NotAnInteger, evaluate, has_foreign_character, plain, to_postfix
+from .expression import (
+    SHORT,
+    WHITE_SPACE,
+    DivisionByZero,
+    NotAnInteger,
+    evaluate,
+    has_foreign_character,
+    in_whole_numbers,
+    numbers_in,
+    plain,
+    to_postfix,
+)
 from .problem import Problem
 from .rules import DEFAULT_RULES, Rules
-from .text import completion_text, outside_thinking, tagged_answers
+from .text import completion_text, only_answer, outside_thinking, tagged_answers
 
 MAX_ANSWERS_TRIED = 32
 """Answers looked at under the rule "any": with no bound a response that lists expressions would cost without limit."""
@@ -55,7 +66,7 @@ class Reason(StrEnum):
     """The completion holds no text: None, bytes, a tool call, some other object."""
 
 
-_CORRECT = Reason.CORRECT  # looked up once: it is compared on every answer
+_CORRECT, _WRONG_VALUE = Reason.CORRECT, Reason.WRONG_VALUE  # looked up once: needed on nearly every answer
 _WRONG = frozenset({Reason.WRONG_VALUE, Reason.WRONG_NUMBERS, Reason.DIVISION_BY_ZERO, Reason.NOT_AN_INTEGER})
 
 
@@ -85,6 +96,9 @@ def verify(completion: object, problem: Problem, rules: Rules = DEFAULT_RULES) -
         return Verdict(rules.score_invalid, Reason.NOT_TEXT)
     if rules.answer_format == "bare":
         return _judge(text, problem, rules, 1)
+    answer = only_answer(text)
+    if answer is not None:
+        return _judge(answer, problem, rules, 1)
     stretches = outside_thinking(text)
     answers = tagged_answers(stretches[0])
     for stretch in stretches[1:]:
@@ -93,8 +107,7 @@ def verify(completion: object, problem: Problem, rules: Rules = DEFAULT_RULES) -
         hidden = len(stretches[0]) != len(text) and bool(tagged_answers(text))
         return Verdict(rules.score_invalid, Reason.ANSWER_IN_THINKING if hidden else Reason.NO_ANSWER)
     if rules.answer_rule == "any":
-        verdicts = [_judge(answer, problem, rules, len(answers)) for answer in answers[:MAX_ANSWERS_TRIED]]
-        return min(verdicts, key=_rank)
+        return _best(answers, problem, rules)
     return _judge(answers[-1 if rules.answer_rule == "last" else 0], problem, rules, len(answers))
 
 
@@ -103,6 +116,27 @@ def verify_batch(
 ) -> list[Verdict]:
     """One verdict per completion; both must have the same length (ValueError)."""
     return [verify(completion, problem, rules) for completion, problem in zip(completions, problems, strict=True)]
+
+
+def _best(answers: list[str], problem: Problem, rules: Rules) -> Verdict:
+    """The first of the best verdicts. Once there is a well-formed answer only a correct one is better, and an answer
+    with other numbers is none: it is not even parsed, so that 32 long answers cost little more than one."""
+    best: Verdict | None = None
+    for answer in answers[:MAX_ANSWERS_TRIED]:
+        if best is None or _rank(best) == 2 or _has_the_numbers(answer, problem, rules):
+            verdict = _judge(answer, problem, rules, len(answers))
+            if best is None or _rank(verdict) < _rank(best):
+                best = verdict
+    assert best is not None  # there is at least one answer
+    return best
+
+
+def _has_the_numbers(answer: str, problem: Problem, rules: Rules) -> bool:
+    expression = answer.strip(WHITE_SPACE)
+    if len(expression) > rules.max_chars:
+        return False
+    text = plain(expression) if rules.lenient_unicode else expression
+    return _numbers_match(numbers_in(text.partition("=")[0]), problem.numbers, rules.use_all)
 
 
 def _rank(verdict: Verdict) -> int:
@@ -120,13 +154,17 @@ def _judge(answer: str, problem: Problem, rules: Rules, n_answers: int) -> Verdi
     if reason is _CORRECT:
         score = rules.score_correct
     else:
-        score = rules.score_wrong if reason in _WRONG else rules.score_invalid
+        score = rules.score_wrong if reason is _WRONG_VALUE or reason in _WRONG else rules.score_invalid
     return Verdict(score, reason, expression, None if value is None else _fraction(*value), n_answers)
 
 
 def _examine(text: str, problem: Problem, rules: Rules) -> tuple[Reason, tuple[int, int] | None]:
     """The reason, and the value as (numerator, denominator) where there is one. `text` is not empty and not too
     long."""
+    quick = in_whole_numbers(text) if len(text) <= SHORT else None
+    if quick is not None and _numbers_match(quick[1], problem.numbers, rules.use_all):
+        total = quick[0]
+        return _CORRECT if total == problem.target else _WRONG_VALUE, (total, 1)
     if rules.lenient_unicode:
         text = plain(text).strip(WHITE_SPACE)
     claimed = None
@@ -155,7 +193,7 @@ def _examine(text: str, problem: Problem, rules: Rules) -> tuple[Reason, tuple[i
     if failure is not None:
         return failure, None
     right_claim = claimed is None or claimed == str(problem.target)
-    return _CORRECT if value == (problem.target, 1) and right_claim else Reason.WRONG_VALUE, value
+    return _CORRECT if value == (problem.target, 1) and right_claim else _WRONG_VALUE, value
 
 
 def _numbers_match(used: list[str], given: tuple[int, ...], use_all: bool) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 
-from ..countdown import Problem, ProblemSpec, Rules, features
+from ..countdown import FEATURES, Problem, ProblemSpec, Rules, feature_matrix
 from .conjecturer import problem_of_key
 
 NOVELTY_FEATURES = (
@@ -54,8 +53,7 @@ def scaled_features(problems: Sequence[Problem], spec: ProblemSpec, rules: Rules
     width of their range (their deviation by half of it), the target by that of its own, log solutions by log(101),
     counts of trees by the most numbers. What does not exist (a problem without a solution) is 0.
 
-    Raises DataError for more than 6 numbers. The solver's part is cached per problem
-    (measured: 5 ms with three or four numbers, 24 ms with five, 0.5 s with six).
+    Raises DataError for more than 6 numbers. New problems are solved in one batch and remembered.
     """
     numbers = float(max(spec.number_high - spec.number_low, 1))
     most = float(max(spec.operands))
@@ -70,8 +68,7 @@ def scaled_features(problems: Sequence[Problem], spec: ProblemSpec, rules: Rules
         "number_std": numbers / 2,
         "target": float(max(spec.target_high - spec.target_low, 1)),
     }
-    rows = [_features(tuple(sorted(problem.numbers)), problem.target, rules) for problem in problems]
-    found_PF = np.array(rows, dtype=float).reshape(len(rows), len(NOVELTY_FEATURES))
+    found_PF = _features(problems, rules)
     return np.nan_to_num(found_PF) / [scale.get(name, 1.0) for name in NOVELTY_FEATURES]
 
 
@@ -90,7 +87,17 @@ def archive_distance(
     return distance_P
 
 
-@lru_cache(maxsize=8192)
-def _features(numbers: tuple[int, ...], target: int, rules: Rules) -> tuple[float, ...]:
-    found = features(Problem(numbers, target), rules)
-    return tuple(found[name] for name in NOVELTY_FEATURES)
+_KNOWN: dict[tuple[str, Rules], np.ndarray] = {}  # the archive is asked for anew in every round
+_MOST_KNOWN = 8192
+
+
+def _features(problems: Sequence[Problem], rules: Rules) -> np.ndarray:
+    """(P, 13) unscaled; problems that were not asked for before go to the solver in one batch."""
+    new = {problem.key: problem for problem in problems if (problem.key, rules) not in _KNOWN}
+    if len(_KNOWN) + len(new) > _MOST_KNOWN:
+        _KNOWN.clear()
+        new = {problem.key: problem for problem in problems}
+    rows_PF = feature_matrix(new.values(), rules)[:, [list(FEATURES).index(name) for name in NOVELTY_FEATURES]]
+    _KNOWN.update(zip([(key, rules) for key in new], rows_PF, strict=True))
+    rows = [_KNOWN[problem.key, rules] for problem in problems]
+    return np.array(rows, dtype=float).reshape(len(rows), len(NOVELTY_FEATURES))

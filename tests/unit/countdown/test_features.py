@@ -1,6 +1,7 @@
 """Solutions as trees, and the features made of them, at problems whose solutions can be listed by hand."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +17,39 @@ from countdown_selfplay.countdown import (
     generate_problems,
     verify,
 )
+from countdown_selfplay.countdown.features import operators_of
+from countdown_selfplay.countdown.solver import solution_trees
 from countdown_selfplay.errors import DataError
 
 from .oracle import naive_counts
+
+
+def features_of_trees(problem, rules):
+    """The features that speak of solutions, from every solution as a tree."""
+    trees = solution_trees(problem, rules)
+    found = {"solutions": float(len(trees)), "log_solutions": math.log1p(len(trees))}
+    operators = {"needs_add": "+", "needs_sub": "-", "needs_mul": "*", "needs_div": "/"}
+    if not trees:
+        shape = ("depth_min", "depth_mean", "nodes_min", "nodes_mean", "parentheses_min", "needs_fraction")
+        return found | dict.fromkeys((*operators, *shape), math.nan)
+    depths, sizes = [_depth(tree) for tree in trees], [_size(tree) for tree in trees]
+    return found | {
+        **{name: float(all(sign in operators_of(tree) for tree in trees)) for name, sign in operators.items()},
+        "needs_fraction": float(not any(tree.integral() for tree in trees)),
+        "depth_min": min(depths),
+        "depth_mean": sum(depths) / len(depths),
+        "nodes_min": min(sizes),
+        "nodes_mean": sum(sizes) / len(sizes),
+        "parentheses_min": min(tree.text().count("(") for tree in trees),
+    }
+
+
+def _depth(tree):
+    return 1 + max(_depth(part) for _, part in tree.parts) if tree.parts else 0
+
+
+def _size(tree):
+    return 1 + sum(_size(part) for _, part in tree.parts) if tree.parts else 0
 
 
 def test_all_solutions_are_correct_different_and_as_many_as_are_counted():
@@ -90,6 +121,46 @@ def test_a_batch_is_one_row_each():
     assert matrix.shape == (5, len(FEATURES)) and matrix.dtype == np.float64
     assert [dict(zip(FEATURES, row, strict=True)) for row in matrix.tolist()] == [features(p) for p in problems]
     assert feature_matrix([]).shape == (0, len(FEATURES))
+
+
+@pytest.mark.parametrize("rules", [Rules(), Rules(integers_only=True), Rules(use_all=False)])
+def test_features_are_those_of_the_solution_trees_one_by_one(rules):
+    # Independent way: every solution as a tree, walked recursively. Small numbers repeat, and have many solutions.
+    generator = np.random.default_rng(8)
+    problems = [
+        Problem(tuple(generator.integers(1, 13, k).tolist()), int(generator.integers(-10, 40)))
+        for k, count in ((1, 20), (2, 60), (3, 120), (4, 60), (5, 6))
+        for _ in range(count)
+    ]
+    matrix = feature_matrix(problems, rules)
+    solved = 0
+    for problem, row in zip(problems, matrix, strict=True):
+        expected = features_of_trees(problem, rules)
+        found = dict(zip(FEATURES, row.tolist(), strict=True))
+        assert {name: found[name] for name in expected} == pytest.approx(expected, nan_ok=True), problem
+        solved += found["solutions"] > 0
+    assert solved > 40
+
+
+def test_features_of_six_large_numbers_are_exact():
+    # 999^6 is beyond what a float holds: what arrays find is confirmed. 999 - 998 + 997 - 996 + 995 - 994 = 3
+    problem = Problem((999, 998, 997, 996, 995, 994), 3)
+    found = features(problem)
+    expected = features_of_trees(problem, Rules())
+    assert expected["solutions"] > 0
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+
+
+def test_the_matrix_depends_neither_on_the_order_of_the_problems_nor_on_the_number_of_threads():
+    problems = [*generate_problems(300, seed=2), *[Problem((9, 9, 9), 27), Problem((1, 1), 5)] * 3]
+    matrix = feature_matrix(problems, workers=1)
+    assert np.array_equal(feature_matrix(problems, workers=3), matrix, equal_nan=True)
+    assert np.array_equal(feature_matrix(problems[::-1])[::-1], matrix, equal_nan=True)
+
+
+def test_every_feature_is_documented():
+    page = (Path(__file__).parents[3] / "docs" / "countdown.md").read_text(encoding="utf-8")
+    assert [name for name in FEATURES if f"`{name}`" not in page] == []
 
 
 def test_too_many_numbers_are_one_clear_error():

@@ -13,12 +13,12 @@ from countdown_selfplay.countdown import (
     Problem,
     Reason,
     Rules,
+    batch,
     count_solutions,
     counting,
     is_solvable,
     is_solvable_batch,
     meeting,
-    reachable_counts,
     reachable_targets,
     solvable_arrays,
     solve,
@@ -217,12 +217,13 @@ def test_the_confirmed_way_and_the_exact_way_agree(k, monkeypatch):
     """The confirmed way is forced where the exact one is proved to hold."""
     problems = random_problems(random.Random(k), 40, k, 60)
     exact = [(is_solvable(p), count_solutions(p)) for p in problems]
-    for module in (meeting, counting, solver):
+    for module in (meeting, counting, batch):
         monkeypatch.setattr(module, "is_exact", lambda *arguments: False)
     solver._solve_sorted.cache_clear()
     solver._reachable_sorted.cache_clear()
     try:
         assert [(is_solvable(p), count_solutions(p)) for p in problems] == exact
+        assert is_solvable_batch(problems) == [solvable for solvable, _ in exact]
     finally:
         solver._solve_sorted.cache_clear()
         solver._reachable_sorted.cache_clear()
@@ -308,30 +309,6 @@ def test_with_numbers_left_out_the_solutions_of_all_sub_multisets_are_counted():
                 check_solution(problem, some)
 
 
-def test_a_batch_gives_the_same_answers_in_any_mix_order_and_number_of_threads():
-    generator = random.Random(9)
-    problems = [p for k in (1, 2, 3, 4, 5) for p in random_problems(generator, 400 // k, k, 50)]
-    generator.shuffle(problems)
-    expected = [is_solvable(p) for p in problems]
-    assert is_solvable_batch(problems) == expected
-    assert is_solvable_batch(problems, workers=1) == expected
-    assert is_solvable_batch(problems[::-1], workers=3) == expected[::-1]
-    assert is_solvable_batch([]) == []
-
-
-@pytest.mark.parametrize("rules", [Rules(), INTEGERS, Rules(use_all=False)])
-def test_counts_in_a_batch_are_those_of_one_set_at_a_time(rules):
-    generator = np.random.default_rng(4)
-    for k, rows in ((1, 20), (2, 60), (3, 200), (4, 40)):
-        numbers = generator.integers(1, 9, (rows, k))  # repeats of every pattern
-        counts = reachable_counts(numbers, -5, 60, rules)
-        assert counts.shape == (rows, 66)
-        assert np.array_equal(counts, reachable_counts(numbers, -5, 60, rules, workers=3))
-        for row, found in zip(numbers.tolist(), counts, strict=True):
-            expected = reachable_targets(row, -5, 60, rules)
-            assert {t: int(n) for t, n in enumerate(found, start=-5) if n} == expected
-
-
 def test_six_large_numbers_are_counted_exactly():
     """999^6 is beyond what a float holds: candidates are tolerant and confirmed."""
     assert 999**6 > 2**53
@@ -339,19 +316,6 @@ def test_six_large_numbers_are_counted_exactly():
     # 999 - 998 + 997 - 996 + 995 - 994 = 3
     assert count_solutions(Problem(numbers, 3)) > 0
     check_solution(Problem(numbers, 3))
-
-
-def test_arrays_are_checked_like_problems():
-    for numbers, targets, message in [
-        (np.ones((2, 7), int), np.ones(2, int), "1 to 6 numbers, got 7"),
-        (np.ones((2, 3)), np.ones(2, int), "integers is needed, got float64"),
-        (np.zeros((2, 3), int), np.ones(2, int), "must be positive"),
-        (np.ones(3, int), np.ones(2, int), "array of 2 dimensions"),
-        (np.full((2, 3), 10**10), np.ones(2, int), "within 1,000,000,000"),
-    ]:
-        with pytest.raises(DataError, match=message):
-            solvable_arrays(numbers, targets)
-    assert solvable_arrays(np.zeros((0, 3), int), np.zeros(0, int)).shape == (0,)
 
 
 def test_equal_numbers_are_interchangeable_and_nothing_else_is():

@@ -1,0 +1,85 @@
+"""Files with the schemas of the two public data sets, read as training and evaluation read them."""
+
+import json
+
+import pytest
+
+from countdown_selfplay.anchors import anchor_dataset
+from countdown_selfplay.countdown import CountdownDomain, Problem, problem_from_row
+from countdown_selfplay.countdown.rows import ROW_SCHEMAS
+from countdown_selfplay.data import load_problem_rows
+from countdown_selfplay.errors import DataError
+
+# The columns are those of FACTS, section 1; the problems are made up.
+PROBLEMS = [Problem((44, 19, 35), 98), Problem((3, 3, 8, 8), 24), Problem((63, 95, 96), 64)]
+PUBLIC = {
+    "Jiayi-Pan/Countdown-Tasks-3to4": [{"target": p.target, "nums": list(p.numbers)} for p in PROBLEMS],
+    "asingh15/countdown_tasks_3to4": [
+        {
+            "prompt": f"Using the numbers {list(p.numbers)}, create an equation that equals {p.target}.",
+            "target": p.target,
+            "nums": list(p.numbers),
+            "ground_truth": {"numbers": list(p.numbers), "target": p.target},
+        }
+        for p in PROBLEMS
+    ],
+    "the truth alone": [{"ground_truth": {"numbers": list(p.numbers), "target": p.target}} for p in PROBLEMS],
+}
+
+
+def written(folder, rows, ending):
+    path = folder / f"problems{ending}"
+    if ending == ".parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    elif ending == ".json":
+        path.write_text(json.dumps(rows), encoding="utf-8")
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".json", ".parquet"])
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_file_of_a_public_schema_gives_its_problems(tmp_path, name, ending):
+    rows = load_problem_rows(written(tmp_path, PUBLIC[name], ending))
+    assert [problem_from_row(row, i) for i, row in enumerate(rows)] == PROBLEMS
+    anchors = anchor_dataset(rows, CountdownDomain(), seed=0)
+    assert [(row["numbers"], row["target"]) for row in anchors] == [(list(p.numbers), p.target) for p in PROBLEMS]
+    # rendered from the integers, not copied from the file's own prompt
+    assert "[44 19 35]" in str(anchors[0]["prompt"])
+
+
+@pytest.mark.parametrize("schema", ["nums", "ground_truth"])
+def test_the_rows_that_the_package_writes_have_the_columns_of_the_public_ones(schema):
+    public = {"nums": "Jiayi-Pan/Countdown-Tasks-3to4", "ground_truth": "asingh15/countdown_tasks_3to4"}[schema]
+    row = ROW_SCHEMAS[schema](PROBLEMS[0], CountdownDomain())
+    expected = PUBLIC[public][0]
+    assert set(row) == set(expected)
+    assert {k: v for k, v in row.items() if k != "prompt"} == {k: v for k, v in expected.items() if k != "prompt"}
+
+
+def test_a_row_of_another_schema_names_row_and_column(tmp_path):
+    rows = load_problem_rows(written(tmp_path, [{"nums": [1, 2], "goal": 3}], ".jsonl"))
+    with pytest.raises(DataError, match="row 0, column 'target': absent"):
+        anchor_dataset(rows, CountdownDomain(), seed=0)
+
+
+@pytest.mark.parametrize("source", ["Jiayi-Pan/Countdown-Tasks-3to4", "asingh15/countdown_tasks_3to4", "absent.jsonl"])
+def test_a_source_that_is_out_of_reach_is_one_line_that_names_the_alternatives(source):
+    with pytest.raises(DataError) as caught:
+        load_problem_rows(source, "test")
+    message = str(caught.value)
+    assert "\n" not in message and source in message
+    assert "countdown-selfplay dataset" in message
+    assert ".jsonl" in message
+
+
+def test_a_broken_file_is_one_line_that_names_it(tmp_path):
+    for ending, content in ((".jsonl", b"not json\n"), (".parquet", b"PAR1")):
+        path = tmp_path / f"broken{ending}"
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=f"broken{ending}") as caught:
+            load_problem_rows(str(path))
+        assert "\n" not in str(caught.value)
