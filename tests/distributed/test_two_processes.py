@@ -16,6 +16,7 @@ pytestmark = pytest.mark.distributed
 
 WORKER = Path(__file__).parent / "worker.py"
 SAVING = dict(save_strategy="steps", save_steps=2, max_steps=4, guard=True, novelty_window=3, beta=0.05)
+STATE = ("weights", "optimizer", "curriculum", "guard", "memory")
 DEADLINE = 240  # seconds; a run takes about 20, a hang never ends
 
 
@@ -43,7 +44,7 @@ def run(output, resume=None, scenario=None, **config):
     for rank in ranks:  # or a silent fallback to one process would pass
         assert rank["processes"] == 2 and rank["distributed_type"].endswith("MULTI_CPU")
         assert rank["wrapped"] == "DistributedDataParallel"
-    for name in ("weights", "optimizer", "curriculum", "guard"):
+    for name in STATE:
         assert ranks[0][name] == ranks[1][name], name
     return ranks[0]
 
@@ -53,9 +54,24 @@ def test_ranks_are_equal_every_role_moves_and_a_resume_is_exact(tmp_path, sharin
     straight = run(tmp_path / "straight", policy_sharing=sharing, **SAVING)
     assert all(straight["moved"].values())
     resumed = run(tmp_path / "resumed", str(tmp_path / "straight" / "checkpoint-2"), policy_sharing=sharing, **SAVING)
-    for name in ("weights", "optimizer", "curriculum", "guard"):
+    for name in STATE:
         assert straight[name] == resumed[name], name
     assert rounds(tmp_path / "straight")[2:] == rounds(tmp_path / "resumed")
+
+
+def test_kept_samples_and_moving_baselines_are_the_same_on_both_ranks_and_after_a_resume(tmp_path):
+    objectives = dict(
+        prover_objective="expert_iteration", conjecturer_objective="rae", conjecturer_reward="adaptive_band",
+        use_adaptive_entropy=True, entropy_target=0.6, entropy_coef=0.01,
+    )  # fmt: skip
+    straight = run(tmp_path / "straight", **objectives, **SAVING)
+    assert straight["memory"]["replays"]["prover"] and straight["memory"]["objectives"]["conjecturer"]["baseline"]
+    resumed = run(tmp_path / "resumed", str(tmp_path / "straight" / "checkpoint-2"), **objectives, **SAVING)
+    for name in STATE:
+        assert straight[name] == resumed[name], name
+    # 2 x 32 answers a round: what is kept is what the verifier accepted in the last three rounds, on both ranks
+    correct = [round(64 * line["prover/correct_rate"]) for line in rounds(tmp_path / "straight")]
+    assert len(straight["memory"]["replays"]["prover"]) == sum(correct[-3:])
 
 
 def test_a_rank_without_valid_proposals_plays_the_other_ranks(tmp_path):

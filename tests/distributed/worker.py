@@ -55,6 +55,12 @@ def main(output, resume, scenario, config):
         "optimizer": digest(optimizer_state(trainer)),
         "curriculum": trainer.curriculum.state_dict(),
         "guard": trainer.guard.state_dict(),
+        "memory": {
+            "objectives": {role: o.state_dict() for role, o in trainer.objectives.items()},
+            "replays": {role: replay.state_dict() for role, replay in trainer.replays.items()},
+            "entropy": {role: loss.entropy.state_dict() for role, loss in trainer.losses.items()},
+            "solve_rate": trainer.solve_rate.state_dict(),
+        },
         "moved": {
             n: any(not torch.equal(start[k], end[k]) for k in end if k.startswith(n))
             for n in trainer.policies.weight_names
