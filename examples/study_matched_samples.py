@@ -1,0 +1,227 @@
+"""Does the conjecturer earn its keep? Self-play against its controls at equal numbers of prover samples.
+
+    python examples/study_matched_samples.py             # 5 seeds, two processes: under an hour on two cores
+    python examples/study_matched_samples.py --arms plain joint_tent --seeds 0 1
+
+The embedded model knows numbers up to 12; the study's problems have numbers up to 20, so most of them are too hard
+for it at first. Every arm plays 100 rounds of 32 problems x 8 answers from the same weights and is scored on the same
+problems, 16 answers each: 1,024 held-out ones (all 638 with numbers up to 12, which the model can read, and 386
+others), and 512 withheld ones, which the warm start has seen but no run plays. Runs are resumable: start the command
+again and it goes on where it stopped; what is finished is read, not repeated. Written to --folder: a run folder per arm
+and seed, `study.md`, and the figures as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+HELD_OUT, WITHHELD, ANSWERS = 1024, 512, 16
+KNOWN = 12  # greatest number that the embedded model has met as an operand
+ANCHORS = 512  # problems of the fixed training set, drawn anew for each training seed
+
+COMMON: dict[str, Any] = dict(
+    max_steps=100,
+    per_device_train_batch_size=64,
+    prover_micro_batches=4,
+    conjecturer_micro_batches=1,
+    num_generations=8,
+    conjecturer_num_generations=64,
+    prover_learning_rate=5e-5,
+    conjecturer_learning_rate=1e-4,
+    lr_scheduler_type="constant_with_warmup",
+    warmup_steps=10,
+    beta=0.0,
+    conjecturer_beta=0.05,
+    conjecturer_reward="tent",
+    anchor_fraction=0.5,
+    novelty_window=20,
+    prover_prompt="compact",
+    conjecturer_prompt="compact",
+    operands=[3],
+    number_low=1,
+    number_high=20,
+    target_low=1,
+    target_high=99,
+    max_completion_length=16,
+    gradient_checkpointing=False,
+    save_steps=50,
+    save_total_limit=1,
+    guard=False,  # a control must not be rolled back
+    use_cpu=True,
+    disable_tqdm=True,
+    report_to="none",
+)
+ALONE = dict(conjecturer_micro_batches=0)
+KL = dict(prover_beta=0.01)
+BEST = dict(conjecturer_reward="learnability", anchor_fraction=0.0, **KL)
+REWARDS = {
+    "binary_band": {},
+    "learnability": {},
+    "r_zero": {},
+    "sgs": {},
+    "frontier_distance": {},
+    "disagreement": {},
+    "difficulty_diversity": {},
+    "adaptive_band": {},
+    "solvability_aware": {},
+}
+ARMS: dict[str, dict[str, Any]] = {
+    "plain": {**ALONE},  # RLOO on the fixed training set
+    "random": {**ALONE, "random_fraction": 0.5},  # half of the problems made anew by the solver, nobody choosing them
+    "joint_truncate": {"fill": "truncate", "truncate_multiple": 8},
+    "joint_tent": {},
+    **{f"joint_{name}": {"conjecturer_reward": name, **more} for name, more in REWARDS.items()},
+    "frozen": {"conjecturer_learning_rate": 0.0},
+    # The best setting found; its prover without a conjecturer, with random problems, with a conjecturer that never learns
+    "joint_best": BEST,
+    "plain_kl": {**ALONE, **KL},
+    "random_kl": {**ALONE, **KL, "random_fraction": 1.0},
+    "frozen_best": {**BEST, "conjecturer_learning_rate": 0.0},
+}
+
+
+def run(task: tuple[str, int, str]) -> None:
+    """Train and score one arm with one seed, or finish what an earlier call began."""
+    arm, seed, root = task
+    folder = Path(root) / arm / f"seed-{seed}"
+    if (folder / "evaluation.json").exists():
+        return
+    os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
+    import datasets
+    import torch
+    import transformers
+
+    from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+    from countdown_selfplay.checkpoints import newest
+    from countdown_selfplay.countdown import ProblemSpec, generate_problems
+    from countdown_selfplay.evaluation import evaluate_prover
+    from countdown_selfplay.setup import domain_from
+    from countdown_selfplay.tiny import TINY_MODEL_PATH
+    from countdown_selfplay.tiny.figures import held_out_problems
+
+    torch.set_num_threads(1)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    args = JointSelfPlayConfig(output_dir=str(folder), seed=seed, **{**COMMON, **ARMS[arm]})
+    domain = domain_from(args)
+    held_out = study_problems(held_out_problems(domain.spec))
+    seen = ProblemSpec((3,), number_high=KNOWN, target_low=1, target_high=99)
+    withheld = generate_problems(WITHHELD, seen, seed=7)
+    anchors = generate_problems(ANCHORS, domain.spec, seed=seed, exclude=withheld)
+
+    def rows(problems: list[Any]) -> Any:
+        return datasets.Dataset.from_list([{"nums": list(p.numbers), "target": p.target} for p in problems])
+
+    start = time.perf_counter()
+    trainer = JointConjecturerProverTrainer(
+        str(TINY_MODEL_PATH), args=args, train_dataset=rows(anchors), eval_dataset=rows(held_out + withheld)
+    )
+    trainer.remove_callback(transformers.PrinterCallback)
+    trainer.train(resume_from_checkpoint=newest(folder, 1) is not None)
+    seconds = sum(json.loads(line).get("step_time", 0.0) for line in (folder / "metrics.jsonl").open())
+    sampling: dict[str, Any] = dict(n=ANSWERS, ks=(1, 8, 16), max_new_tokens=args.max_completion_length)
+    with trainer.sampling_as("prover"):
+        policy = trainer.policies.module, trainer.processing_class
+        found = evaluate_prover(*policy, held_out, domain, **sampling)
+        again = evaluate_prover(*policy, withheld, domain, **sampling)
+    state = trainer.curriculum
+    cost = {
+        "prover_samples": state.prover_samples,
+        "prover_tokens": state.prover_tokens,
+        "conjecturer_samples": state.conjecturer_samples,
+        "conjecturer_tokens": state.conjecturer_tokens,
+        "starved_rounds": state.starved_rounds,
+        "seconds": seconds,
+    }
+    (folder / "withheld.json").write_text(json.dumps(again.to_dict()))
+    # Written last: its presence says that the run is finished.
+    partial = folder / "evaluation.json.part"
+    partial.write_text(json.dumps({"after": {"prover": found.to_dict()}, "cost": cost}))
+    partial.rename(folder / "evaluation.json")
+    at = found.pass_at
+    print(
+        f"{arm:>28} seed {seed}: pass@1 {at[1].value:.3f}  pass@16 {at[16].value:.3f}  "
+        f"({time.perf_counter() - start:.0f} s)",
+        flush=True,
+    )
+
+
+def study_problems(held_out: list[Any]) -> list[Any]:
+    """All held-out problems with numbers that the model knows (638), filled up to 1,024 with others."""
+    known = [problem for problem in held_out if max(problem.numbers) <= KNOWN]
+    others = [problem for problem in held_out if max(problem.numbers) > KNOWN]
+    return known + others[: HELD_OUT - len(known)]
+
+
+def table(root: Path, arms: list[str], seeds: list[int], file: str, title: str) -> str:
+    """Markdown: pass@k of each arm on the problems of `file`, its differences to both controls with 95% intervals, and
+    what it cost."""
+    from countdown_selfplay.evaluation.arms import aligned_arms, load_arms
+    from countdown_selfplay.evaluation.comparison import compare_arms
+
+    paths = {arm: [root / arm / f"seed-{seed}" for seed in seeds] for arm in arms}
+    words = [f"{arm}={','.join(str(path / file) for path in found)}" for arm, found in paths.items()]
+    loaded = aligned_arms(load_arms(words))
+    by_name = {arm.name: arm for arm in loaded}
+    controls = [name for name in ("plain", "random") if name in by_name]
+    lines = [
+        "| arm | pass@1 | pass@8 | pass@16 | " + " | ".join(f"minus {c}, pass@1 | pass@16" for c in controls)
+        + " | proposals | tokens | seconds | starved rounds |",
+    ]  # fmt: skip
+    lines.append("|---" * (lines[0].count("|") - 1) + "|")
+    against = {
+        control: compare_arms([by_name[control], *(arm for arm in loaded if arm.name != control)], (1, 8, 16))
+        for control in controls
+        if len(loaded) > 1
+    }
+    out: dict[str, Any] = {control: found.to_dict() for control, found in against.items()}
+    for arm in arms:
+        values = next(iter(against.values())).values
+        cells = [f"{values[arm, k].value:.3f}" for k in (1, 8, 16)]
+        for found in against.values():
+            own = {d.k: d.percentile for d in found.differences if d.arm == arm}
+            cells += [_interval(own[k]) if own else "" for k in (1, 16)]
+        costs = [json.loads((path / "evaluation.json").read_text())["cost"] for path in paths[arm]]
+        mean = {name: sum(cost[name] for cost in costs) / len(costs) for name in costs[0]}
+        tokens = (mean["prover_tokens"] + mean["conjecturer_tokens"]) / 1000
+        cells += [f"{mean['conjecturer_samples']:,.0f}", f"{tokens:,.0f}k", f"{mean['seconds']:.0f}"]
+        cells += [f"{mean['starved_rounds']:.1f}"]
+        lines.append(f"| {arm} | " + " | ".join(cells) + " |")
+        out.setdefault("cost", {})[arm] = mean
+    notes = next(iter(against.values())).notes()
+    (root / f"study_{file}").write_text(json.dumps(out, indent=1) + "\n")
+    return "\n".join([f"### {title}", "", *lines, "", *(f"- {note}" for note in notes)]) + "\n"
+
+
+def _interval(found: Any) -> str:
+    bold = "**" if found.low > 0 or found.high < 0 else ""
+    return f"{bold}{found.difference:+.3f}{bold} [{found.low:+.3f}, {found.high:+.3f}]"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=Path("runs/study"))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=list(ARMS))
+    parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
+    options = parser.parse_args()
+    start = time.perf_counter()
+    tasks = [(arm, seed, str(options.folder)) for seed in options.seeds for arm in options.arms]
+    with multiprocessing.get_context("spawn").Pool(options.workers, maxtasksperchild=10) as pool:
+        for _ in pool.imap_unordered(run, tasks):
+            pass
+    titles = {"evaluation.json": "1,024 held-out problems", "withheld.json": "512 withheld problems"}
+    text = "\n".join(table(options.folder, options.arms, options.seeds, *item) for item in titles.items())
+    (options.folder / "study.md").write_text(text)
+    print(f"\n{text}\n{time.perf_counter() - start:.0f} s. Also in {options.folder}: study.md and the JSON files.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""`countdown-selfplay rloo`: single-policy RLOO of the prover, the joint trainer without a conjecturer."""
+
+from __future__ import annotations
+
+import sys
+
+from ..errors import ConfigError
+from .joint import _has, _option, build_arguments, parse, resolve_model
+
+HELP = "Train a prover alone by RLOO, with the trainer, folder and report of joint"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """As `joint`, with the recipe tiny/rloo by default and `conjecturer_micro_batches` 0 whatever the recipe says, so
+    that a joint run's own recipe gives its baseline on the same number of prover samples."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    asked = _option(argv, "--conjecturer_micro_batches")
+    if asked not in (None, "0"):
+        raise ConfigError(
+            f"`conjecturer_micro_batches` ({asked}) must be 0 here: rloo trains the prover alone; `joint` trains both."
+        )
+    if not any(_has(argv, name) for name in ("--recipe", "--config", "--model_name_or_path")):
+        argv += ["--recipe", "tiny/rloo"]
+    if asked is None:
+        argv += ["--conjecturer_micro_batches", "0"]
+    script, training, model = parse(argv)
+    for name, allowed in (("prover_objective", ("rloo",)), ("conjecturer_model_name_or_path", (None,))):
+        value = getattr(training if hasattr(training, name) else script, name)
+        if value not in allowed:
+            raise ConfigError(f"`{name}` ({value}) is not for rloo, which trains the prover alone; use `joint`.")
+    if script.dry_run:
+        from .dry_run import print_dry_run
+
+        print_dry_run(script, training, model, resolve_model(model.model_name_or_path))
+        return 0
+    from .joint_run import run_joint
+
+    run_joint(script, training, build_arguments(script, training, model))
+    return 0
+
+
+if __name__ == "__main__":
+    from .main import main as program
+
+    raise SystemExit(program(["rloo", *sys.argv[1:]]))

@@ -1,0 +1,78 @@
+"""`countdown-selfplay sft`: fine-tune a prover or a conjecturer on demonstrations, evaluate before and after."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+
+from trl import ModelConfig
+
+from ..warm_starts.configs import SFTArguments, SFTSettings
+from ..warm_starts.demonstrations import generated_rows, read_demonstrations
+from ..warm_starts.filters import Kept, clean_demonstrations
+from .joint import resolve_model
+from .warm_start_options import parse, print_dry_run
+from .warm_start_run import held_out_problems
+
+HELP = "Warm-start a role by supervised fine-tuning on demonstrations"
+
+EPILOG = """
+With no argument it fine-tunes the embedded tiny model (recipe tiny/sft) on demonstrations of the exact solver.
+--config FILE or --recipe NAME sets any field; a flag overrides it. Held-out problems are never trained on.
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    script, args, model = parse(sys.argv[1:] if argv is None else argv, "sft", SFTArguments, SFTSettings, EPILOG)
+    held_out = held_out_problems(script)
+    kept = demonstrations(script, args.seed, {problem.key for problem in held_out})
+    if script.dry_run:
+        print_dry_run(script, args, model, [kept.sentence("demonstrations")], len(kept.rows))
+        return 0
+    run_sft(script, args, model, kept, held_out)
+    return 0
+
+
+def demonstrations(script: SFTArguments, seed: int, evaluated: set[str]) -> Kept:
+    """What is trained on, checked; DataError if nothing is left."""
+    if script.dataset_name is None:
+        n, each = script.demonstrations, script.demonstrations_per_problem
+        rows = generated_rows(n, script.role, script.domain, seed=seed, exclude=evaluated, per_problem=each)
+        source = "generated"
+    else:
+        rows, source = read_demonstrations(script.dataset_name, script.dataset_train_split), script.dataset_name
+    kept = clean_demonstrations(rows, script.role, script.domain, evaluated, script.keep_wrong, source)
+    return kept.insist("demonstrations")
+
+
+def run_sft(script: SFTArguments, args: SFTSettings, options: ModelConfig, kept: Kept, held_out: list) -> None:
+    """Train and leave a model folder in `args.output_dir`."""
+    from datasets import Dataset
+    from trl import SFTTrainer
+
+    from ..warm_starts.encoding import demonstration_ids
+    from ..warm_starts.filters import TOO_LONG, drop_long
+    from .warm_start_run import load, longest, run
+
+    model, tokenizer, peft_config = load(args, options)
+    rows = [demonstration_ids(tokenizer, row["prompt"], row["completion"]) for row in kept.rows]
+    rows, cut = drop_long(rows, ("input_ids",), longest(args, model))
+    kept = Kept(rows, kept.read, kept.left_out + Counter({TOO_LONG: cut} if cut else {})).insist("demonstrations")
+    trainer = SFTTrainer(
+        model=model,
+        args=args,
+        train_dataset=Dataset.from_list(kept.rows),
+        processing_class=tokenizer,
+        peft_config=peft_config,
+    )
+    source = "made by the exact solver" if script.dataset_name is None else f"from {script.dataset_name}"
+    data = [f"{kept.sentence('demonstrations')}, {source}"]
+    trainer.accelerator.print(data[0])
+    path = resolve_model(options.model_name_or_path)
+    run(script, args, trainer, tokenizer, held_out, path, "sft", data)
+
+
+if __name__ == "__main__":
+    from .main import main as program
+
+    raise SystemExit(program(["sft", *sys.argv[1:]]))

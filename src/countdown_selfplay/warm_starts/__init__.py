@@ -1,0 +1,31 @@
+"""Warm starts on TRL's own trainers: supervised fine-tuning on demonstrations, and IPO on pairs of scored samples.
+
+Seeds 001 and 004 start self-play from the checkpoint of such a pipeline (SFT, then IPO or RLOO). docs/warm_starts.md.
+"""
+
+from __future__ import annotations
+
+from .configs import IPOArguments, IPOSettings, SFTArguments, SFTSettings, WarmStartArguments
+from .demonstrations import generated_rows, read_demonstrations
+from .encoding import demonstration_ids, pair_ids
+from .filters import Kept, clean_demonstrations
+from .pairs import PreferencePair, ScoredSample, make_preference_pairs
+from .trainers import TokenizedDPOTrainer
+
+__all__ = [
+    "IPOArguments",
+    "IPOSettings",
+    "Kept",
+    "PreferencePair",
+    "SFTArguments",
+    "SFTSettings",
+    "ScoredSample",
+    "TokenizedDPOTrainer",
+    "WarmStartArguments",
+    "clean_demonstrations",
+    "demonstration_ids",
+    "generated_rows",
+    "make_preference_pairs",
+    "pair_ids",
+    "read_demonstrations",
+]

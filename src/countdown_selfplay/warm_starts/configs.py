@@ -1,0 +1,262 @@
+"""Settings of the warm starts: what the commands do around TRL's trainers, and TRL's own configs for them."""
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from transformers import TrainingArguments
+from trl import DPOConfig, SFTConfig
+
+from ..countdown import CountdownDomain, ProblemSpec, Rules
+from ..errors import ConfigError
+
+
+@dataclass
+class WarmStartArguments:
+    """What is trained on which problems, and how it is measured. The fields that JointSelfPlayConfig has too mean the
+    same as there."""
+
+    recipe: str | None = field(default=None, metadata={"help": "A named setting, such as tiny/sft or tiny/ipo."})
+    role: Literal["prover", "conjecturer"] = field(
+        default="prover", metadata={"help": "The role that is warm-started."}
+    )
+    eval_dataset_name: str | None = field(
+        default=None,
+        metadata={"help": "Held-out problems: a hub id or a file. None: the generator's held-out side."},
+    )
+    eval_dataset_split: str = field(default="test", metadata={"help": "Split of eval_dataset_name."})
+    eval_problems: int = field(
+        default=512, metadata={"help": "Held-out problems for the table before / after. 0: no evaluation."}
+    )
+    eval_samples: int = field(default=8, metadata={"help": "Answers per held-out problem, the n of pass@k."})
+    eval_proposals: int = field(
+        default=1024, metadata={"help": "Proposals for the table before / after, if role is conjecturer."}
+    )
+    prover_prompt: str = field(
+        default="countdown_3to4", metadata={"help": "How a problem is put to the prover: a name in PROVER_PROMPTS."}
+    )
+    conjecturer_prompt: str = field(
+        default="completion",
+        metadata={"help": "How a problem is asked for and parsed: a name in CONJECTURER_PROMPTS."},
+    )
+    operands: list[int] = field(
+        default_factory=lambda: [3, 4],
+        metadata={"help": "Operand counts of generated problems, each as often as it is listed."},
+    )
+    number_low: int = field(default=1, metadata={"help": "Least operand."})
+    number_high: int = field(default=99, metadata={"help": "Greatest operand."})
+    target_low: int = field(default=10, metadata={"help": "Least target."})
+    target_high: int = field(default=100, metadata={"help": "Greatest target."})
+    answer_rule: Literal["last", "first", "any"] = field(
+        default="last", metadata={"help": "Which answer tag counts, in training and in evaluation."}
+    )
+    temperature: float = field(default=1.0, metadata={"help": "Sampling temperature."})
+    top_p: float = field(default=1.0, metadata={"help": "Nucleus of the sampling; 1 switches it off."})
+    top_k: int = field(default=0, metadata={"help": "Top-k of the sampling; 0 switches it off."})
+    max_completion_length: int = field(default=256, metadata={"help": "Most tokens in a sampled completion."})
+    dry_run: bool = field(
+        default=False,
+        metadata={"help": "Print the resolved settings, the data and the batch arithmetic, and exit."},
+    )
+
+    def __post_init__(self) -> None:
+        at_least(self, 0, "eval_problems")
+        at_least(self, 1, "eval_samples", "eval_proposals", "max_completion_length")
+        if self.temperature <= 0:
+            raise ConfigError(f"`temperature` ({self.temperature}) must be above 0: several samples are drawn.")
+        _ = self.domain
+
+    @property
+    def domain(self) -> CountdownDomain:
+        """Countdown with these ranges, prompts and answer rule. The compact prompt has no answer tags."""
+        ranges = (self.number_low, self.number_high, self.target_low, self.target_high)
+        return CountdownDomain(
+            spec=ProblemSpec(tuple(dict.fromkeys(self.operands)), *ranges),
+            rules=Rules(
+                answer_rule=self.answer_rule, answer_format="bare" if self.prover_prompt == "compact" else "tags"
+            ),
+            prover_prompt=self.prover_prompt,
+            conjecturer_prompt=self.conjecturer_prompt,
+        )
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """The arguments of `sample_completions`."""
+        return {
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "top_k": self.top_k,
+            "max_new_tokens": self.max_completion_length,
+        }
+
+
+@dataclass
+class SFTArguments(WarmStartArguments):
+    """What `countdown-selfplay sft` does around SFTTrainer."""
+
+    dataset_name: str | None = field(
+        default=None,
+        metadata={
+            "help": "Demonstrations: a hub id or a .jsonl/.parquet file of `countdown-selfplay dataset --schema "
+            "solved` (or proposed). None: made by the exact solver."
+        },
+    )
+    dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name to train on."})
+    demonstrations: int = field(
+        default=4096, metadata={"help": "Problems that demonstrations are made of when dataset_name is None."}
+    )
+    demonstrations_per_problem: int = field(
+        default=1, metadata={"help": "How many of each, with the numbers in another order."}
+    )
+    keep_wrong: bool = field(
+        default=False, metadata={"help": "Also train on demonstrations that the verifier refuses."}
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, 1, "demonstrations", "demonstrations_per_problem")
+
+
+@dataclass
+class IPOArguments(WarmStartArguments):
+    """What `countdown-selfplay ipo` does around DPOTrainer."""
+
+    samples_file: str | None = field(
+        default=None,
+        metadata={
+            "help": "Scored samples: the .jsonl that `countdown-selfplay eval --output` wrote, or rows with numbers, "
+            "target, completion and score. None: sampled from the model."
+        },
+    )
+    dataset_name: str | None = field(
+        default=None, metadata={"help": "Problems to sample on: a hub id or a file. None: the exact generator."}
+    )
+    dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name."})
+    problems: int = field(default=512, metadata={"help": "Problems that are sampled, at most."})
+    samples_per_problem: int = field(default=8, metadata={"help": "Answers per problem."})
+    proposals: int = field(default=2048, metadata={"help": "Proposals that are sampled, if role is conjecturer."})
+    pairs_per_group: int | None = field(
+        default=4,
+        metadata={"help": "Most pairs from one problem. Proposals have no limit: all answer a handful of prompts."},
+    )
+    conjecturer_reward: str = field(
+        default="tent", metadata={"help": "Score of a proposal given its solve rate: a name in CONJECTURER_REWARDS."}
+    )
+    prover_model_name_or_path: str | None = field(
+        default=None,
+        metadata={"help": "Who attempts the proposals, if role is conjecturer. None: the model that is trained."},
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, 1, "problems", "proposals")
+        at_least(self, 2, "samples_per_problem")
+        if self.pairs_per_group is not None:
+            at_least(self, 1, "pairs_per_group")
+
+
+def at_least(settings: object, low: int, *names: str) -> None:
+    """ConfigError if one of the fields is below `low`."""
+    for name in names:
+        if getattr(settings, name) < low:
+            raise ConfigError(f"`{name}` ({getattr(settings, name)}) must be at least {low}.")
+
+
+class _Settled:
+    """What both configs add to TRL's: bf16 by device, no token in a checkpoint, no warning that nobody can act on."""
+
+    def settle(self) -> None:
+        """To be called before TRL's `__post_init__`."""
+        args: Any = self
+        if args.bf16 is None:
+            # TRL's default is bf16 everywhere, which is slow or fails on CPUs without it: decide by device.
+            args.bf16 = bool(
+                not args.fp16 and not args.use_cpu and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+            )
+        if not torch.accelerator.is_available() or args.use_cpu:
+            args.dataloader_pin_memory = False
+        if args.activation_checkpointing is None:  # transformers renamed what TRL still sets
+            args.activation_checkpointing = args.gradient_checkpointing
+        if args.activation_checkpointing_kwargs is None:
+            args.activation_checkpointing_kwargs = args.gradient_checkpointing_kwargs
+        if args.activation_checkpointing and not args.activation_checkpointing_kwargs:
+            args.activation_checkpointing_kwargs = {"use_reentrant": False}
+
+    def refuse(self, unread: dict[str, str]) -> None:
+        """ConfigError for a setting that differs from its default and would not be read; after `__post_init__`."""
+        args: Any = self
+        for name, why in unread.items():
+            if getattr(args, name) not in (None, False, type(args).__dataclass_fields__[name].default):
+                raise ConfigError(f"`{name}` ({getattr(args, name)}) is not read here: {why}; leave it unset.")
+        if args.deepspeed_plugin is not None or args.fsdp or args.distributed_state.distributed_type == "FSDP":
+            raise ConfigError(
+                "DeepSpeed and FSDP are not supported by the warm starts, which evaluate and export whole models; "
+                "launch with accelerate_configs/ddp.yaml or single_gpu.yaml."
+            )
+        if args.push_to_hub:
+            raise ConfigError(
+                "`push_to_hub` (True) is not supported; upload the finished folder with `hf upload <repo> "
+                "<output_dir>`."
+            )
+
+    # hub_token stays in memory only: TrainingArguments is pickled into every checkpoint (training_args.bin).
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "hub_token": None}
+
+    def __copy__(self) -> Any:
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        return new
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        new = object.__new__(type(self))
+        memo[id(self)] = new
+        new.__dict__.update({key: copy.deepcopy(value, memo) for key, value in self.__dict__.items()})
+        return new
+
+
+_TOKENS = "the rows are turned into token ids before TRL sees them, with the loss on the completion only"
+
+
+@dataclass(repr=False)  # TrainingArguments' own repr hides tokens
+class SFTSettings(_Settled, SFTConfig):
+    """Differs from SFTConfig in that bf16 follows the device; the loss is always on the completion."""
+
+    output_dir: str = field(default="sft", metadata={"help": "The folder of the run and of the model."})
+
+    def __post_init__(self) -> None:
+        self.settle()
+        super().__post_init__()
+        names = ("assistant_only_loss", "eos_token", "chat_template_path", "dataset_kwargs")
+        self.refuse(dict.fromkeys(names, _TOKENS))
+        if self.completion_only_loss is False:
+            raise ConfigError("`completion_only_loss` (False) is not read here: the loss is always on the completion.")
+
+    __repr__ = TrainingArguments.__str__
+
+
+@dataclass(repr=False)
+class IPOSettings(_Settled, DPOConfig):
+    """Differs from DPOConfig in that the loss is IPO's (Azar et al. 2024, equation 17), (h - 1 / (2 beta))^2.
+
+    h is the difference of the log-ratios to the start of chosen and rejected, each per token of its completion (TRL
+    divides by the length, as the paper's authors did); seed 001, section 3.1 has the same formula. Neither seed 001
+    nor seed 004 states its beta or learning rate for IPO: the defaults are TRL's, beta 0.1 and learning rate 1e-6.
+    """
+
+    output_dir: str = field(default="ipo", metadata={"help": "The folder of the run and of the model."})
+    loss_type: list[str] = field(default_factory=lambda: ["ipo"], metadata={"help": "Always ipo."})
+
+    def __post_init__(self) -> None:
+        self.settle()
+        super().__post_init__()
+        if self.loss_type != ["ipo"]:
+            raise ConfigError(
+                f"`loss_type` ({', '.join(self.loss_type)}) must be ipo here; TRL's DPOTrainer has the other losses."
+            )
+        if self.beta <= 0:
+            raise ConfigError(f"`beta` ({self.beta}) must be above 0: the margin that is aimed at is 1 / (2 beta).")
+        self.refuse({"sync_ref_model": "the reference is the weights that were passed in"})
+
+    __repr__ = TrainingArguments.__str__

@@ -1,0 +1,61 @@
+"""Where demonstrations come from: a file or hub data set, or the exact offline generator."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Any
+
+from ..countdown import CountdownDomain, Problem, Rules, generate_problems
+from ..countdown.rows import ROW_SCHEMAS
+from ..countdown.solver import all_solutions
+from ..data import load_problem_rows
+from ..tiny.expressions import written_forms
+
+SCHEMA = {"prover": "solved", "conjecturer": "proposed"}
+"""Role -> the schema of `countdown-selfplay dataset` that holds its demonstrations."""
+
+WRITTEN_UP_TO = 3  # operands; beyond it the ways to write a solution are too many to list
+
+
+def generated_rows(
+    n: int,
+    role: str,
+    domain: CountdownDomain,
+    seed: int = 0,
+    exclude: Collection[str] = (),
+    per_problem: int = 1,
+) -> list[dict[str, Any]]:
+    """Demonstrations for `role` on `n` distinct problems of the training side, none of them in `exclude` (keys), each
+    problem `per_problem` times with its numbers in another order.
+
+    With the compact prompt each shows another solution too, all ways to write one being equally likely up to three
+    numbers, all inequivalent ones beyond. Shown only the solver's first solution, the tiny model learns which one that
+    is and forgets the others (docs/warm_starts.md has figures). With the other prompts it is the solver's search.
+    """
+    row_of = ROW_SCHEMAS[SCHEMA[role]]
+    problems = generate_problems(n, domain.spec, seed=seed, exclude=exclude, split="train", rules=domain.rules)
+    rows = []
+    for problem in problems:
+        generator = random.Random(f"demonstrations|{seed}|{problem.key}")
+        for _ in range(per_problem):
+            shuffled = Problem(tuple(generator.sample(problem.numbers, len(problem.numbers))), problem.target)
+            row = row_of(shuffled, domain)
+            if role == "prover" and domain.prover_prompt == "compact":
+                row["completion"] = generator.choice(compact_texts(problem, domain.rules))
+            rows.append(row)
+    return rows
+
+
+@lru_cache(maxsize=1)  # the rows of one problem follow each other
+def compact_texts(problem: Problem, rules: Rules) -> list[str]:
+    """Every solution of a solvable problem that a demonstration may show, tokens between single spaces, sorted."""
+    if len(problem.numbers) <= WRITTEN_UP_TO and rules.use_all and not rules.integers_only:
+        return sorted({form.text for form in written_forms(problem.numbers) if form.value == problem.target})
+    return [text.replace("(", "( ").replace(")", " )") for text in all_solutions(problem, rules)]
+
+
+def read_demonstrations(source: str, split: str = "train") -> list[dict[str, Any]]:
+    """The rows of a local file or of a hub data set's split; DataError if it cannot be reached."""
+    return list(load_problem_rows(source, split))

@@ -1,0 +1,99 @@
+"""Token ids of demonstrations and pairs: the prompt exactly as it is tokenized for sampling, then the completion.
+
+TRL tokenizes prompt and completion as one text and looks for the border afterwards. With word-level or merging
+tokenizers the last word of the prompt then depends on the completion, so that the model is trained on a context that
+it never meets when it samples. Here the two are tokenized apart and the end token is put after the completion once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import ConfigError, DataError
+
+IGNORED = -100
+"""The label of tokens that are not in the loss."""
+
+
+def prompt_ids(tokenizer: Any, prompt: Any) -> list[int]:
+    """The ids that the model sees when it is asked: a text, or chat messages through the chat template."""
+    if isinstance(prompt, str):
+        ids = tokenizer(prompt)["input_ids"]
+    else:
+        _insist_on_template(tokenizer)
+        ids = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=True)["input_ids"]
+    if not ids:
+        raise DataError(f"The prompt {str(prompt)[:60]!r} has no token.")
+    return list(ids)
+
+
+def completion_ids(tokenizer: Any, completion: Any, chat: bool) -> list[int]:
+    """The ids of the completion's text and the end token, which stands there exactly once.
+
+    `chat`: the end token is the one that ends a turn of the chat template (Qwen2.5's base models have another
+    `eos_token`, and a model that never saw its turn end goes on talking: FACTS of seed 001's evaluation).
+    """
+    end = end_of_turn(tokenizer) if chat else end_of_text(tokenizer)
+    ids = list(tokenizer(text_of(completion), add_special_tokens=False)["input_ids"])
+    while ids and ids[-1] == end:
+        ids.pop()
+    return [*ids, end]
+
+
+def text_of(completion: Any) -> str:
+    """The text of a completion: a string, or one assistant message in a list."""
+    if isinstance(completion, str):
+        return completion
+    if isinstance(completion, list) and len(completion) == 1 and isinstance(completion[0], Mapping):
+        message = completion[0]
+        if message.get("role") == "assistant" and isinstance(message.get("content"), str):
+            return str(message["content"])
+    raise DataError(
+        f"A completion must be a text or a list of one assistant message with a text, got {str(completion)[:60]!r}."
+    )
+
+
+def end_of_text(tokenizer: Any) -> int:
+    """The id that ends a plain text."""
+    if tokenizer.eos_token_id is None:
+        raise ConfigError("The tokenizer names no end token (`eos_token`); set one, or no text would ever end.")
+    return int(tokenizer.eos_token_id)
+
+
+def end_of_turn(tokenizer: Any) -> int:
+    """The id that the chat template puts after an assistant's turn; the end of text if that is no special token."""
+    _insist_on_template(tokenizer)
+    turn = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
+    rendered = tokenizer.apply_chat_template(turn, tokenize=False)
+    after = tokenizer(rendered[rendered.rfind("2") + 1 :], add_special_tokens=False)["input_ids"]
+    added = tokenizer.added_tokens_decoder  # some tokenizers mark the token here only
+    if after and (after[0] in tokenizer.all_special_ids or (after[0] in added and added[after[0]].special)):
+        return int(after[0])
+    return end_of_text(tokenizer)
+
+
+def demonstration_ids(tokenizer: Any, prompt: Any, completion: Any) -> dict[str, list[int]]:
+    """`input_ids` and `labels` of a demonstration; the prompt's labels are -100, so that only the completion and its
+    end token are in the loss."""
+    first = prompt_ids(tokenizer, prompt)
+    second = completion_ids(tokenizer, completion, chat=not isinstance(prompt, str))
+    return {"input_ids": first + second, "labels": [IGNORED] * len(first) + second}
+
+
+def pair_ids(tokenizer: Any, prompt: Any, chosen: Any, rejected: Any) -> dict[str, list[int]]:
+    """`prompt_ids`, `chosen_ids` and `rejected_ids`, as TRL's collator for preferences takes them."""
+    chat = not isinstance(prompt, str)
+    return {
+        "prompt_ids": prompt_ids(tokenizer, prompt),
+        "chosen_ids": completion_ids(tokenizer, chosen, chat),
+        "rejected_ids": completion_ids(tokenizer, rejected, chat),
+    }
+
+
+def _insist_on_template(tokenizer: Any) -> None:
+    if getattr(tokenizer, "chat_template", None) is None:
+        raise DataError(
+            "The prompt is a list of chat messages and the tokenizer has no chat template; use a prompt of plain "
+            "text, such as `prover_prompt: tinyzero` or `compact`, or a model with a chat template."
+        )

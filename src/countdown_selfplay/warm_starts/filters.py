@@ -1,0 +1,111 @@
+"""What may be trained on: no held-out problem, no wrong demonstration, nothing that the model has no room for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..countdown import CountdownDomain, Problem, heldout_key, problem_from_row
+from ..errors import DataError
+from .encoding import text_of
+
+HELD_OUT, WRONG, TOO_LONG = "held-out problem", "wrong", "too long"
+
+
+@dataclass
+class Kept:
+    """rows: what is trained on. read: how many there were. left_out: reason -> how many were not taken."""
+
+    rows: list[dict[str, Any]]
+    read: int
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def sentence(self, what: str) -> str:
+        """One line for the user: `1 of 20 demonstrations left out: 1 held-out problem`."""
+        if not self.left_out:
+            return f"{len(self.rows)} {what}, none left out"
+        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(self.left_out.items()))
+        return f"{len(self.rows)} of {self.read} {what} kept; left out: {reasons}"
+
+    def insist(self, what: str) -> Kept:
+        """Itself, or a DataError if nothing is left."""
+        if self.rows:
+            return self
+        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(self.left_out.items()))
+        raise DataError(
+            f"None of the {self.read} {what} can be trained on ({reasons or 'there are none'}); pass other data, or "
+            "leave the option out to make it offline."
+        )
+
+
+def is_held_out(problem: Problem, evaluated: Collection[str]) -> bool:
+    """Whether a problem may not be trained on: it lies on the generator's held-out side (and with it all of
+    heldout-v1), or it is one of the `evaluated` keys."""
+    return heldout_key(problem.key) or problem.key in evaluated
+
+
+def clean_demonstrations(
+    rows: Iterable[Mapping[str, Any]],
+    role: str,
+    domain: CountdownDomain,
+    evaluated: Collection[str] = (),
+    keep_wrong: bool = False,
+    source: str = "the data",
+) -> Kept:
+    """The demonstrations that may be trained on, as rows with `prompt`, `completion`, `numbers` and `target`.
+
+    A row needs `prompt`, `completion` and its problem (numbers or nums, target), for without the problem nobody can
+    say whether it is held out. Left out: held-out problems (`is_held_out`; `evaluated` are keys), and, unless
+    `keep_wrong`, completions that are no correct answer (prover) or do not hold the row's problem, solvable
+    (conjecturer). DataError names a row that cannot be read.
+    """
+    kept: list[dict[str, Any]] = []
+    left_out: Counter[str] = Counter()
+    index = -1
+    for index, row in enumerate(rows):
+        try:
+            problem = problem_from_row(row, index)
+            for name in ("prompt", "completion"):
+                if row.get(name) is None:
+                    raise DataError(
+                        f"row {index}, column '{name}': absent; `countdown-selfplay dataset --schema "
+                        f"{'solved' if role == 'prover' else 'proposed'}` writes demonstrations for the {role}."
+                    )
+            text = text_of(row["completion"])
+        except DataError as error:
+            where = str(error) if str(error).startswith("row ") else f"row {index}: {error}"
+            raise DataError(f"{source}, {where}") from None
+        if is_held_out(problem, evaluated):
+            left_out[HELD_OUT] += 1
+        elif not keep_wrong and not _right(text, problem, role, domain):
+            left_out[WRONG] += 1
+        else:
+            kept.append(
+                {
+                    "prompt": row["prompt"],
+                    "completion": row["completion"],
+                    "numbers": list(problem.numbers),
+                    "target": problem.target,
+                }
+            )
+    return Kept(kept, index + 1, left_out)
+
+
+def _right(text: str, problem: Problem, role: str, domain: CountdownDomain) -> bool:
+    if role == "prover":
+        return domain.verify(text, problem).correct
+    proposed = domain.parse(text).problem
+    return proposed is not None and proposed.key == problem.key and domain.solvable(problem)
+
+
+def drop_long(
+    rows: list[dict[str, Any]], names: tuple[str, ...], limit: int | None
+) -> tuple[list[dict[str, Any]], int]:
+    """Rows whose ids in the columns `names` are together at most `limit` tokens, and how many were longer: a text that
+    is cut off teaches the model not to end."""
+    if limit is None:
+        return rows, 0
+    kept = [row for row in rows if sum(len(row[name]) for name in names) <= limit]
+    return kept, len(rows) - len(kept)

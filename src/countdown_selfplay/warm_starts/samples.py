@@ -1,0 +1,190 @@
+"""Scored samples for preference pairs: read from a file, or sampled from the model and scored exactly."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..countdown import CountdownDomain, Problem, problem_from_row
+from ..errors import DataError
+from ..evaluation.sampling import sample_completions
+from ..random_state import seed_from
+from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward
+from .encoding import text_of
+from .filters import HELD_OUT, is_held_out
+from .pairs import ScoredSample
+
+UNFINISHED = "cut off"
+"""Samples that the token budget cut are in no pair: a chosen one would teach not to end."""
+
+ATTEMPTS = 8  # answers per proposal that its solve rate is measured with
+
+
+def read_samples(
+    path: str, role: str, domain: CountdownDomain, evaluated: Collection[str] = ()
+) -> tuple[list[ScoredSample], int, Counter[str]]:
+    """(samples, rows read, reason -> rows left out) of a JSONL file.
+
+    For the prover a row needs `completion` and its problem: numbers or nums and target, or `problem`, the key that
+    `countdown-selfplay eval` writes (its numbers are sorted). The score is the verifier's own; a `score` in the row
+    must agree with it, or the row was scored under other rules (DataError). For the conjecturer a row needs
+    `completion`, `operands` and `score`, the reward of the proposal.
+    """
+    found: list[ScoredSample] = []
+    left_out: Counter[str] = Counter()
+    read = 0
+    for number, row in _rows(path):
+        read += 1
+        try:
+            if row.get("completion") is None:
+                raise DataError("column 'completion' is absent.")
+            text = text_of(row["completion"])
+            sample, problem = (_answer if role == "prover" else _proposal)(row, text, domain)
+        except DataError as error:
+            raise DataError(f"'{path}', line {number}: {_after_row(str(error))}") from None
+        if problem is not None and is_held_out(problem, evaluated):
+            left_out[HELD_OUT] += 1
+        elif row.get("truncated"):
+            left_out[UNFINISHED] += 1
+        else:
+            found.append(sample)
+    return found, read, left_out
+
+
+def sample_answers(
+    model: Any, tokenizer: Any, problems: Sequence[Problem], domain: CountdownDomain, n: int, **sampling: Any
+) -> tuple[list[ScoredSample], int, Counter[str]]:
+    """`n` answers to each problem, scored 1 (correct) or 0; (samples, answers drawn, those left out)."""
+    prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
+    rows = sample_completions(model, tokenizer, prompts, n, stop_strings=domain.stop_strings("prover"), **sampling)
+    found = [
+        ScoredSample(problem.key, prompt, c.text, float(domain.verify(c.text, problem).correct))
+        for problem, prompt, row in zip(problems, prompts, rows, strict=True)
+        for c in row
+        if not c.truncated
+    ]
+    drawn = n * len(problems)
+    return found, drawn, Counter({UNFINISHED: drawn - len(found)} if drawn > len(found) else {})
+
+
+def sample_proposals(
+    model: Any,
+    tokenizer: Any,
+    prover: Any,
+    domain: CountdownDomain,
+    n: int,
+    reward: str,
+    seed: int,
+    evaluated: Collection[str] = (),
+    **sampling: Any,
+) -> tuple[list[ScoredSample], int, Counter[str]]:
+    """`n` proposals scored by the conjecturer reward of their solve rate under `prover`, a model with the same
+    tokenizer; 0 for those that hold no solvable problem in range. Held-out problems are left out."""
+    operands = domain.spec.operands
+    each = -(-n // len(operands))
+    prompts = [domain.propose_row(k)["prompt"] for k in operands]
+    stops = domain.stop_strings("conjecturer")
+    rows = sample_completions(model, tokenizer, prompts, each, stop_strings=stops, seed=seed, **sampling)
+    problems = {c.text: domain.parse(c.text).problem for row in rows for c in row}
+    distinct = {p.key: p for p in problems.values() if p is not None and domain.in_range(p)}
+    solvable = domain.solvable_batch(distinct.values())
+    played = [p for p, ok in zip(distinct.values(), solvable, strict=True) if ok and not is_held_out(p, evaluated)]
+    rates = np.zeros(0)
+    if played:
+        rates = solve_rates(prover, tokenizer, played, domain, seed_from("attempts", seed), sampling)
+    rewards = checked_rewards(make_conjecturer_reward(reward), rates, RewardContext(attempts=ATTEMPTS))
+    scores = {problem.key: float(value) for problem, value in zip(played, rewards, strict=True)}
+    found: list[ScoredSample] = []
+    left_out: Counter[str] = Counter()
+    for k, prompt, row in zip(operands, prompts, rows, strict=True):
+        for c in row:
+            problem = problems[c.text]
+            if problem is not None and is_held_out(problem, evaluated):
+                left_out[HELD_OUT] += 1
+            elif c.truncated:
+                left_out[UNFINISHED] += 1
+            else:
+                right_size = problem is not None and len(problem.numbers) == k
+                score = scores.get(problem.key, 0.0) if problem is not None and right_size else 0.0
+                found.append(ScoredSample(str(k), prompt, c.text, score))
+    return found, each * len(operands), left_out
+
+
+def solve_rates(
+    model: Any,
+    tokenizer: Any,
+    problems: Sequence[Problem],
+    domain: CountdownDomain,
+    seed: int,
+    sampling: dict[str, Any],
+) -> np.ndarray:
+    """(P,) share of correct answers among `ATTEMPTS` to each problem; a cut answer counts as what it says."""
+    prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
+    rows = sample_completions(
+        model, tokenizer, prompts, ATTEMPTS, stop_strings=domain.stop_strings("prover"), seed=seed, **sampling
+    )
+    correct = [[domain.verify(c.text, p).correct for c in row] for p, row in zip(problems, rows, strict=True)]
+    return np.array(correct, dtype=float).reshape(len(problems), ATTEMPTS).mean(axis=1)
+
+
+def _rows(path: str) -> Any:
+    """(line number, row) of a JSONL file; the line with the setting that `eval` writes first is skipped."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise DataError(f"`samples_file` ({path}) cannot be read: {reason}.") from None
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise DataError(
+                f"'{path}', line {number}: this is no JSON object; pass a JSONL file with a row per sample."
+            )
+        if row.get("record") != "setting":
+            yield number, row
+
+
+def _answer(row: Mapping[str, Any], text: str, domain: CountdownDomain) -> tuple[ScoredSample, Problem]:
+    problem = _from_key(row["problem"]) if "target" not in row and "problem" in row else problem_from_row(row, 0)
+    verdict = domain.verify(text, problem)
+    given = row.get("score")
+    if given is not None and abs(float(given) - verdict.score) > 1e-9:
+        raise DataError(
+            f"the row says score {given} and the verifier {verdict.score} ({verdict.reason}) for {problem.key}; set "
+            "`prover_prompt` and `answer_rule` to those of the evaluation."
+        )
+    prompt = domain.prove_row(problem)["prompt"]
+    return ScoredSample(problem.key, prompt, text, float(verdict.correct)), problem
+
+
+def _proposal(row: Mapping[str, Any], text: str, domain: CountdownDomain) -> tuple[ScoredSample, Problem | None]:
+    for name in ("operands", "score"):
+        if isinstance(row.get(name), bool) or not isinstance(row.get(name), int | float):
+            raise DataError(f"column '{name}' must be a number, got {row.get(name)!r}.")
+    problem, score = domain.parse(text).problem, float(row["score"])
+    if problem is None and score > 0:
+        raise DataError(f"score {score} for a text that holds no problem; set `conjecturer_prompt` to what it is in.")
+    operands = int(row["operands"])
+    return ScoredSample(str(operands), domain.propose_row(operands)["prompt"], text, score), problem
+
+
+def _from_key(key: Any) -> Problem:
+    numbers, _, target = str(key).partition("=")
+    try:
+        return Problem(tuple(int(word) for word in numbers.split(",")), int(target))
+    except ValueError:
+        raise DataError(f"column 'problem' must be a key such as '3,5,7=22', got {key!r}.") from None
+
+
+def _after_row(message: str) -> str:
+    return message.removeprefix("row 0, ")

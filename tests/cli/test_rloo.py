@@ -1,0 +1,44 @@
+"""`countdown-selfplay rloo`: the joint trainer with the prover alone."""
+
+import json
+
+import pytest
+
+from countdown_selfplay.cli.main import main
+
+SHORT = ["--max_steps", "2", "--eval_problems", "16", "--num_generations_eval", "4", "--disable_tqdm", "true"]
+
+
+def test_the_prover_is_trained_alone_and_leaves_the_folder_of_a_joint_run(tmp_path, capsys):
+    assert main(["rloo", "--output_dir", str(tmp_path), "--save_strategy", "no", *SHORT]) == 0
+    out = capsys.readouterr().out
+    assert "prover pass@1" in out and "conjecturer" not in out
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"metrics.jsonl", "samples.jsonl", "run.json", "evaluation.json", "report.html", "prover"} <= names
+    assert "conjecturer" not in names
+    rounds = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    logged = {name for line in rounds for name in line}
+    assert "prover/solve_rate" in logged or any(name.startswith("prover/") for name in logged)
+    assert not any(name.startswith("conjecturer/") for name in logged)
+
+
+def test_a_joint_recipe_gives_its_single_policy_baseline(tmp_path, capsys):
+    arguments = ["--recipe", "tiny/anchored_shaped_fixed", "--dry_run", "--output_dir", str(tmp_path / "run")]
+    assert main(["rloo", *arguments]) == 0
+    out = capsys.readouterr().out
+    assert "prover: 16 x 8 x 1 = 128 samples = 16 problems x 8" in out
+    assert "problems per round: 16, at least 16 anchors, up to 0 proposals" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--conjecturer_micro_batches", "1"], "`conjecturer_micro_batches` (1) must be 0 here"),
+        (["--prover_objective", "reinforce"], "`prover_objective` (reinforce) is not for rloo"),
+        (["--conjecturer_model_name_or_path", "tiny"], "`conjecturer_model_name_or_path` (tiny) is not for rloo"),
+    ],
+)
+def test_what_belongs_to_joint_is_refused(tmp_path, capsys, arguments, message):
+    assert main(["rloo", "--output_dir", str(tmp_path), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1

@@ -1,0 +1,386 @@
+"""Warm starts: token ids and labels, pairs by hand, what may be trained on, samples from files."""
+
+import inspect
+import json
+import math
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from trl import DPOTrainer
+
+from countdown_selfplay.countdown import CountdownDomain, Problem, generate_problems, heldout_problems, verify
+from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
+from countdown_selfplay.warm_starts import (
+    IPOSettings,
+    ScoredSample,
+    SFTSettings,
+    TokenizedDPOTrainer,
+    clean_demonstrations,
+    demonstration_ids,
+    generated_rows,
+    make_preference_pairs,
+    pair_ids,
+)
+from countdown_selfplay.warm_starts.configs import IPOArguments, SFTArguments
+from countdown_selfplay.warm_starts.filters import drop_long
+from countdown_selfplay.warm_starts.samples import read_samples, sample_answers, sample_proposals
+
+TINY = CountdownDomain.tiny()
+CHATML = (
+    "{% for m in messages %}<s>{{ ' ' + m['content'] + ' ' }}</s> {% endfor %}"
+    "{% if add_generation_prompt %}<s> {% endif %}"
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH))
+
+
+# Token ids
+
+
+def test_the_prompt_is_as_in_sampling_and_only_the_answer_and_one_end_token_are_in_the_loss(tokenizer):
+    row = demonstration_ids(tokenizer, "3 5 7 = 22 :", "3 * 5 + 7")
+    assert " ".join(tokenizer.convert_ids_to_tokens(row["input_ids"])) == "<s> 3 5 7 = 22 : 3 * 5 + 7 </s>"
+    assert row["labels"][:7] == [-100] * 7 == [-100] * len(tokenizer("3 5 7 = 22 :")["input_ids"])
+    assert " ".join(tokenizer.convert_ids_to_tokens(row["labels"][7:])) == "3 * 5 + 7 </s>"
+
+
+@pytest.mark.parametrize("completion", ["3 * 5 + 7", "3 * 5 + 7 </s>", "3 * 5 + 7 </s> </s>"])
+def test_an_end_token_that_stands_there_already_is_not_put_a_second_time(tokenizer, completion):
+    row = demonstration_ids(tokenizer, "3 5 7 = 22 :", completion)
+    assert row["input_ids"].count(tokenizer.eos_token_id) == 1 and row["input_ids"][-1] == tokenizer.eos_token_id
+
+
+def test_a_chat_ends_with_the_token_that_ends_a_turn_of_its_template():
+    tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH))
+    tokenizer.chat_template = CHATML
+    tokenizer.eos_token = "<pad>"  # as in base models whose own end token is another one than their turn's
+    prompt = [{"role": "user", "content": "3 5 7 = 22 :"}]
+    row = demonstration_ids(tokenizer, prompt, [{"role": "assistant", "content": "3 * 5 + 7"}])
+    assert tokenizer.convert_ids_to_tokens(row["input_ids"])[-7:] == ["<s>", "3", "*", "5", "+", "7", "</s>"]
+    asked = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=True)["input_ids"]
+    assert row["input_ids"][: len(asked)] == asked and row["labels"][: len(asked)] == [-100] * len(asked)
+
+
+def test_chat_messages_without_a_chat_template_are_one_sentence(tokenizer):
+    with pytest.raises(DataError, match="no chat template"):
+        demonstration_ids(tokenizer, [{"role": "user", "content": "1"}], "2")
+
+
+def test_a_completion_that_is_no_text_is_named(tokenizer):
+    with pytest.raises(DataError, match="one assistant message"):
+        demonstration_ids(tokenizer, "3 =", [{"role": "user", "content": "2"}])
+
+
+def test_both_sides_of_a_pair_follow_the_same_prompt(tokenizer):
+    row = pair_ids(tokenizer, "3 5 7 = 22 :", "3 * 5 + 7", "3 + 5 + 7")
+    words = {name: " ".join(tokenizer.convert_ids_to_tokens(ids)) for name, ids in row.items()}
+    assert words == {
+        "prompt_ids": "<s> 3 5 7 = 22 :",
+        "chosen_ids": "3 * 5 + 7 </s>",
+        "rejected_ids": "3 + 5 + 7 </s>",
+    }
+
+
+def test_rows_without_room_are_left_out_and_counted():
+    assert drop_long([{"input_ids": [1] * 5}, {"input_ids": [1] * 4}], ("input_ids",), 4) == (
+        [{"input_ids": [1] * 4}],
+        1,
+    )
+
+
+def test_trl_has_the_private_method_that_is_overridden():
+    parameters = list(inspect.signature(DPOTrainer._prepare_dataset).parameters)
+    assert parameters == ["self", "dataset", "processing_class", "args", "dataset_name"]
+    assert list(inspect.signature(TokenizedDPOTrainer._prepare_dataset).parameters) == parameters
+
+
+# Pairs
+
+
+def scored(group, **scores):
+    return [ScoredSample(group, f"{group}?", text, float(score)) for text, score in scores.items()]
+
+
+def test_right_is_paired_with_wrong_and_each_text_is_used_once():
+    pairs = make_preference_pairs(scored("p", a=1, b=1, c=1, x=0, y=0))
+    assert len(pairs) == 2  # min(3 right, 2 wrong)
+    assert {p.rejected for p in pairs} == {"x", "y"} and len({p.chosen for p in pairs} & {"a", "b", "c"}) == 2
+    assert all(p.margin == 1 and p.prompt == "p?" for p in pairs)
+
+
+def test_a_group_gives_at_most_the_allowed_number_of_pairs():
+    samples = scored("p", a=1, b=1, c=1, x=0, y=0, z=0)
+    assert [len(make_preference_pairs(samples, pairs_per_group=n)) for n in (1, 2, 3, 4, None)] == [1, 2, 3, 3, 3]
+
+
+def test_groups_without_both_kinds_and_ties_give_nothing():
+    assert make_preference_pairs(scored("all right", a=1, b=1) + scored("all wrong", x=0, y=0)) == []
+
+
+def test_equal_texts_count_once():
+    samples = scored("p", a=1, x=0) + scored("p", a=1, x=0)
+    assert [(p.chosen, p.rejected) for p in make_preference_pairs(samples)] == [("a", "x")]
+
+
+def test_rewards_of_many_values_pair_the_best_with_the_worst():
+    # sorted: 0.9 0.5 0.2 0 0; best with worst: (0.9, 0) and (0.5, 0), the middle one is left over
+    pairs = make_preference_pairs(scored("3", a=0.5, b=0, c=0.9, d=0, e=0.2), chosen_at_least=1e-9)
+    assert [(p.chosen, p.margin) for p in pairs] == [("c", 0.9), ("a", 0.5)]
+    assert {p.rejected for p in pairs} == {"b", "d"}
+    assert len(make_preference_pairs(scored("3", a=0.5, b=0, c=0.9, d=0), chosen_at_least=0.6)) == 1
+
+
+def test_the_seed_alone_decides_and_other_groups_do_not_matter():
+    one = scored("p", **{f"r{i}": 1 for i in range(9)}, **{f"w{i}": 0 for i in range(9)})
+    other = scored("q", a=1, x=0)
+    assert make_preference_pairs(one, seed=3) == make_preference_pairs(one, seed=3)
+    assert make_preference_pairs(one, seed=3) != make_preference_pairs(one, seed=4)
+    assert make_preference_pairs(other + one, seed=3)[1:] == make_preference_pairs(one, seed=3)
+
+
+def test_scores_that_cannot_be_compared_are_errors():
+    with pytest.raises(DataError, match=r"'p' has the score nan"):
+        make_preference_pairs(scored("p", a=math.nan))
+    with pytest.raises(DataError, match=r"both 1\.0 and 0\.0"):
+        make_preference_pairs(scored("p", a=1) + scored("p", a=0))
+    with pytest.raises(ConfigError, match=r"`pairs_per_group` \(0\)"):
+        make_preference_pairs([], pairs_per_group=0)
+
+
+# What is trained on
+
+
+def test_generated_demonstrations_are_right_varied_and_never_held_out():
+    rows = generated_rows(40, "prover", TINY, seed=1, per_problem=3)
+    assert len(rows) == 120 and len({row["prompt"] for row in rows}) > 60
+    for row in rows:
+        assert verify(row["completion"], Problem(tuple(row["numbers"]), row["target"]), TINY.rules).correct
+    kept = clean_demonstrations(rows, "prover", TINY)
+    assert len(kept.rows) == 120 and not kept.left_out
+
+
+def test_generated_proposals_are_what_the_conjecturer_would_be_read_as():
+    for style, spec in (("compact", TINY.spec), ("completion", TINY.spec), ("json", TINY.spec)):
+        domain = CountdownDomain(spec, TINY.rules, "compact", style)
+        kept = clean_demonstrations(generated_rows(8, "conjecturer", domain, seed=2), "conjecturer", domain)
+        assert len(kept.rows) == 8 and not kept.left_out, style
+
+
+def test_held_out_problems_and_wrong_demonstrations_are_left_out_and_counted():
+    held = generate_problems(3, TINY.spec, seed=7, split="heldout")
+    train = generate_problems(3, TINY.spec, seed=7)
+    good = generated_rows(3, "prover", TINY, seed=7)
+    rows = good + [{"prompt": "x :", "completion": "1", "numbers": p.numbers, "target": p.target} for p in held]
+    rows.append({**good[0], "completion": "1 + 1"})
+    kept = clean_demonstrations(rows, "prover", TINY, evaluated={train[0].key})
+    # train[0]'s two rows (right and wrong) count as held out: that is asked first
+    assert kept.read == 7 and kept.left_out == {"held-out problem": 5} and len(kept.rows) == 2
+    kept = clean_demonstrations(rows, "prover", TINY)
+    assert kept.left_out == {"held-out problem": 3, "wrong": 1}
+    assert kept.sentence("rows") == "3 of 7 rows kept; left out: 3 held-out problem, 1 wrong"
+    assert len(clean_demonstrations(rows, "prover", TINY, keep_wrong=True).rows) == 4
+
+
+def test_every_problem_of_the_frozen_set_would_be_left_out():
+    domain = CountdownDomain.countdown_3to4()
+    rows = [{"prompt": "x", "completion": "y", "nums": p.numbers, "target": p.target} for p in heldout_problems(3)]
+    kept = clean_demonstrations(rows, "prover", domain, keep_wrong=True)
+    assert kept.rows == [] and kept.left_out["held-out problem"] == 500
+    with pytest.raises(DataError, match="None of the 500 rows can be trained on"):
+        kept.insist("rows")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"prompt": "a", "completion": "b"}, "d.jsonl, row 0, column 'numbers': absent"),
+        ({"prompt": "a", "numbers": [1, 2], "target": 3}, "d.jsonl, row 0, column 'completion': absent"),
+        ({"prompt": "a", "completion": 5, "numbers": [1, 2], "target": 3}, "d.jsonl, row 0: A completion must be"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_named(row, message):
+    with pytest.raises(DataError, match=message):
+        clean_demonstrations([row], "prover", TINY, source="d.jsonl")
+
+
+# Samples
+
+
+def write_lines(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def test_samples_are_read_in_both_shapes_and_scored_again(tmp_path):
+    p = generate_problems(1, TINY.spec, seed=7)[0]
+    right = generated_rows(1, "prover", TINY, seed=7)[0]["completion"]
+    held = generate_problems(1, TINY.spec, seed=7, split="heldout")[0]
+    path = write_lines(
+        tmp_path / "s.jsonl",
+        {"record": "setting", "n": 2},
+        {"problem": p.key, "completion": right, "score": 1.0, "truncated": False},
+        {"numbers": p.numbers, "target": p.target, "completion": "1 + 1", "score": 0.1},
+        {"numbers": p.numbers, "target": p.target, "completion": "1 +", "truncated": True},
+        {"numbers": held.numbers, "target": held.target, "completion": "1 + 1"},
+    )
+    samples, read, left_out = read_samples(path, "prover", TINY)
+    assert read == 4 and left_out == {"held-out problem": 1, "cut off": 1}
+    assert [(s.group, s.completion, s.score) for s in samples] == [(p.key, right, 1.0), (p.key, "1 + 1", 0.0)]
+    assert samples[0].prompt == f"{' '.join(map(str, sorted(p.numbers)))} = {p.target} :"
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (
+            {"numbers": [3, 5, 7], "target": 22, "completion": "3 * 5 + 7", "score": 0.1},
+            "score 0.1 and the verifier 1",
+        ),
+        ({"problem": "x", "completion": "1"}, "column 'problem' must be a key such as"),
+        ({"numbers": [3, 5, 7], "target": 22}, "line 1: column 'completion' is absent"),
+        ({"completion": "1"}, "line 1: column 'numbers': absent"),
+        ([1], "line 1: this is no JSON object"),
+    ],
+)
+def test_a_sample_that_cannot_be_used_is_named(tmp_path, row, message):
+    with pytest.raises(DataError, match=message):
+        read_samples(write_lines(tmp_path / "s.jsonl", row), "prover", TINY)
+
+
+def test_scored_proposals_are_read_by_operand_count(tmp_path):
+    train = generate_problems(1, TINY.spec, seed=3)[0]
+    text = f"{' '.join(map(str, train.numbers))} = {train.target}"
+    path = write_lines(
+        tmp_path / "s.jsonl",
+        {"operands": 3, "completion": text, "score": 0.7},
+        {"operands": 3, "completion": "3 5", "score": 0},
+    )
+    samples, read, _ = read_samples(path, "conjecturer", TINY)
+    found = [(s.group, s.prompt, s.score) for s in samples]
+    assert read == 2 and found == [("3", "propose 3 :", 0.7), ("3", "propose 3 :", 0.0)]
+    bad = write_lines(tmp_path / "b.jsonl", {"operands": 3, "completion": "3 5", "score": 1})
+    with pytest.raises(DataError, match="holds no problem"):
+        read_samples(bad, "conjecturer", TINY)
+
+
+def test_the_models_own_answers_and_proposals_are_scored_exactly():
+    model, tokenizer = load_tiny_model()
+    problems = generate_problems(12, TINY.spec, seed=5)
+    sampling = {"max_new_tokens": 16, "batch_size": 512, "seed": 1}
+    answers, drawn, left_out = sample_answers(model, tokenizer, problems, TINY, 8, **sampling)
+    assert drawn == 96 == len(answers) + left_out.total()
+    by_key = {p.key: p for p in problems}
+    for s in answers:
+        assert s.score == float(TINY.verify(s.completion, by_key[s.group]).correct)
+    assert 0 < sum(s.score for s in answers) < len(answers)
+
+    proposals, drawn, left_out = sample_proposals(model, tokenizer, model, TINY, 64, "tent", **sampling)
+    assert drawn == 64 == len(proposals) + left_out.total()
+    assert 0 < left_out["held-out problem"] < 32  # one key in eight
+    for s in proposals:
+        problem = TINY.parse(s.completion).problem
+        assert 0 <= s.score <= 1
+        if s.score > 0:  # tent of a solve rate in eighths: 1 - 2.5 |p - 0.4|
+            assert problem is not None and TINY.solvable(problem)
+            assert min(abs(s.score - max(0, 1 - 2.5 * abs(i / 8 - 0.4))) for i in range(9)) < 1e-9
+
+
+# Settings and losses
+
+
+def test_bf16_follows_the_device_and_no_token_is_pickled(tmp_path):
+    for settings in (SFTSettings, IPOSettings):
+        args = settings(output_dir=str(tmp_path), use_cpu=True, hub_token="secret")
+        assert args.bf16 is False and args.hub_token == "secret"
+        assert "secret" not in repr(args) and args.__getstate__()["hub_token"] is None
+    assert IPOSettings(output_dir=str(tmp_path), use_cpu=True).loss_type == ["ipo"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "values", "message"),
+    [
+        (SFTSettings, {"completion_only_loss": False}, "`completion_only_loss` (False)"),
+        (SFTSettings, {"assistant_only_loss": True}, "`assistant_only_loss` (True) is not read here"),
+        (IPOSettings, {"loss_type": ["sigmoid"]}, "`loss_type` (sigmoid) must be ipo"),
+        (IPOSettings, {"beta": 0.0}, "`beta` (0.0) must be above 0"),
+        (IPOSettings, {"sync_ref_model": True}, "`sync_ref_model` (True) is not read here"),
+        (SFTSettings, {"push_to_hub": True}, "`push_to_hub` (True) is not supported"),
+    ],
+)
+def test_what_would_not_be_read_is_refused(tmp_path, settings, values, message):
+    with pytest.raises(ConfigError) as error:
+        settings(output_dir=str(tmp_path), use_cpu=True, **values)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "values", "message"),
+    [
+        (SFTArguments, {"demonstrations": 0}, "`demonstrations` (0) must be at least 1"),
+        (IPOArguments, {"samples_per_problem": 1}, "`samples_per_problem` (1) must be at least 2"),
+        (IPOArguments, {"temperature": 0.0}, "`temperature` (0.0) must be above 0"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(arguments, values, message):
+    with pytest.raises(ConfigError) as error:
+        arguments(**values)
+    assert message in str(error.value)
+
+
+def test_the_first_ipo_loss_is_that_of_the_paper(tmp_path):
+    """Before the first step policy and reference agree, so h = 0 and the loss is (0 - 1 / (2 beta))^2 = 6.25 at
+    beta 0.2. After it, the loss is the one of an independent computation from the models' own log-probabilities."""
+    from datasets import Dataset
+
+    tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH))
+    model = AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH), dtype="float32")
+    reference = AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH), dtype="float32")
+    rows = [pair_ids(tokenizer, "3 5 7 = 22 :", "3 * 5 + 7", "( 3 + 5 ) * 7")]
+    args = IPOSettings(
+        output_dir=str(tmp_path),
+        use_cpu=True,
+        beta=0.2,
+        max_steps=2,
+        per_device_train_batch_size=1,
+        learning_rate=1e-3,
+        lr_scheduler_type="constant",
+        logging_steps=1,
+        gradient_checkpointing=False,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        max_grad_norm=0.0,
+    )
+    trainer = TokenizedDPOTrainer(
+        model=model,
+        ref_model=reference,
+        args=args,
+        train_dataset=Dataset.from_list(rows * 2),
+        processing_class=tokenizer,
+    )
+    trainer.train()
+    losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
+    assert losses[0] == pytest.approx(6.25, abs=1e-5)
+    assert losses[1] < losses[0]
+
+    def mean_log_prob(of, prompt, completion):
+        ids = torch.tensor([prompt + completion])
+        with torch.no_grad():
+            logps = of(input_ids=ids).logits.log_softmax(-1)[0, len(prompt) - 1 : -1]
+        return logps.gather(1, torch.tensor(completion)[:, None]).mean().item()
+
+    model.eval()
+    row = rows[0]
+    h = [
+        mean_log_prob(model, row["prompt_ids"], row[name]) - mean_log_prob(reference, row["prompt_ids"], row[name])
+        for name in ("chosen_ids", "rejected_ids")
+    ]
+    batch = trainer.data_collator([row])
+    with torch.no_grad():
+        loss = trainer.compute_loss(trainer.model, dict(batch))
+    assert loss.item() == pytest.approx((h[0] - h[1] - 2.5) ** 2, abs=1e-4)
