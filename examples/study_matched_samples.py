@@ -4,7 +4,7 @@
     python examples/study_matched_samples.py --arms plain joint_tent --seeds 0 1
 
 The embedded model knows numbers up to 12; the study's problems have numbers up to 20, so most of them are too hard
-for it at first. Every arm plays 80 rounds of 32 problems x 8 answers from the same weights and is scored on the same
+for it at first. Every arm plays 60 rounds of 32 problems x 8 answers from the same weights and is scored on the same
 problems, 16 answers each: 1,024 held-out ones (all 638 with numbers up to 12, which the model can read, and 386
 others), and 512 withheld ones, which the warm start has seen but no run plays. Runs are resumable: start the command
 again and it goes on where it stopped; what is finished is read, not repeated. Written to --folder: a run folder per
@@ -27,7 +27,7 @@ KNOWN = 12  # greatest number that the embedded model has met as an operand
 ANCHORS = 512  # problems of the fixed training set, drawn anew for each training seed
 
 COMMON: dict[str, Any] = dict(
-    max_steps=80,
+    max_steps=60,
     per_device_train_batch_size=64,
     prover_micro_batches=4,
     conjecturer_micro_batches=1,
@@ -51,7 +51,7 @@ COMMON: dict[str, Any] = dict(
     target_high=99,
     max_completion_length=16,
     gradient_checkpointing=False,
-    save_steps=40,
+    save_steps=30,
     save_total_limit=1,
     guard=False,  # a control must not be rolled back
     use_cpu=True,
@@ -99,9 +99,9 @@ def run(task: tuple[str, int, str]) -> None:
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
     from countdown_selfplay.checkpoints import newest
+    from countdown_selfplay.config.countdown_fields import domain_from
     from countdown_selfplay.countdown import ProblemSpec, generate_problems
     from countdown_selfplay.evaluation import evaluate_prover
-    from countdown_selfplay.setup import domain_from
     from countdown_selfplay.tiny import TINY_MODEL_PATH
     from countdown_selfplay.tiny.figures import held_out_problems
 

@@ -38,9 +38,9 @@ def micro_batches(batches: dict[str, RoleBatch], counts: dict[str, int]) -> list
     """One dict of tensors per micro-batch, with its "role"; the roles one after the other, the same order on all
     processes.
 
-    The rows of a role are sorted by length, the longest first: each micro-batch is then trimmed to about its own length,
-    processes meet with rows of like length, and a round that does not fit in memory fails at its first micro-batch.
-    The losses do not depend on the order (their normalisers are the round's).
+    The rows of a role are sorted by length, the longest first: each micro-batch is then trimmed to about its own
+    length, processes meet with rows of like length, and a round that does not fit in memory fails at its first
+    micro-batch. The losses do not depend on the order (their normalisers are the round's).
     """
     window: list[dict[str, Any]] = []
     for role, count in counts.items():

@@ -61,7 +61,7 @@ def play_round(trainer: JointConjecturerProverTrainer, rows: list[dict[str, Any]
 
 
 def _count_solved(trainer: JointConjecturerProverTrainer, result: RoundResult) -> None:
-    """Which of the data set's problems were ever solved, against everything that was generated (seed 003, figure 1)."""
+    """Which of the data set's problems were ever solved, against all that was generated (seed 003, figure 1)."""
     result.metrics["round/generations"] = trainer.curriculum.generations
     if trainer.solve_rate is not None and result.solved:
         keys, correct = zip(*result.solved, strict=True)

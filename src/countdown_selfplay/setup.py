@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .config import JointSelfPlayConfig, RoleSettings
-from .countdown import CountdownDomain, Problem, ProblemSpec, Rules
+from .countdown import CountdownDomain, Problem
 from .errors import ConfigError
 from .evaluation.sampling import end_token_ids
 from .games.base import GameSettings
@@ -15,22 +15,6 @@ from .objectives.base import Objective
 
 if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
-
-
-def domain_from(args: JointSelfPlayConfig) -> CountdownDomain:
-    """Countdown with the ranges, prompts and answer rule of `args`. The compact prompt has no answer tags."""
-    return CountdownDomain(
-        spec=ProblemSpec(
-            operands=tuple(dict.fromkeys(args.operands)),
-            number_low=args.number_low,
-            number_high=args.number_high,
-            target_low=args.target_low,
-            target_high=args.target_high,
-        ),
-        rules=Rules(answer_rule=args.answer_rule, answer_format="bare" if args.prover_prompt == "compact" else "tags"),
-        prover_prompt=args.prover_prompt,
-        conjecturer_prompt=args.conjecturer_prompt,
-    )
 
 
 def game_settings(args: JointSelfPlayConfig) -> GameSettings:

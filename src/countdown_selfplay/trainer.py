@@ -20,6 +20,7 @@ from . import _trl, checkpoints
 from .anchors import anchor_dataset, check_enough, problem_keys, warn_overlap
 from .callbacks import RoundProgress, default_callbacks
 from .config import JointSelfPlayConfig
+from .config.countdown_fields import domain_from
 from .countdown import CountdownDomain
 from .curriculum import CollapseGuard, CurriculumState
 from .evaluation.solve_rate import CumulativeSolveRate
@@ -39,7 +40,6 @@ from .rewards import ConjecturerReward, make_conjecturer_reward
 from .round_batches import trim
 from .rounds import play_round
 from .setup import (
-    domain_from,
     end_tokens,
     refuse_mapping,
     refuse_mixed_tables,
@@ -119,7 +119,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         eval_rows = None if eval_dataset is None else anchor_dataset(eval_dataset, self.domain, args.seed)
         check_enough(rows, args.loader_problems)
         self.held_out = problem_keys(eval_rows)
-        self.solve_rate = None if isinstance(rows, IterableDataset) else CumulativeSolveRate(sorted(problem_keys(rows)))
+        self.solve_rate = (
+            None if isinstance(rows, IterableDataset) else CumulativeSolveRate(sorted(problem_keys(rows)))
+        )
         if processing_class is None:
             processing_class = load_tokenizer(model, args.trust_remote_code)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process

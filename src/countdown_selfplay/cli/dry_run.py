@@ -8,8 +8,8 @@ from typing import Any
 from trl import ModelConfig
 
 from ..config import JointSelfPlayConfig
+from ..config.countdown_fields import domain_from
 from ..memory import estimate_memory
-from ..setup import domain_from
 from .joint import JointScriptArguments
 from .tables import aligned
 

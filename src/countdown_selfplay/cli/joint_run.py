@@ -11,12 +11,12 @@ from huggingface_hub.utils import disable_progress_bars as disable_hub_progress_
 from transformers.utils import logging as transformers_logging
 
 from ..config import JointSelfPlayConfig
+from ..config.countdown_fields import domain_from
 from ..countdown import Problem, generate_problems, problem_from_row
 from ..data import load_problem_rows
 from ..evaluation.bootstrap import paired_bootstrap
 from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
 from ..exports import export_policies
-from ..setup import domain_from
 from ..trainer import JointConjecturerProverTrainer
 from .joint import JointScriptArguments
 from .tables import before_after_table

@@ -3,9 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .countdown_fields import CountdownFields
+
 
 @dataclass
-class CurriculumFields:
+class CurriculumFields(CountdownFields):
     """Fields of the propose-and-solve round (seed 001, section 3.2) and of the problems it plays with."""
 
     conjecturer_reward: str = field(
@@ -37,8 +39,8 @@ class CurriculumFields:
     random_fraction: float = field(
         default=0.0,
         metadata={
-            "help": "Without a conjecturer: share of the prover's problems that the exact solver makes anew each round, "
-            "uniformly from the ranges. The control of a self-play run: the same number of new problems, nobody "
+            "help": "Without a conjecturer: share of the prover's problems that the exact solver makes anew each "
+            "round, uniformly from the ranges. The control of a self-play run: the same number of new problems, nobody "
             "choosing them."
         },
     )
@@ -72,25 +74,6 @@ class CurriculumFields:
             "help": "Reward of a proposal that is not admitted (seed 001: 0), unless the conjecturer reward says what "
             "refused proposals earn (solvability_aware)."
         },
-    )
-    prover_prompt: str = field(
-        default="countdown_3to4", metadata={"help": "How a problem is put to the prover: a name in PROVER_PROMPTS."}
-    )
-    conjecturer_prompt: str = field(
-        default="completion",
-        metadata={"help": "How a problem is asked for and parsed: a name in CONJECTURER_PROMPTS."},
-    )
-    operands: list[int] = field(
-        default_factory=lambda: [3, 4],
-        metadata={"help": "Operand counts that are asked for and admitted, each as often as it is listed."},
-    )
-    number_low: int = field(default=1, metadata={"help": "Least operand."})
-    number_high: int = field(default=99, metadata={"help": "Greatest operand."})
-    target_low: int = field(default=10, metadata={"help": "Least target."})
-    target_high: int = field(default=100, metadata={"help": "Greatest target."})
-    answer_rule: Literal["last", "first", "any"] = field(
-        default="last",
-        metadata={"help": "Which answer tag counts, in training and in evaluation."},
     )
     easy_above: float = field(
         default=0.8,

@@ -57,8 +57,8 @@ class RoundResult:
 @dataclass(frozen=True)
 class GameSettings:
     """The settings of a round, over all processes. slots: problems that the prover attempts; anchor_slots: of
-    these, the least number from the data set; random_slots: of these, new problems from the exact solver; proposals: samples of the conjecturer; *_group: samples per problem
-    and per prompt."""
+    these, the least number from the data set; random_slots: of these, new problems from the exact solver;
+    proposals: samples of the conjecturer; *_group: samples per problem and per prompt."""
 
     slots: int
     anchor_slots: int

@@ -15,8 +15,8 @@ class MaxRL(RLOO):
     is the gradient of the sum over k < G of pass@k / k, which tends to that of log p: a problem that is solved once in
     G tries weighs as much as one that is solved half the time, where RLOO hardly looks at it.
     Degenerate: all correct or none -> 0. shaped: take the reward r >= 0 in place of v, and its mean in place of s (the
-    gradient of log E[r]); a group in which nothing is correct then still learns from partial scores. A sample without a
-    reward gets 0. With shaped=False only the bit counts, and a role without bits cannot use it.
+    gradient of log E[r]); a group in which nothing is correct then still learns from partial scores. A sample without
+    a reward gets 0. With shaped=False only the bit counts, and a role without bits cannot use it.
     """
 
     def __init__(self, shaped: bool = False, low: float = 0.5, high: float = 2.0) -> None:

@@ -8,12 +8,13 @@ import torch
 from transformers import TrainingArguments
 from trl import DPOConfig, SFTConfig
 
-from ..countdown import CountdownDomain, ProblemSpec, Rules
+from ..config.countdown_fields import CountdownFields, domain_from
+from ..countdown import CountdownDomain
 from ..errors import ConfigError
 
 
 @dataclass
-class WarmStartArguments:
+class WarmStartArguments(CountdownFields):
     """What is trained on which problems, and how it is measured. The fields that JointSelfPlayConfig has too mean the
     same as there."""
 
@@ -33,24 +34,6 @@ class WarmStartArguments:
     eval_proposals: int = field(
         default=1024, metadata={"help": "Proposals for the table before / after, if role is conjecturer."}
     )
-    prover_prompt: str = field(
-        default="countdown_3to4", metadata={"help": "How a problem is put to the prover: a name in PROVER_PROMPTS."}
-    )
-    conjecturer_prompt: str = field(
-        default="completion",
-        metadata={"help": "How a problem is asked for and parsed: a name in CONJECTURER_PROMPTS."},
-    )
-    operands: list[int] = field(
-        default_factory=lambda: [3, 4],
-        metadata={"help": "Operand counts of generated problems, each as often as it is listed."},
-    )
-    number_low: int = field(default=1, metadata={"help": "Least operand."})
-    number_high: int = field(default=99, metadata={"help": "Greatest operand."})
-    target_low: int = field(default=10, metadata={"help": "Least target."})
-    target_high: int = field(default=100, metadata={"help": "Greatest target."})
-    answer_rule: Literal["last", "first", "any"] = field(
-        default="last", metadata={"help": "Which answer tag counts, in training and in evaluation."}
-    )
     temperature: float = field(default=1.0, metadata={"help": "Sampling temperature."})
     top_p: float = field(default=1.0, metadata={"help": "Nucleus of the sampling; 1 switches it off."})
     top_k: int = field(default=0, metadata={"help": "Top-k of the sampling; 0 switches it off."})
@@ -69,16 +52,8 @@ class WarmStartArguments:
 
     @property
     def domain(self) -> CountdownDomain:
-        """Countdown with these ranges, prompts and answer rule. The compact prompt has no answer tags."""
-        ranges = (self.number_low, self.number_high, self.target_low, self.target_high)
-        return CountdownDomain(
-            spec=ProblemSpec(tuple(dict.fromkeys(self.operands)), *ranges),
-            rules=Rules(
-                answer_rule=self.answer_rule, answer_format="bare" if self.prover_prompt == "compact" else "tags"
-            ),
-            prover_prompt=self.prover_prompt,
-            conjecturer_prompt=self.conjecturer_prompt,
-        )
+        """Countdown as these fields describe it."""
+        return domain_from(self)
 
     @property
     def sampling(self) -> dict[str, Any]:
