@@ -119,9 +119,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         eval_rows = None if eval_dataset is None else anchor_dataset(eval_dataset, self.domain, args.seed)
         check_enough(rows, args.loader_problems)
         self.held_out = problem_keys(eval_rows)
-        self.solve_rate = (
-            None if isinstance(rows, IterableDataset) else CumulativeSolveRate(sorted(problem_keys(rows)))
-        )
+        listed = [] if isinstance(rows, IterableDataset) else sorted(problem_keys(rows))
+        self.solve_rate = CumulativeSolveRate(listed) if listed else None
         if processing_class is None:
             processing_class = load_tokenizer(model, args.trust_remote_code)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
@@ -223,7 +222,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return Rollout(role, rows, texts, rewards_B, tensors, penalty_B)
 
     def _kl_penalty(self, role: str, tensors: dict[str, torch.Tensor]) -> torch.Tensor | None:
-        """beta x the sampled KL of each completion (log pi - log ref, summed over tokens), as in TRL's RLOO trainer."""
+        """beta x the sampled KL of each completion (sum of log pi - log ref), as in TRL's RLOO trainer."""
         settings = self.roles[role]
         if settings.kl_in != "reward" or settings.beta == 0:
             return None

@@ -1,5 +1,6 @@
-"""GRPO and Dr. GRPO give the loss and the credit of TRL's own trainer on the same samples; the other objectives have no
-twin in TRL (its CISPO takes another mean and clips from above only)."""
+"""GRPO and Dr. GRPO give the loss and the credit of TRL's own trainer on the same samples.
+
+Its CISPO is none of ours: it takes another mean and clips from above only."""
 
 import pytest
 import torch

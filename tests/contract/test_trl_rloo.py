@@ -14,8 +14,8 @@ from .test_trl_losses import varied_reward
 def test_the_gradient_is_that_of_trl(tmp_path):
     model, tokenizer = load_tiny_model()
     args = RLOOConfig(
-        output_dir=str(tmp_path), per_device_train_batch_size=16, num_generations=4, max_completion_length=16, beta=0.0,
-        bf16=False, use_cpu=True, report_to="none", gradient_checkpointing=False, normalize_advantages=False,
+        output_dir=str(tmp_path), per_device_train_batch_size=16, num_generations=4, max_completion_length=16,
+        beta=0.0, bf16=False, use_cpu=True, report_to="none", gradient_checkpointing=False, normalize_advantages=False,
     )  # fmt: skip
     rows = Dataset.from_list([{"prompt": f"{a} {a + 1} {a + 2} = {3 * a + 3} :"} for a in range(2, 6)])
     trainer = RLOOTrainer(model, varied_reward, args=args, train_dataset=rows, processing_class=tokenizer)

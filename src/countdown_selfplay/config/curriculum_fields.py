@@ -40,8 +40,7 @@ class CurriculumFields(CountdownFields):
         default=0.0,
         metadata={
             "help": "Without a conjecturer: share of the prover's problems that the exact solver makes anew each "
-            "round, uniformly from the ranges. The control of a self-play run: the same number of new problems, nobody "
-            "choosing them."
+            "round, uniform over the ranges. The control of a self-play run: as many new problems, nobody choosing."
         },
     )
     fill: Literal["anchor", "truncate"] = field(
