@@ -90,8 +90,9 @@ def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
 
 
 def _state(objective: Any) -> dict[str, Any]:
-    """A user's objective need not have a state."""
-    return objective.state_dict() if hasattr(objective, "state_dict") else {}
+    """Class and state of an objective; a user's need not have one."""
+    state = objective.state_dict() if hasattr(objective, "state_dict") else {}
+    return {"class": type(objective).__name__, "state": state}
 
 
 def _replace(source: Path, target: Path) -> None:
@@ -200,18 +201,19 @@ def load_state(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
             )
     trainer.curriculum.load_state_dict(state["curriculum"])
     trainer.guard.load_state_dict(state["guard"])
-    for name, parts in (
-        ("objectives", {r: o for r, o in trainer.objectives.items() if hasattr(o, "load_state_dict")}),
-        ("replays", trainer.replays),
-        ("entropy", {role: loss.entropy for role, loss in trainer.losses.items()}),
-    ):
-        for role, part in parts.items():
-            if role not in state.get(name, {}):
-                raise CheckpointError(
-                    f"Cannot resume from {folder}: it holds no {name} of the {role}; resume with the "
-                    "objectives of the run that wrote it."
-                )
-            part.load_state_dict(state[name][role])
+    for role, objective in trainer.objectives.items():
+        saved = state["objectives"][role]
+        if saved["class"] != type(objective).__name__:
+            raise CheckpointError(
+                f"Cannot resume from {folder}: the {role}'s objective there is {saved['class']} and this run's is "
+                f"{type(objective).__name__}; resume with the objectives of the run that wrote it."
+            )
+        if hasattr(objective, "load_state_dict"):
+            objective.load_state_dict(saved["state"])
+    for role, replay in trainer.replays.items():
+        replay.load_state_dict(state["replays"][role])
+    for role, loss in trainer.losses.items():
+        loss.entropy.load_state_dict(state["entropy"][role])
     if trainer.solve_rate is not None and state.get("solve_rate"):
         trainer.solve_rate.load_state_dict(state["solve_rate"])
 
@@ -238,15 +240,18 @@ def train_with_rollbacks(
     if folder is None and trainer.accelerator.is_main_process:
         _set_aside(Path(trainer.args.output_dir))
     trainer.accelerator.wait_for_everyone()
+    spent: dict[str, int] = {}
     while True:
         if folder is not None:
             load_state(trainer, folder)
+            trainer.curriculum.keep_spent(spent)
             trainer.curriculum.attempt = max(trainer.curriculum.attempt, len(_rollbacks(log)))
         trainer.start_rounds()
         try:
             with _no_joint_clip(trainer.args):
                 return stock_train(None if folder is None else str(folder), *args, **kwargs)
         except Rollback as rollback:
+            spent = trainer.curriculum.spent()
             folder = _after_trip(trainer, rollback, log)
 
 

@@ -9,16 +9,18 @@ from typing import Any
 
 import torch
 
+from .config import RoleSettings
+from .errors import CheckpointError
 from .games import RoleBatch
 from .objectives.base import Replay
 
 _ALIGNED = ("ref_per_token_logps",)  # per completion token; the reference never changes, so its log-probs may be kept
 
 
-def replays_of(objectives: Mapping[str, object]) -> dict[str, SampleReplay]:
+def replays_of(objectives: Mapping[str, object], settings: Mapping[str, RoleSettings]) -> dict[str, SampleReplay]:
     """By role, a store for each objective that trains on kept samples."""
     rules = {role: getattr(objective, "replay", None) for role, objective in objectives.items()}
-    return {role: SampleReplay(rule) for role, rule in rules.items() if rule is not None}
+    return {role: SampleReplay(rule, settings[role]) for role, rule in rules.items() if rule is not None}
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,9 @@ class _Kept:
 class SampleReplay:
     """The selected samples of a role, gathered over the processes, so that every process holds the same list."""
 
-    def __init__(self, rule: Replay) -> None:
+    def __init__(self, rule: Replay, settings: RoleSettings) -> None:
         self.rule = rule
+        self.reference = [settings.beta > 0, settings.temperature]
         self.kept: list[_Kept] = []
 
     def play(
@@ -61,11 +64,19 @@ class SampleReplay:
             chosen = random.Random(repr(key)).sample(chosen, rows * world)
         return _batch_of(batch, chosen[rank::world], has_signal=any(sample.advantage for sample in chosen))
 
-    def state_dict(self) -> list[list[Any]]:
-        return [[s.round, s.advantage, s.prompt, s.completion, s.aligned] for s in self.kept]
+    def state_dict(self) -> dict[str, Any]:
+        kept = [[s.round, s.advantage, s.prompt, s.completion, s.aligned] for s in self.kept]
+        return {"reference": self.reference, "kept": kept}
 
-    def load_state_dict(self, state: list[list[Any]]) -> None:
-        self.kept = [_Kept(*fields) for fields in state]
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """CheckpointError if the kept reference log-probs are not those that this run's settings give."""
+        if state["reference"] != self.reference:
+            raise CheckpointError(
+                "The checkpoint's kept samples have reference log-probs for (KL on, temperature) = "
+                f"{tuple(state['reference'])} and this run has {tuple(self.reference)}; keep beta's switch and the "
+                "temperature when you resume."
+            )
+        self.kept = [_Kept(*fields) for fields in state["kept"]]
 
 
 def _selected_samples(batch: RoleBatch, round_: int) -> list[_Kept]:

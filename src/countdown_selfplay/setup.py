@@ -73,6 +73,16 @@ def role_objectives(
     }
 
 
+def refuse_unread_shaping(args: JointSelfPlayConfig, reward_funcs: object) -> None:
+    """The two charges belong to the default rewards; beside a user's own they would be skipped."""
+    for name, maker in (("length_penalty", "make_length_penalty"), ("soft_overlong", "make_soft_overlong")):
+        if reward_funcs is not None and getattr(args, name):
+            raise ConfigError(
+                f"`{name}` ({getattr(args, name)}) is added to the default rewards only; add {maker}(...) to your "
+                "reward_funcs and leave it unset."
+            )
+
+
 def refuse_mapping(eval_dataset: object) -> None:
     if isinstance(eval_dataset, Mapping):
         raise ConfigError("`eval_dataset` is a dict of data sets; pass one, and hand the others to evaluate().")

@@ -43,6 +43,7 @@ from .setup import (
     end_tokens,
     refuse_mapping,
     refuse_mixed_tables,
+    refuse_unread_shaping,
     refuse_unsupported,
     role_objectives,
 )
@@ -98,7 +99,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.roles = {role: args.role(role) for role in args.trained_roles}
         self.max_grad_norm = args.max_grad_norm  # set to 0 while training, so that the stock Trainer does not clip
         self.objectives = role_objectives(args, self.roles, objectives)
-        self.replays = replays_of(self.objectives)
+        self.replays = replays_of(self.objectives, self.roles)
         refuse_mixed_tables(args, self.domain)
         if conjecturer_reward is None:
             conjecturer_reward = make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments)
@@ -131,6 +132,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             peft_config=peft_config,
             model_init_kwargs=args.model_init_kwargs,
         )
+        refuse_unread_shaping(args, reward_funcs)
         if reward_funcs is None:
             reward_funcs = default_reward_funcs(self.domain.rules, args.length_penalty, self.roles["prover"])
         with _trl.trl_defaults(args):
@@ -240,7 +242,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """
         stops = tuple(self.domain.stop_strings(role) or ())
         if stops:
-            ended = torch.tensor([text.rstrip().endswith(stops) for text in texts])
+            ended = torch.tensor([any(stop in text for stop in stops) for text in texts])
             padding = tensors["completion_ids"] == self.processing_class.pad_token_id
             tensors["completion_mask"][ended[:, None].to(padding.device) & padding] = 0
 

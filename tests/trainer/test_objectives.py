@@ -10,6 +10,7 @@ from countdown_selfplay.errors import CheckpointError, ConfigError, UnknownNameE
 from countdown_selfplay.objectives import OBJECTIVES
 from countdown_selfplay.objectives.base import LossOutput
 from countdown_selfplay.objectives.normalization import normalise
+from countdown_selfplay.rewards.countdown import countdown_reward
 
 from .conftest import equal, make_config, rounds, weights
 
@@ -45,13 +46,19 @@ def test_the_update_does_not_depend_on_the_cut_even_through_a_group(build, name)
 
 
 def test_unselected_samples_have_no_say_at_all(build):
-    """REINFORCE^1/2 discards problems solved more than half the time, KL and entropy terms included: a huge KL
-    coefficient moves nothing where nothing is selected."""
-    trainer = build(max_steps=2, prover_objective="reinforce_half", prover_objective_kwargs={"most": 0.0}, beta=10.0)
-    before = weights(trainer, "prover")  # most=0: only problems without a correct answer are selected: no credit
-    trainer.train()
-    assert equal(before, weights(trainer, "prover"))
-    assert all(line["prover/signal"] == 0 for line in rounds(trainer.args.output_dir))
+    """An entropy bonus of 1 moves the weights at once; with nothing selected it must not, though no gradient is
+    dropped."""
+    for tau, moves in ((-10.0, True), (10.0, False)):  # every sample is selected, none is
+        trainer = build(
+            f"tau{tau}", max_steps=2, prover_objective="rest", prover_objective_kwargs={"tau": tau},
+            prover_entropy_coef=1.0, drop_signalless_gradients=False,
+        )  # fmt: skip
+        before = weights(trainer, "prover")
+        trainer.train()
+        assert equal(before, weights(trainer, "prover")) != moves
+        lines = rounds(trainer.args.output_dir)
+        assert all(("prover/entropy" in line) == moves for line in lines)  # absent, not 0
+        assert [line["prover/trained_samples"] for line in lines] == ([32.0, 32.0] if moves else [0.0, 0.0])
 
 
 @pytest.mark.parametrize("name", ["expert_iteration", "rest", "rae"])
@@ -77,7 +84,7 @@ def test_a_checkpoint_of_another_objective_is_refused(build):
     straight = build("straight", save_strategy="steps", save_steps=1, max_steps=1)
     straight.train()
     other = build("other", prover_objective="rest", max_steps=2)
-    with pytest.raises(CheckpointError, match="it holds no replays of the prover"):
+    with pytest.raises(CheckpointError, match="the prover's objective there is RLOO and this run's is ReST"):
         other.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-1"))
 
 
@@ -126,6 +133,17 @@ def test_the_adaptive_entropy_coefficient_rises_below_the_target_and_falls_above
         ({"prover_objective": "pass_at_k", "prover_objective_kwargs": "k=2"}, "must be a JSON object"),
         ({"prover_objective": "rloo", "prover_objective_kwargs": {"k": 2}}, "'rloo' does not take k; it takes low"),
         ({"prover_objective": "rlo"}, "Did you mean 'rloo'"),
+        ({"prover_objective": "pass_at_k", "prover_objective_kwargs": {"k": 2.0}}, r"`k` \(2.0\) must be a whole"),
+        ({"prover_objective_kwargs": {"low": 3}}, r"`low` \(3\) and `high` \(2.0\) must satisfy"),
+        ({"kl_in": "rewards"}, r"`kl_in` \('rewards'\) must be one of loss, reward. Did you mean 'reward'"),
+        ({"policy_sharing": "shared"}, r"`policy_sharing` \('shared'\) must be one of full, lora, tied"),
+        ({"kl_in": "reward", "beta": 0.1, "prover_objective": "maxrl"}, "has no effect on `prover_objective`"),
+        ({"beta": -1.0}, r"`beta` \(-1.0\) must be a finite number of at least 0: 0 means no KL term"),
+        ({"prover_temperature": 0.0}, r"`prover_temperature` \(0.0\) must be a finite number above 0"),
+        ({"entropy_coef": float("nan")}, r"`entropy_coef` \(nan\) must be a finite number"),
+        ({"prover_entropy_target": 0.3}, "is read under use_adaptive_entropy=True only"),
+        ({"anchor_fraction": 0.97}, "of 8 slots leaves the conjecturer none"),
+        ({"invalid_reward": float("nan")}, "`invalid_reward`"),
     ],
 )  # fmt: skip
 def test_bad_settings_are_named_before_a_model_loads(tmp_path, changes, message):
@@ -151,3 +169,17 @@ def test_an_objective_can_be_an_object_of_the_users_without_the_optional_parts(b
     assert not equal(before, weights(trainer, "prover"))
     with pytest.raises(ConfigError, match="`objectives` names critic; the trained roles are prover, conjecturer"):
         build("other", trainer={"objectives": {"critic": Plain()}})
+
+
+def test_charges_beside_the_users_own_rewards_are_refused_and_not_skipped(build):
+    with pytest.raises(ConfigError, match=r"`length_penalty` \(0.1\) is added to the default rewards only"):
+        build(length_penalty=0.1, trainer={"reward_funcs": countdown_reward})
+
+
+def test_kept_samples_with_other_reference_log_probs_are_refused(build):
+    """They were made with the KL off: a run with the KL on would find none."""
+    straight = build("straight", prover_objective="rest", save_strategy="steps", save_steps=1, max_steps=1)
+    straight.train()
+    other = build("other", prover_objective="rest", beta=0.05, max_steps=2)
+    with pytest.raises(CheckpointError, match="keep beta's switch and the temperature"):
+        other.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-1"))

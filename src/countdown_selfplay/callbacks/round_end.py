@@ -46,6 +46,9 @@ class RoundEnd(TrainerCallback):
             means = trainer.accelerator.reduce(torch.stack(values), reduction="mean")
             found = dict(zip(names, means.tolist(), strict=True))
             for role, loss in trainer.losses.items():
+                if not loss.sequences:  # nothing was selected: its entropy and KL are absent, not 0
+                    found = {k: v for k, v in found.items() if not k.startswith(f"{role}/") or k == f"{role}/loss"}
+            for role, loss in trainer.losses.items():
                 loss.end_of_round(found.get(f"{role}/entropy"))
                 if loss.entropy.target is not None:
                     found[f"{role}/entropy_coef"] = loss.entropy.value

@@ -19,7 +19,7 @@ def print_dry_run(
 ) -> None:
     """Print the resolved settings, the batch arithmetic, problems per round and a memory estimate."""
     print("# Settings that differ from the library's defaults")
-    print(aligned([("field", "value"), *_changed(args), *_changed(script), *_changed(model)]))
+    print(aligned([("field", "value"), *changed(args), *changed(script), *changed(model)]))
     print("\n# Roles")
     roles = [asdict(args.role(role)) for role in args.trained_roles]
     print(aligned([(name, *(str(role[name]) for role in roles)) for name in roles[0]]))
@@ -63,7 +63,7 @@ def batch_arithmetic(args: JointSelfPlayConfig) -> list[str]:
     return lines
 
 
-def _changed(settings: Any) -> list[tuple[str, str]]:
+def changed(settings: Any) -> list[tuple[str, str]]:
     from dataclasses import MISSING, fields
 
     rows = []

@@ -15,8 +15,8 @@ from ..warm_starts.configs import IPOArguments, IPOSettings
 from ..warm_starts.demonstrations import read_demonstrations
 from ..warm_starts.filters import HELD_OUT, TOO_LONG, Kept, is_held_out
 from ..warm_starts.pairs import ScoredSample, make_preference_pairs
-from .joint import resolve_model
-from .warm_start_options import parse, print_dry_run
+from .trainer_options import parse_options, resolve_model
+from .warm_start_dry_run import print_dry_run
 from .warm_start_run import held_out_problems
 
 HELP = "Prefer right over wrong samples with IPO, TRL's DPOTrainer"
@@ -30,7 +30,9 @@ Samples = tuple[list[ScoredSample], int, "Counter[str]"]
 
 
 def main(argv: list[str] | None = None) -> int:
-    script, args, model = parse(sys.argv[1:] if argv is None else argv, "ipo", IPOArguments, IPOSettings, EPILOG)
+    script, args, model = parse_options(
+        sys.argv[1:] if argv is None else argv, "ipo", IPOArguments, IPOSettings, EPILOG, "tiny/ipo"
+    )
     held_out = held_out_problems(script)
     evaluated = {problem.key for problem in held_out}
     if script.dry_run:

@@ -6,14 +6,12 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from trl import ModelConfig, TrlParser, get_peft_config
+from trl import ModelConfig, get_peft_config
 
 from ..config import JointSelfPlayConfig
-from ..errors import ConfigError
-from ..recipes import recipes
+from .trainer_options import parse_options, resolve_model
 
 HELP = "Train a conjecturer and a prover jointly"
 
@@ -54,66 +52,9 @@ class JointScriptArguments:
     )
 
 
-def parse(argv: list[str]) -> tuple[JointScriptArguments, JointSelfPlayConfig, ModelConfig]:
+def parse(argv: list[str], command: str = "joint") -> tuple[JointScriptArguments, JointSelfPlayConfig, ModelConfig]:
     """Recipe < config file < flags. Unknown fields are errors."""
-    argv = list(argv)
-    parser = TrlParser(
-        (JointScriptArguments, JointSelfPlayConfig, ModelConfig),  # type: ignore[arg-type]
-        prog="countdown-selfplay joint",
-        epilog=EXTRA_HELP,
-    )
-    # Adapter dropout would make the sampled and the trained policy two different ones; TRL's default is 0.05.
-    parser.set_defaults(lora_dropout=0.0)
-    chosen = _option(argv, "--recipe")
-    if chosen is None and not _has(argv, "--config") and not _has(argv, "--model_name_or_path"):
-        chosen = DEFAULT_RECIPE
-    if chosen is not None:
-        if _has(argv, "--config"):
-            raise ConfigError(
-                f"Pass either `--recipe` ({chosen}) or `--config`, not both; copy the recipe to edit it."
-            )
-        argv += ["--config", str(recipes()[chosen])]
-    config = _option(argv, "--config")
-    if config is not None and not Path(config).is_file():
-        raise ConfigError(
-            f"There is no config file '{config}'; pass a YAML file, or a --recipe: {', '.join(recipes())}."
-        )
-    try:
-        script, training, model = parser.parse_args_and_config(args=_joined(argv))
-    except ValueError as error:
-        if isinstance(error, ConfigError) or "Unknown arguments from config file" not in str(error):
-            raise
-        raise ConfigError(f"{config}: {error}") from error
-    script.recipe = chosen
-    return script, training, model
-
-
-def _has(argv: list[str], flag: str) -> bool:
-    return any(a == flag or a.startswith(flag + "=") for a in argv)
-
-
-def _option(argv: list[str], flag: str) -> str | None:
-    for i, argument in enumerate(argv):
-        if argument.startswith(flag + "="):
-            return argument.partition("=")[2]
-        if argument == flag and i + 1 < len(argv):
-            return argv[i + 1]
-    return None
-
-
-def _joined(argv: list[str]) -> list[str]:
-    """TrlParser only knows `--config FILE`, not `--config=FILE`."""
-    return [part for a in argv for part in (a.split("=", 1) if a.startswith("--config=") else [a])]
-
-
-def resolve_model(name: str | None) -> str:
-    """Path or id of a model; "tiny" (and None) is the embedded one."""
-    if name in (None, "tiny"):
-        from ..tiny import TINY_MODEL_PATH
-
-        return str(TINY_MODEL_PATH)
-    assert name is not None
-    return name
+    return parse_options(argv, command, JointScriptArguments, JointSelfPlayConfig, EXTRA_HELP, DEFAULT_RECIPE)
 
 
 def main(argv: list[str] | None = None) -> int:

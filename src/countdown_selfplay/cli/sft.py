@@ -10,8 +10,8 @@ from trl import ModelConfig
 from ..warm_starts.configs import SFTArguments, SFTSettings
 from ..warm_starts.demonstrations import generated_rows, read_demonstrations
 from ..warm_starts.filters import Kept, clean_demonstrations
-from .joint import resolve_model
-from .warm_start_options import parse, print_dry_run
+from .trainer_options import parse_options, resolve_model
+from .warm_start_dry_run import print_dry_run
 from .warm_start_run import held_out_problems
 
 HELP = "Warm-start a role by supervised fine-tuning on demonstrations"
@@ -23,7 +23,9 @@ With no argument it fine-tunes the embedded tiny model (recipe tiny/sft) on demo
 
 
 def main(argv: list[str] | None = None) -> int:
-    script, args, model = parse(sys.argv[1:] if argv is None else argv, "sft", SFTArguments, SFTSettings, EPILOG)
+    script, args, model = parse_options(
+        sys.argv[1:] if argv is None else argv, "sft", SFTArguments, SFTSettings, EPILOG, "tiny/sft"
+    )
     held_out = held_out_problems(script)
     kept = demonstrations(script, args.seed, {problem.key for problem in held_out})
     if script.dry_run:

@@ -24,8 +24,8 @@ from ..evaluation.bootstrap import paired_bootstrap
 from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
 from ..warm_starts.configs import WarmStartArguments
 from ..warm_starts.encoding import end_of_turn
-from .joint import resolve_model
 from .tables import aligned, before_after_table
+from .trainer_options import resolve_model
 
 _PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets")
 

@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
-from ..objectives import make_objective
+from .role_checks import check_choices, check_role
 
 if TYPE_CHECKING:
     from .joint import JointSelfPlayConfig
@@ -90,14 +90,15 @@ def _check_loader(config: JointSelfPlayConfig) -> None:
 _UNREAD = {  # settings of GRPOConfig that the joint losses do not read -> what to set instead
     "loss_type": "prover_objective and conjecturer_objective",
     "scale_rewards": "an objective that scales",
-    "epsilon": "importance_clip_low and importance_clip_high",
-    "epsilon_high": "importance_clip_high",
+    "epsilon": "importance_clip_low and importance_clip_high, or epsilon_low in prover_objective_kwargs",
+    "epsilon_high": "importance_clip_high, or epsilon_high in prover_objective_kwargs",
     "delta": "importance_clip_high",
     "importance_sampling_level": "an objective",
     "multi_objective_aggregation": "an objective",
     "top_entropy_quantile": "prover_entropy_coef and conjecturer_entropy_coef",
     "off_policy_mask_threshold": "importance_clip_low and importance_clip_high",
     "mask_truncated_completions": "prover_max_completion_length",
+    "use_bias_correction_kl": "prover_beta and conjecturer_beta",
 }
 
 
@@ -121,17 +122,17 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             f"`random_fraction` ({config.random_fraction}) is for runs without a conjecturer; set "
             "conjecturer_micro_batches=0, or leave it at 0."
         )
+    if not 0 < config.importance_clip_low <= 1 <= config.importance_clip_high:
+        _fail(
+            f"`importance_clip_low` ({config.importance_clip_low}) and `importance_clip_high` "
+            f"({config.importance_clip_high}) must satisfy 0 < low <= 1 <= high; seed 001 uses 0.5 and 2."
+        )
+    check_choices(config)
     for role in ("prover", "conjecturer"):
-        _at_least(config, f"{role}_learning_rate", 0.0, "0 freezes the role")
-        _at_least(config, f"{role}_beta", 0.0, "0 means no KL term")
-        _at_least(config, f"{role}_warmup_steps", 0.0, "a share of the rounds below 1, else a number of rounds")
-        _at_least(config, f"{role}_max_grad_norm", 0.0, "0 means no clip")
-        _at_least(config, f"{role}_max_completion_length", 1, "tokens")
-        temperature = getattr(config, f"{role}_temperature")
-        if temperature is not None and temperature <= 0:
-            _fail(
-                f"`{role}_temperature` ({temperature}) must be above 0: training samples, it does not decode greedily."
-            )
+        check_role(config, role)
+    if not math.isfinite(config.invalid_reward):
+        _fail(f"`invalid_reward` ({config.invalid_reward}) must be a finite number; seed 001 uses 0.")
+    _at_least(config, "samples_per_log", 0, "0 writes none")
     _at_least(config, "length_penalty", 0.0, "it is subtracted from the reward")
     _at_least(config, "novelty_window", 0, "rounds to look back")
     _at_least(config, "guard_window", 1, "rounds")
@@ -139,11 +140,6 @@ def after_trl(config: JointSelfPlayConfig) -> None:
     _at_least(config, "guard_max_starved_rounds", 1, "rounds")
     if config.truncate_multiple is not None:
         _at_least(config, "truncate_multiple", 1, "admitted proposals are cut down to a multiple of it")
-    if not 0 < config.importance_clip_low <= 1 <= config.importance_clip_high:
-        _fail(
-            f"`importance_clip_low` ({config.importance_clip_low}) and `importance_clip_high` "
-            f"({config.importance_clip_high}) must satisfy 0 < low <= 1 <= high; seed 001 uses 0.5 and 2."
-        )
     if config.ddp_find_unused_parameters is False:
         _fail(
             "`ddp_find_unused_parameters` (False) must be True: a micro-batch holds one role, and DDP would wait for "
@@ -172,15 +168,14 @@ def after_trl(config: JointSelfPlayConfig) -> None:
         _fail(
             "`use_vllm` (True) is not supported yet: the roles' weights are not pushed to the engine; leave it unset."
         )
-    if config.conjecturer_micro_batches and config.anchor_fraction == 1.0:
+    if config.conjecturer_micro_batches and config.anchor_slots >= config.slots_per_round:
         _fail(
-            "`anchor_fraction` (1.0) leaves the conjecturer no slot; lower it, or set conjecturer_micro_batches=0 "
-            "for plain "
-            "RL on the anchors."
+            f"`anchor_fraction` ({config.anchor_fraction}) of {config.slots_per_round} slots leaves the conjecturer "
+            "none; lower it, or set conjecturer_micro_batches=0 for plain RL on the anchors."
         )
-    for name in ("use_liger_kernel", "sync_ref_model"):
+    for name in ("use_liger_kernel", "sync_ref_model", "use_transformers_continuous_batching", "cast_lm_head_to_fp32"):
         if getattr(config, name):
-            _fail(f"`{name}` (True) is not supported by the joint trainer's losses; leave it unset.")
+            _fail(f"`{name}` (True) is not supported by the joint trainer; leave it unset.")
     _check_names(config)
     _check_problems(config)
     _check_sharing(config)
@@ -190,8 +185,6 @@ def _check_names(config: JointSelfPlayConfig) -> None:
     from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS
     from ..rewards import make_conjecturer_reward
 
-    for role in ("prover", "conjecturer"):
-        _check_objective(config, role)
     PROVER_PROMPTS[config.prover_prompt]
     CONJECTURER_PROMPTS[config.conjecturer_prompt]
     try:
@@ -202,30 +195,6 @@ def _check_names(config: JointSelfPlayConfig) -> None:
             'such as {"low": 0.05, "high": 0.85}.'
         ) from None
     make_conjecturer_reward(config.conjecturer_reward, arguments)
-
-
-def _check_objective(config: JointSelfPlayConfig, role: str) -> None:
-    name = getattr(config, f"{role}_objective")
-    try:
-        arguments = config.objective_arguments(role)
-    except (json.JSONDecodeError, TypeError, ValueError):
-        raise ConfigError(
-            f"`{role}_objective_kwargs` ({getattr(config, f'{role}_objective_kwargs')!r}) must be a JSON object, "
-            'such as {"k": 4}.'
-        ) from None
-    objective = make_objective(name, arguments, low=config.importance_clip_low, high=config.importance_clip_high)
-    if role == "conjecturer" and getattr(objective, "needs_correctness", False):
-        _fail(
-            f"`conjecturer_objective` ({name}) needs the verifier's bit, which only the prover has; use rloo, "
-            "reinforce, grpo or rest."
-        )
-    group = getattr(config, f"{role}_num_generations")
-    needed = getattr(objective, "needs_samples", 1)
-    if getattr(config, f"{role}_micro_batches") and group < needed:
-        _fail(
-            f"`{role}_objective` ({name}, {arguments}) needs at least {needed} samples per prompt and "
-            f"`{role}_num_generations` is {group}; raise that or change `{role}_objective_kwargs`."
-        )
 
 
 def _check_problems(config: JointSelfPlayConfig) -> None:

@@ -70,6 +70,15 @@ class CurriculumState:
         """Keys of the problems with at least `limit` correct answers."""
         return frozenset(key for key, count in self.solved.items() if count >= limit)
 
+    def spent(self) -> dict[str, int]:
+        """What was generated so far. A rollback takes back what was learnt from it, not what it cost."""
+        return {name: value for name, value in asdict(self).items() if name.endswith(("_samples", "_tokens"))}
+
+    def keep_spent(self, spent: dict[str, int]) -> None:
+        """After a rollback: the counts of before, which are at least those of the checkpoint."""
+        for name, value in spent.items():
+            setattr(self, name, max(getattr(self, name), value))
+
     @property
     def generations(self) -> int:
         """Completions of all roles so far."""

@@ -50,4 +50,5 @@ class CumulativeSolveRate:
                 f"The saved cumulative solve rate is of other problems: '{foreign[0]}' is not among these."
             )
         self.generations = int(state["generations"])
-        self._solved = {key: key in set(state["solved"]) for key in self._solved}
+        solved = set(state["solved"])
+        self._solved = {key: key in solved for key in self._solved}

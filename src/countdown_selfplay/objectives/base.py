@@ -56,7 +56,7 @@ class Replay:
 
     rounds: int | None
     solved_limit: int | None = None
-    capacity: int = 65_536
+    capacity: int = 8192
 
 
 class Objective(Protocol):
@@ -79,6 +79,9 @@ class BaseObjective:
 
     normalization: Normalization = "sequence"
     replay: Replay | None = None
+    needs_correctness = False  # cannot train a role without the verifier's bit
+    reads_rewards = True  # False: the bit alone counts for a role that has it
+    needs_samples = 1  # per prompt
 
     def select(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
         """(P, G) bools: the samples that are trained on. The others count in no mean of the loss."""

@@ -15,7 +15,7 @@ class CISPO(BaseObjective):
     w_it = pi(y_it) / mu(y_it) per token, clipped to [1 - epsilon_low, 1 + epsilon_high] = [0, 4] (seed 003: 1 and 3)
     and constant in the gradient: unlike in PPO, a clipped token keeps its gradient. The mean is over all tokens of the
     prompt's group, then over prompts; TRL's `loss_type="cispo"` takes the mean over all tokens of the batch and clips
-    from above only.
+    from above only. (G.3 writes v for r; on the bit alone they agree, see `Rules`.)
     Degenerate: see group_advantages; completions of no tokens add 0.
     """
 

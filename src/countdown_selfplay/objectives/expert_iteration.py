@@ -3,6 +3,8 @@ samples."""
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from .base import BaseObjective, LossInputs, LossOutput, Normalization, Replay
@@ -21,6 +23,7 @@ class ExpertIteration(BaseObjective):
 
     normalization: Normalization = "sequence_mean"
     needs_correctness = True
+    reads_rewards = False
 
     def __init__(self, rounds: int = 3, solved_limit: int = 16) -> None:
         if rounds < 1 or solved_limit < 1:
@@ -53,10 +56,13 @@ class ReST(ExpertIteration):
 
     normalization = "token"
     needs_correctness = False
+    reads_rewards = True
 
-    def __init__(self, tau: float = 0.5, capacity: int = 65_536) -> None:
+    def __init__(self, tau: float = 0.5, capacity: int = 8192) -> None:
         if capacity < 1:
             raise ValueError(f"`capacity` ({capacity}) must be at least 1 sample.")
+        if isinstance(tau, bool) or not isinstance(tau, int | float) or not math.isfinite(tau):
+            raise ValueError(f"`tau` ({tau!r}) must be a finite number; seed 002 uses 0.5 and 0.75.")
         self.tau = tau
         self.replay = Replay(rounds=None, capacity=capacity)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import torch
 
 from .base import BaseObjective, LossInputs, LossOutput, Normalization
+from .groups import spread
 from .normalization import normalise
 
 STD_EPS = 1e-4
@@ -22,13 +23,10 @@ def group_advantages(rewards_PG: torch.Tensor, scale: bool) -> torch.Tensor:
     value_PG = torch.nan_to_num(rewards_PG, nan=0.0)
     count_P1 = known_PG.sum(1, keepdim=True)
     centred_PG = (value_PG - value_PG.sum(1, keepdim=True) / count_P1.clamp(min=1)) * known_PG
-    # Equal rewards leave rounding behind, which the division would blow up to about 1e-3.
-    low_P1 = torch.where(known_PG, rewards_PG, torch.inf).amin(1, keepdim=True)
-    high_P1 = torch.where(known_PG, rewards_PG, -torch.inf).amax(1, keepdim=True)
     if scale:
         std_P1 = (centred_PG.square().sum(1, keepdim=True) / (count_P1 - 1).clamp(min=1)).sqrt()
         centred_PG = centred_PG / (std_P1 + STD_EPS)
-    return torch.where(known_PG & (high_P1 > low_P1), centred_PG, torch.zeros_like(value_PG))
+    return torch.where(known_PG & spread(rewards_PG), centred_PG, torch.zeros_like(value_PG))
 
 
 class GRPO(BaseObjective):

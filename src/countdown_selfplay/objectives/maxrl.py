@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from .groups import spread
 from .rloo import RLOO
 
 
@@ -23,13 +24,20 @@ class MaxRL(RLOO):
         super().__init__(low, high)
         self.shaped = shaped
         self.needs_correctness = not shaped
+        self.reads_rewards = shaped
 
     def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None = None) -> torch.Tensor:
         if correct_PG is None and not self.shaped:
             raise ValueError("maxrl needs the verifier's bit, which only the prover has; use rloo, or shaped=True.")
         value_PG = rewards_PG if self.shaped or correct_PG is None else correct_PG
         known_PG = ~torch.isnan(value_PG)
+        if (value_PG < 0).any():
+            raise ValueError(
+                f"maxrl with shaped=True needs rewards of at least 0, got {float(value_PG[value_PG < 0][0]):g}; leave "
+                "out what is subtracted (length penalties, KL in the reward), or use rloo."
+            )
+        differs_P1 = spread(value_PG)
         value_PG = torch.nan_to_num(value_PG, nan=0.0)
         mean_P1 = value_PG.sum(1, keepdim=True) / known_PG.sum(1, keepdim=True).clamp(min=1)
         credit_PG = (value_PG - mean_P1) / mean_P1.clamp(min=1e-9)
-        return torch.where(known_PG & (mean_P1 > 0), credit_PG, torch.zeros_like(value_PG))
+        return torch.where(known_PG & differs_P1, credit_PG, torch.zeros_like(value_PG))

@@ -23,10 +23,11 @@ class PassAtK(RLOO):
     """
 
     needs_correctness = True
+    reads_rewards = False
 
     def __init__(self, k: int = 4, low: float = 0.5, high: float = 2.0) -> None:
-        if k < 1:
-            raise ValueError(f"`k` ({k}) must be at least 1.")
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise ValueError(f"`k` ({k!r}) must be a whole number of at least 1.")
         super().__init__(low, high)
         self.k = k
         self.needs_samples = k + 1

@@ -15,8 +15,9 @@ class RAE(RLOO):
     """Differs from RLOO in its baseline: A_i = r_i - b with b <- decay * b + (1 - decay) * mean reward of the round.
 
     b belongs to the role, is the same on every process and part of a checkpoint. It is updated after the round, so
-    that it does not depend on the samples it judges (SPIRAL updates it first); the first round's baseline is its own
-    mean, where SPIRAL starts at 0. decay: in [0, 1), 0.95 in the paper. A sample without a reward gets 0.
+    that it does not depend on the samples it judges (SPIRAL updates it first). The first round has b = 0, as in
+    SPIRAL; after it b is that round's mean and not a twentieth of it. decay: in [0, 1), 0.95 in the paper. A sample
+    without a reward gets 0.
     """
 
     def __init__(self, decay: float = 0.95, low: float = 0.5, high: float = 2.0) -> None:
@@ -28,9 +29,7 @@ class RAE(RLOO):
 
     def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None = None) -> torch.Tensor:
         known_PG = ~torch.isnan(rewards_PG)
-        if not known_PG.any():
-            return torch.zeros_like(rewards_PG)
-        baseline = rewards_PG[known_PG].mean() if self.baseline is None else self.baseline
+        baseline = 0.0 if self.baseline is None else self.baseline
         return torch.where(known_PG, rewards_PG - baseline, torch.zeros_like(rewards_PG))
 
     def observe(self, mean_reward: float | None) -> None:

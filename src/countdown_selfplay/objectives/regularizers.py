@@ -54,4 +54,6 @@ class EntropyCoefficient:
         return {"value": self.value, "last": self.last}
 
     def load_state_dict(self, state: dict[str, float]) -> None:
-        self.value, self.last = state["value"], state["last"]
+        self.last = state["last"]
+        if self.target is not None:  # a constant coefficient is the configuration's, as in TRL
+            self.value = state["value"]

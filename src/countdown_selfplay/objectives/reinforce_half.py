@@ -19,6 +19,7 @@ class ReinforceHalf(BaseObjective):
     """
 
     normalization = "sequence_mean"
+    reads_rewards = False
 
     def __init__(self, most: float = 0.5) -> None:
         if not 0.0 <= most <= 1.0:

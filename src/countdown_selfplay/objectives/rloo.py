@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from .base import BaseObjective, LossInputs, LossOutput
+from .groups import spread
 from .importance import sequence_weight
 
 
@@ -21,6 +22,8 @@ class RLOO(BaseObjective):
     normalization = "sequence"
 
     def __init__(self, low: float = 0.5, high: float = 2.0) -> None:
+        if not 0.0 < low <= 1.0 <= high:
+            raise ValueError(f"`low` ({low}) and `high` ({high}) must satisfy 0 < low <= 1 <= high; seed 001: 0.5, 2.")
         self.low, self.high = low, high
 
     def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None = None) -> torch.Tensor:
@@ -28,7 +31,7 @@ class RLOO(BaseObjective):
         value_PG = torch.nan_to_num(rewards_PG, nan=0.0)
         count_P1 = known_PG.sum(1, keepdim=True)
         baseline_PG = (value_PG.sum(1, keepdim=True) - value_PG) / (count_P1 - 1).clamp(min=1)
-        return torch.where(known_PG & (count_P1 > 1), value_PG - baseline_PG, torch.zeros_like(value_PG))
+        return torch.where(known_PG & spread(rewards_PG), value_PG - baseline_PG, torch.zeros_like(value_PG))
 
     def loss(self, inputs: LossInputs) -> LossOutput:
         weight_B, raw_B = sequence_weight(inputs.logps_BT, inputs.behavior_BT, inputs.mask_BT, self.low, self.high)

@@ -45,7 +45,7 @@ RULES = {
     "negative lr": (dict(conjecturer_learning_rate=-1e-5),
                r"`conjecturer_learning_rate` \(-1e-05\) must be a finite number of at least 0"),
     "greedy": (dict(conjecturer_temperature=0.0),
-               r"`conjecturer_temperature` \(0.0\) must be above 0"),
+               r"`conjecturer_temperature` \(0.0\) must be a finite number above 0"),
     "clamp": (dict(importance_clip_low=2.0),
                r"`importance_clip_low` \(2.0\) .*must satisfy 0 < low <= 1 <= high"),
     "ddp": (dict(ddp_find_unused_parameters=False),

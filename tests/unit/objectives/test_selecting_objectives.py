@@ -57,14 +57,14 @@ def test_rest_selects_by_threshold_and_takes_the_mean_over_tokens():
 
 
 def test_the_moving_baseline_is_updated_after_the_round_it_judges():
-    # decay .95; rounds with means .5, .25, 1: baselines .5 (the first round's own), .5, .95 * .5 + .05 * .25 = .4875
+    # decay .95; rounds with means .5, .25, 1: baselines 0, .5, .95 * .5 + .05 * .25 = .4875
     objective = make_objective("rae")
     seen = []
     for rewards in ([1.0, 0.0], [0.5, 0.0], [1.0, 1.0]):
         group = torch.tensor([rewards], dtype=torch.float64)
         seen.append(objective.advantages(group)[0].tolist())
         objective.observe(float(group.mean()))
-    assert seen == [pytest.approx([0.5, -0.5]), pytest.approx([0.0, -0.5]), pytest.approx([0.5125, 0.5125])]
+    assert seen == [pytest.approx([1.0, 0.0]), pytest.approx([0.0, -0.5]), pytest.approx([0.5125, 0.5125])]
     assert objective.baseline == pytest.approx(0.95 * 0.4875 + 0.05 * 1.0)
     again = make_objective("rae")
     again.load_state_dict(objective.state_dict())

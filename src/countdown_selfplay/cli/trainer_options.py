@@ -1,4 +1,4 @@
-"""How `sft` and `ipo` read recipe, config file and flags, and what their dry run prints."""
+"""How the trainer commands read recipe, config file and flags: one rule, one line for every mistake."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from trl import ModelConfig, TrlParser
 from ..errors import ConfigError
 from ..recipes import recipes
 from ..registry import nearest
-from .dry_run import _changed
-from .joint import _has, _joined, _option, resolve_model
-from .tables import aligned
 
 
 class OneLineTrlParser(TrlParser):
@@ -24,22 +21,26 @@ class OneLineTrlParser(TrlParser):
         raise ConfigError(f"{message[:1].upper()}{message[1:]}; `{self.prog} --help` lists the options.")
 
 
-def parse(argv: list[str], command: str, script: type, training: type, epilog: str) -> tuple[Any, Any, ModelConfig]:
-    """Recipe < config file < flags. Without any of them and without a model: the recipe tiny/<command>."""
+def parse_options(
+    argv: list[str], command: str, script: type, training: type, epilog: str, recipe: str
+) -> tuple[Any, Any, ModelConfig]:
+    """Recipe < config file < flags. Without recipe, config file and model: `recipe`. Unknown names are errors that
+    suggest the nearest."""
     argv = list(argv)
     classes = (script, training, ModelConfig)
     parser = OneLineTrlParser(classes, prog=f"countdown-selfplay {command}", epilog=epilog)  # type: ignore[arg-type]
-    parser.set_defaults(lora_dropout=0.0)  # as in `joint`: the exported policy is the one that was trained
-    chosen = _option(argv, "--recipe")
-    if chosen is None and not _has(argv, "--config") and not _has(argv, "--model_name_or_path"):
-        chosen = f"tiny/{command}"
+    # Adapter dropout would make the sampled and the trained policy two different ones; TRL's default is 0.05.
+    parser.set_defaults(lora_dropout=0.0)
+    chosen = flag_value(argv, "--recipe")
+    if chosen is None and not has_flag(argv, "--config") and not has_flag(argv, "--model_name_or_path"):
+        chosen = recipe
     if chosen is not None:
-        if _has(argv, "--config"):
+        if has_flag(argv, "--config"):
             raise ConfigError(
                 f"Pass either `--recipe` ({chosen}) or `--config`, not both; copy the recipe to edit it."
             )
         argv += ["--config", str(recipes(command)[chosen])]
-    config = _option(argv, "--config")
+    config = flag_value(argv, "--config")
     if config is not None:
         _check_file(config, classes, list(recipes(command)))
     known = {action.option_strings[0] for action in parser._actions if action.option_strings} | {"--config"}
@@ -76,23 +77,29 @@ def nearest_only(name: str, known: list[str]) -> str:
     return phrase.partition(" Known names:")[0] or " `--help` lists them."
 
 
-def print_dry_run(script: Any, args: Any, model: ModelConfig, data: list[str], rows: int | None) -> None:
-    """The settings, the data (`data`: sentences; `rows`: how many are trained on, at most) and the arithmetic."""
-    print("# Settings that differ from the library's defaults")
-    print(aligned([("field", "value"), *_changed(args), *_changed(script), *_changed(model)]))
-    print("\n# Data")
-    for line in data:
-        print(line)
-    print("\n# Batches")
-    batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
-    print(
-        f"optimizer step: {args.per_device_train_batch_size} x {args.gradient_accumulation_steps} accumulated x "
-        f"{args.world_size} process(es) = {batch} rows"
-    )
-    if args.max_steps > 0:
-        print(f"steps: {args.max_steps} (max_steps)")
-    elif rows is not None:
-        per_epoch = max(1, -(-rows // batch))
-        total = int(per_epoch * args.num_train_epochs)
-        print(f"steps: {per_epoch} an epoch x {args.num_train_epochs:g} epochs = at most {total}")
-    print(f"\nmodel: {resolve_model(model.model_name_or_path)}, not loaded by a dry run")
+def has_flag(argv: list[str], flag: str) -> bool:
+    return any(a == flag or a.startswith(flag + "=") for a in argv)
+
+
+def flag_value(argv: list[str], flag: str) -> str | None:
+    for i, argument in enumerate(argv):
+        if argument.startswith(flag + "="):
+            return argument.partition("=")[2]
+        if argument == flag and i + 1 < len(argv):
+            return argv[i + 1]
+    return None
+
+
+def _joined(argv: list[str]) -> list[str]:
+    """TrlParser only knows `--config FILE`, not `--config=FILE`."""
+    return [part for a in argv for part in (a.split("=", 1) if a.startswith("--config=") else [a])]
+
+
+def resolve_model(name: str | None) -> str:
+    """Path or id of a model; "tiny" (and None) is the embedded one."""
+    if name in (None, "tiny"):
+        from ..tiny import TINY_MODEL_PATH
+
+        return str(TINY_MODEL_PATH)
+    assert name is not None
+    return name

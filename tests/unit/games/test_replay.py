@@ -1,0 +1,95 @@
+"""Kept samples: what comes in, what is handed out, on one process and on two."""
+
+from types import SimpleNamespace
+
+import torch
+
+from countdown_selfplay.games import RoleBatch, Rollout
+from countdown_selfplay.objectives.base import Replay
+from countdown_selfplay.replay import SampleReplay
+
+SETTINGS = SimpleNamespace(beta=0.05, temperature=1.0)
+
+
+def batch(tokens, selected, first=0):
+    """Rows of one prompt token and `tokens[i]` completion tokens, all of value first + i; reference -value / 10."""
+    rows, longest = len(tokens), max(tokens)
+    mask = (torch.arange(longest)[None] < torch.tensor(tokens)[:, None]).long()
+    values = (first + torch.arange(rows))[:, None]
+    tensors = {
+        "prompt_ids": values,
+        "prompt_mask": torch.ones(rows, 1, dtype=torch.long),
+        "completion_ids": values * mask,
+        "completion_mask": mask,
+        "ref_per_token_logps": -values * mask / 10,
+    }
+    chosen = torch.tensor(selected)
+    return RoleBatch(Rollout("prover", [], [], torch.zeros(rows), tensors), chosen.float(), True, chosen, group=2)
+
+
+def alone(items):
+    return items
+
+
+def test_fewer_kept_than_rows_leaves_the_other_rows_unselected():
+    replay = SampleReplay(Replay(rounds=2), SETTINGS)
+    found = replay.play(batch([2, 3, 1, 1], [True, False, True, False]), 0, ("seed",), alone, 0, 1)
+    tensors = found.rollout.tensors
+    assert found.selected_B.tolist() == [True, True, False, False] and found.advantages_B.tolist() == [1, 1, 0, 0]
+    assert tensors["prompt_ids"][:2, 0].tolist() == [0, 2]
+    assert tensors["completion_mask"].tolist() == [[1, 1], [1, 0], [0, 0], [0, 0]]
+    assert torch.allclose(tensors["ref_per_token_logps"][1], torch.tensor([-0.2, 0.0]))
+
+
+def test_samples_leave_after_their_rounds_and_beyond_the_capacity():
+    replay = SampleReplay(Replay(rounds=2, capacity=3), SETTINGS)
+    for round_ in range(3):
+        replay.play(batch([1, 1], [True, True], first=10 * round_), round_, ("seed",), alone, 0, 1)
+        assert [sample.prompt[0] for sample in replay.kept] == [[0, 1], [1, 10, 11], [11, 20, 21]][round_]
+
+
+def test_two_processes_hold_the_same_list_and_hand_out_different_rows():
+    parts = [batch([1, 1], [True, True]), batch([1, 1], [True, False], first=10)]
+    stores = [SampleReplay(Replay(rounds=None), SETTINGS) for _ in parts]
+    lists = []  # what each process puts into the gather, found by a first, lonely call
+    for part in parts:
+        SampleReplay(Replay(rounds=None), SETTINGS).play(
+            part, 0, ("s",), lambda items: lists.append(items) or items, 0, 1
+        )
+    together = [*lists[0], *lists[1]]
+    found = [
+        store.play(part, 0, ("s",), lambda items: together, rank, 2)
+        for rank, (store, part) in enumerate(zip(stores, parts, strict=True))
+    ]
+    assert stores[0].kept == stores[1].kept and len(stores[0].kept) == 3
+    handed = [
+        row
+        for b in found
+        for row, on in zip(
+            b.rollout.tensors["prompt_ids"][:, 0].tolist(),
+            b.selected_B if b.selected_B is not None else [True] * 2,
+            strict=True,
+        )
+        if on
+    ]
+    assert sorted(handed) == [0, 1, 10]
+
+
+def test_more_kept_than_rows_are_drawn_without_repetition_by_the_key_alone():
+    draws = []
+    for key in (("a",), ("a",), ("b",), ("c",)):
+        replay = SampleReplay(Replay(rounds=None), SETTINGS)
+        replay.play(batch([1] * 4, [True] * 4), 0, key, alone, 0, 1)
+        replay.play(batch([1] * 4, [True] * 4, first=10), 1, key, alone, 0, 1)
+        found = replay.play(batch([1] * 4, [True] * 4, first=20), 2, key, alone, 0, 1)
+        draws.append(found.rollout.tensors["prompt_ids"][:, 0].tolist())
+        assert len(set(draws[-1])) == 4 and set(draws[-1]) <= {*range(4), *range(10, 14), *range(20, 24)}
+    assert draws[0] == draws[1] and not draws[0] == draws[2] == draws[3]
+
+
+def test_the_state_gives_the_same_list_again():
+    replay = SampleReplay(Replay(rounds=None), SETTINGS)
+    replay.play(batch([2, 1], [True, True]), 0, ("s",), alone, 0, 1)
+    again = SampleReplay(Replay(rounds=None), SETTINGS)
+    again.load_state_dict(replay.state_dict())
+    assert again.kept == replay.kept
