@@ -185,7 +185,7 @@ def resolve(trainer: JointConjecturerProverTrainer, resume: str | bool | None) -
     problem = defect(folder, processes)
     if problem is not None:
         raise CheckpointError(
-            f"Cannot resume from {folder}: {problem}; pass True to take the newest complete checkpoint."
+            f"Cannot resume from {folder}: {problem}; pass true to take the newest complete checkpoint."
         )
     return folder
 

@@ -13,7 +13,7 @@ import torch
 from .config import RoleSettings
 from .countdown import Rules
 from .errors import RewardError
-from .rewards.countdown import make_countdown_reward
+from .rewards.countdown import countdown_reward, make_countdown_reward
 from .rewards.length import make_length_penalty
 from .rewards.soft_overlong import make_soft_overlong
 
@@ -31,10 +31,12 @@ def default_reward_funcs(rules: Rules, length_penalty: float, prover: RoleSettin
     return rewards
 
 
-def checked_reward_funcs(reward_funcs: RewardFunc | list[RewardFunc]) -> list[Any]:
+def checked_reward_funcs(reward_funcs: RewardFunc | list[RewardFunc], rules: Rules) -> list[Any]:
     """The same functions, with an error instead of a NaN or an infinity. Reward models (ids, modules) pass
-    unchanged."""
+    unchanged; the plain `countdown_reward` scores by the run's rules (by its own, which want answer tags, it would
+    give every bare answer 0)."""
     functions = reward_funcs if isinstance(reward_funcs, list) else [reward_funcs]
+    functions = [make_countdown_reward(rules) if f is countdown_reward else f for f in functions]
     return [_checked(f) if callable(f) and not isinstance(f, torch.nn.Module) else f for f in functions]
 
 

@@ -12,6 +12,7 @@ from .evaluation.sampling import end_token_ids
 from .games.base import GameSettings
 from .objectives import make_objective
 from .objectives.base import Objective
+from .rewards import ConjecturerReward, make_conjecturer_reward
 
 if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
@@ -59,18 +60,48 @@ def refuse_unsupported(args: JointSelfPlayConfig) -> None:
 
 
 def role_objectives(
-    args: JointSelfPlayConfig, roles: Mapping[str, RoleSettings], given: Mapping[str, Objective] | None
+    args: JointSelfPlayConfig, roles: Mapping[str, RoleSettings], given: Mapping[str, Objective | str] | None
 ) -> dict[str, Objective]:
     """The objective of each role: the user's object if there is one, else the one that `args` names."""
     given = dict(given or {})
     unknown = [role for role in given if role not in roles]
     if unknown:
         raise ConfigError(f"`objectives` names {', '.join(unknown)}; the trained roles are {', '.join(roles)}.")
-    low, high = args.importance_clip_low, args.importance_clip_high
-    return {
-        role: given[role] if role in given else make_objective(s.objective, s.objective_kwargs, low=low, high=high)
-        for role, s in roles.items()
-    }
+    found: dict[str, Objective] = {}
+    for role, settings in roles.items():
+        objective = given.get(role, settings.objective)
+        if isinstance(objective, str):
+            arguments = {} if role in given else settings.objective_kwargs
+            objective = make_objective(
+                objective, arguments, low=args.importance_clip_low, high=args.importance_clip_high
+            )
+        if not hasattr(objective, "advantages") or not hasattr(objective, "loss"):
+            raise ConfigError(f"The {role}'s objective ({objective!r}) must have `advantages` and `loss`.")
+        found[role] = objective
+    return found
+
+
+def conjecturer_reward_of(args: JointSelfPlayConfig, given: ConjecturerReward | str | None) -> ConjecturerReward:
+    """The user's callable if there is one, else the reward that is named."""
+    if given is None or isinstance(given, str):
+        return make_conjecturer_reward(given or args.conjecturer_reward, {} if given else args.reward_arguments)
+    if not callable(given):
+        raise ConfigError(
+            f"`conjecturer_reward` ({given!r}) must be a callable (solve_rate_P, ctx) -> reward_P, or a name in "
+            "CONJECTURER_REWARDS."
+        )
+    return given
+
+
+def refuse_chat_without_template(args: JointSelfPlayConfig, domain: CountdownDomain, tokenizer: Any) -> None:
+    """A chat prompt for a model that knows no chats would fail in the first round."""
+    chat = any(isinstance(row["prompt"], list) for row in _example_rows(args, domain))
+    if chat and not getattr(tokenizer, "chat_template", None):
+        raise ConfigError(
+            f"`prover_prompt` ({domain.prover_prompt}) and `conjecturer_prompt` ({domain.conjecturer_prompt}) hold a "
+            "chat, and the tokenizer has no chat template; set both to compact (the embedded model and what was "
+            "warm-started from it), or prover_prompt=tinyzero and conjecturer_prompt=completion."
+        )
 
 
 def refuse_unread_shaping(args: JointSelfPlayConfig, reward_funcs: object) -> None:

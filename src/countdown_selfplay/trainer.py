@@ -36,11 +36,13 @@ from .policies.build import load_tokenizer
 from .prover_rewards import checked_reward_funcs, default_reward_funcs
 from .random_state import private_generator
 from .replay import replays_of
-from .rewards import ConjecturerReward, make_conjecturer_reward
+from .rewards import ConjecturerReward
 from .round_batches import trim
 from .rounds import play_round
 from .setup import (
+    conjecturer_reward_of,
     end_tokens,
+    refuse_chat_without_template,
     refuse_mapping,
     refuse_mixed_tables,
     refuse_unread_shaping,
@@ -59,7 +61,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         reward_funcs: rewards of the prover, TRL reward callables; they get the columns `numbers` and `target`. None:
         the
             exact verifier's score, and the length penalty if `args.length_penalty` is set.
-        objectives: by role, an object instead of the objective that `args` names.
+        objectives: by role, an object (or a name) instead of the objective that `args` names.
         conjecturer_reward: a callable `(solve_rate_P, ctx) -> reward_P`. None: the one that `args` names.
         train_dataset: anchor problems with columns `nums` or `numbers`, and `target`; prompts are rendered anew from
         the
@@ -88,8 +90,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         callbacks: list[TrainerCallback] | None = None,
         optimizers: tuple[torch.optim.Optimizer | None, Any] = (None, None),
         peft_config: PeftConfig | None = None,
-        objectives: Mapping[str, Objective] | None = None,
-        conjecturer_reward: ConjecturerReward | None = None,
+        objectives: Mapping[str, Objective | str] | None = None,
+        conjecturer_reward: ConjecturerReward | str | None = None,
         domain: CountdownDomain | None = None,
         game: Game | None = None,
     ) -> None:
@@ -101,9 +103,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.objectives = role_objectives(args, self.roles, objectives)
         self.replays = replays_of(self.objectives, self.roles)
         refuse_mixed_tables(args, self.domain)
-        if conjecturer_reward is None:
-            conjecturer_reward = make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments)
-        self.conjecturer_reward = conjecturer_reward
+        self.conjecturer_reward = conjecturer_reward_of(args, conjecturer_reward)
         self.game: Game = ProposeAndSolve() if game is None else game
         self.curriculum = CurriculumState()
         self.guard = CollapseGuard(
@@ -124,6 +124,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.solve_rate = CumulativeSolveRate(listed) if listed else None
         if processing_class is None:
             processing_class = load_tokenizer(model, args.trust_remote_code)
+        refuse_chat_without_template(args, self.domain, processing_class)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
         self.policies = build_policies(
             model,
@@ -138,7 +139,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         with _trl.trl_defaults(args):
             super().__init__(
                 model=self.policies.module,
-                reward_funcs=checked_reward_funcs(reward_funcs),
+                reward_funcs=checked_reward_funcs(reward_funcs, self.domain.rules),
                 args=args,
                 train_dataset=rows,
                 eval_dataset=eval_rows,

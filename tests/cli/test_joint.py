@@ -7,6 +7,7 @@ import pytest
 
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
+from countdown_selfplay.countdown import Problem, problem_from_row
 from countdown_selfplay.recipes import recipes
 
 SHORT = ["--max_steps", "3", "--eval_problems", "32", "--eval_proposals", "64", "--num_generations_eval", "4"]
@@ -92,12 +93,42 @@ def test_a_dry_run_of_a_model_that_cannot_be_reached_says_so(tmp_path, capsys):
         (["--num_generations", "7"], "`num_generations` (7) must divide"),
         (["--dataset_name", "nobody/nothing"], "Data set 'nobody/nothing' (split 'train') cannot be reached"),
         (["--dataset_name", "absent.jsonl"], "There is no problem file 'absent.jsonl'"),
+        (
+            ["--recipe", "tiny/default", "--model_name_or_path", "no/model"],
+            "The model 'no/model' cannot be loaded: it is neither",
+        ),
+        (
+            ["--recipe", "tiny/default", "--model_name_or_path", "."],
+            "cannot be loaded: it is a folder without a tokenizer",
+        ),
+        (["--model_name_or_path", "tiny"], "the tokenizer has no chat template; set both to compact"),
+        (
+            ["--resume_from_checkpoint", "runs/none"],
+            "Cannot resume from runs/none: there is no such folder; pass true",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys, tmp_path):
     assert main(["joint", "--output_dir", str(tmp_path), *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error and len(error.strip().splitlines()) == 1
+
+
+def test_a_run_folder_given_as_model_names_the_policies_inside(tmp_path, capsys):
+    (tmp_path / "run" / "prover").mkdir(parents=True)
+    (tmp_path / "run" / "prover" / "config.json").write_text("{}")
+    arguments = ["--recipe", "tiny/default", "--model_name_or_path", str(tmp_path / "run")]
+    assert main(["joint", "--output_dir", str(tmp_path / "out"), *arguments]) == 2
+    assert f"its policies lie in {tmp_path / 'run' / 'prover'}" in " ".join(capsys.readouterr().err.split())
+
+
+def test_problems_can_come_from_a_csv_file(tmp_path):
+    from countdown_selfplay.data import load_problem_rows
+
+    path = tmp_path / "problems.csv"
+    path.write_text('nums,target\n"[1, 10, 6]",17\n"[2 3 4]",24\n')
+    problems = [problem_from_row(row, i) for i, row in enumerate(load_problem_rows(str(path), "train"))]
+    assert problems == [Problem((1, 10, 6), 17), Problem((2, 3, 4), 24)]
 
 
 def test_a_bad_row_of_a_data_set_names_row_and_column(tmp_path, capsys):

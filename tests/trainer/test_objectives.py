@@ -183,3 +183,23 @@ def test_kept_samples_with_other_reference_log_probs_are_refused(build):
     other = build("other", prover_objective="rest", beta=0.05, max_steps=2)
     with pytest.raises(CheckpointError, match="keep beta's switch and the temperature"):
         other.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-1"))
+
+
+def test_names_are_taken_where_objects_are_and_other_things_refused_at_once(build):
+    trainer = build(trainer={"objectives": {"prover": "maxrl"}, "conjecturer_reward": "learnability"})
+    assert type(trainer.objectives["prover"]).__name__ == "MaxRL"
+    assert type(trainer.conjecturer_reward).__name__ == "Learnability"
+    with pytest.raises(ConfigError, match="must have `advantages` and `loss`"):
+        build("a", trainer={"objectives": {"prover": 3}})
+    with pytest.raises(ConfigError, match="must be a callable"):
+        build("b", trainer={"conjecturer_reward": 3})
+    with pytest.raises(UnknownNameError, match="Did you mean 'tent'"):
+        build("c", trainer={"conjecturer_reward": "tnt"})
+
+
+def test_the_plain_countdown_reward_scores_by_the_runs_rules(build):
+    """Bare answers have no tags: under the function's own rules every one of them would score 0."""
+    trainer = build(max_steps=1, trainer={"reward_funcs": [countdown_reward]})
+    trainer.train()
+    (line,) = rounds(trainer.args.output_dir)
+    assert line["prover/rewards/countdown_reward"] == pytest.approx(line["prover/reward"]) != 0.0

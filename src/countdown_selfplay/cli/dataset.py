@@ -106,6 +106,9 @@ class Condition:
     """What a problem must meet besides its ranges; counts how many were refused for overlap."""
 
     def __init__(self, options: argparse.Namespace, rules: Rules, excluded: set[str]) -> None:
+        low, high = options.min_solutions, options.max_solutions
+        if low is not None and high is not None and low > high:
+            raise ConfigError(f"`--min_solutions` ({low}) must not exceed `--max_solutions` ({high}).")
         self.options, self.rules, self.excluded = options, rules, excluded
         self.overlap = 0
 

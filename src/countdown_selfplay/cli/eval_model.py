@@ -84,6 +84,8 @@ def load_model(name: str, place: str) -> tuple[Any, Any]:
         tokenizer = AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:
         what = "a folder without a model" if Path(name).is_dir() else "neither a folder nor a hub model in reach"
+        if (Path(name) / "prover").is_dir():
+            what += f"; did you mean {Path(name) / 'prover'}?"
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise DataError(f"The model '{name}' cannot be loaded: it is {what} ({first})") from error
     finally:

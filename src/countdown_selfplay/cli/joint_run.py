@@ -10,6 +10,7 @@ from datasets import Dataset
 from huggingface_hub.utils import disable_progress_bars as disable_hub_progress_bars
 from transformers.utils import logging as transformers_logging
 
+from ..checkpoints import resolve
 from ..config import JointSelfPlayConfig
 from ..config.countdown_fields import domain_from
 from ..countdown import Problem, generate_problems, problem_from_row
@@ -45,6 +46,7 @@ def run_joint(
     )
     say = trainer.accelerator.print
     output = Path(args.output_dir)
+    resolve(trainer, args.resume_from_checkpoint)  # a wrong checkpoint is reported before minutes of evaluation
     before = measure(trainer, script, held_out, say, "before training")
     trainer.train(resume_from_checkpoint=args.resume_from_checkpoint or None)
     if trainer.accelerator.is_main_process:  # before anything that could still fail

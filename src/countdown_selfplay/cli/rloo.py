@@ -28,7 +28,10 @@ def main(argv: list[str] | None = None) -> int:
     for name, allowed in (("prover_objective", ("rloo",)), ("conjecturer_model_name_or_path", (None,))):
         value = getattr(training if hasattr(training, name) else script, name)
         if value not in allowed:
-            raise ConfigError(f"`{name}` ({value}) is not for rloo, which trains the prover alone; use `joint`.")
+            raise ConfigError(
+                f"`{name}` ({value}) is not for rloo, which trains the prover alone and by RLOO; use `joint`, with "
+                "--conjecturer_micro_batches 0 if the prover shall learn alone."
+            )
     if script.dry_run:
         from .dry_run import print_dry_run
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -147,8 +148,15 @@ def problem_from_row(row: Mapping[str, Any], index: int) -> Problem:
         raise DataError(f"row {index}, column '{prefix}{column}': {error}") from None
 
 
+_LISTED = re.compile(r"\[\s*[0-9]+(?:(?:\s*,\s*|\s+)[0-9]+)*\s*\]")
+_LONGEST_LIST = 200
+
+
 def _whole(value: Any) -> Any:
-    """Whole floats, alone or in a list, as ints; everything else as it is."""
+    """Whole floats, alone or in a list, as ints; a list that a CSV file holds as text, `[1, 10, 6]` or as NumPy prints
+    it `[ 1 10  6]`, as a list; everything else as it is."""
+    if isinstance(value, str) and len(value) <= _LONGEST_LIST and _LISTED.fullmatch(value.strip()):
+        return [int(entry) for entry in re.findall(r"[0-9]+", value)]
     if isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1:
         return [_whole(entry) for entry in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from peft import LoraConfig, PeftConfig
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from ..errors import ConfigError
+from ..errors import ConfigError, DataError
 from .base import PolicySet
 from .full import FullPolicies
 from .lora import LoraPolicies
@@ -69,7 +70,14 @@ def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_
         raise ConfigError(
             "The model was passed as an object without a path; pass its tokenizer as `processing_class`."
         )
-    return AutoTokenizer.from_pretrained(path, padding_side="left", trust_remote_code=trust_remote_code)
+    try:
+        return AutoTokenizer.from_pretrained(path, padding_side="left", trust_remote_code=trust_remote_code)
+    except (OSError, ValueError) as error:
+        folder = Path(path)
+        what = "a folder without a tokenizer" if folder.is_dir() else "neither a folder nor a hub model in reach"
+        inner = [name for name in ("prover", "conjecturer") if (folder / name / "config.json").is_file()]
+        hint = f"; its policies lie in {' and '.join(str(folder / name) for name in inner)}" if inner else ""
+        raise DataError(f"The model '{path}' cannot be loaded: it is {what}{hint}.") from error
 
 
 def _source_per_role(model: ModelSource | Mapping[str, ModelSource], roles: tuple[str, ...]) -> dict[str, ModelSource]:

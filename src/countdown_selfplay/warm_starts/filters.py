@@ -35,8 +35,9 @@ class Kept:
             return self
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(self.left_out.items()))
         raise DataError(
-            f"None of the {self.read} {what} can be trained on ({reasons or 'there are none'}); pass other data, or "
-            "leave the option out to make it offline."
+            f"None of the {self.read} {what} can be trained on ({reasons or 'there are none'}); wrong "
+            "ones are so under the rules of the prompt (--prover_prompt compact takes bare answers, the others want tags), held-out "
+            "problems are never trained on. Pass other data, or leave the option out to make it offline."
         )
 
 

@@ -86,6 +86,8 @@ P = Problem((44, 19, 35), 98)
         {"numbers": None, "nums": [44, 19, 35], "target": 98},
         {"numbers": [44.0, 19, 35], "target": 98.0},
         {"numbers": np.array([44.0, 19.0, 35.0]), "target": np.float64(98)},
+        {"nums": "[44, 19, 35]", "target": 98},  # a CSV file holds lists as text
+        {"nums": " [44  19 35]", "target": 98},  # as NumPy prints them
     ],
 )
 def test_every_public_schema_is_read(row):
@@ -101,6 +103,9 @@ def test_every_public_schema_is_read(row):
         ({"nums": [], "target": 9}, "row 3, column 'nums': A problem has 1 to 100 numbers, got 0"),
         ({"nums": [1, None], "target": 9}, "row 3, column 'nums': number 2 must be an integer, got None"),
         ({"nums": "44 19", "target": 9}, "row 3, column 'nums': numbers must be a list of integers, got '44 19'"),
+        ({"nums": "[44, -19]", "target": 9}, "numbers must be a list of integers"),
+        ({"nums": "[44, 1.5]", "target": 9}, "numbers must be a list of integers"),
+        ({"nums": "[" + "1," * 500 + "1]", "target": 9}, "numbers must be a list of integers"),
         ({"numbers": [1.5], "target": 9}, "row 3, column 'numbers': number 1 must be an integer, got 1.5"),
         ({"numbers": [1], "target": float("nan")}, "row 3, column 'target': target must be an integer, got nan"),
         ({"numbers": [1], "target": 1e300}, "row 3, column 'target': target must lie within"),
