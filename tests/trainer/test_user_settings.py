@@ -136,7 +136,7 @@ REFUSED = {
     "fp16": (True, r"`fp16` \(True\) is not supported: .* use bf16"),
     "use_vllm": (True, r"`use_vllm` \(True\) is not supported yet"),
     "load_best_model_at_end": (True, r"`load_best_model_at_end` \(True\) is not supported"),
-    "anchor_fraction": (1.0, r"`anchor_fraction` \(1.0\) leaves the conjecturer no slot"),
+    "anchor_fraction": (1.0, r"`anchor_fraction` \(1.0\) of 8 slots leaves the conjecturer none"),
 }
 
 

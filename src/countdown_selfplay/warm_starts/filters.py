@@ -27,6 +27,13 @@ class Kept:
         if not self.left_out:
             return f"{len(self.rows)} {what}, none left out"
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(self.left_out.items()))
+        return f"{len(self.rows)} of {self.read} {what} kept; left out: {reasons}"
+
+    def insist(self, what: str) -> Kept:
+        """Itself, or a DataError if nothing is left."""
+        if self.rows:
+            return self
+        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(self.left_out.items()))
         raise DataError(
             f"None of the {self.read} {what} can be trained on ({reasons or 'there are none'}). Wrong ones are so "
             "under the rules of the prompt (--prover_prompt compact takes bare answers, the others want tags); "
