@@ -65,7 +65,9 @@ def test_kept_samples_and_moving_baselines_are_the_same_on_both_ranks_and_after_
         use_adaptive_entropy=True, entropy_target=0.6, entropy_coef=0.01,
     )  # fmt: skip
     straight = run(tmp_path / "straight", **objectives, **SAVING)
-    assert straight["memory"]["replays"]["prover"]["kept"] and straight["memory"]["objectives"]["conjecturer"]["baseline"]
+    assert (
+        straight["memory"]["replays"]["prover"]["kept"] and straight["memory"]["objectives"]["conjecturer"]["baseline"]
+    )
     resumed = run(tmp_path / "resumed", str(tmp_path / "straight" / "checkpoint-2"), **objectives, **SAVING)
     for name in STATE:
         assert straight[name] == resumed[name], name
