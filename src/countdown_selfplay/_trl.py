@@ -4,19 +4,24 @@ Overridden in JointConjecturerProverTrainer: `_prepare_inputs`, `_calculate_rewa
 never
 copied: `_generate_and_score_completions`, `_get_per_token_logps_and_entropies`. Attributes read or swapped:
 `_metrics`, `_step`, `num_generations`, `eos_token_ids`, `generation_config`, `generation_kwargs`,
-`vllm_generation`. tests/contract asserts that exactly these exist in the pinned TRL, with these parameters and these
-output keys.
+`vllm_generation`, `use_vllm`, `vllm_importance_sampling_correction`, `_last_loaded_step`. Driven: VLLMGeneration
+with its `llm` and `_llm_weights_sleeping`, in server mode for weights alone. tests/contract asserts that exactly these
+exist in the pinned TRL, with these parameters and these output keys.
 """
 
 from __future__ import annotations
 
+import copy
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from transformers import GenerationConfig
+from trl.import_utils import is_vllm_available
 from trl.trainer.utils import add_fused_lm_head
+
+from .scoring import score_completions_only
 
 # TRL 1.16 asks a model for `is_gradient_checkpointing`, which transformers renamed; nothing a user could change.
 warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated", category=FutureWarning)
@@ -24,12 +29,14 @@ warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprec
 OVERRIDDEN = ("_prepare_inputs", "_calculate_rewards", "_save_checkpoint")
 CALLED = ("_generate_and_score_completions", "_get_per_token_logps_and_entropies")
 ATTRIBUTES = ("_metrics", "_step", "num_generations", "eos_token_ids", "generation_config", "generation_kwargs")
+SAMPLING_SWITCHES = ("use_vllm", "vllm_generation", "vllm_importance_sampling_correction", "_last_loaded_step")
 ROLLOUT_KEYS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", "num_items_in_batch")
 
 
 def patch_lm_head(model: Any, temperature: float) -> None:
     """Give a causal LM the fused log-prob head that the trainer's forward pass asks for, at the role's temperature."""
     add_fused_lm_head(model, temperature=temperature, outputs=("log_probs", "entropy"))
+    score_completions_only(model)
 
 
 @contextmanager
@@ -38,8 +45,14 @@ def trl_defaults(args: Any) -> Iterator[None]:
 
     beta: with beta > 0 TRL would reload a reference from the model's path; ours is the weights that were passed in.
     model_init_kwargs: the models are built already. entropy_coef, use_adaptive_entropy: the bonus is per role.
+    use_transformers_continuous_batching: follows from generation_backend, and so do its log-probs.
     """
-    hidden = {"beta": 0.0, "model_init_kwargs": None, "entropy_coef": 0.0, "use_adaptive_entropy": False}
+    hidden: dict[str, Any] = {"beta": 0.0, "model_init_kwargs": None}
+    hidden |= {"entropy_coef": 0.0, "use_adaptive_entropy": False}
+    if args.generation_backend == "continuous_batching":
+        settings = {"return_logprobs": True, **(args.transformers_continuous_batching_config or {})}
+        hidden["use_transformers_continuous_batching"] = True
+        hidden["transformers_continuous_batching_config"] = settings
     kept = {name: getattr(args, name) for name in hidden}
     for name, value in hidden.items():
         setattr(args, name, value)
@@ -71,3 +84,72 @@ def sampling_overrides(trainer: Any, settings: Any, stop_strings: list[str] | No
         "generation_kwargs": kwargs,
         "generation_config": GenerationConfig(**kwargs, disable_compile=True),
     }
+
+
+def without_cast(args: Any) -> Any:
+    """A copy of the arguments for a turn of continuous batching: under bf16 TRL would cast the trained weights
+    themselves, for good."""
+    args = copy.copy(args)
+    args.bf16 = args.fp16 = False
+    return args
+
+
+def vllm_overrides(trainer: Any, generation: Any) -> dict[str, Any]:
+    """The attributes that make the trainer sample through `generation` (`generate`, as VLLMGeneration's).
+
+    The weights are pushed by then, so TRL finds its own push done. Its correction is off because it costs a second
+    forward pass: a round is used for one step, so the loss's own log-probs are those it would compute.
+    """
+    return {
+        "use_vllm": True,
+        "vllm_generation": generation,
+        "vllm_importance_sampling_correction": False,
+        "_last_loaded_step": trainer.state.global_step,
+    }
+
+
+def vllm_installed() -> bool:
+    return bool(is_vllm_available())
+
+
+def colocated_vllm(trainer: Any, model: Any, wrap: Callable[[Any], Any], engine: dict[str, Any]) -> Any:
+    """TRL's VLLMGeneration in this process, holding `model`. `engine`: arguments of vLLM's LLM that TRL has no field
+    for, or that differ from its own. `wrap`: what the trainer is to see instead of the LLM."""
+    from trl.generation import vllm_generation as module
+
+    args, llm = trainer.args, module.LLM
+    module.LLM = lambda **given: wrap(llm(**{**given, **engine}))
+    try:
+        return module.VLLMGeneration(
+            model=model,
+            accelerator=trainer.accelerator,
+            processing_class=trainer.processing_class,
+            mode="colocate",
+            tensor_parallel_size=args.vllm_tensor_parallel_size,
+            gpu_memory_utilization=args.vllm_gpu_memory_utilization,
+            max_model_length=args.vllm_max_model_length,
+            max_num_seqs=args.per_device_train_batch_size * args.vllm_tensor_parallel_size * args.steps_per_generation,
+            enable_sleep_mode=args.vllm_enable_sleep_mode,
+            model_impl=args.vllm_model_impl,
+            trust_remote_code=args.trust_remote_code,
+            repetition_penalty=args.repetition_penalty,
+            min_p=args.min_p,
+            logprobs=0,
+        )
+    finally:
+        module.LLM = llm
+
+
+def server_vllm(trainer: Any, model: Any, url: str, port: int) -> Any:
+    """TRL's channel for the weights of `model` to a vLLM server: VLLMGeneration in server mode, `sync_weights`."""
+    from trl.generation.vllm_generation import VLLMGeneration
+
+    return VLLMGeneration(
+        model=model,
+        accelerator=trainer.accelerator,
+        processing_class=trainer.processing_class,
+        mode="server",
+        server_base_url=url,
+        group_port=port,
+        server_timeout=trainer.args.vllm_server_timeout,
+    )

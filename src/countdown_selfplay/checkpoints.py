@@ -52,8 +52,10 @@ def save(trainer: JointConjecturerProverTrainer, stock_save: Callable[..., None]
     if best is not None and Path(best).parent == staging:
         trainer.state.best_model_checkpoint = str(output / Path(best).name)
     trainer.accelerator.wait_for_everyone()
+    name = f"checkpoint-{trainer.state.global_step}"
+    if args.policy_sharing != "lora":  # PEFT has written the adapters' folders already
+        export_policies(trainer, staging / name)
     if main:
-        name = f"checkpoint-{trainer.state.global_step}"
         _finish(trainer, staging / name)
         _replace(staging / name, output / name)
         shutil.rmtree(staging, ignore_errors=True)
@@ -74,13 +76,13 @@ def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
         "processes": trainer.accelerator.num_processes,
     }
     (folder / STATE).write_text(json.dumps(state))
-    if trainer.args.policy_sharing != "lora":  # PEFT has written the adapters' folders already
-        export_policies(trainer, folder)
     files = {str(p.relative_to(folder)): p.stat().st_size for p in sorted(folder.rglob("*")) if p.is_file()}
     manifest = {
         "step": trainer.state.global_step,
         "healthy": trainer.guard.healthy,
         "processes": trainer.accelerator.num_processes,
+        "engine": trainer.engine.name,
+        "optimizer": trainer.engine.optimizer_file,
         "files": files,
     }
     with (folder / COMPLETE).open("w") as file:
@@ -134,7 +136,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def defect(folder: Path, processes: int) -> str | None:
+def defect(folder: Path, processes: int, engine: str | None = None) -> str | None:
     """What keeps `folder` from being resumed, in a few words, or None. The stock Trainer would resume without an
     optimizer, RNG or curriculum and say nothing."""
     if not folder.is_dir():
@@ -148,18 +150,23 @@ def defect(folder: Path, processes: int) -> str | None:
             return f"{name} is missing"
         if path.stat().st_size != size:
             return f"{name} has {path.stat().st_size} bytes instead of {size}"
-    for name in ("optimizer.pt", "scheduler.pt", "trainer_state.json", STATE):
+    for name in (manifest.get("optimizer", "optimizer.pt"), "scheduler.pt", "trainer_state.json", STATE):
         if name not in manifest["files"]:
             return f"it holds no {name} (save_only_model=True?)"
     if manifest["processes"] != processes:
         return f"it was written by {manifest['processes']} processes and this run has {processes}"
+    written = manifest.get("engine", "ddp")
+    if engine not in (None, written):
+        return f"it was written under {written} and this run uses {engine}"
     return None
 
 
-def newest(output: Path, processes: int, healthy_only: bool = False) -> Path | None:
+def newest(
+    output: Path, processes: int, healthy_only: bool = False, engine: str | None = None
+) -> Path | None:
     """The newest complete checkpoint in `output`; those that are skipped are named in a warning."""
     for folder in reversed(_by_step(output)):
-        problem = defect(folder, processes)
+        problem = defect(folder, processes, engine)
         if problem is not None:
             logger.warning("Skipping %s: %s.", folder.name, problem)
         elif not healthy_only or _manifest(folder)["healthy"]:
@@ -170,19 +177,20 @@ def newest(output: Path, processes: int, healthy_only: bool = False) -> Path | N
 def resolve(trainer: JointConjecturerProverTrainer, resume: str | bool | None) -> Path | None:
     """The checkpoint that `resume` means; CheckpointError if it is absent or incomplete."""
     processes, output = trainer.accelerator.num_processes, Path(trainer.args.output_dir)
+    engine = trainer.engine.name
     if isinstance(resume, str) and resume.lower() in ("true", "false"):
         resume = resume.lower() == "true"  # the command line passes words
     if not resume:
         return None
     if resume is True:
-        folder = newest(output, processes)
+        folder = newest(output, processes, engine=engine)
         if folder is None:
             raise CheckpointError(
                 f"There is no complete checkpoint in {output} to resume from; start without resume_from_checkpoint."
             )
         return folder
     folder = Path(resume)
-    problem = defect(folder, processes)
+    problem = defect(folder, processes, engine)
     if problem is not None:
         raise CheckpointError(
             f"Cannot resume from {folder}: {problem}; pass true to take the newest complete checkpoint."
@@ -297,6 +305,7 @@ def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, log:
         with log.open("a") as file:
             file.write(json.dumps(record) + "\n")
     trainer.accelerator.wait_for_everyone()
+    trainer.engine.forget_wrapped(trainer)
     trainer.forget_optimizer()
     return healthy
 

@@ -35,3 +35,7 @@ class CollapseError(CountdownSelfPlayError, RuntimeError):
 
 class MissingExtraError(CountdownSelfPlayError, ImportError):
     """An optional dependency is absent; the message names the extra that brings it."""
+
+
+class GenerationError(CountdownSelfPlayError, RuntimeError):
+    """The generation backend could not sample or take new weights; the message names what was tried and how often."""

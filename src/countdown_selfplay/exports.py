@@ -31,13 +31,16 @@ Answers are judged by the exact verifier under these rules: `{rules}`.
 
 
 def export_policies(trainer: JointConjecturerProverTrainer, folder: Path) -> list[Path]:
-    """Write every set of weights to `folder/<name>` with tokenizer and model card; call it on the main process
-    only."""
-    written = []
+    """Write every set of weights to `folder/<name>` with tokenizer and model card. All processes call it, for their
+    weights may have to be gathered; the main one writes and returns the folders."""
+    state = trainer.engine.full_state(trainer)
+    written: list[Path] = []
+    if not trainer.accelerator.is_main_process:
+        return written
     for name in trainer.policies.weight_names:
         target = folder / name
         target.mkdir(parents=True, exist_ok=True)
-        trainer.policies.export(name, target)
+        trainer.policies.export(name, target, state)
         trainer.processing_class.save_pretrained(target)
         (target / "README.md").write_text(_card(trainer, name))
         written.append(target)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from .countdown import Problem, problem_from_row
 from .errors import ConfigError
 from .evaluation.pass_at_k import pass_at_k
-from .evaluation.sampling import sample_texts
+from .evaluation.processes import processes_of
+from .evaluation.sampling import evaluating, sample_texts
 from .random_state import seed_from
 
 if TYPE_CHECKING:
@@ -34,34 +35,32 @@ def evaluate_in_training(
     metrics[f"{prefix}_several_answers_rate"] = several / (n * len(correct))
     metrics[f"{prefix}_truncated_rate"] = truncated / (n * len(correct))
     metrics[f"{prefix}_problems"] = float(len(correct))
-    trainer.log(dict(metrics))
+    # In training mode TRL would put what the rounds have collected for the next training log (time/*) into this one.
+    with evaluating(trainer.model):
+        trainer.log(dict(metrics))
     trainer.control = trainer.callback_handler.on_evaluate(trainer.args, trainer.state, trainer.control, metrics)
     return metrics
 
 
 def _count_correct(trainer: JointConjecturerProverTrainer, problems: list[Problem]) -> tuple[list[int], int, int]:
-    settings, domain = trainer.roles["prover"], trainer.domain
-    rank, world = trainer.accelerator.process_index, trainer.accelerator.num_processes
-    mine = problems[rank::world]
-    with trainer.sampling_as("prover"):
+    """Correct answers per problem; answers with several tags, and cut ones."""
+    settings, domain, args = trainer.roles["prover"], trainer.domain, trainer.args
+    with trainer.sampling_as("prover"), trainer.engine.whole_weights(trainer):
         texts, truncated = sample_texts(
             trainer.policies.module,
             trainer.processing_class,
-            [domain.prove_row(problem)["prompt"] for problem in mine],
+            [domain.prove_row(problem)["prompt"] for problem in problems],
             trainer.num_generations_eval,
             temperature=settings.temperature,
             top_p=settings.top_p,
             top_k=settings.top_k,
             max_new_tokens=settings.max_completion_length,
-            batch_size=trainer.args.per_device_eval_batch_size,
-            seed=seed_from(trainer.args.seed, "eval", trainer.state.global_step, rank),
+            batch_size=args.per_device_eval_batch_size,
+            seed=seed_from(args.seed, "eval", trainer.state.global_step),
             stop_strings=domain.stop_strings("prover"),
+            processes=processes_of(trainer.accelerator, trainer.engine.shards_weights),
         )
-    verdicts = [[domain.verify(text, p) for text in answers] for p, answers in zip(mine, texts, strict=True)]
-    gathered = trainer._gather(
-        [
-            (sum(v.correct for v in row), sum(v.n_answers > 1 for v in row), sum(cut))
-            for row, cut in zip(verdicts, truncated, strict=True)
-        ]
-    )
-    return [c for c, _, _ in gathered], sum(s for _, s, _ in gathered), sum(t for _, _, t in gathered)
+    verdicts = [domain.verify(text, p) for p, answers in zip(problems, texts, strict=True) for text in answers]
+    n = trainer.num_generations_eval
+    correct = [sum(v.correct for v in verdicts[i : i + n]) for i in range(0, len(verdicts), n)]
+    return correct, sum(v.n_answers > 1 for v in verdicts), sum(map(sum, truncated))

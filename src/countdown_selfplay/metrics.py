@@ -4,18 +4,12 @@ counted as 0."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-HISTOGRAM = "round/solve_rate_histogram"
+import torch
 
-# TRL's names of rollout metrics -> ours. What TRL computes from rewards is left out: `<role>/reward` is ours, from the
-# same numbers, and the conjecturer's rewards are not known yet when TRL scores its proposals.
-_ROLLOUT = {
-    "completions/mean_length": "completion_length",
-    "completions/max_length": "completion_length_max",
-    "completions/clipped_ratio": "truncated_rate",
-}
+HISTOGRAM = "round/solve_rate_histogram"
 
 
 def averaged_rounds(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -36,14 +30,37 @@ def summed_histogram(rounds: Sequence[Mapping[str, Any]]) -> list[int] | None:
     return [sum(counts) for counts in zip(*histograms, strict=True)] if histograms else None
 
 
+def truncated_rows(
+    ids_BT: torch.Tensor,
+    mask_BT: torch.Tensor,
+    texts: Sequence[str],
+    ends: Collection[int],
+    stops: Sequence[str],
+    limit: int,
+) -> list[bool]:
+    """Whether the token limit cut each completion: it has `limit` tokens, the last is no end token, and no stop string
+    is in the text.
+
+    `mask_BT`: 1 on a completion's own tokens, which come first. TRL counts a row that ended on a stop string in its
+    last column as cut, and its lengths hold the padding behind a stop string, so both are counted here.
+    """
+    lengths = mask_BT.sum(1).tolist()
+    last = ids_BT.gather(1, (mask_BT.sum(1, keepdim=True) - 1).clamp(min=0).to(ids_BT.dtype)).squeeze(1).tolist()
+    return [
+        length >= limit and token not in ends and not any(stop in text for stop in stops)
+        for length, token, text in zip(lengths, last, texts, strict=True)
+    ]
+
+
 def role_rollout_metrics(role: str, collected: Mapping[str, list[float]]) -> dict[str, float]:
-    """TRL's metrics of a role's rollouts under our names, plus `<role>/rewards/<function>` for the prover."""
+    """Of TRL's metrics of a role's rollouts only `<role>/rewards/<function>`, for the prover.
+
+    TRL's lengths and clipped share misread stop strings (truncated_rows). Its reward is `<role>/reward` here, from the
+    same numbers, and the conjecturer's rewards are not known yet when TRL scores its proposals.
+    """
     logs = {}
     for name, values in collected.items():
-        ours = _ROLLOUT.get(name)
-        if ours is None and role == "prover" and name.startswith("rewards/") and name.endswith("/mean"):
-            ours = name.removesuffix("/mean")
         known = [value for value in values if value is not None and not math.isnan(value)]
-        if ours is not None and known:
-            logs[f"{role}/{ours}"] = sum(known) / len(known)
+        if role == "prover" and name.startswith("rewards/") and name.endswith("/mean") and known:
+            logs[f"{role}/{name.removesuffix('/mean')}"] = sum(known) / len(known)
     return logs

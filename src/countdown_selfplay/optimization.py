@@ -125,7 +125,8 @@ def clip_roles(
         if not parameters:
             continue
         limit = settings[role].max_grad_norm or float("inf")
-        norms[role] = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
+        norm: Any = torch.nn.utils.clip_grad_norm_(parameters, limit)
+        norms[role] = float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)  # a DTensor under FSDP2
         if role in dropped:
             for parameter in parameters:
                 parameter.grad = None

@@ -34,13 +34,16 @@ def trained_counts(batch: RoleBatch) -> list[float]:
     return [float(rows.sum()), float(mask.sum()), float(groups.sum())]
 
 
-def micro_batches(batches: dict[str, RoleBatch], counts: dict[str, int]) -> list[dict[str, Any]]:
+def micro_batches(
+    batches: dict[str, RoleBatch], counts: dict[str, int], idle_last: frozenset[str] = frozenset()
+) -> list[dict[str, Any]]:
     """One dict of tensors per micro-batch, with its "role"; the roles one after the other, the same order on all
     processes.
 
     The rows of a role are sorted by length, the longest first: each micro-batch is then trimmed to about its own
     length, processes meet with rows of like length, and a round that does not fit in memory fails at its first
-    micro-batch. The losses do not depend on the order (their normalisers are the round's).
+    micro-batch. For the roles in `idle_last` the rows without credit come after all others, for they are only measured
+    (see micro_batch). The losses do not depend on the order (their normalisers are the round's).
     """
     window: list[dict[str, Any]] = []
     for role, count in counts.items():
@@ -50,12 +53,33 @@ def micro_batches(batches: dict[str, RoleBatch], counts: dict[str, int]) -> list
         tensors["advantages"] = batch.advantages_B.to(tensors["completion_ids"].device)
         group_tokens = tensors["completion_mask"].sum(1).reshape(-1, batch.group).sum(1)
         tensors["group_tokens"] = group_tokens.repeat_interleave(batch.group)
-        order = torch.argsort(tensors["completion_mask"].sum(1), descending=True, stable=True)
+        lengths = tensors["completion_mask"].sum(1)
+        if role in idle_last:
+            lengths = lengths + (lengths.max() + 1) * (tensors["advantages"] != 0)
+        order = torch.argsort(lengths, descending=True, stable=True)
         tensors = {name: value[order] for name, value in tensors.items()}
         size = batch.advantages_B.size(0) // count
         for i in range(count):
             window.append({name: value[i * size : (i + 1) * size] for name, value in tensors.items()} | {"role": role})
     return window
+
+
+def split_idle(
+    batch: dict[str, torch.Tensor],
+) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor] | None]:
+    """The rows with credit, and those without that have a token to measure (None if there are none).
+
+    Without any credit the shortest row stays among the first: every micro-batch has a backward pass.
+    """
+    lengths = batch["completion_mask"].sum(1)
+    live = (batch["advantages"] != 0) & (lengths > 0)
+    if not bool(live.any()):
+        live[lengths.argmin()] = True
+    idle = ~live & (lengths > 0)
+    if bool(live.all()):
+        return batch, None
+    rest = {name: value[idle] for name, value in batch.items()} if bool(idle.any()) else None
+    return {name: value[live] for name, value in batch.items()}, rest
 
 
 def trim(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

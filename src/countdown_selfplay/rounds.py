@@ -9,6 +9,8 @@ import torch
 
 from .anchors import anchors_of_batch
 from .games import RoleBatch, RoundContext, RoundResult
+from .metrics import truncated_rows
+from .micro_batch import skips_idle_rows
 from .round_batches import micro_batches, trained_counts
 from .setup import game_settings
 
@@ -37,7 +39,7 @@ def play_round(trainer: JointConjecturerProverTrainer, rows: list[dict[str, Any]
     result = trainer.game.play(context, anchors_of_batch(trainer._gather(rows), args.loader_repeat))
     batches = {}
     for role, batch in result.batches.items():
-        _count_generated(trainer, role, batch)
+        _count_generated(trainer, role, batch, result.metrics)
         if role in trainer.replays:
             key = (args.seed, "replay", trainer.curriculum.attempt, round_, role)
             replay = trainer.replays[role]
@@ -57,7 +59,8 @@ def play_round(trainer: JointConjecturerProverTrainer, rows: list[dict[str, Any]
     trainer.round_metrics.append(result.metrics)
     trainer.round_samples = result.samples
     trainer._time("time/round", start)
-    return micro_batches(batches, {role: s.micro_batches for role, s in trainer.roles.items()})
+    idle_last = frozenset(role for role in trainer.roles if skips_idle_rows(trainer, role))
+    return micro_batches(batches, {role: s.micro_batches for role, s in trainer.roles.items()}, idle_last)
 
 
 def _count_solved(trainer: JointConjecturerProverTrainer, result: RoundResult) -> None:
@@ -69,10 +72,25 @@ def _count_solved(trainer: JointConjecturerProverTrainer, result: RoundResult) -
         result.metrics["round/cumulative_solve_rate"] = trainer.solve_rate.rate
 
 
-def _count_generated(trainer: JointConjecturerProverTrainer, role: str, batch: RoleBatch) -> None:
-    mask = batch.rollout.tensors["completion_mask"]
-    samples, tokens = _summed(trainer, [float(mask.size(0)), float(mask.sum())])
+def _count_generated(
+    trainer: JointConjecturerProverTrainer, role: str, batch: RoleBatch, metrics: dict[str, Any]
+) -> None:
+    """Completions and tokens that the role sampled, their lengths, and how many the token limit cut."""
+    rollout = batch.rollout
+    mask = rollout.tensors["completion_mask"]
+    cut = truncated_rows(
+        rollout.tensors["completion_ids"],
+        mask,
+        rollout.texts,
+        frozenset(trainer.eos_token_ids),
+        tuple(trainer.domain.stop_strings(role) or ()),
+        trainer.roles[role].max_completion_length,
+    )
+    samples, tokens, truncated = _summed(trainer, [float(mask.size(0)), float(mask.sum()), float(sum(cut))])
     trainer.curriculum.count(role, int(samples), int(tokens))
+    metrics[f"{role}/completion_length"] = tokens / samples
+    metrics[f"{role}/completion_length_max"] = max(trainer._gather([int(mask.sum(1).max())]))
+    metrics[f"{role}/truncated_rate"] = truncated / samples
 
 
 def _summed(trainer: JointConjecturerProverTrainer, values: list[float]) -> list[float]:

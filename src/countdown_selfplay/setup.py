@@ -41,16 +41,7 @@ def game_settings(args: JointSelfPlayConfig) -> GameSettings:
 
 
 def refuse_unsupported(args: JointSelfPlayConfig) -> None:
-    """One sentence, before any model loads, for engines and options whose numbers have not been shown to be right."""
-    if args.deepspeed_plugin is not None or getattr(args, "deepspeed", None):
-        raise ConfigError(
-            "DeepSpeed is not supported yet: ZeRO-3 adds a role's old gradient to its new one; launch with "
-            "accelerate_configs/ddp.yaml or single_gpu.yaml."
-        )
-    if args.fsdp or getattr(args.distributed_state, "distributed_type", None) == "FSDP":
-        raise ConfigError(
-            "FSDP is not supported yet; launch with accelerate_configs/ddp.yaml or accelerate_configs/single_gpu.yaml."
-        )
+    """One sentence, before any model loads, for options that cannot be run."""
     if args.push_to_hub:
         raise ConfigError(
             "`push_to_hub` (True) is not supported: a checkpoint holds several policies; after training upload the "

@@ -23,12 +23,15 @@ from .config import JointSelfPlayConfig
 from .config.countdown_fields import domain_from
 from .countdown import CountdownDomain
 from .curriculum import CollapseGuard, CurriculumState
+from .engines import choose_engine
 from .evaluation.solve_rate import CumulativeSolveRate
 from .games import ProposeAndSolve, Rollout
 from .games.base import Game
+from .generation import make_sampler
 from .in_training_evaluation import evaluate_in_training
 from .losses import RoleLoss
 from .metrics import averaged_rounds, role_rollout_metrics, summed_histogram
+from .micro_batch import role_loss
 from .objectives.base import Objective
 from .optimization import parameter_groups, role_schedule, tag_roles
 from .policies import build_policies
@@ -37,8 +40,8 @@ from .prover_rewards import checked_reward_funcs, default_reward_funcs
 from .random_state import private_generator
 from .replay import replays_of
 from .rewards import ConjecturerReward
-from .round_batches import trim
 from .rounds import play_round
+from .scoring import allow_padding_free
 from .setup import (
     conjecturer_reward_of,
     end_tokens,
@@ -97,6 +100,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     ) -> None:
         args = JointSelfPlayConfig("joint-selfplay") if args is None else args
         refuse_unsupported(args)
+        self.engine = choose_engine(args)
         self.domain = domain_from(args) if domain is None else domain
         self.roles = {role: args.role(role) for role in args.trained_roles}
         self.max_grad_norm = args.max_grad_norm  # set to 0 while training, so that the stock Trainer does not clip
@@ -148,6 +152,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
                 optimizers=optimizers,
             )
         self.eos_token_ids = end_tokens(self)
+        self.engine.check(self)
         self._optimizer_is_ours = optimizers[0] is None
         if optimizers[0] is not None:
             tag_roles(optimizers[0], self.policies)
@@ -158,8 +163,10 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             {role: s.temperature for role, s in self.roles.items()},
             [role for role, s in self.roles.items() if s.beta > 0],
             processing_class,
-            self.accelerator.device,
+            lambda reference: self.engine.place_reference(reference, self),
         )
+        if args.padding_free:
+            allow_padding_free(self.policies.module)
         self.policies.enable_gradients()
         self._role_metrics: dict[str, dict[str, defaultdict[str, list[float]]]] = {
             role: {"train": defaultdict(list), "eval": defaultdict(list)} for role in self.roles
@@ -169,6 +176,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.signalless: frozenset[str] = frozenset()  # roles without signal in the current round
         self.losses = {role: RoleLoss(self.objectives[role], s) for role, s in self.roles.items()}
         self.logged_histogram: list[int] | None = None
+        self.sampler = make_sampler(self, model)
         self._round: list[dict[str, Any]] | None = None
         self._captured: tuple[list[str], torch.Tensor] | None = None
 
@@ -186,6 +194,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`."""
         swapped = {
             **_trl.sampling_overrides(self, self.roles[role], self.domain.stop_strings(role)),
+            **self.sampler.begin(role),
             "_metrics": self._role_metrics[role],
             "_role": role,
         }
@@ -216,6 +225,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             texts, rewards_B = self._captured
             self._captured = None
             tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
+            self.sampler.finish(tensors)
             self._mask_after_stops(role, texts, tensors)
             if self.roles[role].beta > 0:
                 with self.policies.reference(role, self.model_wrapped) as reference:
@@ -265,6 +275,15 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             self._round = play_round(self, generation_batch)
         return self._round[position]
 
+    @property
+    def first_of_round(self) -> bool:
+        """Is the micro-batch at hand the first of its accumulation window?"""
+        return self._step % self.args.gradient_accumulation_steps == 0
+
+    @property
+    def last_of_round(self) -> bool:
+        return (self._step + 1) % self.args.gradient_accumulation_steps == 0
+
     def _gather(self, items: list[Any]) -> list[Any]:
         return gather_object(items) if self.accelerator.num_processes > 1 else items
 
@@ -301,14 +320,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             raise ValueError(
                 "The joint trainer's losses do not return model outputs; call it with return_outputs=False."
             )
-        role = inputs["role"]
-        batch = trim({name: value for name, value in inputs.items() if name != "role"})
-        ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
-        mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
-        length = batch["completion_ids"].size(1)
-        self.policies.activate(role)
-        logps, entropies, *_ = self._get_per_token_logps_and_entropies(model, ids, mask, length, compute_entropy=True)
-        return self.losses[role](logps, entropies, batch)
+        return role_loss(self, model, inputs)
 
     def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
         if self.optimizer is None:
@@ -345,6 +357,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self._metrics["train"].clear()
         for loss in self.losses.values():
             loss.pop_sums()
+            loss.pop_maxima()
 
     def forget_optimizer(self) -> None:
         """Before a rollback: the resume builds optimizer and schedule anew and loads their state."""

@@ -8,14 +8,17 @@ import pytest
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.countdown import Problem, problem_from_row
+from countdown_selfplay.evaluation import progress
 from countdown_selfplay.recipes import recipes
 
 SHORT = ["--max_steps", "3", "--eval_problems", "32", "--eval_proposals", "64", "--num_generations_eval", "4"]
 
 
-def test_the_default_run_leaves_a_complete_run_folder(tmp_path, capsys):
+def test_the_default_run_leaves_a_complete_run_folder(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "_REPEAT", 0.0)  # a line after each batch, where stderr is no terminal
     assert main(["joint", "--output_dir", str(tmp_path), "--save_steps", "2", *SHORT]) == 0
-    out = capsys.readouterr().out
+    out, error = capsys.readouterr()
+    assert "prover: 128 of 128 answers" in error and "conjecturer: 64 of 64 proposals" in error
     assert "prover pass@1" in out and "conjecturer solvable" in out and "conjecturer solve rate" in out
     names = {path.name for path in tmp_path.iterdir()}
     assert {"metrics.jsonl", "samples.jsonl", "run.json", "evaluation.json", "report.html", "plots"} <= names
@@ -143,3 +146,48 @@ def test_an_unknown_key_in_a_config_file_is_named(tmp_path, capsys):
     config.write_text("model_name_or_path: tiny\nprover_learning_rat: 0.1\n")
     assert main(["joint", "--config", str(config)]) == 2
     assert "prover_learning_rat" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["joint", "rloo", "sft", "ipo"])
+def test_help_lists_our_fields_first_and_trls_others_on_request(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    texts = []
+    for flag in ("--help", "--help-all"):
+        with pytest.raises(SystemExit) as end:
+            main([command, flag])
+        assert end.value.code == 0
+        texts.append(capsys.readouterr().out)
+    brief, whole = texts
+    assert brief.index("--dry_run") < brief.index("Problems and prompts:") < brief.index("From TRL and Transformers")
+    assert "--dataloader_num_workers" not in brief and "--dataloader_num_workers" in whole
+    assert f"countdown-selfplay {command} --help-all` lists the other" in brief
+    options = [line.split()[0] for line in whole.splitlines() if line.startswith("  --")]
+    assert len(options) == len(set(options))  # each once
+    assert {"--learning_rate", "--seed", "--operands", "--number_high"} <= set(options)
+
+
+def test_every_field_of_the_joint_config_is_in_the_whole_help(capsys):
+    import dataclasses
+
+    from countdown_selfplay import JointSelfPlayConfig
+
+    with pytest.raises(SystemExit):
+        main(["joint", "--help-all"])
+    listed = {line.split()[0][2:] for line in capsys.readouterr().out.splitlines() if line.startswith("  --")}
+    assert {f.name for f in dataclasses.fields(JointSelfPlayConfig) if f.init} <= listed
+
+
+def test_a_dry_run_plans_for_a_launch_that_this_machine_could_not_start(capsys, tmp_path):
+    launch = ["--accelerate_config", "zero3", "--num_processes", "4"]
+    assert main(["joint", "--dry_run", "--output_dir", str(tmp_path / "run"), *launch]) == 0
+    out = capsys.readouterr().out
+    assert "ZeRO-3 over 4 processes, bf16, cuda" in out and "gathered weights" in out
+    assert "prover: 64 x 4 x 4 = 1024 samples" in out  # tiny/default: 64 a micro-batch, 4 of the prover
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_the_progress_line_can_be_switched_off(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "_REPEAT", 0.0)
+    folder = ["--output_dir", str(tmp_path), "--max_steps", "1", "--eval_problems", "8", "--eval_proposals", "16"]
+    assert main(["joint", *folder, "--num_generations_eval", "2", "--report", "false", "--disable_tqdm", "true"]) == 0
+    assert " of 16 " not in capsys.readouterr().err

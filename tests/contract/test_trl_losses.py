@@ -9,6 +9,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.base import LossInputs
+from countdown_selfplay.objectives.importance import truncated_weight
 from countdown_selfplay.tiny import load_tiny_model
 
 
@@ -79,3 +80,61 @@ def test_the_credit_is_that_of_trl_to_float_precision(trl_batch):
     ours = make_objective(name).advantages(rewards).reshape(-1)
     assert torch.allclose(ours, batch["advantages"], atol=1e-6)
     assert ours.abs().max() > 0.1
+
+
+class FixedSampler:
+    """What TRL takes for a vLLM engine: it returns given completions with given log-probs."""
+
+    def __init__(self, completions, logps):
+        self.completions, self.logps = completions, logps
+
+    def generate(self, prompts, images, num_generations, profiler):
+        return prompts, self.completions, [[[value] for value in row] for row in self.logps], None
+
+
+@pytest.mark.parametrize("mode", ["token_truncate", "token_mask", "sequence_truncate", "sequence_mask"])
+def test_the_correction_for_another_sampler_is_that_of_trl(trl_batch, mode):
+    """TRL scores samples of an engine whose log-probs are off by noise; one token has none. Its weight, and its loss
+    with that weight, are ours."""
+    name, trainer, _ = trl_batch
+    texts = [f"{i % 4} + {i % 7} * {i % 5}" for i in range(16)]
+    completions = [trainer.processing_class(text, add_special_tokens=False)["input_ids"] for text in texts]
+    generator = torch.Generator().manual_seed(1)
+    rows = [{"prompt": trainer.train_dataset[i // 4]["prompt"]} for i in range(16)]
+    logps = [(torch.randn(len(ids), generator=generator) * 0.2 - 6.0).tolist() for ids in completions]
+    logps[3][1] = None
+    settings = {
+        "use_vllm": True,
+        "vllm_importance_sampling_correction": True,
+        "vllm_generation": FixedSampler(completions, logps),
+        "_last_loaded_step": trainer.state.global_step,
+        "vllm_importance_sampling_mode": mode,
+        "vllm_importance_sampling_clip_min": 0.5,
+        "vllm_importance_sampling_clip_max": 2.0,
+    }
+    before = {key: getattr(trainer, key, None) for key in settings}
+    try:
+        for key, value in settings.items():
+            setattr(trainer, key, value)
+        batch = trainer._generate_and_score_completions(rows)
+        theirs = trainer.compute_loss(trainer.model, batch)
+    finally:
+        for key, value in before.items():
+            setattr(trainer, key, value)
+    mask = batch["completion_mask"]
+    old = batch["old_per_token_logps"]
+    weight = truncated_weight(old, batch["sampling_per_token_logps"], mask, mode, 0.5, 2.0)
+    assert torch.allclose(weight, batch["importance_sampling_ratio"])
+    assert weight.unique().numel() > 1
+    inputs = LossInputs(
+        current_logps(trainer, batch),
+        old,
+        batch["advantages"],
+        mask.float(),
+        sequences=16.0,
+        tokens=float(mask.sum()),
+        groups=4.0,
+        length_cap=16,
+        correction=weight,
+    )
+    assert make_objective(name).loss(inputs).loss.item() == pytest.approx(theirs.item(), rel=1e-5, abs=1e-7)

@@ -2,11 +2,14 @@
 on."""
 
 import inspect
+import re
 
 import pytest
 import trl
 from transformers import Trainer
+from transformers.generation import ContinuousBatchingConfig
 from trl import GRPOTrainer
+from trl.generation.vllm_generation import VLLMGeneration
 from trl.trainer.utils import add_fused_lm_head
 
 from countdown_selfplay import _trl
@@ -46,6 +49,39 @@ def test_the_log_prob_method_takes_its_first_arguments_in_our_order():
 def test_every_name_of_the_seam_is_listed_in_this_file():
     assert set(_trl.OVERRIDDEN) | {"_generate_and_score_completions"} == set(PARAMETERS)
     assert set(_trl.CALLED) == {"_generate_and_score_completions", "_get_per_token_logps_and_entropies"}
+
+
+def test_the_switches_of_sampling_are_those_that_trl_reads():
+    """TRL samples through `vllm_generation.generate` with these arguments when `use_vllm` is set, pushes weights only
+    in a step that is not `_last_loaded_step`, and scores a second time only for its own correction."""
+    source = inspect.getsource(GRPOTrainer._generate_single_turn)
+    for name in _trl.SAMPLING_SWITCHES:
+        assert f"self.{name}" in source or name == "vllm_importance_sampling_correction"
+    assert "self.vllm_importance_sampling_correction" in inspect.getsource(
+        inspect.unwrap(GRPOTrainer._generate_and_score_completions)
+    )
+    parameters = ["self", "prompts", "images", "num_generations", "profiler"]
+    assert list(inspect.signature(VLLMGeneration.generate).parameters) == parameters
+    assert list(inspect.signature(VLLMGeneration.sync_weights).parameters) == ["self"]
+
+
+def test_the_engine_takes_the_arguments_that_we_pass_and_sleeps_as_we_expect():
+    known = set(inspect.signature(VLLMGeneration.__init__).parameters)
+    for builder in (_trl.colocated_vllm, _trl.server_vllm):
+        passed = set(re.findall(r"^            ?(\w+)=", inspect.getsource(builder), re.M)) | set(
+            re.findall(r"^        (\w+)=", inspect.getsource(builder), re.M)
+        )
+        assert len(passed) >= 7 and passed <= known, passed - known
+    source = inspect.getsource(VLLMGeneration)
+    for line in ("self.llm = LLM(", "self.llm.sleep(level=2)", "self._llm_weights_sleeping = True"):
+        assert line in source
+    assert 'self.llm.wake_up(tags=["kv_cache"])' in inspect.getsource(VLLMGeneration.generate)
+
+
+def test_continuous_batching_is_the_modules_generate_batch_with_its_settings():
+    source = inspect.getsource(GRPOTrainer._generate_single_turn)
+    assert "unwrapped_model.generate_batch(" in source and "if self.args.bf16:" in source
+    assert "return_logprobs" in inspect.signature(ContinuousBatchingConfig).parameters
 
 
 def test_the_fused_head_takes_a_temperature_and_the_outputs_we_read():

@@ -134,7 +134,7 @@ def test_training_stops_at_the_end_of_a_chat_turn_as_evaluation_does(build):
 REFUSED = {
     "loss_type": ("grpo", r"`loss_type` \(grpo\) is not read .*prover_objective"),
     "fp16": (True, r"`fp16` \(True\) is not supported: .* use bf16"),
-    "use_vllm": (True, r"`use_vllm` \(True\) is not supported yet"),
+    "use_vllm": (True, r"`use_vllm` \(True\) is not read by the joint trainer.*use generation_backend=vllm"),
     "load_best_model_at_end": (True, r"`load_best_model_at_end` \(True\) is not supported"),
     "anchor_fraction": (1.0, r"`anchor_fraction` \(1.0\) of 8 slots leaves the conjecturer none"),
 }

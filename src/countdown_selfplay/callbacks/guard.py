@@ -34,6 +34,8 @@ class GuardCallback(TrainerCallback):
         # A collapse before the first regular checkpoint must have something to go back to.
         if args.guard and state.global_step == 0 and args.save_strategy != "no":
             self.trainer._save_checkpoint(self.trainer.model, None)
+        if state.global_step == 0:
+            self.trainer.engine.before_first_round(self.trainer)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if not args.guard:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import TrainerCallback
 
-from ..optimization import clip_roles
-
 if TYPE_CHECKING:
     from ..trainer import JointConjecturerProverTrainer
 
@@ -22,13 +20,8 @@ class RoundEnd(TrainerCallback):
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         trainer = self.trainer
-        dropped: frozenset[str] = frozenset()
-        if args.drop_signalless_gradients:
-            names = trainer.policies.weight_names
-            idle = [n for n in names if set(trainer.policies.shared_by(n)) <= trainer.signalless]
-            dropped = frozenset(trainer.policies.shared_by(name)[0] for name in idle)
         optimizer: Any = trainer.optimizer
-        norms = clip_roles(optimizer, trainer.roles, dropped)
+        norms = trainer.engine.clip(trainer)
         metrics = trainer.round_metrics[-1]
         metrics.update({f"grad_norm/{role}": norm for role, norm in norms.items()})
         metrics.update({f"lr/{group['role']}": group["lr"] for group in optimizer.param_groups})
@@ -42,6 +35,7 @@ class RoundEnd(TrainerCallback):
             for name, value in loss.pop_sums().items():
                 names.append(f"{role}/{name}")
                 values.append(value)
+        self._add_maxima()
         if values:
             means = trainer.accelerator.reduce(torch.stack(values), reduction="mean")
             found = dict(zip(names, means.tolist(), strict=True))
@@ -53,3 +47,11 @@ class RoundEnd(TrainerCallback):
                 if loss.entropy.target is not None:
                     found[f"{role}/entropy_coef"] = loss.entropy.value
             trainer.round_metrics[-1].update(found)
+
+    def _add_maxima(self) -> None:
+        """Add the largest values of the round, over the processes."""
+        trainer = self.trainer
+        found = {f"{role}/{n}": v for role, loss in trainer.losses.items() for n, v in loss.pop_maxima().items()}
+        if found:
+            largest = trainer.accelerator.gather(torch.stack(list(found.values()))[None]).amax(0)
+            trainer.round_metrics[-1].update(zip(found, largest.tolist(), strict=True))

@@ -34,8 +34,6 @@ was trained in; for the embedded model (tiny) from its own setting; otherwise fr
 the result to x.json; give the same command again after a kill and it goes on, with the rows of an uninterrupted run.
 exit codes: 0 done, 2 wrong input"""
 
-_REPORT_EVERY = 30.0  # seconds between lines about the progress of a long evaluation, on stderr
-
 
 def main(argv: list[str]) -> int:
     """Evaluate, print the table and with --output write everything."""
@@ -76,6 +74,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the samples and intervals (default: 0)")
     parser.add_argument("--device", help="such as cpu or cuda:1 (default: the GPU if there is one)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="see below: .json the result, .jsonl every answer")
+    parser.add_argument("--disable_tqdm", action="store_true", help="no progress line on stderr")
     sampling = parser.add_argument_group("sampling")
     sampling.add_argument("--temperature", type=float, help="0 is greedy")
     sampling.add_argument("--top_p", type=float, help="1 switches it off")
@@ -136,6 +135,7 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet) ->
     from ..evaluation.answer_file import AnswerFile
     from ..evaluation.answering import answer_batches
     from ..evaluation.answers import AnswerSet, batches_of
+    from ..evaluation.progress import ProgressLine
 
     n, size = options.samples or 16, batch_size(options, setting)
     described = {
@@ -165,26 +165,28 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet) ->
         if done < len(batches):
             model, tokenizer = loaded or load_model(options.model, place)
             sampling = {**setting.sampling, "seed": options.seed, "batch_size": size, "skip": done}
-            said = time.monotonic()
+            bar = stack.enter_context(ProgressLine("prover", enabled=not options.disable_tqdm))
             for batch in answer_batches(
                 model, tokenizer, asked.problems, setting.domain, n, strata=asked.strata, **sampling
             ):
                 rows += batch
                 if file is not None:
                     file.append(batch)
-                if time.monotonic() - said > _REPORT_EVERY:
-                    said = time.monotonic()
-                    print(f"{len(rows)} of {n * len(prompts)} answers", file=sys.stderr)
+                bar(len(rows), n * len(prompts))
     return AnswerSet(described, sorted(rows, key=lambda row: (row.index, row.sample)))
 
 
 def evaluate_as_conjecturer(options: argparse.Namespace, setting: Setting) -> tuple[dict[str, Any], list[Row]]:
     """The result as JSON values, and the rows of the table: the rates that exist."""
     model, tokenizer = load_model(options.model, place_of(options.device))
+    from ..evaluation.progress import ProgressLine
     from ..evaluation.roles import evaluate_conjecturer
 
     sampling = {**setting.sampling, "seed": options.seed, "batch_size": batch_size(options, setting)}
-    found = evaluate_conjecturer(model, tokenizer, setting.domain, n=options.samples or 1024, **sampling)
+    with ProgressLine("conjecturer", "proposals", enabled=not options.disable_tqdm) as bar:
+        found = evaluate_conjecturer(
+            model, tokenizer, setting.domain, n=options.samples or 1024, progress=bar, **sampling
+        )
     result = found.to_dict()
     names = [name for name in ("parseable", "in_range", "solvable", "unique") if name in result]
     return result, [(name.replace("_", " "), *_cells(result[name])) for name in names]

@@ -57,16 +57,26 @@ def parse(argv: list[str], command: str = "joint") -> tuple[JointScriptArguments
     return parse_options(argv, command, JointScriptArguments, JointSelfPlayConfig, EXTRA_HELP, DEFAULT_RECIPE)
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
+    """`launch`: options of a launch that a dry run is to plan for."""
     script, training, model = parse(sys.argv[1:] if argv is None else argv)
     if script.dry_run:
-        from .dry_run import print_dry_run
-
-        print_dry_run(script, training, model, resolve_model(model.model_name_or_path))
-        return 0
+        return dry_run(script, training, model, launch)
     from .joint_run import run_joint
 
     run_joint(script, training, build_arguments(script, training, model))
+    return 0
+
+
+def dry_run(
+    script: JointScriptArguments, training: JointSelfPlayConfig, model: ModelConfig, launch: dict[str, str] | None
+) -> int:
+    """Print what would be done, under the engine of this process or of the launch that is planned."""
+    from .dry_run import print_dry_run
+    from .launch import planned
+
+    engine = planned(launch) if launch else None
+    print_dry_run(script, training, model, resolve_model(model.model_name_or_path), engine)
     return 0
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from ..config.countdown_fields import domain_from
 from ..countdown import Problem, generate_problems, problem_from_row
 from ..data import load_problem_rows
 from ..evaluation.bootstrap import paired_bootstrap
+from ..evaluation.processes import processes_of
+from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
 from ..exports import export_policies
 from ..trainer import JointConjecturerProverTrainer
@@ -49,9 +53,8 @@ def run_joint(
     resolve(trainer, args.resume_from_checkpoint)  # a wrong checkpoint is reported before minutes of evaluation
     before = measure(trainer, script, held_out, say, "before training")
     trainer.train(resume_from_checkpoint=args.resume_from_checkpoint or None)
-    if trainer.accelerator.is_main_process:  # before anything that could still fail
-        for folder in export_policies(trainer, output):
-            say(f"Exported {folder}")
+    for folder in export_policies(trainer, output):  # before anything that could still fail
+        say(f"Exported {folder}")
     after = measure(trainer, script, held_out, say, "after training")
     if trainer.accelerator.is_main_process:
         if before:
@@ -83,23 +86,41 @@ def measure(
     say: Any,
     when: str,
 ) -> dict[str, Any]:
-    """Evaluate both roles on the main process with private randomness; {} elsewhere or without held-out problems."""
+    """Evaluate both roles with private randomness; {} without held-out problems. The processes share the work out, for
+    one that worked alone could outlast the others' time limit, and all return the same."""
     result: dict[str, Any] = {}
-    if problems and trainer.accelerator.is_main_process:
-        say(f"Evaluating {when} on {len(problems)} held-out problems, {trainer.num_generations_eval} answers each ...")
+    if problems:
         answers = trainer.num_generations_eval
-        result["prover"] = evaluate_role(trainer, "prover", problems, answers)
+        say(f"Evaluating {when} on {len(problems)} held-out problems, {answers} answers each ...")
+        result["prover"] = evaluate_role(trainer, "prover", problems, answers, "prover")
         if "conjecturer" in trainer.roles:
             result["conjecturer"] = evaluate_proposals(trainer, script.eval_proposals)
     trainer.accelerator.wait_for_everyone()
     return result
 
 
+@contextmanager
+def evaluating_as(
+    trainer: JointConjecturerProverTrainer, role: str, label: str, unit: str
+) -> Iterator[dict[str, Any]]:
+    """Inside the block the module generates as `role`; yields the role's sampling and how processes share the work."""
+    settings, main = trainer.roles[role], trainer.accelerator.is_main_process
+    bar = ProgressLine(label, unit, enabled=main and not trainer.args.disable_tqdm)
+    with trainer.sampling_as(role), trainer.engine.whole_weights(trainer), bar:
+        yield {
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "top_k": settings.top_k,
+            "max_new_tokens": settings.max_completion_length,
+            "processes": processes_of(trainer.accelerator, trainer.engine.shards_weights),
+            "progress": bar,
+        }
+
+
 def evaluate_role(
-    trainer: JointConjecturerProverTrainer, role: str, problems: list[Problem], n: int
+    trainer: JointConjecturerProverTrainer, role: str, problems: list[Problem], n: int, label: str
 ) -> dict[str, Any]:
-    settings = trainer.roles[role]
-    with trainer.sampling_as(role):
+    with evaluating_as(trainer, role, label, "answers") as sampling:
         found = evaluate_prover(
             trainer.policies.module,
             trainer.processing_class,
@@ -107,29 +128,22 @@ def evaluate_role(
             trainer.domain,
             n=n,
             ks=tuple(k for k in (1, 4, 8, 16, 32) if k <= n),
-            temperature=settings.temperature,
-            top_p=settings.top_p,
-            top_k=settings.top_k,
-            max_new_tokens=settings.max_completion_length,
             batch_size=max(trainer.args.per_device_eval_batch_size, n),
+            **sampling,
         )
     return found.to_dict()
 
 
 def evaluate_proposals(trainer: JointConjecturerProverTrainer, n: int) -> dict[str, Any]:
     """Rates of `n` proposals, and the prover's mean solve rate on the unique solvable ones among them."""
-    settings = trainer.roles["conjecturer"]
-    with trainer.sampling_as("conjecturer"):
+    with evaluating_as(trainer, "conjecturer", "conjecturer", "proposals") as sampling:
         found = evaluate_conjecturer(
             trainer.policies.module,
             trainer.processing_class,
             trainer.domain,
             n=n,
-            temperature=settings.temperature,
-            top_p=settings.top_p,
-            top_k=settings.top_k,
-            max_new_tokens=settings.max_completion_length,
             batch_size=trainer.args.per_device_eval_batch_size,
+            **sampling,
         )
     result = found.to_dict()
     domain = trainer.domain
@@ -137,7 +151,7 @@ def evaluate_proposals(trainer: JointConjecturerProverTrainer, n: int) -> dict[s
     known = domain.solvable_batch(unique)
     solvable = [p for p, ok in zip(unique, known, strict=True) if ok][:SOLVE_RATE_PROBLEMS]
     if solvable:
-        solved = evaluate_role(trainer, "prover", solvable, SOLVE_RATE_ANSWERS)
+        solved = evaluate_role(trainer, "prover", solvable, SOLVE_RATE_ANSWERS, "prover on proposals")
         result["solve_rate"] = solved["pass_at"]["1"]
     return result
 

@@ -111,7 +111,19 @@ def launch_command(command: str, options: dict[str, str], argv: list[str]) -> tu
     return [*line, "-m", "countdown_selfplay.cli.main", command, *argv], environment
 
 
-def _checked_config(path: Path) -> dict[str, Any]:
+def planned(options: dict[str, str]) -> Any:
+    """The Engine that `launch` with these options would run under, for a memory estimate. Without a config file: DDP
+    on this machine's kind of device."""
+    from ..memory_inputs import planned_engine
+
+    processes = int(options["num_processes"]) if "num_processes" in options else None
+    if "accelerate_config" in options:
+        return planned_engine(_read_config(config_path(options["accelerate_config"])), processes)
+    on_cpu = _accelerators() == 0
+    return planned_engine({"use_cpu": on_cpu, "mixed_precision": "no" if on_cpu else "bf16"}, processes)
+
+
+def _read_config(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
@@ -120,6 +132,11 @@ def _checked_config(path: Path) -> dict[str, Any]:
         content = None
     if not isinstance(content, dict):
         raise ConfigError(f"`--accelerate_config` ({path}) must be a YAML mapping, as `accelerate config` writes it.")
+    return content
+
+
+def _checked_config(path: Path) -> dict[str, Any]:
+    content = _read_config(path)
     if content.get("distributed_type") == "DEEPSPEED" and importlib.util.find_spec("deepspeed") is None:
         raise MissingExtraError(
             f"`--accelerate_config` ({path}) needs DeepSpeed, which is not installed; install the extra with "

@@ -32,6 +32,9 @@ COMMANDS = {
 TRAINERS = frozenset({"joint", "sft", "ipo", "rloo"})
 """Commands that take the launch options and can run in several processes."""
 
+_PLANNERS = frozenset({"joint", "rloo"})
+"""Commands whose --dry_run tells what a launch would need, on a machine that could not run it; nothing is launched."""
+
 
 def available_commands() -> dict[str, str]:
     """The commands of this installation, in the order of COMMANDS; nothing is imported."""
@@ -77,6 +80,8 @@ def run(argv: list[str]) -> int:
         from .launch import launch, split_launch_options
 
         options, rest = split_launch_options(rest)
+        if options and name in _PLANNERS and "--dry_run" in rest:
+            return int(importlib.import_module(known[name]).main(rest, options))
         if options:
             launch(name, options, rest)
     code = importlib.import_module(known[name]).main(rest)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 
 from ..errors import ConfigError
-from .joint import build_arguments, parse
-from .trainer_options import flag_value, has_flag, resolve_model
+from .joint import build_arguments, dry_run, parse
+from .trainer_options import flag_value, has_flag
 
 HELP = "Train a prover alone by RLOO, with the trainer, folder and report of joint"
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
     """As `joint`, with the recipe tiny/rloo by default and `conjecturer_micro_batches` 0 whatever the recipe says, so
-    that a joint run's own recipe gives its baseline on the same number of prover samples."""
+    that a joint run's own recipe gives its baseline on the same number of prover samples. `launch`: as in joint."""
     argv = list(sys.argv[1:] if argv is None else argv)
     asked = flag_value(argv, "--conjecturer_micro_batches")
     if asked not in (None, "0"):
@@ -33,10 +33,7 @@ def main(argv: list[str] | None = None) -> int:
                 "--conjecturer_micro_batches 0 if the prover shall learn alone."
             )
     if script.dry_run:
-        from .dry_run import print_dry_run
-
-        print_dry_run(script, training, model, resolve_model(model.model_name_or_path))
-        return 0
+        return dry_run(script, training, model, launch)
     from .joint_run import run_joint
 
     run_joint(script, training, build_arguments(script, training, model))

@@ -12,6 +12,7 @@ from trl import ModelConfig, TrlParser
 from ..errors import ConfigError
 from ..recipes import recipes
 from ..registry import nearest
+from .trainer_help import ALL, help_text
 
 
 class OneLineTrlParser(TrlParser):
@@ -29,6 +30,10 @@ def parse_options(
     argv = list(argv)
     classes = (script, training, ModelConfig)
     parser = OneLineTrlParser(classes, prog=f"countdown-selfplay {command}", epilog=epilog)  # type: ignore[arg-type]
+    asked = [argument for argument in argv if argument in ("-h", "--help", *ALL)]
+    if asked:
+        print(help_text(parser, classes, asked[0] in ALL), end="")
+        raise SystemExit(0)
     # Adapter dropout would make the sampled and the trained policy two different ones; TRL's default is 0.05.
     parser.set_defaults(lora_dropout=0.0)
     chosen = flag_value(argv, "--recipe")

@@ -21,6 +21,8 @@ from ..countdown import Problem, generate_problems, problem_from_row
 from ..data import load_problem_rows
 from ..errors import CheckpointError, ConfigError, DataError
 from ..evaluation.bootstrap import paired_bootstrap
+from ..evaluation.processes import processes_of
+from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
 from ..warm_starts.configs import WarmStartArguments
 from ..warm_starts.encoding import end_of_turn
@@ -93,18 +95,26 @@ def longest(args: Any, model: Any) -> int | None:
     return min(limits) if limits else None
 
 
-def measure(model: Any, tokenizer: Any, script: WarmStartArguments, args: Any, problems: Sequence[Problem]) -> dict:
-    """The role's figures with private randomness; {} if evaluation is off."""
+def measure(
+    model: Any, tokenizer: Any, script: WarmStartArguments, args: Any, problems: Sequence[Problem], accelerator: Any
+) -> dict:
+    """The role's figures with private randomness; {} if evaluation is off. The processes share the work out and all
+    return the same."""
     if script.eval_problems == 0:
         return {}
     batch_size = max(args.per_device_eval_batch_size, script.eval_samples)
-    sampling = {**script.sampling, "batch_size": batch_size}
-    if script.role == "conjecturer":
-        found = evaluate_conjecturer(model, tokenizer, script.domain, n=script.eval_proposals, **sampling)
-        return {"conjecturer": found.to_dict()}
-    n = script.eval_samples
-    ks = tuple(k for k in (1, 2, 4, 8, 16, 32) if k <= n)
-    return {"prover": evaluate_prover(model, tokenizer, problems, script.domain, n=n, ks=ks, **sampling).to_dict()}
+    unit = "proposals" if script.role == "conjecturer" else "answers"
+    bar = ProgressLine(script.role, unit, enabled=accelerator.is_main_process and not args.disable_tqdm)
+    shared = {"processes": processes_of(accelerator), "progress": bar, "batch_size": batch_size}
+    sampling = {**script.sampling, **shared}
+    with bar:
+        if script.role == "conjecturer":
+            found = evaluate_conjecturer(model, tokenizer, script.domain, n=script.eval_proposals, **sampling)
+            return {"conjecturer": found.to_dict()}
+        n = script.eval_samples
+        ks = tuple(k for k in (1, 2, 4, 8, 16, 32) if k <= n)
+        answered = evaluate_prover(model, tokenizer, problems, script.domain, n=n, ks=ks, **sampling)
+        return {"prover": answered.to_dict()}
 
 
 def compare(before: dict, after: dict) -> tuple[dict[str, Any], str]:
@@ -251,13 +261,13 @@ def run(
     if main:
         describe(script, args, path, method, data)
     start = trainer.accelerator.unwrap_model(trainer.model)
-    before = measure(start, tokenizer, script, args, held_out) if main else {}
+    before = measure(start, tokenizer, script, args, held_out, trainer.accelerator)
     trainer.accelerator.wait_for_everyone()
     train(trainer, args.resume_from_checkpoint)
     model = export(trainer, tokenizer, script)
     table = ""
+    after = measure(model, tokenizer, script, args, held_out, trainer.accelerator)
     if main:
-        after = measure(model, tokenizer, script, args, held_out)
         if before:
             result, table = compare(before, after)
             (Path(args.output_dir) / "evaluation.json").write_text(json.dumps(result, indent=1) + "\n")

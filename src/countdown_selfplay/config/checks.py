@@ -8,6 +8,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
+from .generation_checks import check_generation
 from .role_checks import check_choices, check_role
 
 if TYPE_CHECKING:
@@ -164,16 +165,13 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             "`save_only_model` (True) leaves the guard nothing to go back to; set guard=False or "
             "save_only_model=False."
         )
-    if config.use_vllm:
-        _fail(
-            "`use_vllm` (True) is not supported yet: the roles' weights are not pushed to the engine; leave it unset."
-        )
+    check_generation(config)
     if config.conjecturer_micro_batches and config.anchor_slots >= config.slots_per_round:
         _fail(
             f"`anchor_fraction` ({config.anchor_fraction}) of {config.slots_per_round} slots leaves the conjecturer "
             "none; lower it, or set conjecturer_micro_batches=0 for plain RL on the anchors."
         )
-    for name in ("use_liger_kernel", "sync_ref_model", "use_transformers_continuous_batching", "cast_lm_head_to_fp32"):
+    for name in ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32"):
         if getattr(config, name):
             _fail(f"`{name}` (True) is not supported by the joint trainer; leave it unset.")
     _check_names(config)

@@ -13,6 +13,7 @@ from trl import GRPOConfig
 from ..errors import ConfigError
 from . import checks
 from .curriculum_fields import CurriculumFields
+from .generation_fields import GenerationFields
 from .guard_fields import GuardFields
 from .role_fields import RoleFields
 
@@ -58,10 +59,15 @@ class RoleSettings:
     entropy_coef_max: float = 1.0
     kl_in: str = "loss"
     soft_overlong: float = 0.0
+    # Of a sampler that is not the trained model itself; as TRL's vllm_importance_sampling_* fields.
+    sampler_correction: bool = True
+    sampler_correction_mode: str = "sequence_mask"
+    sampler_correction_min: float | None = None
+    sampler_correction_max: float | None = 3.0
 
 
 @dataclass(repr=False)  # TrainingArguments' own repr hides tokens; the generated one would print hub_token
-class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GRPOConfig):
+class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationFields, GRPOConfig):
     """Differs from GRPOConfig in that batch, sampling and optimisation settings exist once per role.
 
     A round is one optimizer step of `prover_micro_batches + conjecturer_micro_batches` micro-batches;
@@ -135,6 +141,10 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GRPOConfig)
             kl_in=self.kl_in,
             soft_overlong=self.soft_overlong if role == "prover" else 0.0,
             micro_batches=getattr(self, f"{role}_micro_batches"),
+            sampler_correction=self.vllm_importance_sampling_correction,
+            sampler_correction_mode=self.vllm_importance_sampling_mode,
+            sampler_correction_min=self.vllm_importance_sampling_clip_min,
+            sampler_correction_max=self.vllm_importance_sampling_clip_max,
             **values,
         )
 

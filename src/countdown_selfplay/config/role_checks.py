@@ -11,6 +11,7 @@ from ..objectives import make_objective
 from ..registry import nearest
 from .countdown_fields import CountdownFields
 from .curriculum_fields import CurriculumFields
+from .generation_fields import GenerationFields
 from .role_fields import RoleFields
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _LEAST = {
 
 def check_choices(config: JointSelfPlayConfig) -> None:
     """Fields with a fixed set of values: a dataclass takes any other, and the code behind it one of its branches."""
-    for fields in (RoleFields, CurriculumFields, CountdownFields):
+    for fields in (RoleFields, CurriculumFields, CountdownFields, GenerationFields):
         for name, hint in get_type_hints(fields).items():
             value = getattr(config, name)
             if get_origin(hint) is Literal and value not in get_args(hint):

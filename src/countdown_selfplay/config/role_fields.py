@@ -126,6 +126,13 @@ class RoleFields:
             "tied: both roles are the same weights under different prompts."
         },
     )
+    padding_free: bool = field(
+        default=False,
+        metadata={
+            "help": "Score packed rows without their padding. Needs flash attention (model_init_kwargs: "
+            "attn_implementation), which keeps packed rows apart."
+        },
+    )
     kl_in: Literal["loss", "reward"] = field(
         default="loss",
         metadata={

@@ -85,16 +85,22 @@ _T_975 = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.262
 """97.5% quantiles of Student's t with 1 to 10 degrees of freedom."""
 
 
+def t_quantile(freedom: int) -> float:
+    """The 97.5% quantile of Student's t. Above 10 degrees of freedom f it is z + (z^3 + z) / 4f +
+    (5z^5 + 16z^3 + 3z) / 96f^2 (Abramowitz and Stegun 26.7.5), right to three digits."""
+    f, z = max(freedom, 1), Z_95
+    if f <= len(_T_975):
+        return _T_975[f - 1]
+    return z + (z**3 + z) / (4 * f) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * f * f)
+
+
 def t_interval(values: Sequence[float] | np.ndarray) -> Estimate:
     """The mean with Student's 95% interval, for a handful of values such as one per training seed. DataError with
-    fewer than two. Above 10 degrees of freedom f the quantile is z + (z^3 + z) / 4f + (5z^5 + 16z^3 + 3z) / 96f^2
-    (Abramowitz and Stegun 26.7.5), right to three digits."""
+    fewer than two."""
     array = finite_array(values, "values")
     if len(array) < 2:
         raise DataError("A t interval needs at least two values.")
-    f, z = len(array) - 1, Z_95
-    t = _T_975[f - 1] if f <= len(_T_975) else z + (z**3 + z) / (4 * f) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * f * f)
-    half = t * float(array.std(ddof=1)) / len(array) ** 0.5
+    half = t_quantile(len(array) - 1) * float(array.std(ddof=1)) / len(array) ** 0.5
     return Estimate(float(array.mean()), float(array.mean()) - half, float(array.mean()) + half)
 
 

@@ -12,7 +12,8 @@ from ..countdown import CountdownDomain, Problem, ProposalReason
 from ..errors import ConfigError, DataError
 from .bootstrap import Z_95, Estimate, bootstrap_mean, wilson_interval
 from .pass_at_k import pass_at_k_array
-from .sampling import sample_texts
+from .processes import ALONE, Processes
+from .sampling import sample_completions, sample_texts
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,14 @@ def evaluate_prover(
     seed: int = 0,
     device: Any = None,
     resamples: int = 10_000,
+    processes: Processes = ALONE,
+    progress: Callable[[int, int], None] | None = None,
 ) -> ProverEvaluation:
     """Sample `n` answers to each problem and judge them by the domain's verifier, by its correctness bit alone.
 
-    Private randomness: nothing else that draws numbers changes the result, and it changes nothing else. ConfigError if
-    a k exceeds n; DataError without a problem.
+    Private randomness: nothing else that draws numbers changes the result, and it changes nothing else. `processes`
+    share the problems out and all return the same result. `progress`: as in sample_completions. ConfigError if a k
+    exceeds n; DataError without a problem.
     """
     if not problems:
         raise DataError("evaluate_prover() needs at least one problem.")
@@ -127,6 +131,8 @@ def evaluate_prover(
         batch_size=batch_size,
         stop_strings=domain.stop_strings("prover"),
         device=device,
+        processes=processes,
+        progress=progress,
     )
     verdicts = [[domain.verify(text, p) for text in answers] for p, answers in zip(problems, texts, strict=True)]
     correct = [sum(v.correct for v in row) for row in verdicts]
@@ -160,11 +166,13 @@ def evaluate_conjecturer(
     device: Any = None,
     resamples: int = 10_000,
     prover_correct: Callable[[list[Problem]], Sequence[float]] | None = None,
+    processes: Processes = ALONE,
+    progress: Callable[[int, int], None] | None = None,
 ) -> ConjecturerEvaluation:
     """Sample `n` proposals, as many for each operand count of the domain, and check them exactly.
 
     `prover_correct(problems)` returns a solve rate in [0, 1] per problem; it is called with the distinct solvable
-    ones.
+    ones. `processes`, `progress`: as in evaluate_prover.
     """
     start = time.perf_counter()
     setting = _setting(temperature, top_p, top_k, max_new_tokens, seed)
@@ -177,6 +185,8 @@ def evaluate_conjecturer(
         batch_size=batch_size,
         stop_strings=domain.stop_strings("conjecturer"),
         device=device,
+        processes=processes,
+        progress=progress,
     )
     proposals = [domain.parse(text) for text in texts]
     parsed = [p.problem for p in proposals if p.problem is not None]
@@ -225,15 +235,26 @@ def unique_rate(keys: Sequence[str]) -> Estimate | None:
 
 
 def _proposals(
-    model: Any, tokenizer: Any, domain: CountdownDomain, n: int, **sampling: Any
+    model: Any,
+    tokenizer: Any,
+    domain: CountdownDomain,
+    n: int,
+    *,
+    processes: Processes,
+    seed: int,
+    **sampling: Any,
 ) -> tuple[list[str], list[bool]]:
-    """`n` texts and whether each was cut, dealt out evenly over the operand counts."""
-    operands = domain.spec.operands
-    prompts = [domain.propose_row(k)["prompt"] for k in operands]
-    each = -(-n // len(operands))
-    texts, truncated = sample_texts(model, tokenizer, prompts, each, **sampling)
-    dealt = [(text, cut) for column in zip(*map(zip, texts, truncated), strict=True) for text, cut in column][:n]
-    return [text for text, _ in dealt], [cut for _, cut in dealt]
+    """`n` texts and whether each was cut, dealt out evenly over the operand counts; every process samples its part of
+    each count's."""
+    prompts = [domain.propose_row(k)["prompt"] for k in domain.spec.operands]
+    each = -(-n // (len(prompts) * processes.world))
+    mine = sample_completions(
+        model, tokenizer, prompts, each, seed=processes.seed(seed), in_step=processes.in_step, **sampling
+    )
+    rows = processes.gather(mine)  # processes x operand counts
+    counts = [[c for row in rows[i :: len(prompts)] for c in row] for i in range(len(prompts))]
+    dealt = [completion for column in zip(*counts, strict=True) for completion in column][:n]
+    return [c.text for c in dealt], [c.truncated for c in dealt]
 
 
 def _setting(

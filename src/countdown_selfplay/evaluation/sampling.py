@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from transformers import GenerationConfig
 
 from ..errors import ConfigError, DataError
 from ..random_state import private_generator
+from .processes import ALONE, Processes
 
 # Whatever a GenerationConfig leaves unset is filled in from the model's own (Qwen2.5's has a repetition penalty of
 # 1.1), so everything that would bend the distribution is set to "off" here.
@@ -37,10 +38,24 @@ class Completion(NamedTuple):
 
 
 def sample_texts(
-    model: Any, tokenizer: Any, prompts: Sequence[Any], n: int, **sampling: Any
+    model: Any,
+    tokenizer: Any,
+    prompts: Sequence[Any],
+    n: int,
+    *,
+    processes: Processes = ALONE,
+    seed: int = 0,
+    **sampling: Any,
 ) -> tuple[list[list[str]], list[list[bool]]]:
-    """`sample_completions` as two lists, prompts x n: the texts, and for each whether it was cut."""
-    rows = sample_completions(model, tokenizer, prompts, n, **sampling)
+    """`sample_completions` as two lists, prompts x n: the texts, and for each whether it was cut.
+
+    `processes` share the prompts out; all of them get all texts, which depend on the number of processes.
+    """
+    mine = processes.share(prompts)
+    rows = sample_completions(
+        model, tokenizer, mine, n, seed=processes.seed(seed), in_step=processes.in_step, **sampling
+    )
+    rows = processes.collect(rows, len(prompts))
     return [[c.text for c in row] for row in rows], [[c.truncated for c in row] for row in rows]
 
 
@@ -58,6 +73,8 @@ def sample_completions(
     seed: int = 0,
     stop_strings: list[str] | None = None,
     device: Any = None,
+    progress: Callable[[int, int], None] | None = None,
+    in_step: bool = False,
 ) -> list[list[Completion]]:
     """`n` completions per prompt: prompts x n.
 
@@ -69,6 +86,8 @@ def sample_completions(
 
     Equal arguments give equal texts, whatever was drawn before; torch's generators are left bit-identical. Each batch
     has a generator of its own, from `seed` and the batch's number, so a text depends on what is in its batch.
+    `progress(done, total)` is called after each batch with rows. `in_step`: other processes generate at the same time
+    and no step may be left out (Processes).
     """
     _check(n, temperature, max_new_tokens, batch_size)
     ids = [_encode(tokenizer, prompt) for prompt in prompts]
@@ -76,11 +95,13 @@ def sample_completions(
     ends = end_token_ids(model, tokenizer, chat)
     config = _generation_config(tokenizer, ends, temperature, top_p, top_k, max_new_tokens, stop_strings)
     device = torch.device(model.device if device is None else device)
-    extra = {"tokenizer": tokenizer} if stop_strings else {}
+    extra: dict[str, Any] = {"tokenizer": tokenizer} if stop_strings else {}
+    if in_step:
+        extra["synced_gpus"] = True
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     rows = [i for i in order for _ in range(n)]
     found: list[list[Completion]] = [[] for _ in ids]
-    with _evaluating(model), torch.no_grad():
+    with evaluating(model), torch.no_grad():
         for number, start in enumerate(range(0, len(rows), batch_size)):
             batch = rows[start : start + batch_size]
             input_ids, mask = _left_padded([ids[i] for i in batch], config.pad_token_id)
@@ -95,6 +116,8 @@ def sample_completions(
             decoded = _decode(tokenizer, completions, ends, config.pad_token_id, max_new_tokens, stop_strings)
             for i, completion in zip(batch, decoded, strict=True):
                 found[i].append(completion)
+            if progress is not None:
+                progress(start + len(batch), len(rows))
     return found
 
 
@@ -205,7 +228,7 @@ def _id_list(ids: int | list[int] | None) -> list[int]:
 
 
 @contextmanager
-def _evaluating(model: Any) -> Iterator[None]:
+def evaluating(model: Any) -> Iterator[None]:
     """Evaluation mode inside; afterwards each submodule is in its own former mode (a frozen one may differ)."""
     modules = list(model.modules()) if hasattr(model, "modules") else []
     modes = [module.training for module in modules]

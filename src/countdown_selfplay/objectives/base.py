@@ -24,6 +24,8 @@ class LossInputs:
         divided by the number of processes. A loss divides its sums by one of them, so that the mean over micro-batches
         and processes does not depend on how the round is cut into micro-batches.
     length_cap: most tokens that a completion of the role can have.
+    correction: (B, T) or (B, 1), weight of a sampler that is not the trained model, for objectives with
+        `sampler_correction = "truncated"`; behavior_BT is then that of the trained model. None: no other sampler.
     """
 
     logps_BT: torch.Tensor
@@ -35,6 +37,7 @@ class LossInputs:
     groups: float = 1.0
     length_cap: int = 1
     group_tokens_B: torch.Tensor | None = None
+    correction: torch.Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,9 @@ class BaseObjective:
     needs_correctness = False  # cannot train a role without the verifier's bit
     reads_rewards = True  # False: the bit alone counts for a role that has it
     needs_samples = 1  # per prompt
+    # How a sampler that is not the trained model enters. ratio: its log-probs are behavior_BT, and the objective's own
+    # weight or clip bounds the ratio. truncated: TRL's truncated weight, apart from the objective's ratio.
+    sampler_correction: Literal["ratio", "truncated"] = "ratio"
 
     def select(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
         """(P, G) bools: the samples that are trained on. The others count in no mean of the loss."""

@@ -34,11 +34,13 @@ class GRPO(BaseObjective):
 
     w_it = pi(y_it) / mu(y_it) per token with gradient, mu the policy that sampled, clipped to [1 - epsilon_low, 1 +
     epsilon_high] = [0.8, 1.2]. Equal to TRL's `loss_type="grpo"`. The round is used for one step: on-policy w_it is 1
-    and nothing is clipped.
+    and nothing is clipped. Samples of another engine are weighted as in TRL (objectives.importance.truncated_weight),
+    and mu in w_it is then the trained model before the step.
     Degenerate: see group_advantages; a completion of no tokens adds 0.
     """
 
     normalization: Normalization = "sequence_mean"
+    sampler_correction = "truncated"
     scale = True
 
     def __init__(self, epsilon_low: float = 0.2, epsilon_high: float = 0.2) -> None:
@@ -57,6 +59,8 @@ class GRPO(BaseObjective):
         clipped_BT = ratio_BT.clamp(1 - self.epsilon_low, 1 + self.epsilon_high)
         advantages_B1 = inputs.advantages_B[:, None]
         gain_BT = torch.minimum(ratio_BT * advantages_B1, clipped_BT * advantages_B1)
+        if inputs.correction is not None:
+            gain_BT = gain_BT * inputs.correction
         with torch.no_grad():
             low_BT = (ratio_BT < 1 - self.epsilon_low) & (advantages_B1 < 0)
             high_BT = (ratio_BT > 1 + self.epsilon_high) & (advantages_B1 > 0)

@@ -16,3 +16,28 @@ def sequence_weight(
     log_ratio_B = ((logps_BT.detach() - behavior_BT) * mask_BT).sum(1)
     raw_B = torch.exp(log_ratio_B.clamp(-30.0, 30.0))  # e^30 is far outside any clamp and still finite in float32
     return raw_B.clamp(low, high), raw_B
+
+
+def truncated_weight(
+    logps_BT: torch.Tensor,
+    sampled_BT: torch.Tensor,
+    mask_BT: torch.Tensor,
+    mode: str,
+    low: float | None,
+    high: float | None,
+) -> torch.Tensor:
+    """Truncated importance weight of a sampler that is not the trained model, without gradient: what TRL's GRPO loss
+    is multiplied by under `vllm_importance_sampling_correction`.
+
+    w = pi / mu, pi the trained weights and mu the sampler, per token (modes `token_*`, (B, T)) or as the product over
+    the completion (`sequence_*`, (B, 1)). `*_truncate` clamps w to [low, high]; `*_mask` sets it to 0 outside. None:
+    no bound. A token that the sampler could not score (NaN) has ratio 1. Yao et al. 2025, "Your efficient RL framework
+    secretly brings you off-policy RL training"; the masks: Liu et al. 2025, "When speed kills stability".
+    """
+    gap_BT = torch.nan_to_num((logps_BT.detach() - sampled_BT) * mask_BT, nan=0.0)
+    gap = gap_BT.sum(1, keepdim=True) if mode.startswith("sequence") else gap_BT
+    weight = torch.exp(gap.clamp(-30.0, 30.0))
+    if mode.endswith("truncate"):
+        return weight if low is None and high is None else weight.clamp(min=low, max=high)
+    outside = (weight < (-torch.inf if low is None else low)) | (weight > (torch.inf if high is None else high))
+    return weight.masked_fill(outside, 0.0)

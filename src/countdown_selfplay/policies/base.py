@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from torch import nn
+
+Placing = Callable[[nn.Module], nn.Module]
 
 
 class PolicySet(ABC):
@@ -69,8 +71,11 @@ class PolicySet(ABC):
                 parameter.requires_grad_(True)
 
     @abstractmethod
-    def prepare(self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, device: Any) -> None:
-        """Called once, after the Trainer was built: LM heads, frozen references, stop strings in generate."""
+    def prepare(
+        self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, place: Placing
+    ) -> None:
+        """Called once, after the Trainer was built: LM heads, frozen references, stop strings in generate.
+        `place`: puts a frozen copy where the engine runs it."""
 
     @abstractmethod
     @contextmanager
@@ -78,5 +83,10 @@ class PolicySet(ABC):
         """A model whose log-probs are those of the weights that were passed in. `model`: the wrapped module."""
 
     @abstractmethod
-    def export(self, name: str, folder: Path) -> None:
-        """Write the weights called `name` as a plain Hugging Face or PEFT folder."""
+    def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
+        """Write the weights called `name` as a plain Hugging Face or PEFT folder. `state`: the module's whole state
+        dict, where no process holds whole weights."""
+
+    @abstractmethod
+    def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
+        """Write a model that an inference engine can start from: any full weights, or the base of the adapters."""

@@ -15,6 +15,7 @@ from ..errors import ConfigError, DataError
 from .base import PolicySet
 from .full import FullPolicies
 from .lora import LoraPolicies
+from .sharded import gathered
 
 ModelSource = str | PreTrainedModel
 
@@ -115,7 +116,10 @@ def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool 
             "adapter pass the base model and a `peft_config`."
         )
     _refuse_mixture(source)
-    return copy.deepcopy(source) if copied else source
+    if not copied:
+        return source
+    with gathered(source):
+        return copy.deepcopy(source)
 
 
 def _check_vocabularies(models: dict[str, PreTrainedModel]) -> None:

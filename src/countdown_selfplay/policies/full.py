@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from torch import nn
 from transformers import GenerationConfig, PreTrainedModel
 
 from .. import _trl
-from .base import PolicySet
+from ..shared_prefix import with_shared_prefix
+from .base import Placing, PolicySet
+from .sharded import gathered
 
 
 class PolicyModule(PreTrainedModel):
@@ -35,7 +37,7 @@ class PolicyModule(PreTrainedModel):
         self.active = active
         self.tokenizer: Any = None  # generate needs it to look for stop strings
         # Tied embeddings appear under two names; one of them is not saved and is no missing key on resume.
-        self._keys_to_ignore_on_save = sorted(_second_names(self.state_dict()))
+        self._keys_to_ignore_on_save = sorted(_second_names(self))
         self._no_split_modules = sorted({m for p in policies.values() for m in (p._no_split_modules or ())})
 
     @property
@@ -70,6 +72,10 @@ class PolicyModule(PreTrainedModel):
     def generate(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         return generate_with_stops(self.policy.generate, self.tokenizer, *args, **kwargs)
 
+    def generate_batch(self, *args: Any, **kwargs: Any) -> Any:
+        policy: Any = self.policy
+        return policy.generate_batch(*args, **kwargs)
+
     def save_pretrained(  # type: ignore[override]
         self,
         save_directory: str,
@@ -80,29 +86,31 @@ class PolicyModule(PreTrainedModel):
         if not is_main_process:
             return
         state_dict = self.state_dict() if state_dict is None else state_dict
-        kept = {key: value for key, value in state_dict.items() if key not in set(self._keys_to_ignore_on_save or ())}
+        second = set(self._keys_to_ignore_on_save or ())
+        kept = {key: _own_storage(value) for key, value in state_dict.items() if key not in second}
         Path(save_directory).mkdir(parents=True, exist_ok=True)
         save_torch_state_dict(kept, save_directory)
 
 
 def generate_with_stops(generate: Any, tokenizer: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
-    """`model.generate`, which insists on being handed the tokenizer when the config has stop strings."""
+    """`model.generate`, which insists on being handed the tokenizer when the config has stop strings, and which would
+    read a prompt once per completion."""
     config = kwargs.get("generation_config")
     if config is not None and getattr(config, "stop_strings", None):
         kwargs.setdefault("tokenizer", tokenizer)
-    return generate(*args, **kwargs)
+    return generate(*args, **with_shared_prefix(generate.__self__, kwargs))
 
 
-def _second_names(state_dict: dict[str, torch.Tensor]) -> list[str]:
-    """Names of tensors that share their storage with an earlier name (tied embeddings)."""
-    seen: set[tuple[Any, ...]] = set()
-    second = []
-    for name, tensor in state_dict.items():
-        identity = (tensor.device, tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()))
-        if tensor.numel() and identity in seen:
-            second.append(name)
-        seen.add(identity)
-    return second
+def _own_storage(tensor: torch.Tensor) -> torch.Tensor:
+    """FSDP2 gathers into a larger buffer, and safetensors refuses a tensor that is a part of one."""
+    whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
+    return tensor if whole else tensor.clone()
+
+
+def _second_names(module: nn.Module) -> list[str]:
+    """Names of parameters that have an earlier name too (tied embeddings)."""
+    first = {name for name, _ in module.named_parameters()}
+    return [name for name, _ in module.named_parameters(remove_duplicate=False) if name not in first]
 
 
 class FullPolicies(PolicySet):
@@ -126,7 +134,9 @@ class FullPolicies(PolicySet):
     def named_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
         return list(self.module.policies[name].named_parameters())
 
-    def prepare(self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, device: Any) -> None:
+    def prepare(
+        self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, place: Placing
+    ) -> None:
         self.module.tokenizer = tokenizer
         # TRL patched the set's forward with one temperature; each policy gets its own head instead (rule 17).
         self.module.__dict__.pop("forward", None)
@@ -135,10 +145,11 @@ class FullPolicies(PolicySet):
             source = "same" if self.same_start else self.weights_of[role]
             key = (source, temperatures[role])
             if key not in copies:
-                frozen = copy.deepcopy(self.module.policies[self.weights_of[role]]).eval().requires_grad_(False)
-                frozen.to(device)
+                policy = self.module.policies[self.weights_of[role]]
+                with gathered(policy):
+                    frozen = copy.deepcopy(policy).eval().requires_grad_(False)
                 _trl.patch_lm_head(frozen, temperatures[role])
-                copies[key] = frozen
+                copies[key] = place(frozen)
             self._references[role] = copies[key]
         for name in self.weight_names:
             _trl.patch_lm_head(self.module.policies[name], temperatures[self.shared_by(name)[0]])
@@ -147,6 +158,15 @@ class FullPolicies(PolicySet):
     def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:
         yield self._references[role]
 
-    def export(self, name: str, folder: Path) -> None:
+    def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         policy: Any = self.module.policies[name]
-        policy.save_pretrained(folder)
+        prefix = f"policies.{name}."
+        if state is None:
+            policy.save_pretrained(folder)
+            return
+        second = set(self.module._keys_to_ignore_on_save or ())
+        own = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix) and k not in second}
+        policy.save_pretrained(folder, state_dict={key: _own_storage(value) for key, value in own.items()})
+
+    def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
+        self.export(self.weight_names[0], folder, state)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from peft import PeftConfig, get_peft_model
 from torch import nn
 from transformers import PreTrainedModel
 
-from .base import PolicySet
+from ..scoring import score_completions_only
+from .base import Placing, PolicySet
 from .full import generate_with_stops
 
 
@@ -47,8 +48,11 @@ class LoraPolicies(PolicySet):
     def enable_gradients(self) -> None:
         self.module.set_requires_grad(list(self.weight_names), True)
 
-    def prepare(self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, device: Any) -> None:
+    def prepare(
+        self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, place: Placing
+    ) -> None:
         # TRL has patched the base's LM head with the one temperature that both roles share.
+        score_completions_only(self.module.get_base_model())
         self.module.generate = functools.partial(generate_with_stops, self.module.generate, tokenizer)
 
     @contextmanager
@@ -57,13 +61,22 @@ class LoraPolicies(PolicySet):
             yield model
         self.enable_gradients()  # leaving the block restores requires_grad of the active adapter only
 
-    def export(self, name: str, folder: Path) -> None:
+    def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         """Adapter files directly in `folder` (PEFT would put a named adapter in a sub-folder)."""
         card = folder.parent / "README.md"
         had_card = card.exists()
-        self.module.save_pretrained(folder.parent, selected_adapters=[name])
+        self.module.save_pretrained(folder.parent, selected_adapters=[name], state_dict=state)
         if not had_card:
             card.unlink(missing_ok=True)  # PEFT's own card lands beside the adapters; theirs are written by exports
         written = folder.parent / name
         if written != folder:
             written.rename(folder)
+
+    def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
+        state = self.module.state_dict() if state is None else state
+        base = {
+            key.removeprefix("base_model.model.").replace(".base_layer", ""): value
+            for key, value in state.items()
+            if self.module.base_model.prefix not in key
+        }
+        self.module.get_base_model().save_pretrained(folder, state_dict=base)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.evaluation import ScalingFit, scaling_checks
+from countdown_selfplay.evaluation import ScalingFit, fit_scaling_curve, scaling_checks
 from countdown_selfplay.evaluation.scaling_checks import assess, rank
 from countdown_selfplay.evaluation.solve_rate import CumulativeSolveRate
 
@@ -34,11 +34,15 @@ def test_an_exact_curve_has_no_spread():
 
 
 def test_the_bootstrap_interval_matches_the_standard_error():
-    # Independent normal residuals: the interval is about 2 x 1.96 standard errors wide. 80 resamples give its ends
-    # to about 15%.
-    found = assess("a", [run(noise=0.005, seed=1)], resamples=80)
+    """Independent normal residuals of sd 0.005. The asymptote's variance has two parts: that of the fit with R0 known
+    (its standard error) and R0's own, 0.005 times the asymptote's slope in R0, taken from two fits with R0 moved. The
+    half-width is t(17) = 2.110 (tables) of its root. 80 resamples give the ends to about 15%."""
+    compute, rate = run(noise=0.005, seed=1)
+    found = assess("a", [(compute, rate)], resamples=80)
     assert found.interval.low < 0.62 < found.interval.high
-    assert found.interval.high - found.interval.low == pytest.approx(2 * 1.96 * found.fit.error, rel=0.4)
+    up, down = (fit_scaling_curve(compute, rate, initial=0.05 + move).asymptote for move in (0.005, -0.005))
+    expected = 2 * 2.110 * np.hypot(found.fit.error, (up - down) / 2)
+    assert found.interval.high - found.interval.low == pytest.approx(expected, rel=0.3)
 
 
 def test_seeds_that_lie_apart_widen_the_interval():

@@ -1,0 +1,237 @@
+"""Measured peak memory of joint rounds against the estimate of `--dry_run`, one child process per cell.
+
+    python benchmarks/memory.py --smollm2 FOLDER --output memory.json
+
+Every cell plays two rounds of a real trainer on random or given weights. On a CPU the peak is that of the resident
+memory that belongs to no file, minus what it was after imports; on a GPU it is `torch.cuda.max_memory_allocated`. The first round is left out: the optimizer's moments do not exist before its end.
+Gradients of roles without signal are kept, for random texts earn nothing and would leave Adam without moments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+ROUNDS = 2
+_LONG = {"prover_prompt": "compact", "conjecturer_prompt": "compact", "max_completion_length": 48}
+_TINY = {
+    "prover_prompt": "compact", "conjecturer_prompt": "compact", "operands": [3], "number_high": 12,
+    "target_low": 1, "target_high": 99, "max_completion_length": 16, "per_device_train_batch_size": 64,
+}  # fmt: skip
+_FOUR = {**_LONG, "per_device_train_batch_size": 4}
+CELLS: dict[str, dict[str, Any]] = {
+    "tiny, full": {"model": "tiny", **_TINY},
+    "smollm2, tied": {"model": "smollm2", "policy_sharing": "tied", **_FOUR},
+    "smollm2, tied, checkpointing": {
+        "model": "smollm2", "policy_sharing": "tied", "gradient_checkpointing": True, **_FOUR
+    },
+    "smollm2, tied, bf16": {"model": "smollm2", "policy_sharing": "tied", "bf16": True, **_FOUR},
+    "smollm2, full, beta": {"model": "smollm2", "beta": 0.01, **_FOUR},
+    "smollm2, lora": {"model": "smollm2", "policy_sharing": "lora", **_FOUR},
+    "smollm2, tied, DDP x 2": {"model": "smollm2", "policy_sharing": "tied", "processes": 2, **_FOUR},
+    "qwen 0.5B, lora": {"model": "qwen", "policy_sharing": "lora", **_FOUR},
+    "qwen 0.5B, tied, checkpointing": {
+        "model": "qwen", "policy_sharing": "tied", "gradient_checkpointing": True, **_FOUR
+    },
+}  # fmt: skip
+
+
+def qwen_folder(folder: str, tokenizer: str) -> str:
+    """Random weights in the shape of Qwen2.5-0.5B, with another model's tokenizer beside them."""
+    from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
+
+    shape = Qwen2Config(
+        vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
+        num_key_value_heads=2, tie_word_embeddings=True, bos_token_id=1, eos_token_id=2, pad_token_id=2,
+    )  # fmt: skip
+    Qwen2ForCausalLM(shape).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(tokenizer).save_pretrained(folder)
+    return folder
+
+
+class Meter:
+    """Peak bytes since the last reset, above those at the meter's making. On a CPU a thread reads the resident pages
+    that belong to no file every other millisecond: the system drops and loads those of libraries as it likes."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self.cuda = torch.cuda.is_available()
+        self.base = self.highest = 0 if self.cuda else self._anonymous()
+        if not self.cuda:
+            threading.Thread(target=self._watch, daemon=True).start()
+
+    @staticmethod
+    def _anonymous() -> int:
+        resident, shared = Path("/proc/self/statm").read_text().split()[1:3]
+        return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+
+    def _watch(self) -> None:
+        while True:
+            self.highest = max(self.highest, self._anonymous())
+            time.sleep(0.002)
+
+    def reset(self) -> None:
+        import torch
+
+        if self.cuda:
+            torch.cuda.reset_peak_memory_stats()
+        else:
+            self.highest = self._anonymous()
+
+    def peak(self) -> int:
+        import torch
+
+        return torch.cuda.max_memory_allocated() if self.cuda else self.highest - self.base
+
+
+def loaded(path: str) -> Any:
+    """A model whose weights lie in memory of their own, not in a mapped file, which would count as soon as it is
+    written to."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(path, dtype="float32")
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.data = parameter.data.clone()
+    return model
+
+
+def measure(cell: dict[str, Any], output: str) -> None:
+    """Run one cell in this process and write its figures to `output` (main process only)."""
+    import torch
+    from transformers import AutoTokenizer
+    from transformers.utils import logging
+
+    from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+    from countdown_selfplay.cli.dry_run import estimate_of
+
+    logging.set_verbosity_error()
+    torch.set_num_threads(1)
+    settings = {k: v for k, v in cell.items() if k not in ("model", "path", "processes")}
+    args = JointSelfPlayConfig(
+        output_dir=output + ".run", max_steps=ROUNDS, prover_micro_batches=2, conjecturer_micro_batches=1,
+        num_generations=4, drop_signalless_gradients=False,
+        save_strategy="no", report_to="none", disable_tqdm=True, guard=False,
+        use_cpu=not torch.cuda.is_available(), **{"beta": 0.0,
+        "gradient_checkpointing": False, "bf16": torch.cuda.is_available(), "learning_rate": 1e-6, **settings},
+    )  # fmt: skip
+    peaks: dict[str, list[int]] = {"sampling": [], "training": []}
+
+    class Measured(JointConjecturerProverTrainer):
+        """Reads the meter between the two halves of every round."""
+
+        def _prepare_inputs(self, batch: Any) -> Any:
+            first = self._step % self.args.gradient_accumulation_steps == 0
+            if first:
+                peaks["training"].append(meter.peak())
+                meter.reset()
+            found = super()._prepare_inputs(batch)
+            if first:
+                peaks["sampling"].append(meter.peak())
+                meter.reset()
+            return found
+
+    rank = 16 if args.policy_sharing == "lora" else None
+    estimate = estimate_of(cell["path"], args, lora_rank=rank)
+    meter = Meter()
+    tokenizer = AutoTokenizer.from_pretrained(cell["path"], padding_side="left")
+    trainer = Measured(model=loaded(cell["path"]), args=args, processing_class=tokenizer)
+    # The estimate is for texts of full length: an end token that is practically never sampled makes them so.
+    trainer.eos_token_ids = [trainer.model.config.get_text_config().vocab_size - 1]
+    trainer.train()
+    lengths = next(log for log in trainer.state.log_history if "loss" in log)
+    peaks["training"].append(meter.peak())
+    measured = {"sampling": max(peaks["sampling"][1:]), "training": max(peaks["training"][2:])}
+    if trainer.accelerator.is_main_process:
+        wrapped = type(trainer.model_wrapped).__name__
+        Path(output).write_text(
+            json.dumps(
+                {
+                    "measured": {name: value / 2**30 for name, value in measured.items()},
+                    "estimated": {"sampling": estimate.sampling, "training": estimate.training},
+                    "parts": {name: size for name, (size, _) in estimate.parts.items()},
+                    "lengths": {k: v for k, v in lengths.items() if k.endswith("completion_length_max")},
+                    "after_imports": meter.base / 2**30,
+                    "wrapped": wrapped,
+                    "processes": trainer.accelerator.num_processes,
+                }
+            )
+        )
+
+
+def run_cell(name: str, cell: dict[str, Any], folder: str) -> dict[str, Any]:
+    """Measure a cell in a child (or, for DDP, in children)."""
+    output = str(Path(folder) / "cell.json")
+    line = [sys.executable, __file__, "--cell", json.dumps(cell), "--output", output]
+    # What is freed goes back to the system at once: the allocator's own stock is not what a run needs.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    environment |= {"MALLOC_MMAP_THRESHOLD_": "262144", "MALLOC_TRIM_THRESHOLD_": "262144"}
+    if cell.get("processes", 1) > 1:
+        line[1:1] = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(cell["processes"])]
+        environment["ACCELERATE_USE_CPU"] = "true"
+    done = subprocess.run(line, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        return {"failed": (done.stderr.strip().splitlines() or ["?"])[-1][:200]}
+    found = json.loads(Path(output).read_text())
+    if found["processes"] != cell.get("processes", 1):
+        return {"failed": f"{found['processes']} processes ran instead of {cell['processes']}"}
+    return found
+
+
+def row(name: str, found: dict[str, Any]) -> str:
+    """A line of the table: measured and estimated GiB and the error of the estimate, per half and for the peak."""
+    if "failed" in found:
+        return f"| {name} | failed: {found['failed']} |"
+    cells = []
+    for half in ("sampling", "training"):
+        cells.append((found["measured"][half], found["estimated"][half]))
+    cells.append((max(m for m, _ in cells), max(e for _, e in cells)))
+    return f"| {name} | " + " | ".join(f"{m:.2f} | {e:.2f} | {(e - m) / m:+.0%}" for m, e in cells) + " |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--smollm2", help="a folder with SmolLM2-135M; without it only the tiny model is measured")
+    parser.add_argument("--only", help="cells whose name contains this")
+    parser.add_argument("--output", type=Path, help="JSON file for the figures")
+    parser.add_argument("--cell", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.cell:
+        measure(json.loads(options.cell), str(options.output))
+        return
+    from countdown_selfplay.tiny import TINY_MODEL_PATH
+
+    results: dict[str, Any] = {}
+    print("| cell | sampling: measured | estimated | error | training | | | peak | | |")
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {"tiny": str(TINY_MODEL_PATH), "smollm2": options.smollm2}
+        for name, cell in CELLS.items():
+            if (options.only and options.only not in name) or (cell["model"] != "tiny" and not options.smollm2):
+                continue
+            if cell["model"] == "qwen" and "qwen" not in paths:
+                paths["qwen"] = qwen_folder(str(Path(folder) / "qwen"), options.smollm2)
+            results[name] = run_cell(name, {**cell, "path": paths[cell["model"]]}, folder)
+            print(row(name, results[name]), flush=True)
+    import torch
+
+    device = torch.cuda.get_device_name(0) if torch.cuda.is_available() else f"{os.cpu_count()} CPU cores"
+    about = {"date": datetime.date.today().isoformat(), "machine": f"{platform.machine()}, {device}"}
+    about["versions"] = f"torch {torch.__version__}"
+    if options.output:
+        options.output.write_text(json.dumps({**about, "rounds": ROUNDS, "cells": results}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

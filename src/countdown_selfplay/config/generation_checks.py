@@ -1,0 +1,101 @@
+"""Rules on the generation backend: which of TRL's fields it reads, and which settings bias what it is used for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import math
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from .joint import JointSelfPlayConfig
+
+logger = logging.getLogger(__name__)
+
+_DERIVED = {  # TRL's own switches -> what to set instead
+    "use_vllm": "generation_backend=vllm (in the training process) or generation_backend=vllm_server",
+    "vllm_mode": "generation_backend=vllm (colocate) or generation_backend=vllm_server (server)",
+    "use_transformers_continuous_batching": "generation_backend=continuous_batching",
+    "vllm_structured_outputs_regex": "another prompt: one pattern for all roles would bias every sampling ratio",
+}
+_SERVER_ONLY = (
+    "vllm_server_base_url",
+    "prover_vllm_server_base_url",
+    "conjecturer_vllm_server_base_url",
+    "vllm_adapter_dir",
+)
+_ENGINE_OURS = {  # arguments of vLLM's LLM that follow from other fields
+    "model": "the model that the trainer is given",
+    "enable_lora": "policy_sharing",
+    "max_loras": "policy_sharing",
+    "max_lora_rank": "the peft_config",
+    "logprobs_mode": "nothing: the ratio needs the log-probs of the distribution that was sampled from",
+    "tensor_parallel_size": "vllm_tensor_parallel_size",
+    "gpu_memory_utilization": "vllm_gpu_memory_utilization",
+    "max_model_len": "vllm_max_model_length",
+    "enable_sleep_mode": "vllm_enable_sleep_mode",
+}
+CORRECTION_MODES = ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask")
+
+
+def check_generation(config: JointSelfPlayConfig) -> None:
+    """One sentence for every setting that the chosen backend would skip; a warning for those that bias the ratio."""
+    defaults = {f.name: f.default for f in dataclasses.fields(config)}
+    for name, instead in _DERIVED.items():
+        if getattr(config, name) != defaults[name]:
+            raise ConfigError(
+                f"`{name}` ({getattr(config, name)}) is not read by the joint trainer, which samples in turns for "
+                f"each role; use {instead}."
+            )
+    for name in _SERVER_ONLY:
+        if config.generation_backend != "vllm_server" and getattr(config, name) is not None:
+            raise ConfigError(
+                f"`{name}` ({getattr(config, name)}) is read under generation_backend=vllm_server only, and "
+                f"`generation_backend` is {config.generation_backend}; change that or leave it unset."
+            )
+    if config.vllm_importance_sampling_mode not in CORRECTION_MODES:
+        raise ConfigError(
+            f"`vllm_importance_sampling_mode` ({config.vllm_importance_sampling_mode!r}) must be one of "
+            f"{', '.join(CORRECTION_MODES)}."
+        )
+    for name in ("vllm_request_timeout", "vllm_retry_backoff", "vllm_request_retries"):
+        value = getattr(config, name)
+        if not (math.isfinite(value) and value >= 0):
+            raise ConfigError(f"`{name}` ({value}) must be a finite number of at least 0.")
+    engine_arguments(config)
+    _warn_truncated_sampling(config)
+
+
+def engine_arguments(config: JointSelfPlayConfig) -> dict[str, Any]:
+    """`vllm_engine_kwargs` as a dict; dtype defaults to the precision in which the loss is computed."""
+    given = config.vllm_engine_kwargs
+    try:
+        found = dict(json.loads(given) if isinstance(given, str) else given or {})
+    except (json.JSONDecodeError, TypeError, ValueError):
+        raise ConfigError(
+            f'`vllm_engine_kwargs` ({given!r}) must be a JSON object, such as {{"enforce_eager": true}}.'
+        ) from None
+    if found and config.generation_backend != "vllm":
+        raise ConfigError(
+            f"`vllm_engine_kwargs` ({given}) is read under generation_backend=vllm only, and `generation_backend` is "
+            f"{config.generation_backend}; a server gets its options when it is started."
+        )
+    for name, instead in _ENGINE_OURS.items():
+        if name in found:
+            raise ConfigError(f"`vllm_engine_kwargs` must not hold {name} ({found[name]}): it follows from {instead}.")
+    return {"dtype": "bfloat16" if config.bf16 else "float32", **found}
+
+
+def _warn_truncated_sampling(config: JointSelfPlayConfig) -> None:
+    for role in config.trained_roles:
+        settings = config.role(role)
+        cut = [f"top_p={settings.top_p:g}"] if settings.top_p < 1 else []
+        cut += [f"top_k={settings.top_k}"] if settings.top_k > 0 else []
+        if cut:
+            logger.warning(
+                f"The {role} samples with {' and '.join(cut)} from a cut distribution, and the loss takes its ratio "
+                "to the full one: the gradient is biased. Set top_p=1 and top_k=0, or know that it is."
+            )

@@ -1,0 +1,50 @@
+"""FSDP2 (torch's fully_shard through accelerate): weights, gradients and optimizer are DTensors, cut over the
+processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from ..errors import ConfigError
+from .base import Engine, refuse_strangers
+
+if TYPE_CHECKING:
+    from ..trainer import JointConjecturerProverTrainer
+
+
+class FsdpEngine(Engine):
+    """Differs from DDP in that weights are cut up, and that processes must take equally many steps of generation."""
+
+    name = "fsdp2"
+    optimizer_file = "optimizer.bin"
+    shards_weights = True
+
+    def check(self, trainer: JointConjecturerProverTrainer) -> None:
+        refuse_strangers(trainer)
+        if str(trainer.accelerator.distributed_type) != "DistributedType.FSDP":
+            raise ConfigError(
+                f"The launch asked for FSDP and accelerate started {trainer.accelerator.distributed_type}, as it does "
+                "on a machine without GPUs; launch with ddp or cpu_ddp there."
+            )
+        if "FULL_STATE_DICT" not in str(trainer.accelerator.state.fsdp_plugin.state_dict_type):
+            raise ConfigError(
+                "`fsdp_state_dict_type` must be FULL_STATE_DICT: a checkpoint holds each policy as a plain model "
+                "folder; see accelerate_configs/fsdp2.yaml."
+            )
+
+    def place_reference(self, model: nn.Module, trainer: JointConjecturerProverTrainer) -> nn.Module:
+        from trl.models import prepare_fsdp
+
+        return prepare_fsdp(model, trainer.accelerator)
+
+    def full_state(self, trainer: JointConjecturerProverTrainer) -> Mapping[str, Any] | None:
+        return trainer.accelerator.get_state_dict(trainer.model_wrapped)
+
+    def before_first_round(self, trainer: JointConjecturerProverTrainer) -> None:
+        """torch reads the state of an optimizer that has not stepped by stepping it once with gradients and learning
+        rate 0. Weights stay, but AdamW's step counter is then one ahead: its first step was 0.74 of the right one."""
+        optimizer: Any = trainer.optimizer
+        getattr(optimizer, "optimizer", optimizer).state.clear()

@@ -1,0 +1,56 @@
+"""One line on stderr that says how far a long evaluation is."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TextIO
+
+_REDRAW = 0.2  # seconds between two drawings on a terminal
+_REPEAT = 30.0  # seconds between two lines where stderr is a file or a pipe
+
+
+class ProgressLine:
+    """Call it with (done, total) as often as you like, as a context manager.
+
+    On a terminal one line is drawn over and ends with a newline; elsewhere a whole line is written every 30 seconds,
+    and none for what is over before that. `enabled`: False on all processes but one, and under --disable_tqdm.
+    """
+
+    def __init__(self, label: str, unit: str = "answers", enabled: bool = True, stream: TextIO | None = None) -> None:
+        self.label, self.unit, self.enabled = label, unit, enabled
+        self.stream = sys.stderr if stream is None else stream
+        self.terminal = self.stream.isatty()
+        self.start = time.monotonic()
+        self.said = float("-inf") if self.terminal else self.start
+        self.width = 0  # of the line that stands on the terminal
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        pause = _REDRAW if self.terminal else _REPEAT
+        last = self.terminal and done >= total
+        if not self.enabled or (now - self.said < pause and not last):
+            return
+        self.said = now
+        left = (now - self.start) * (total - done) / max(done, 1)
+        text = f"{self.label}: {done} of {total} {self.unit}, {now - self.start:.0f} s"
+        if done < total:
+            text += f", about {left:.0f} s left"
+        if not self.terminal:
+            print(text, file=self.stream, flush=True)
+            return
+        self.stream.write("\r" + text.ljust(self.width))
+        self.stream.flush()
+        self.width = len(text)
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.width:
+            self.stream.write("\n")
+            self.stream.flush()
+            self.width = 0

@@ -1,0 +1,68 @@
+"""Adapters on their way to vLLM: as PEFT folders, each version under a name of its own."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from ..policies import PolicySet
+
+
+def adapter_rank(policies: PolicySet) -> int:
+    """The largest rank among the adapters, rounded up to one that vLLM knows. ConfigError if vLLM would skip a part
+    of an adapter."""
+    largest = 1
+    for name in policies.weight_names:
+        config: Any = policies.module.peft_config[name]
+        skipped = {
+            "modules_to_save": getattr(config, "modules_to_save", None),
+            "use_dora": getattr(config, "use_dora", False),
+            "bias": config.bias if getattr(config, "bias", "none") != "none" else None,
+            "lora_bias": getattr(config, "lora_bias", False),
+        }
+        for field, value in skipped.items():
+            if value:
+                raise ConfigError(
+                    f"The adapter's `{field}` ({value}) is not known to vLLM's LoRA; leave it out of the peft_config, "
+                    "or use generation_backend=generate."
+                )
+        largest = max(largest, config.r, *getattr(config, "rank_pattern", {}).values())
+    ranks = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+    fitting = [rank for rank in ranks if rank >= largest]
+    if not fitting:
+        raise ConfigError(f"The adapter's rank ({largest}) is above vLLM's largest ({ranks[-1]}); lower `r`.")
+    return fitting[0]
+
+
+class AdapterFolders:
+    """Writes `<folder>/<weights>-<run>-<version>` and removes the version before the last one.
+
+    A new version gets a new name, so that no cache of the engine (of adapters, or of prefixes) can hand out what
+    belongs to the old one; and a name holds the run, for a server outlives it and would keep the last run's adapter.
+    """
+
+    def __init__(self, folder: Path, policies: PolicySet) -> None:
+        self.folder, self.policies = folder, policies
+        self.run = uuid.uuid4().hex[:12]
+        self.version = 0
+        self._written: dict[str, list[Path]] = {}
+
+    def write(self, name: str, state: Mapping[str, Any] | None = None) -> tuple[str, int, Path]:
+        """(name of the version, its number, its folder). `state`: see PolicySet.export."""
+        self.version += 1
+        label = f"{name.replace('/', '-')}-{self.run}-{self.version}"
+        target = self.folder / label
+        self.folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(target, ignore_errors=True)
+        self.policies.export(name, target, state)
+        kept = self._written.setdefault(name, [])
+        kept.append(target)
+        while len(kept) > 2:  # a server may still be reading the last but one
+            shutil.rmtree(kept.pop(0), ignore_errors=True)
+        return label, self.version, target

@@ -1,0 +1,161 @@
+"""One vLLM engine in the training process, for all roles; TRL's VLLMGeneration drives it."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _trl
+from ..config.generation_checks import engine_arguments
+from ..errors import ConfigError
+from ..random_state import private_generator
+from .adapters import AdapterFolders, adapter_rank
+from .engine import SharedEngine
+from .lengths import check_lengths
+from .vllm_turns import VLLMSampler
+
+if TYPE_CHECKING:
+    from ..trainer import JointConjecturerProverTrainer
+
+ENGINE = "engine"
+
+
+class Colocate(VLLMSampler):
+    """`full`: a role's weights are pushed in memory before its turn, unless the engine holds them already. `tied`: the
+    same, which makes one push a round. `lora`: the base stays in the engine; every role has a LoRA request, renewed
+    when its adapter has changed.
+
+    The engine runs in this process, so its samples follow the generators that the trainer seeds for each rollout.
+    """
+
+    def __init__(self, trainer: JointConjecturerProverTrainer, source: object) -> None:
+        """`source`: the model as it was passed to the trainer."""
+        super().__init__(trainer)
+        self.require_vllm()
+        policies = trainer.policies
+        if not self.adapters:
+            _check_one_shape(policies.module.policies)
+        self._scratch = tempfile.TemporaryDirectory(prefix="countdown-selfplay-vllm-")
+        self._folders = AdapterFolders(Path(self._scratch.name) / "adapters", policies)
+        self._requests: dict[str, Any] = {}
+        engine = {**engine_arguments(trainer.args), "model": self._start_weights(source)}
+        if self.adapters:
+            engine |= {"enable_lora": True, "max_loras": len(policies.weight_names)}
+            engine["max_lora_rank"] = adapter_rank(policies)
+        with _untouched_random_state(trainer):
+            self.generation = _trl.colocated_vllm(
+                trainer,
+                self._module_of(policies.weight_names[0]),
+                lambda llm: SharedEngine(llm, keep_weights=self.adapters),
+                engine,
+            )
+        if not self.adapters:
+            _check_unpacked(self.generation.llm)
+        self.context = self.generation.llm.llm_engine.model_config.max_model_len
+
+    def _start_weights(self, source: object) -> str:
+        """The id or folder that the engine loads at its start: the one that the trainer was given, else a copy of the
+        model that was passed as an object."""
+        if isinstance(source, Mapping):
+            source = next(iter(source.values()))
+        if isinstance(source, str):
+            return source
+        folder = Path(self._scratch.name) / "start"
+        self.trainer.policies.export_start(folder, self.trainer.engine.full_state(self.trainer))
+        self.trainer.processing_class.save_pretrained(folder)
+        return str(folder)
+
+    def _module_of(self, name: str) -> Any:
+        module = self.trainer.policies.module
+        return module if self.adapters else module.policies[name]
+
+    def turn(self, role: str) -> _Turn:
+        return _Turn(self, role)
+
+    def push(self, name: str, role: str) -> bool:
+        if self.adapters:
+            return self._renew_request(name)
+        if self.generation._llm_weights_sleeping:  # level 2: the engine dropped its weights
+            self.forget(ENGINE)
+        held = self.stale(ENGINE, name)
+        if held is None:
+            return False
+        self.forget(ENGINE)  # a push that fails half-way leaves no role's weights
+        self.generation.model = self._module_of(name)
+        self.generation.sync_weights()
+        self.holds(ENGINE, held)
+        return True
+
+    def _renew_request(self, name: str) -> bool:
+        generation = self.generation
+        if generation._llm_weights_sleeping:  # level 1: base and adapters come back from the CPU
+            generation.llm.wake_up(tags=["weights"])
+            generation._llm_weights_sleeping = False
+        held = self.stale(name, name)
+        if held is not None:
+            from vllm.lora.request import LoRARequest
+
+            label, version, folder = self._folders.write(name, self.trainer.engine.full_state(self.trainer))
+            old = self._requests.get(name)
+            self._requests[name] = LoRARequest(label, version, str(folder))
+            generation.llm.llm_engine.add_lora(self._requests[name])
+            if old is not None:
+                generation.llm.llm_engine.remove_lora(old.lora_int_id)
+            self.holds(name, held)
+        generation.llm.lora_request = self._requests[name]
+        return held is not None
+
+
+class _Turn:
+    """What TRL calls while a role samples."""
+
+    def __init__(self, backend: Colocate, role: str) -> None:
+        self.backend, self.role = backend, role
+
+    def generate(
+        self, prompts: list[list[int]], images: Any, num_generations: int, profiler: Any = None
+    ) -> tuple[Any, ...]:
+        backend, generation = self.backend, self.backend.generation
+        settings = backend.sampling_settings(self.role)
+        check_lengths(self.role, prompts, settings["max_tokens"], backend.context)
+        generation.generation_kwargs = settings
+        return generation.generate(prompts, images, num_generations, profiler)
+
+
+def _check_one_shape(models: Mapping[str, Any]) -> None:
+    """One engine has one architecture."""
+    shapes = {name: {key: tuple(p.shape) for key, p in m.named_parameters()} for name, m in models.items()}
+    first, *others = shapes
+    for other in others:
+        if shapes[other] != shapes[first]:
+            raise ConfigError(
+                f"The models of {first} and {other} differ in their tensors, and one vLLM engine holds one "
+                "architecture; use generation_backend=generate, or vllm_server with one server per role."
+            )
+
+
+def _check_unpacked(llm: Any) -> None:
+    """vLLM's CPU build multiplies with packed copies of the weights and drops the weights themselves: what is pushed
+    later is never read."""
+    model = llm.llm_engine.model_executor.driver_worker.model_runner.model
+    if any(parameter.numel() == 0 for parameter in model.parameters()):
+        raise ConfigError(
+            "This vLLM (its CPU build) packs its weights away when it has loaded them, so whole weights cannot be "
+            "pushed to it; use policy_sharing='lora', a GPU, or generation_backend=generate."
+        )
+
+
+@contextmanager
+def _untouched_random_state(trainer: JointConjecturerProverTrainer) -> Iterator[None]:
+    """vLLM seeds every generator of its process when it starts."""
+    kept = random.getstate(), np.random.get_state()
+    with private_generator(trainer.accelerator.device, "vllm"):
+        yield
+    random.setstate(kept[0])
+    np.random.set_state(kept[1])

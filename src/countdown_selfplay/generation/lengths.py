@@ -1,0 +1,19 @@
+"""Prompts that an engine could not hold with their completions: said before the engine cuts or refuses them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import GenerationError
+
+
+def check_lengths(role: str, prompts: Sequence[Sequence[int]], completion: int, context: int | None) -> None:
+    """GenerationError if a prompt and `completion` tokens do not fit into `context`: vLLM would shorten the completion
+    without a word, or refuse the prompt each time that it is sent."""
+    longest = max(map(len, prompts), default=0)
+    if context is not None and longest + completion > context:
+        raise GenerationError(
+            f"A prompt of the {role} has {longest} tokens, which with {completion} for the completion is more than "
+            f"the {context} that vLLM holds; raise vllm_max_model_length (or the server's --max-model-len), or lower "
+            f"{role}_max_completion_length."
+        )

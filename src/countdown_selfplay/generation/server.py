@@ -1,0 +1,259 @@
+"""vLLM servers outside the training processes: one for all roles, or one per role."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from accelerate.utils import broadcast_object_list
+
+from .. import _trl
+from ..errors import ConfigError, GenerationError
+from .adapters import AdapterFolders, adapter_rank
+from .client import UnknownModelError, VLLMServerClient
+from .lengths import check_lengths
+from .vllm_turns import VLLMSampler
+
+if TYPE_CHECKING:
+    from ..trainer import JointConjecturerProverTrainer
+
+CONCURRENCY = 64  # prompts that are under way at once; the server batches them
+
+
+class Server(VLLMSampler):
+    """`lora`: the server holds the base, and adapters reach it as files through `/v1/load_lora_adapter`; a server that
+    was started anew gets them again. `full` and `tied`: whole weights go over NCCL, by TRL's own client, before a
+    role's turn and if they have changed; they are on one server per role, or take turns on a shared one.
+
+    The main process talks to the servers, and shares completions and errors with the others.
+    """
+
+    def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
+        super().__init__(trainer)
+        args = trainer.args
+        shared = args.vllm_server_base_url or f"http://{args.vllm_server_host}:{args.vllm_server_port}"
+        self.urls = {
+            role: (getattr(args, f"{role}_vllm_server_base_url", None) or shared).rstrip("/") for role in trainer.roles
+        }
+        if not self.adapters and trainer.accelerator.device.type != "cuda":
+            raise ConfigError(
+                f"`generation_backend` (vllm_server) with policy_sharing='{args.policy_sharing}' sends whole weights "
+                f"over NCCL, which needs a CUDA device, and this run is on {trainer.accelerator.device.type}; use "
+                "policy_sharing='lora', or generation_backend=vllm."
+            )
+        if self.adapters:
+            adapter_rank(trainer.policies)
+        folder = Path(args.vllm_adapter_dir or Path(args.output_dir) / "vllm_adapters").resolve()
+        self._folders = AdapterFolders(folder, trainer.policies)
+        self._labels: dict[tuple[str, str], tuple[str, Path]] = {}  # (server, weights) -> adapter and its folder
+        self._channels: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self.clients = {
+            url: VLLMServerClient(url, args.vllm_request_timeout, args.vllm_request_retries, args.vllm_retry_backoff)
+            for url in dict.fromkeys(self.urls.values())
+        }
+        self.models: dict[str, dict[str, Any]] = {}
+        self._together(self._meet_servers)
+
+    def _together(self, action: Any) -> Any:
+        """Run `action` on the main process; its result, or its error, on all of them."""
+        found: list[Any] = [None, None]
+        if self.trainer.accelerator.is_main_process:
+            try:
+                found[0] = action()
+            except (GenerationError, ConfigError) as error:
+                found[1] = error
+        if self.trainer.accelerator.num_processes > 1:
+            broadcast_object_list(found, from_process=0)
+        if found[1] is not None:
+            raise found[1]
+        return found[0]
+
+    def _meet_servers(self) -> None:
+        for url, client in self.clients.items():
+            attempts = int(self.trainer.args.vllm_server_timeout // 2)
+            VLLMServerClient(url, 10.0, attempts, 2.0, growth=1.0).get("/health")  # it may still be starting
+            self.models[url] = client.get("/v1/models")["data"][0]
+            if any(self._changes_logits(role) for role in self.trainer.roles if self.urls[role] == url):
+                self._check_logprobs_mode(client)
+
+    def _changes_logits(self, role: str) -> bool:
+        settings = self.trainer.roles[role]
+        return settings.temperature != 1.0 or settings.top_p < 1.0 or settings.top_k > 0
+
+    def _check_logprobs_mode(self, client: VLLMServerClient) -> None:
+        try:
+            info = client.get("/server_info?config_format=json")
+        except GenerationError as error:
+            raise ConfigError(
+                f"The vLLM server at {client.url} does not say how it computes log-probs ({error}); start it with "
+                "VLLM_SERVER_DEV_MODE=1 in its environment and --logprobs-mode processed_logprobs, or sample with "
+                "temperature 1, top_p 1 and top_k 0."
+            ) from None
+        mode = info["vllm_config"]["model_config"]["logprobs_mode"]
+        if mode != "processed_logprobs":
+            raise ConfigError(
+                f"The vLLM server at {client.url} runs with --logprobs-mode {mode}, which leaves out the temperature; "
+                "start it with --logprobs-mode processed_logprobs."
+            )
+
+    # -- weights -----------------------------------------------------------------------------------------------------
+
+    def push(self, name: str, role: str) -> bool:
+        url = self.urls[role]
+        place = f"{url} {name}" if self.adapters else url
+        if not self.adapters and self._together(lambda: self.clients[url].lost):
+            self.forget(place)
+            self._channels.pop(url, None)
+        held = self.stale(place, name)
+        if held is None:
+            return False
+        self.forget(place)
+        if self.adapters:
+            state = self.trainer.engine.full_state(self.trainer)
+            self._together(lambda: self._send_adapter(url, name, state))
+        else:
+            self._send_weights(url, name)
+        self.holds(place, held)
+        return True
+
+    def _send_adapter(self, url: str, name: str, state: Any) -> None:
+        label, _, folder = self._folders.write(name, state)
+        old = self._labels.get((url, name))
+        self._load(url, label, folder)
+        self._labels[url, name] = (label, folder)
+        if old is not None:
+            with suppress(GenerationError):  # a server that was started anew has nothing to unload
+                self.clients[url].post("/v1/unload_lora_adapter", {"lora_name": old[0]})
+
+    def _load(self, url: str, label: str, folder: Path) -> None:
+        try:
+            self.clients[url].post("/v1/load_lora_adapter", {"lora_name": label, "lora_path": str(folder)})
+        except GenerationError as error:
+            if "already been loaded" not in str(error):  # a reply that was lost on its way; names are never used twice
+                raise GenerationError(
+                    f"{error} An adapter needs a server with --enable-lora, VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 in its "
+                    f"environment, and the folder {folder} under the same path."
+                ) from None
+
+    def _send_weights(self, url: str, name: str) -> None:
+        """Whole weights by TRL's client. All processes take part, for shards must be gathered; a failure anywhere is a
+        failure everywhere, and is tried again with a new channel."""
+        args = self.trainer.args
+        client = self.clients[url]
+        model = self.trainer.policies.module.policies[name]
+        reason = ""
+        for attempt in range(client.retries + 1):
+            try:
+                if url not in self._channels:
+                    port = args.vllm_group_port + list(self.clients).index(url)
+                    self._channels[url] = _trl.server_vllm(self.trainer, model, url, port)
+                self._channels[url].model = model
+                self._channels[url].sync_weights()
+                reason = ""
+            except Exception as error:  # TRL raises bare Exceptions beside those of requests, torch and NCCL
+                reason = f"{type(error).__name__}: {error}"
+                self._channels.pop(url, None)
+            reason = next((r for r in self.trainer._gather([reason]) if r), "")
+            if not reason:
+                client.lost = False
+                return
+            if attempt < client.retries:
+                client.pause(attempt)
+        raise GenerationError(
+            f"The vLLM server at {url} did not take the weights of {name} in {client.retries + 1} attempts (last: "
+            f"{reason}). The newest complete checkpoint is intact: start the server with VLLM_SERVER_DEV_MODE=1 and "
+            """--weight-transfer-config '{"backend": "nccl"}', and resume from it."""
+        )
+
+    # -- completions -------------------------------------------------------------------------------------------------
+
+    def turn(self, role: str) -> _Turn:
+        return _Turn(self, role)
+
+    def complete(self, role: str, groups: list[tuple[list[int], int]], seeds: list[int]) -> list[dict[str, Any]]:
+        """Choices of all groups (a prompt and how many completions of it), in order. One request and one seed per
+        group: the server gives its n-th completion the seed + n."""
+        settings = self.sampling_settings(role)
+        url = self.urls[role]
+        check_lengths(role, [ids for ids, _ in groups], settings["max_tokens"], self.models[url].get("max_model_len"))
+        name = self.trainer.policies.weights_of[role]
+
+        def ask(group: tuple[list[int], int], seed: int) -> list[dict[str, Any]]:
+            body = {"prompt": group[0], "n": group[1], "seed": seed, "logprobs": 0, **settings}
+            body |= {"return_token_ids": True, "return_tokens_as_token_ids": True}
+            return self._ask(url, name, body)
+
+        with ThreadPoolExecutor(max_workers=min(CONCURRENCY, len(groups))) as executor:
+            futures = [executor.submit(ask, group, seed) for group, seed in zip(groups, seeds, strict=True)]
+            try:
+                found = [choice for future in futures for choice in future.result()]
+            except BaseException:
+                executor.shutdown(wait=False, cancel_futures=True)
+                raise
+        if not self.adapters and self.clients[url].lost:
+            raise GenerationError(
+                f"The vLLM server at {url} went away during the {role}'s turn and may have come back without its "
+                "weights. The newest complete checkpoint is intact: resume from it."
+            )
+        return found
+
+    def _ask(self, url: str, name: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+        client = self.clients[url]
+        if not self.adapters:
+            return client.post("/v1/completions", {"model": self.models[url]["id"], **body})["choices"]
+        label, folder = self._labels[url, name]
+        for _ in range(client.retries + 1):
+            try:
+                return client.post("/v1/completions", {"model": label, **body})["choices"]
+            except UnknownModelError as error:
+                unknown = error
+                with self._lock:  # a server that was started anew: one thread sends the adapter, the others find it
+                    self._load(url, label, folder)
+        raise unknown
+
+
+class _Turn:
+    """What TRL calls while a role samples."""
+
+    def __init__(self, backend: Server, role: str) -> None:
+        self.backend, self.role = backend, role
+
+    def generate(
+        self, prompts: list[list[int]], images: Any, num_generations: int, profiler: Any = None
+    ) -> tuple[Any, ...]:
+        backend = self.backend
+        rank = backend.trainer.accelerator.process_index
+        everyone = backend.trainer._gather([(prompts, int(torch.randint(2**31, ())))])
+        # Equal prompts in a row are one request; where processes meet, a new one begins.
+        runs = [[(ids, len(list(run))) for ids, run in itertools.groupby(own)] for own, _ in everyone]
+        generators = [torch.Generator().manual_seed(seed) for _, seed in everyone]
+        seeds = [
+            int(torch.randint(2**31, (), generator=generator))
+            for own, generator in zip(runs, generators, strict=True)
+            for _ in own
+        ]
+        groups = [group for own in runs for group in own]
+        choices = backend._together(lambda: _slim(backend.complete(self.role, groups, seeds)))
+        first = sum(len(own) for own, _ in everyone[:rank])
+        mine = choices[first : first + len(prompts)]
+        return prompts, [ids for ids, _ in mine], [[[value] for value in logps] for _, logps in mine], None
+
+
+def _slim(choices: list[dict[str, Any]]) -> list[tuple[list[int], list[float | None]]]:
+    """Token ids and their log-probs; None where the server has none."""
+    found = []
+    for choice in choices:
+        logps = [None if v is None or v != v else v for v in choice["logprobs"]["token_logprobs"]]
+        if len(logps) != len(choice["token_ids"]):
+            raise GenerationError(
+                f"A vLLM server returned {len(choice['token_ids'])} tokens with {len(logps)} log-probs; its version "
+                "is not one that TRL 1.16 works with (0.22 to 0.31)."
+            )
+        found.append((choice["token_ids"], logps))
+    return found

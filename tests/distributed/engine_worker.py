@@ -1,0 +1,149 @@
+"""One of two processes under an engine: every way of sharing weights, straight and resumed, and the uneven cases.
+
+Started once per engine by test_engines.py (`accelerate launch` or torchrun), never collected by pytest. Each process
+writes what it saw to <output>/rank<r>.json; the first one writes the whole weights after each round, and each process
+what it sampled, to <output>/<sharing>/*.pt.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.distributed import fsdp_on_cpu
+
+fsdp_on_cpu.turn_on()
+if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
+    import deepspeed
+
+    # A faster collective for CPUs, which DeepSpeed would compile first (1 to 2 minutes); without it gloo does the work.
+    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+
+from transformers import TrainerCallback
+
+from countdown_selfplay.exports import export_policies
+from tests.distributed.worker import digest
+from tests.trainer.conftest import make_trainer
+from tests.trainer.test_round import LORA, problems
+
+
+def whole(parameter):
+    """The parameter's whole value under any engine, in float32. All processes must call."""
+    if hasattr(parameter, "full_tensor"):
+        return parameter.full_tensor().detach().clone()
+    if hasattr(parameter, "_hp_mapping") or hasattr(parameter, "_z3_optimizer"):
+        from deepspeed.utils import safe_get_full_fp32_param
+
+        return safe_get_full_fp32_param(parameter).detach().float().clone()
+    if hasattr(parameter, "ds_id"):
+        with deepspeed.zero.GatheredParameters([parameter]):
+            return parameter.detach().clone()
+    return parameter.detach().clone()
+
+
+def weights(trainer):
+    names = trainer.policies.weight_names
+    return {f"{n}:{k}": whole(p) for n in names for k, p in trainer.policies.named_parameters(n)}
+
+
+class Recorder(TrainerCallback):
+    """The weights after every round, and what this process sampled for it."""
+
+    def __init__(self):
+        self.after, self.rollouts = [], []
+
+    def attach(self, trainer):
+        self.trainer, rollout = trainer, trainer._rollout
+
+        def recorded(role, rows):
+            found = rollout(role, rows)
+            tensors = {k: v.clone() for k, v in found.tensors.items()}
+            self.rollouts.append((role, list(found.texts), found.rewards_B.clone(), tensors))
+            return found
+
+        trainer._rollout = recorded
+
+    def on_step_end(self, args, state, control, **kwargs):
+        self.after.append(weights(self.trainer))
+
+
+def build(output, sharing, config, **extra):
+    recorder = Recorder()
+    extra = {**extra, **({"peft_config": LORA} if sharing == "lora" else {})}
+    extra |= {"eval_dataset": problems(6), "callbacks": [recorder]}
+    trainer = make_trainer(output, trainer=extra, policy_sharing=sharing, **config)
+    recorder.attach(trainer)
+    return trainer, recorder
+
+
+def moved(start, end):
+    names = dict.fromkeys(key.split(":")[0] for key in start)
+    return {n: any(not torch.equal(start[k], end[k]) for k in end if k.startswith(f"{n}:")) for n in names}
+
+
+def state_of(trainer):
+    return {"curriculum": trainer.curriculum.state_dict(), "guard": trainer.guard.state_dict()}
+
+
+def play(output, sharing, config, resume_at):
+    trainer, recorder = build(output / "straight", sharing, config)
+    rank, start = trainer.accelerator.process_index, weights(trainer)
+    trainer.train()
+    end, wrapped = recorder.after[-1], type(trainer.model_wrapped)
+    found = {
+        "processes": trainer.accelerator.num_processes,
+        "distributed_type": str(trainer.accelerator.distributed_type),
+        "wrapped": [cls.__name__ for cls in wrapped.__mro__],
+        "engine": trainer.engine.name,
+        "sharded": sum(hasattr(p, "full_tensor") or hasattr(p, "ds_tensor") for p in trainer.model.parameters()),
+        "weights": digest(end),
+        "moved": moved(start, end),
+        "evaluated": {k: v for k, v in trainer.evaluate().items() if "pass@" in k},
+        **state_of(trainer),
+    }
+    export_policies(trainer, output / "exported")
+    torch.save(recorder.rollouts, output / f"rollouts{rank}.pt")
+    if rank == 0:
+        torch.save({"start": start, "after": recorder.after}, output / "weights.pt")
+    again, recorder = build(output / "resumed", sharing, config)
+    again.train(resume_from_checkpoint=str(output / "straight" / f"checkpoint-{resume_at}"))
+    found["resumed"] = {"weights": digest(recorder.after[-1]), **state_of(again)}
+    return found
+
+
+def uneven(output, config, scenario):
+    """A process without valid proposals, a round of equal rewards, a collapse that the guard rolls back."""
+    extra = {"conjecturer_reward": lambda solve_rate_P, ctx: solve_rate_P * 0.0} if scenario == "flat" else {}
+    if scenario == "collapse":
+        config = {**config, "guard_window": 1, "guard_min_solve_rate": 0.0, "guard_max_rollbacks": 2}
+    trainer, recorder = build(output, "full", config, **extra)
+    rank, start, rollout = trainer.accelerator.process_index, weights(trainer), trainer._rollout
+
+    def garbled(role, rows):
+        found, state = rollout(role, rows), trainer.curriculum
+        lonely = scenario == "lonely" and rank == 1
+        if role == "conjecturer" and (lonely or (scenario == "collapse" and state.attempt == 0 and state.rounds == 2)):
+            found.texts = ["no problem"] * len(found.texts)
+        return found
+
+    trainer._rollout = garbled
+    trainer.train()
+    end = weights(trainer)
+    return {"weights": digest(end), "moved": moved(start, end), "step": trainer.state.global_step, **state_of(trainer)}
+
+
+def main(output, sharings, scenarios, resume_at, config):
+    output, found = Path(output), {}
+    for sharing in sharings:
+        found[sharing] = play(output / sharing, sharing, config, resume_at)
+    for scenario in scenarios:
+        found[scenario] = uneven(output / scenario, config, scenario)
+    (output / f"rank{os.environ['RANK']}.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(**json.loads(sys.argv[1]))

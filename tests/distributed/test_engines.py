@@ -1,0 +1,175 @@
+"""DDP, ZeRO-2, ZeRO-3 and FSDP2 x full, lora and tied, on two real processes: the engine is on, every role moves, ranks
+are equal, the updates are those of one process on the same samples, a resume is exact, and uneven work does not hang.
+
+One launch per engine (engine_worker.py) plays everything; each test looks at one part of what it left.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.distributed.test_two_processes import free_port
+from tests.trainer.conftest import make_trainer
+from tests.trainer.test_round import LORA, problems
+
+pytestmark = pytest.mark.distributed
+
+WORKER = Path(__file__).parent / "engine_worker.py"
+CONFIGS = Path(__file__).parents[2] / "accelerate_configs"
+ENGINES, SHARINGS, SCENARIOS = ("ddp", "zero2", "zero3", "fsdp2"), ("full", "lora", "tied"), ("lonely", "flat", "collapse")
+DEADLINE = 600  # seconds for a whole launch, which takes about a minute on free cores; a hang never ends
+ROUNDS = 4
+# No clip (DeepSpeed's is joint, the others' per role), and an epsilon at which AdamW is smooth: at 1e-8 its first step is
+# the gradient's sign, which turns a difference of 1e-9 in a gradient near zero into one of 1e-3 in the weight.
+CONFIG = dict(
+    max_steps=ROUNDS, save_strategy="steps", save_steps=2, guard=True, novelty_window=3, beta=0.05,
+    max_grad_norm=100.0, adam_epsilon=1e-3,
+)  # fmt: skip
+
+
+def command(engine):
+    if engine == "ddp":
+        line = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_addr", "127.0.0.1"]
+        return [*line, "--master_port", str(free_port())]
+    line = [sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch", "--main_process_port", str(free_port())]
+    return [*line, "--config_file", str(CONFIGS / f"cpu_{engine}.yaml")]
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def launched(request, tmp_path_factory):
+    engine, output = request.param, tmp_path_factory.mktemp(request.param)
+    if engine.startswith("zero"):
+        pytest.importorskip("deepspeed", reason="pip install 'countdown-selfplay[deepspeed]'")
+    job = dict(output=str(output), sharings=SHARINGS, scenarios=SCENARIOS, resume_at=2, config=CONFIG)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+    environment.pop("ACCELERATE_USE_CPU", None)  # it would turn DeepSpeed off
+    if not engine.startswith("zero"):
+        environment["ACCELERATE_USE_CPU"] = "true"
+    process = subprocess.run(
+        [*command(engine), str(WORKER), json.dumps(job)],
+        env=environment, timeout=DEADLINE, capture_output=True, text=True,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr[-4000:]
+    return engine, output, [json.loads((output / f"rank{r}.json").read_text()) for r in (0, 1)]
+
+
+@pytest.mark.parametrize("sharing", SHARINGS)
+def test_the_engine_is_on_ranks_are_equal_every_role_moves_and_a_resume_is_exact(launched, sharing):
+    engine, _, ranks = launched
+    own = ranks[0][sharing]
+    kind, wrapped = {
+        "ddp": ("MULTI_CPU", "DistributedDataParallel"),
+        "zero2": ("DEEPSPEED", "DeepSpeedEngine"),
+        "zero3": ("DEEPSPEED", "DeepSpeedEngine"),
+        "fsdp2": ("FSDP", "FSDPModule"),
+    }[engine]
+    for rank in ranks:  # or a silent fallback would pass
+        assert rank[sharing]["processes"] == 2 and rank[sharing]["distributed_type"].endswith(kind)
+        assert wrapped in rank[sharing]["wrapped"] and rank[sharing]["engine"] == engine
+        assert (rank[sharing]["sharded"] > 0) == (engine in ("zero3", "fsdp2"))
+    assert {k: v for k, v in ranks[0][sharing].items()} == ranks[1][sharing]
+    assert all(own["moved"].values()) and len(own["moved"]) == (1 if sharing == "tied" else 2)
+    assert own["curriculum"]["rounds"] == ROUNDS
+    assert own["resumed"] == {key: own[key] for key in ("weights", "curriculum", "guard")}
+
+
+@pytest.mark.parametrize("sharing", SHARINGS)
+def test_the_updates_are_those_of_one_process_on_the_same_samples(launched, sharing, tmp_path):
+    """An independent reference: one process, without any wrapper, plays the two processes' recorded samples."""
+    _, output, _ = launched
+    recorded = [torch.load(output / sharing / f"rollouts{r}.pt", weights_only=False) for r in (0, 1)]
+    expected = torch.load(output / sharing / "weights.pt")
+    extra = {"peft_config": LORA} if sharing == "lora" else {}
+    config = {**CONFIG, "per_device_train_batch_size": 32, "save_strategy": "no", "guard": False}
+    trainer = make_trainer(
+        tmp_path, trainer={**extra, "eval_dataset": problems(6)}, policy_sharing=sharing, **config
+    )
+    after = replay(trainer, recorded)
+    trainer.train()
+    assert len(after) == ROUNDS
+    for ours, theirs in zip(after, expected["after"], strict=True):
+        assert ours.keys() == theirs.keys()
+        for name, value in ours.items():
+            # learning rate 1e-3: a wrong average over processes or a stale gradient would be off by 1e-4 and more
+            torch.testing.assert_close(value, theirs[name], rtol=0, atol=2e-6)
+
+
+def replay(trainer, recorded):
+    """Let `trainer` play what two processes sampled; the weights after each round."""
+    from transformers import TrainerCallback
+
+    from countdown_selfplay.games import Rollout
+
+    after, pad = [], trainer.processing_class.pad_token_id
+    turns = iter(zip(*recorded, strict=True))
+
+    def joined(role, rows):
+        parts = next(turns)
+        assert [part[0] for part in parts] == [role, role]
+        texts = [text for part in parts for text in part[1]]
+        tensors = {key: together(key, [part[3][key] for part in parts], pad) for key in parts[0][3]}
+        return Rollout(role, rows, texts, torch.cat([part[2] for part in parts]), tensors)
+
+    class After(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            names = trainer.policies.weight_names
+            after.append(
+                {f"{n}:{k}": p.detach().clone() for n in names for k, p in trainer.policies.named_parameters(n)}
+            )
+
+    trainer._rollout = joined
+    trainer.add_callback(After())
+    return after
+
+
+def together(key, tensors, pad):
+    """Rows of both processes, padded to one width: prompts on the left, completions on the right."""
+    if tensors[0].dim() == 1:
+        return torch.cat(tensors)
+    width = max(t.size(1) for t in tensors)
+    fill = pad if key.endswith("_ids") else 0
+    sides = [(width - t.size(1), 0) if key.startswith("prompt") else (0, width - t.size(1)) for t in tensors]
+    return torch.cat([torch.nn.functional.pad(t, side, value=fill) for t, side in zip(tensors, sides, strict=True)])
+
+
+@pytest.mark.parametrize("sharing", SHARINGS)
+def test_checkpoints_and_exports_hold_each_policy_as_a_plain_folder(launched, sharing):
+    from safetensors.torch import load_file
+
+    _, output, _ = launched
+    after = torch.load(output / sharing / "weights.pt")["after"][-1]
+    names = dict.fromkeys(key.split(":")[0] for key in after)
+    for name in names:
+        for folder in (output / sharing / "straight" / f"checkpoint-{ROUNDS}" / name, output / sharing / "exported" / name):
+            file = folder / ("adapter_model.safetensors" if sharing == "lora" else "model.safetensors")
+            held = load_file(file)
+            own = {key.split(":")[1]: value for key, value in after.items() if key.startswith(f"{name}:")}
+            if sharing == "lora":
+                own = {key.replace(f".{name}.", "."): value for key, value in own.items()}
+            assert held.keys() == own.keys()
+            assert all(torch.equal(held[key], value) for key, value in own.items())
+
+
+def test_a_process_without_valid_proposals_plays_the_other_processes(launched):
+    _, output, ranks = launched
+    assert ranks[0]["lonely"] == ranks[1]["lonely"]
+    assert ranks[0]["lonely"]["step"] == ROUNDS and ranks[0]["lonely"]["curriculum"]["starved_rounds"] == 0
+
+
+def test_a_role_with_equal_rewards_everywhere_stays_where_it_is(launched):
+    _, _, ranks = launched
+    assert ranks[0]["flat"] == ranks[1]["flat"]
+    assert ranks[0]["flat"]["moved"] == {"prover": True, "conjecturer": False}
+
+
+def test_a_collapse_is_rolled_back_in_the_same_launch(launched):
+    _, output, ranks = launched
+    assert ranks[0]["collapse"] == ranks[1]["collapse"]
+    record = json.loads((output / "collapse" / "rollbacks.jsonl").read_text())
+    assert record["step"] == 3 and record["to"] == "checkpoint-2"
+    assert ranks[0]["collapse"]["step"] == ROUNDS and ranks[0]["collapse"]["curriculum"]["attempt"] == 1

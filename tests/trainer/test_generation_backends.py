@@ -1,0 +1,316 @@
+"""Generation backends that run everywhere: continuous batching, the correction of a sampler, a server that fails."""
+
+import http.server
+import json
+import logging
+import math
+import threading
+import time
+
+import pytest
+import torch
+
+from countdown_selfplay import _trl
+from countdown_selfplay.config import RoleSettings
+from countdown_selfplay.errors import ConfigError, GenerationError, MissingExtraError
+from countdown_selfplay.generation.client import UnknownModelError, VLLMServerClient
+from countdown_selfplay.generation.fingerprint import fingerprint
+from countdown_selfplay.generation.lengths import check_lengths
+from countdown_selfplay.losses import RoleLoss
+from countdown_selfplay.objectives import make_objective
+from countdown_selfplay.objectives.importance import truncated_weight
+
+from .conftest import equal, make_config, rounds, weights
+from .test_round import LORA
+
+CACHE = {"num_blocks": 64, "max_batch_tokens": 512, "page_size": 32}
+BATCHING = dict(generation_backend="continuous_batching", transformers_continuous_batching_config=CACHE, max_steps=2)
+
+
+def watch_differences(trainer):
+    """Per role, the largest |sampler - trainer| log-prob of each rollout, by a forward pass of its own."""
+    found = {role: [] for role in trainer.roles}
+    rollout = trainer._rollout
+
+    def watched(role, rows):
+        result = rollout(role, rows)
+        with trainer.policies.active(role):
+            logps = trainer._log_probs(trainer.model_wrapped, result.tensors)
+        mask = result.tensors["completion_mask"].bool()
+        gap = (logps - result.tensors["sampling_per_token_logps"])[mask]
+        found[role].append(float(gap.abs().max()))
+        return result
+
+    trainer._rollout = watched
+    return found
+
+
+# -- continuous batching ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sharing", ["full", pytest.param("lora", marks=pytest.mark.slow), pytest.param("tied", marks=pytest.mark.slow)]
+)
+def test_continuous_batching_samples_each_role_from_its_own_weights(build, sharing, tmp_path):
+    extra = {"peft_config": LORA} if sharing == "lora" else {}
+    trainer = build(policy_sharing=sharing, trainer=extra, temperature=0.7, **BATCHING)
+    differences, before = watch_differences(trainer), weights(trainer)
+    trainer.train()
+    assert all(len(d) == 2 and max(d) < 1e-4 for d in differences.values()), differences
+    after = weights(trainer)
+    for name in trainer.policies.weight_names:
+        assert any(not torch.equal(before[k], after[k]) for k in before if k.startswith(f"{name}:"))
+    for line in rounds(tmp_path / "run"):
+        for role in ("prover", "conjecturer"):
+            assert 0 <= line[f"{role}/sampler_logp_difference"] <= line[f"{role}/sampler_logp_difference_max"] < 1e-4
+            assert line[f"{role}/sampler_weight"] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_continuous_batching_gives_the_same_run_twice(build):
+    runs = []
+    for name in ("a", "b"):
+        trainer = build(name, **{**BATCHING, "max_steps": 1})
+        trainer.train()
+        runs.append(weights(trainer))
+    assert equal(*runs)
+
+
+def test_continuous_batching_leaves_the_trained_weights_in_their_precision(build):
+    """TRL casts the model it samples with to bfloat16 when the run is in bf16, and that is the trained one."""
+    trainer = build(bf16=True, **{**BATCHING, "max_steps": 1})
+    trainer.train()
+    assert {p.dtype for p in trainer.model.parameters()} == {torch.float32}
+    assert trainer.args.bf16 is True
+
+
+# -- what is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"use_vllm": True}, r"`use_vllm` \(True\) is not read by the joint trainer.*generation_backend=vllm "),
+        ({"vllm_mode": "server"}, r"`vllm_mode` \(server\).*generation_backend=vllm_server"),
+        ({"use_transformers_continuous_batching": True}, "generation_backend=continuous_batching"),
+        ({"generation_backend": "sglang"}, "`generation_backend` .*must be one of generate, continuous_batching"),
+        ({"vllm_engine_kwargs": {"dtype": "float32"}}, "is read under generation_backend=vllm only"),
+        ({"generation_backend": "vllm", "vllm_engine_kwargs": "eager"}, "must be a JSON object"),
+        ({"generation_backend": "vllm", "vllm_engine_kwargs": {"enable_lora": True}}, "must not hold enable_lora"),
+        ({"prover_vllm_server_base_url": "http://127.0.0.1:1"}, "is read under generation_backend=vllm_server only"),
+        ({"vllm_request_timeout": -1.0}, r"`vllm_request_timeout` \(-1.0\) must be a finite number of at least 0"),
+        ({"vllm_importance_sampling_mode": "clip"}, "must be one of token_truncate"),
+    ],
+)
+def test_settings_that_would_be_skipped_are_refused(tmp_path, changes, message):
+    with pytest.raises(ConfigError, match=message):
+        make_config(tmp_path, **changes)
+
+
+@pytest.mark.skipif(_trl.vllm_installed(), reason="vLLM is installed here")
+def test_vllm_without_vllm_names_the_extra(build):
+    with pytest.raises(MissingExtraError, match=r"needs vLLM.*countdown-selfplay\[vllm\]"):
+        build(generation_backend="vllm")
+
+
+def test_whole_weights_to_a_server_need_a_gpu(build):
+    with pytest.raises(ConfigError, match="over NCCL, which needs a CUDA device, and this run is on cpu"):
+        build(generation_backend="vllm_server")
+
+
+def test_a_cut_distribution_is_warned_about(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        make_config(tmp_path, conjecturer_top_p=0.9, prover_top_k=5)
+    assert "conjecturer samples with top_p=0.9" in caplog.text and "prover samples with top_k=5" in caplog.text
+    caplog.clear()
+    make_config(tmp_path)
+    assert not caplog.text
+
+
+def test_a_prompt_that_does_not_fit_with_its_completion_is_refused():
+    check_lengths("prover", [[1] * 48], 16, 64)
+    with pytest.raises(GenerationError, match="49 tokens, which with 16 for the completion is more than the 64"):
+        check_lengths("prover", [[1], [1] * 49], 16, 64)
+
+
+# -- which weights an engine holds -----------------------------------------------------------------------------------
+
+
+def test_the_fingerprint_sees_a_single_bit_and_an_exchange_and_nothing_else():
+    parameter = torch.nn.Parameter(torch.arange(1.0, 7.0))
+    before = fingerprint([parameter])
+    assert fingerprint([torch.nn.Parameter(parameter.detach().clone())]) == before
+    with torch.no_grad():
+        parameter[3] = torch.nextafter(parameter[3], torch.tensor(torch.inf))
+    changed = fingerprint([parameter])
+    assert changed != before
+    with torch.no_grad():
+        parameter[3] = 4.0
+        assert fingerprint([parameter]) == before
+        parameter[[0, 1]] = parameter[[1, 0]]
+    assert fingerprint([parameter]) != before
+
+
+def test_the_fingerprint_reads_every_precision():
+    for dtype in (torch.bfloat16, torch.float16, torch.float32, torch.float64, torch.float8_e4m3fn):
+        assert len(fingerprint([torch.nn.Parameter(torch.ones(5).to(dtype), requires_grad=False)])) == 2
+
+
+# -- the correction --------------------------------------------------------------------------------------------------
+
+SETTINGS = dict(
+    role="prover", objective="grpo", micro_batches=1, num_generations=2, learning_rate=1.0, warmup_steps=0,
+    max_grad_norm=1.0, beta=0.0, entropy_coef=0.0, temperature=1.0, top_p=1.0, top_k=0, max_completion_length=3,
+)  # fmt: skip
+LOG2 = math.log(2.0)
+
+
+def corrected(objective, logps, sampler, **changes):
+    """(loss, its gradient to the log-probs, the sums): two completions of three tokens, advantages 1 and -1."""
+    logps = torch.tensor(logps, requires_grad=True)
+    loss = RoleLoss(make_objective(objective), RoleSettings(**{**SETTINGS, **changes}))
+    loss.new_round(2.0, 5.0, 1.0)
+    batch = {
+        "advantages": torch.tensor([1.0, -1.0]),
+        "completion_mask": torch.tensor([[1, 1, 1], [1, 1, 0]]),
+        "sampling_per_token_logps": torch.tensor(sampler),
+    }
+    value = loss(logps, torch.zeros(2, 3), batch)
+    value.backward()
+    return value.item(), logps.grad, {**loss.pop_sums(), **loss.pop_maxima()}
+
+
+ROWS = [[-1.0, -1.0, -1.0], [-1.0, -1.0, -1.0]]
+OFF = [[-1.0 - LOG2, -1.0, -1.0], [-1.0, -1.0 + LOG2, 5.0]]  # ratios 2 1 1, and 1 1/2 (the third is masked)
+
+
+def test_the_raw_mismatch_is_logged_before_any_correction():
+    """Five tokens: |d| = log 2, 0, 0, 0, log 2. Sequence weights 2 and 1/2."""
+    for changes in ({}, {"sampler_correction": False}):
+        *_, sums = corrected("rloo", ROWS, OFF, **changes)
+        assert sums["sampler_logp_difference"].item() == pytest.approx(2 * LOG2 / 5)
+        assert sums["sampler_logp_difference_max"].item() == pytest.approx(LOG2)
+        assert sums["sampler_weight"].item() == pytest.approx((2 + 0.5) / 2)
+
+
+def test_rloo_takes_seed_001s_clamped_sequence_weight_from_the_sampler():
+    """loss = -(1/2)(2 * 1 * -3 + 1/2 * -1 * -2) = 2.5 with weights 2 and 1/2, the bounds of the clamp."""
+    value, grad, sums = corrected("rloo", ROWS, OFF)
+    assert value == pytest.approx(2.5)
+    assert grad[0].tolist() == pytest.approx([-1.0] * 3) and grad[1].tolist() == pytest.approx([0.25, 0.25, 0.0])
+    assert sums["importance_weight"].item() == pytest.approx((2 + 0.5) / 2)
+
+
+def test_grpo_takes_trls_truncated_weight_and_keeps_its_own_ratio_at_one():
+    """sequence_truncate at 1.5: weights 1.5 and 1/2; the token mean of each row is its advantage times that weight:
+    -(1/2)(1.5 - 0.5) = -0.5, and the gradient of row 0 is -(1/2) 1.5 / 3 per token."""
+    value, grad, _ = corrected(
+        "grpo", ROWS, OFF, sampler_correction_mode="sequence_truncate", sampler_correction_max=1.5
+    )
+    assert value == pytest.approx(-0.5)
+    assert grad[0].tolist() == pytest.approx([-0.25] * 3) and grad[1].tolist() == pytest.approx([0.125, 0.125, 0.0])
+
+
+def test_without_the_correction_the_samplers_log_probs_are_not_read():
+    for objective in ("grpo", "rloo"):
+        _, off, _ = corrected(objective, ROWS, OFF, sampler_correction=False)
+        _, on, _ = corrected(objective, ROWS, ROWS, sampler_correction=False)
+        assert torch.equal(off, on)
+
+
+def test_a_token_that_the_sampler_could_not_score_has_ratio_one():
+    nan = math.nan
+    value, grad, sums = corrected("rloo", ROWS, [[nan, -1.0, -1.0], [-1.0, -1.0, nan]])
+    assert math.isfinite(value) and sums["sampler_weight"].item() == pytest.approx(1.0)
+    assert grad[0].tolist() == pytest.approx([-0.5] * 3)
+
+
+@pytest.mark.parametrize(
+    "mode, expected",
+    [
+        ("token_truncate", [[1.5, 1.0, 1.0], [1.0, 0.8, 1.0]]),
+        ("token_mask", [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]),
+        ("sequence_truncate", [[1.5], [0.8]]),
+        ("sequence_mask", [[0.0], [0.0]]),
+    ],
+)
+def test_the_four_modes_of_the_truncated_weight(mode, expected):
+    """Ratios 2 1 1 and 1 1/2 1, bounds 0.8 and 1.5."""
+    mask = torch.tensor([[1, 1, 1], [1, 1, 0]])
+    found = truncated_weight(torch.tensor(ROWS), torch.tensor(OFF), mask, mode, 0.8, 1.5)
+    assert torch.allclose(found, torch.tensor(expected))
+
+
+# -- a server that fails ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def failing_server():
+    """A real HTTP server on 127.0.0.1 that answers as told: a list of (status, body), or "hang", or "drop"."""
+    script, seen = [], []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            seen.append(self.path)
+            step = script.pop(0) if script else (200, {"choices": []})
+            if step == "hang":
+                time.sleep(0.6)
+                return
+            if step == "drop":
+                self.connection.close()
+                return
+            self.send_response(step[0])
+            self.end_headers()
+            self.wfile.write(json.dumps(step[1]).encode())
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", script, seen
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_busy_hanging_or_dropping_server_is_asked_again(failing_server):
+    url, script, seen = failing_server
+    script += [(503, {"error": {"message": "busy"}}), "hang", "drop", (200, {"choices": [1]})]
+    client = VLLMServerClient(url, timeout=0.3, retries=3, backoff=0.01)
+    assert client.post("/v1/completions", {})["choices"] == [1]
+    assert len(seen) == 4 and client.lost
+
+
+def test_the_retries_are_bounded_and_end_in_one_clear_error(failing_server):
+    url, script, seen = failing_server
+    script += [(500, {"error": {"message": "engine died"}})] * 9
+    client = VLLMServerClient(url, timeout=1.0, retries=2, backoff=0.05)
+    start = time.perf_counter()
+    with pytest.raises(
+        GenerationError, match=r"failed at /v1/completions 3 times.*500 engine died.*checkpoint is intact"
+    ):
+        client.post("/v1/completions", {})
+    assert len(seen) == 3 and time.perf_counter() - start >= 0.05 + 0.1  # the second pause is twice the first
+
+
+def test_a_refusal_is_not_repeated_and_a_missing_adapter_is_told_apart(failing_server):
+    url, script, seen = failing_server
+    script += [(400, {"error": {"message": "prompt too long"}}), (404, {"error": {"message": "no such model"}})]
+    client = VLLMServerClient(url, timeout=1.0, retries=5, backoff=0.01)
+    with pytest.raises(GenerationError, match="refused /v1/completions: 400 prompt too long"):
+        client.post("/v1/completions", {"model": "a"})
+    with pytest.raises(UnknownModelError, match="404 no such model"):
+        client.post("/v1/completions", {"model": "a"})
+    assert len(seen) == 2
+
+
+def test_a_server_that_is_not_there_is_one_sentence(build):
+    with pytest.raises(GenerationError, match=r"http://127.0.0.1:9 failed at /health 1 times"):
+        build(
+            policy_sharing="lora",
+            generation_backend="vllm_server",
+            vllm_server_base_url="http://127.0.0.1:9",
+            vllm_server_timeout=1.0,
+            trainer={"peft_config": LORA},
+        )

@@ -1,0 +1,157 @@
+"""What the trainer leaves out for speed changes no number: each saving against the plain computation."""
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, GenerationConfig
+
+from countdown_selfplay import _trl
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.micro_batch import role_loss, skips_idle_rows
+from countdown_selfplay.objectives.rloo import RLOO
+from countdown_selfplay.scoring import allow_padding_free
+from countdown_selfplay.shared_prefix import common_run, with_shared_prefix
+from countdown_selfplay.tiny import TINY_MODEL_PATH
+from tests.trainer.conftest import make_trainer, weights
+from tests.trainer.test_round import LORA
+
+
+def tiny():
+    return AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH), dtype=torch.float32)
+
+
+def prompts(lengths, repeats):
+    """Left-padded rows of arbitrary tokens, each prompt `repeats` times."""
+    ids, mask = torch.zeros(len(lengths), max(lengths), dtype=torch.long), torch.zeros(len(lengths), max(lengths))
+    for row, length in enumerate(lengths):
+        ids[row, -length:] = torch.arange(3, 3 + length) + row
+        mask[row, -length:] = 1
+    return ids.repeat_interleave(repeats, 0), mask.long().repeat_interleave(repeats, 0)
+
+
+def test_runs_of_equal_prompts_share_their_greatest_common_divisor():
+    ids, mask = prompts([4, 6, 2], 4)
+    assert common_run(ids, mask) == 4
+    order = [0, 0, 0, 0, 4, 4, 8, 8, 8, 8, 8, 8]  # runs of 4, 2 and 6
+    assert common_run(ids[order], mask[order]) == 2
+    assert common_run(ids[::4], mask[::4]) == 1
+    assert common_run(ids[:4], mask[:4]) == 4  # one prompt: the whole batch
+
+
+@pytest.mark.parametrize("lengths", [[5, 5], [3, 7, 1]])
+def test_prompts_that_are_read_once_are_continued_as_if_read_per_row(lengths):
+    model, (ids, mask) = tiny(), prompts(lengths, 4)
+    config = GenerationConfig(max_new_tokens=8, do_sample=False, pad_token_id=0, eos_token_id=1)
+    given = dict(input_ids=ids, attention_mask=mask, generation_config=config)
+    shared = with_shared_prefix(model, given)
+    assert shared["past_key_values"].get_seq_length() == ids.size(1) - 1
+    scores = [
+        model.generate(**arguments, output_logits=True, return_dict_in_generate=True) for arguments in (given, shared)
+    ]
+    assert torch.equal(scores[0].sequences, scores[1].sequences)
+    for plain, cached in zip(scores[0].logits, scores[1].logits, strict=True):
+        torch.testing.assert_close(plain, cached, rtol=1e-4, atol=1e-4)
+
+
+def test_nothing_is_shared_where_generate_does_not_grow_a_plain_cache():
+    model, (ids, mask) = tiny(), prompts([5, 5], 4)
+    for settings in (dict(use_cache=False), dict(cache_implementation="static"), dict(num_beams=2)):
+        given = dict(input_ids=ids, attention_mask=mask, generation_config=GenerationConfig(**settings))
+        assert with_shared_prefix(model, given) is given
+    alone = dict(input_ids=ids[::4], attention_mask=mask[::4], generation_config=GenerationConfig())
+    assert with_shared_prefix(model, alone) is alone
+
+
+def scored(model, ids, mask, completion):
+    labels = ids.masked_fill(mask == 0, -100)
+    labels[:, :-completion] = -100
+    output = model(input_ids=ids, attention_mask=mask, labels=labels, fused_lm_head=True)
+    return output.log_probs[:, -completion:], output.entropy[:, -completion:]
+
+
+@pytest.mark.parametrize("padding_free", [False, True])
+def test_scores_and_gradients_are_those_of_the_plain_forward_pass(padding_free):
+    """Against log-softmax of the model's own logits. Packed rows need an attention that keeps them apart: sdpa does
+    when it is handed positions and no mask."""
+    ids, mask = prompts([3, 7, 5], 2)
+    ids = torch.cat([ids, torch.randint(3, 90, (6, 4), generator=torch.Generator().manual_seed(0))], 1)
+    mask = torch.cat([mask, torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 0]] + [[1] * 4] * 2)], 1)
+    plain, model = tiny(), tiny()
+    _trl.patch_lm_head(model, temperature=0.7)
+    model.padding_free = padding_free
+    logps, entropies = scored(model, ids, mask, 4)
+    logits = plain(input_ids=ids, attention_mask=mask).logits[:, -5:-1] / 0.7
+    expected = logits.log_softmax(-1).gather(2, ids[:, -4:, None])[..., 0]
+    kept = mask[:, -4:]
+    torch.testing.assert_close(logps * kept, expected * kept, rtol=1e-4, atol=1e-4)
+    spread = -(logits.softmax(-1) * logits.log_softmax(-1)).sum(-1)
+    torch.testing.assert_close(entropies * kept, spread * kept, rtol=1e-4, atol=1e-4)
+    (logps * kept).sum().backward()
+    (expected * kept).sum().backward()
+    for ours, reference in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, reference.grad, rtol=1e-3, atol=1e-3)
+
+
+def test_padding_free_is_refused_where_attention_would_mix_rows():
+    model = tiny()
+    _trl.patch_lm_head(model, temperature=1.0)
+    with pytest.raises(ConfigError, match="runs 'sdpa'"):
+        allow_padding_free(model)
+
+
+def gradient(trainer, batch, model):
+    trainer.model.zero_grad()
+    for loss in trainer.losses.values():
+        loss.new_round(8.0, 30.0)
+    role_loss(trainer, model, batch).backward()
+    found = {n: None if p.grad is None else p.grad.clone() for n, p in trainer.model.named_parameters()}
+    return found, {name: float(value) for name, value in trainer.losses["prover"].pop_sums().items()}
+
+
+@pytest.mark.parametrize("credit", [[1.0, 0, -0.5, 0, 0, 2.0, 0, 0], [0.0] * 8])
+@pytest.mark.parametrize("sharing", ["full", "lora"])
+def test_rows_without_credit_are_measured_but_not_trained_on_and_the_gradient_is_the_same(tmp_path, sharing, credit):
+    extra = {"peft_config": LORA} if sharing == "lora" else {}
+    trainer = make_trainer(tmp_path, policy_sharing=sharing, trainer=extra)
+    g = torch.Generator().manual_seed(1)
+    mask = (torch.arange(5) < torch.tensor([5, 1, 3, 2, 5, 4, 3, 0])[:, None]).long()
+    batch = {
+        "role": "prover", "advantages": torch.tensor(credit), "group_tokens": mask.sum(1),
+        "prompt_ids": torch.randint(3, 90, (8, 6), generator=g), "prompt_mask": torch.ones(8, 6, dtype=torch.long),
+        "completion_ids": torch.randint(3, 90, (8, 5), generator=g), "completion_mask": mask,
+    }  # fmt: skip
+    assert skips_idle_rows(trainer, "prover")
+    apart, sums = gradient(trainer, batch, trainer.model)
+    trainer.objectives["prover"].proportional = False
+    assert not skips_idle_rows(trainer, "prover")
+    together, all_sums = gradient(trainer, batch, trainer.model)
+    assert apart.keys() == together.keys() and sums.keys() == all_sums.keys()
+    for name, value in together.items():
+        assert (value is None) == (apart[name] is None), name
+        if value is not None:
+            torch.testing.assert_close(apart[name], value, rtol=1e-4, atol=1e-6)
+    for name, value in all_sums.items():
+        assert sums[name] == pytest.approx(value, rel=1e-4, abs=1e-6), name
+
+
+def test_a_users_own_loss_or_a_regulariser_keeps_every_row(tmp_path):
+    class Mine(RLOO):
+        def loss(self, inputs):
+            return super().loss(inputs)
+
+    trainer = make_trainer(tmp_path / "a", trainer={"objectives": {"prover": Mine()}})
+    assert not skips_idle_rows(trainer, "prover") and skips_idle_rows(trainer, "conjecturer")
+    assert not skips_idle_rows(make_trainer(tmp_path / "b", entropy_coef=0.01), "prover")
+    assert not skips_idle_rows(make_trainer(tmp_path / "c", beta=0.1), "prover")
+    assert skips_idle_rows(make_trainer(tmp_path / "d", beta=0.1, kl_in="reward"), "prover")
+
+
+def test_a_run_that_skips_idle_rows_ends_where_one_that_does_not_ends(tmp_path):
+    ends = []
+    for keep_all in (False, True):
+        trainer = make_trainer(tmp_path / str(keep_all), max_steps=2)
+        for objective in trainer.objectives.values():
+            objective.proportional = not keep_all
+        trainer.train()
+        ends.append(weights(trainer))
+    for name, value in ends[0].items():
+        torch.testing.assert_close(value, ends[1][name], rtol=1e-3, atol=1e-4)

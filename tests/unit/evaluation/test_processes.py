@@ -1,0 +1,119 @@
+"""Sharing an evaluation out over processes, and its progress line."""
+
+import contextlib
+import io
+
+import pytest
+
+from countdown_selfplay.countdown import CountdownDomain, generate_problems
+from countdown_selfplay.evaluation import evaluate_conjecturer, evaluate_prover
+from countdown_selfplay.evaluation import progress as progress_module
+from countdown_selfplay.evaluation.processes import ALONE, Processes
+from countdown_selfplay.evaluation.progress import ProgressLine
+from countdown_selfplay.tiny import TINY_SPEC, load_tiny_model
+
+
+def played(world, work):
+    """`work(processes)` of every rank in turn: a first pass finds what each rank gathers, a second one has it all."""
+    sent: list[list] = []
+
+    def gather(mine):
+        sent.append(mine)
+        raise Stop
+
+    for rank in range(world):
+        with contextlib.suppress(Stop):
+            work(Processes(rank, world, gather))
+    whole = [item for mine in sent for item in mine]
+    return [work(Processes(rank, world, lambda mine: whole)) for rank in range(world)]
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize(("total", "world"), [(7, 3), (6, 3), (1, 4), (5, 1)])
+def test_every_item_comes_back_in_its_place_and_all_shares_are_equally_long(total, world):
+    items = list(range(total))
+    shares = [Processes(rank, world).share(items) for rank in range(world)]
+    assert {len(share) for share in shares} == {-(-total // world)}
+    whole = [item for share in shares for item in share]
+    assert Processes(0, world, lambda mine: whole).collect(shares[0], total) == items
+
+
+def test_the_processes_draw_different_numbers_and_one_process_draws_the_old_ones():
+    assert ALONE.seed(5) == 5
+    assert len({Processes(rank, 3).seed(5) for rank in range(3)}) == 3
+
+
+def test_all_processes_return_the_same_evaluation_of_all_problems():
+    model, tokenizer = load_tiny_model()
+    problems = generate_problems(7, TINY_SPEC, seed=0, split="heldout")
+    domain = CountdownDomain.tiny()
+
+    def answer(processes):
+        found = evaluate_prover(
+            model, tokenizer, problems, domain, n=4, ks=(1,), max_new_tokens=16, processes=processes
+        )
+        return found.to_dict() | {"seconds": 0}
+
+    first, second = played(2, answer)
+    assert first == second and len(first["correct"]) == 7 and first["keys"] == [p.key for p in problems]
+
+    def greedy(processes):
+        return evaluate_prover(
+            model, tokenizer, problems, domain, n=1, ks=(1,), temperature=0, max_new_tokens=16, processes=processes
+        ).correct
+
+    assert played(2, greedy)[0] == greedy(ALONE)  # without draws the split changes nothing
+
+
+def test_all_processes_return_the_same_rates_of_exactly_n_proposals():
+    model, tokenizer = load_tiny_model()
+
+    def propose(processes):
+        found = evaluate_conjecturer(
+            model, tokenizer, CountdownDomain.tiny(), n=33, max_new_tokens=16, processes=processes
+        )
+        return found.to_dict() | {"seconds": 0}
+
+    first, second = played(2, propose)
+    assert first == second and first["n"] == 33 and sum(first["reasons"].values()) == 33
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_sees_one_line_that_is_drawn_over(monkeypatch):
+    clock = iter([0.0, 1.0, 1.1, 2.0])
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: next(clock))
+    stream = Terminal()
+    with ProgressLine("prover", stream=stream) as bar:
+        bar(1, 4)  # after 1 s: three more of the kind take 3 s
+        bar(2, 4)  # 0.1 s later: too soon to draw again
+        bar(4, 4)
+    text = stream.getvalue()
+    assert text.count("\n") == 1 and text.endswith("\n") and text.count("\r") == 2
+    assert "\rprover: 1 of 4 answers, 1 s, about 3 s left" in text and "\rprover: 4 of 4 answers, 2 s" in text
+
+
+def test_a_file_gets_a_whole_line_every_half_minute_and_no_carriage_return(monkeypatch):
+    clock = iter([0.0, 10.0, 31.0, 40.0, 62.0])
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: next(clock))
+    stream = io.StringIO()
+    with ProgressLine("prover", stream=stream) as bar:
+        for done in (1, 2, 3, 4):
+            bar(done, 4)
+    assert stream.getvalue().splitlines() == [
+        "prover: 2 of 4 answers, 31 s, about 31 s left",
+        "prover: 4 of 4 answers, 62 s",
+    ]
+
+
+def test_a_line_that_is_off_writes_nothing():
+    stream = Terminal()
+    with ProgressLine("prover", enabled=False, stream=stream) as bar:
+        bar(4, 4)
+    assert stream.getvalue() == ""

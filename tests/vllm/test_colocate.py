@@ -1,0 +1,159 @@
+"""One vLLM engine in the training process plays every role with that role's weights, exactly."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from countdown_selfplay.errors import ConfigError, GenerationError
+from countdown_selfplay.generation.vllm_turns import VLLMSampler
+from countdown_selfplay.tiny import TINY_MODEL_PATH
+from tests.distributed.test_engines import command
+from tests.trainer.conftest import equal, make_trainer, rounds, weights
+from tests.trainer.test_generation_backends import watch_differences
+from tests.trainer.test_round import LORA
+
+from .conftest import VLLM
+
+pytestmark = pytest.mark.vllm
+
+WORKER = Path(__file__).parent / "worker.py"
+
+
+def build(folder, sharing="full", **changes):
+    extra = {"peft_config": LORA} if sharing == "lora" else {}
+    return make_trainer(folder, policy_sharing=sharing, trainer=extra, **{**VLLM, **changes})
+
+
+@pytest.mark.parametrize("sharing, pushes", [("full", (1, 1)), ("lora", (1, 1)), ("tied", (1, 0))])
+def test_the_samplers_log_probs_are_the_trainers_for_each_role_after_several_updates(tmp_path, sharing, pushes):
+    """In float32 and at temperature 0.7. `pushes`: of the conjecturer's turn and of the prover's, which comes second
+    and finds its weights there under `tied`."""
+    trainer = build(tmp_path, sharing, temperature=0.7)
+    differences, before, engine = watch_differences(trainer), weights(trainer), trainer.sampler.generation.llm
+    trainer.train()
+    assert all(len(d) == 3 and max(d) < 1e-4 for d in differences.values()), differences
+    assert trainer.sampler.generation.llm is engine  # it stays resident
+    after = weights(trainer)
+    for name in trainer.policies.weight_names:
+        assert any(not torch.equal(before[k], after[k]) for k in before if k.startswith(f"{name}:")), name
+    for line in rounds(tmp_path):
+        assert (line["conjecturer/weights_pushed"], line["prover/weights_pushed"]) == pushes
+        for role in ("prover", "conjecturer"):
+            assert line[f"{role}/sampler_logp_difference_max"] < 1e-4
+            assert line[f"{role}/sampler_weight"] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_an_adapter_that_did_not_change_is_not_sent_again(tmp_path):
+    """Both adapters start at zero; the conjecturer's stays there, and is sent once."""
+    trainer = build(tmp_path, "lora", conjecturer_learning_rate=0.0)
+    trainer.train()
+    lines = rounds(tmp_path)
+    assert [line["conjecturer/weights_pushed"] for line in lines] == [1, 0, 0]
+    assert [line["prover/weights_pushed"] for line in lines] == [1, 1, 1]
+
+
+def test_without_the_push_the_second_role_samples_from_the_first_ones_weights_and_the_metric_shows_it(
+    tmp_path, monkeypatch
+):
+    """The fault that nothing else shows: the same run, with an engine that believes that it holds every role."""
+    trainer = build(tmp_path, max_steps=2)
+    monkeypatch.setattr(VLLMSampler, "stale", lambda self, place, name: None)
+    trainer.train()
+    last = rounds(tmp_path)[-1]
+    assert last["prover/sampler_logp_difference"] > 1e-3 and last["prover/weights_pushed"] == 0
+
+
+def test_a_resumed_run_is_the_straight_one_bit_for_bit(tmp_path):
+    saving = dict(save_strategy="steps", save_steps=1, guard=True)
+    straight = build(tmp_path / "straight", **saving)
+    straight.train()
+    resumed = build(tmp_path / "resumed", **saving)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "straight" / "checkpoint-1"))
+    assert equal(weights(straight), weights(resumed))
+
+
+def test_models_that_were_passed_as_objects_are_the_ones_that_sample(tmp_path):
+    """Not what lies at the path of the same name: under `lora` the base is never pushed, so the engine must start
+    from it."""
+    model = AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH), dtype="float32")
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.1)
+    trainer = build(tmp_path, "lora", max_steps=1)
+    other = make_trainer(
+        tmp_path / "object",
+        model=model,
+        policy_sharing="lora",
+        trainer={"peft_config": LORA, "processing_class": trainer.processing_class},
+        **{**VLLM, "max_steps": 1},
+    )
+    differences = watch_differences(other)
+    other.train()
+    assert max(differences["prover"] + differences["conjecturer"]) < 1e-4
+
+
+def test_stop_strings_end_tokens_and_the_length_are_the_roles_own(tmp_path):
+    trainer = build(tmp_path, max_steps=1, conjecturer_max_completion_length=3)
+    domain = trainer.domain
+    stops = {"prover": ["*"], "conjecturer": None}
+    trainer.domain = type("Stopping", (), {"__getattr__": lambda self, name: getattr(domain, name)})()
+    trainer.domain.stop_strings = stops.get
+    rows = [domain.prove_row(p) for p in trainer_problems(trainer)]
+    result = trainer._rollout("prover", rows)
+    for text in result.texts:
+        assert "*" not in text[:-1], text
+    assert any(text.endswith("*") for text in result.texts)
+    proposals = trainer._rollout("conjecturer", [domain.propose_row(3)] * 16)
+    assert proposals.tensors["completion_ids"].size(1) == 3
+
+
+def trainer_problems(trainer):
+    from countdown_selfplay.countdown import generate_problems
+
+    return [p for p in generate_problems(4, trainer.domain.spec, seed=1) for _ in range(4)]
+
+
+def test_a_prompt_that_does_not_fit_is_refused_before_vllm_cuts_its_completion(tmp_path):
+    trainer = build(tmp_path, vllm_max_model_length=18)
+    with pytest.raises(GenerationError, match="tokens, which with 16 for the completion is more than the 18"):
+        trainer.train()
+
+
+def test_what_one_engine_cannot_hold_is_refused(tmp_path):
+    small = AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH), num_hidden_layers=1, dtype="float32")
+    models = {"prover": str(TINY_MODEL_PATH), "conjecturer": small}
+    tokenizer = {"processing_class": __import__("transformers").AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH))}
+    with pytest.raises(ConfigError, match="differ in their tensors, and one vLLM engine holds one architecture"):
+        make_trainer(tmp_path, model=models, trainer=tokenizer, **VLLM)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["ddp", "zero3", "fsdp2"])
+@pytest.mark.parametrize("sharing", ["full", "lora"])
+def test_two_processes_each_with_an_engine_agree_and_are_exact(tmp_path, sharing, engine):
+    """Under ZeRO-3 and FSDP2 no process holds whole weights, and a push gathers them."""
+    if engine == "zero3":
+        pytest.importorskip("deepspeed")
+    found = two_processes(tmp_path, {**VLLM, "policy_sharing": sharing, "max_steps": 2}, engine)
+    assert found[0]["weights"] == found[1]["weights"]
+    assert found[0]["texts"] != found[1]["texts"]  # the processes draw their own samples
+    for rank in found:
+        assert rank["processes"] == 2 and rank["engine"] == engine
+        assert all(len(d) == 2 and max(d) < 1e-4 for d in rank["differences"].values()), rank["differences"]
+
+
+def two_processes(output, config, engine="ddp"):
+    output.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    environment.pop("ACCELERATE_USE_CPU", None)  # it would turn DeepSpeed off
+    if engine != "zero3":
+        environment["ACCELERATE_USE_CPU"] = "true"
+    line = [*command(engine), str(WORKER), json.dumps({"output": str(output), "config": config})]
+    process = subprocess.run(line, env=environment, timeout=500, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr[-3000:]
+    return [json.loads((output / f"rank{r}.json").read_text()) for r in (0, 1)]

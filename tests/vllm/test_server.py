@@ -1,0 +1,217 @@
+"""A real vLLM server on 127.0.0.1: adapters reach it, it is killed in mid-run, it comes back, it refuses."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+import torch
+from transformers import TrainerCallback
+
+from countdown_selfplay import checkpoints
+from countdown_selfplay.errors import GenerationError
+from countdown_selfplay.generation import server as server_module
+from countdown_selfplay.tiny import TINY_MODEL_PATH
+from tests.distributed.test_two_processes import free_port
+from tests.trainer.conftest import make_trainer, rounds, weights
+from tests.trainer.test_generation_backends import watch_differences
+from tests.trainer.test_round import LORA
+
+from .conftest import CACHE_BYTES
+from .test_colocate import two_processes
+
+pytestmark = [pytest.mark.vllm, pytest.mark.slow]
+
+ENVIRONMENT = dict(os.environ)  # before a trainer of this process has added to it
+START = 300  # seconds that a server may take to come up on a busy machine
+
+
+class ServerProcess:
+    """`vllm serve` by another door: the CPU build's package has another name, which its command line stumbles over."""
+
+    def __init__(self, port, log):
+        self.port, self.log = port, log
+        self.url = f"http://127.0.0.1:{port}"
+        self.process = None
+
+    def start(self):
+        environment = {
+            **ENVIRONMENT,
+            "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
+            "VLLM_SERVER_DEV_MODE": "1",
+            "OMP_NUM_THREADS": "1",
+        }
+        command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(TINY_MODEL_PATH)]
+        command += ["--host", "127.0.0.1", "--port", str(self.port), "--dtype", "float32", "--enforce-eager"]
+        command += ["--max-model-len", "64", "--enable-lora", "--max-lora-rank", "8", "--max-loras", "2"]
+        command += ["--logprobs-mode", "processed_logprobs", "--kv-cache-memory-bytes", str(CACHE_BYTES)]
+        with self.log.open("ab") as log:
+            # A session of its own: the engine is a child of the server, and both must end.
+            self.process = subprocess.Popen(
+                command, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
+        end = time.monotonic() + START
+        while not self.healthy():
+            assert self.process.poll() is None and time.monotonic() < end, self.log.read_text()[-3000:]
+            time.sleep(1)
+        return self
+
+    def healthy(self):
+        try:
+            with urllib.request.urlopen(f"{self.url}/health", timeout=5) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
+
+    def kill(self):
+        if self.process is not None and self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    server = ServerProcess(free_port(), tmp_path_factory.mktemp("server") / "log").start()
+    yield server
+    server.kill()
+
+
+def settings(url, **changes):
+    given = dict(
+        generation_backend="vllm_server",
+        vllm_server_base_url=url,
+        vllm_server_timeout=10.0,
+        vllm_request_retries=2,
+        vllm_retry_backoff=0.1,
+        policy_sharing="lora",
+        max_steps=3,
+    )
+    return {**given, **changes}
+
+
+def build(folder, url, **changes):
+    return make_trainer(folder, trainer={"peft_config": LORA}, **settings(url, **changes))
+
+
+def test_one_server_plays_both_roles_with_their_adapters_exactly(tmp_path, running):
+    trainer = build(tmp_path, running.url, temperature=0.7)
+    differences, before = watch_differences(trainer), weights(trainer)
+    trainer.train()
+    assert all(len(d) == 3 and max(d) < 1e-4 for d in differences.values()), differences
+    after = weights(trainer)
+    assert all(
+        any(not torch.equal(before[k], after[k]) for k in before if k.startswith(f"{role}:")) for role in trainer.roles
+    )
+    for line in rounds(tmp_path):
+        assert line["conjecturer/weights_pushed"] == line["prover/weights_pushed"] == 1
+        assert line["prover/sampler_logp_difference_max"] < 1e-4
+    assert len(list((tmp_path / "vllm_adapters").iterdir())) <= 4  # two versions of each role at most
+
+
+def test_the_same_server_and_seed_give_the_same_samples(tmp_path, running):
+    texts = []
+    for name in ("a", "b"):
+        trainer = build(tmp_path / name, running.url)
+        rows = [trainer.domain.propose_row(3)] * 16
+        texts.append(trainer._rollout("conjecturer", rows).texts)
+    assert texts[0] == texts[1] and len(set(texts[0])) > 8
+
+
+def test_a_second_run_on_the_same_server_does_not_get_the_first_runs_adapters(tmp_path, running):
+    """Both count their versions from 1; the second starts where the first one stopped."""
+    first = build(tmp_path / "first", running.url)
+    first.train()
+    second = build(tmp_path / "second", running.url, max_steps=1)
+    trained = weights(first)
+    with torch.no_grad():
+        for role in second.policies.weight_names:
+            for key, parameter in second.policies.named_parameters(role):
+                parameter.copy_(trained[f"{role}:{key}"])
+    differences = watch_differences(second)
+    second.train()
+    assert max(differences["prover"] + differences["conjecturer"]) < 1e-4
+
+
+def test_two_processes_share_one_server(tmp_path, running):
+    found = two_processes(tmp_path, settings(running.url, max_steps=2))
+    assert found[0]["weights"] == found[1]["weights"]
+    for rank in found:
+        assert rank["processes"] == 2
+        assert all(len(d) == 2 and max(d) < 1e-4 for d in rank["differences"].values()), rank["differences"]
+
+
+def test_a_server_that_has_lost_an_adapter_gets_it_again(tmp_path, running):
+    """As after a restart: the server answers that it does not know the adapter."""
+    trainer = build(tmp_path, running.url, max_steps=1)
+    backend, turn = trainer.sampler, server_module._Turn.generate
+    dropped = []
+
+    def forgetful(self, *args, **kwargs):
+        label, _ = backend._labels[backend.urls[self.role], self.role]
+        backend.clients[backend.urls[self.role]].post("/v1/unload_lora_adapter", {"lora_name": label})
+        dropped.append(label)
+        return turn(self, *args, **kwargs)
+
+    server_module._Turn.generate = forgetful
+    try:
+        differences = watch_differences(trainer)
+        trainer.train()
+    finally:
+        server_module._Turn.generate = turn
+    assert len(dropped) == 2 and max(differences["prover"] + differences["conjecturer"]) < 1e-4
+
+
+def test_prompts_that_are_too_long_and_adapters_that_are_too_large_are_one_sentence(tmp_path, running):
+    trainer = build(tmp_path / "long", running.url, prover_max_completion_length=60)
+    with pytest.raises(GenerationError, match="which with 60 for the completion is more than the 64"):
+        trainer.train()
+    large = make_trainer(
+        tmp_path / "large",
+        trainer={"peft_config": type(LORA)(**{**LORA.to_dict(), "r": 64})},
+        **settings(running.url, max_steps=1),
+    )
+    with pytest.raises(GenerationError, match=r"failed at /v1/load_lora_adapter 3 times.*rank.*An adapter needs"):
+        large.train()
+
+
+def test_whole_weights_that_the_server_refuses_are_one_sentence(tmp_path, running, monkeypatch):
+    """This server has no engine for the transfer of weights, which TRL's client finds out."""
+    trainer = build(tmp_path, running.url, vllm_request_retries=1)
+    trainer.sampler.clients[running.url].retries = 1
+    model = trainer.policies.module.get_base_model()
+    module = type("Module", (), {"policies": {"prover": model}})()
+    monkeypatch.setattr(trainer.policies, "module", module)
+    with pytest.raises(GenerationError, match=r"did not take the weights of prover in 2 attempts.*weight-transfer"):
+        trainer.sampler._send_weights(running.url, "prover")
+
+
+def test_a_server_killed_in_mid_run_leaves_the_checkpoint_and_the_run_goes_on_with_a_new_one(tmp_path):
+    server = ServerProcess(free_port(), tmp_path / "log").start()
+    saving = dict(save_strategy="steps", save_steps=1, max_steps=3)
+    try:
+
+        class Kill(TrainerCallback):
+            def on_step_end(self, args, state, control, **kwargs):
+                if state.global_step == 2:
+                    server.kill()
+
+        trainer = build(tmp_path / "run", server.url, **saving)
+        trainer.add_callback(Kill)
+        start = time.monotonic()
+        with pytest.raises(GenerationError, match=r"failed at \S+ 3 times.*The newest complete checkpoint is intact"):
+            trainer.train()
+        assert time.monotonic() - start < 120
+        folders = sorted(p.name for p in (tmp_path / "run").glob("checkpoint-*"))
+        assert folders == ["checkpoint-1", "checkpoint-2"]
+        server.start()
+        resumed = build(tmp_path / "run", server.url, **saving)
+        differences = watch_differences(resumed)
+        resumed.train(resume_from_checkpoint=True)
+        assert resumed.state.global_step == 3
+        assert all(len(d) == 1 and max(d) < 1e-4 for d in differences.values()), differences
+        assert checkpoints.resolve(resumed, True).name == "checkpoint-3"
+    finally:
+        server.kill()
