@@ -3,8 +3,9 @@
     python benchmarks/memory.py --smollm2 FOLDER --output memory.json
 
 Every cell plays two rounds of a real trainer on random or given weights. On a CPU the peak is that of the resident
-memory that belongs to no file, minus what it was after imports; on a GPU it is `torch.cuda.max_memory_allocated`. The first round is left out: the optimizer's moments do not exist before its end.
-Gradients of roles without signal are kept, for random texts earn nothing and would leave Adam without moments.
+memory that belongs to no file, minus what it was after imports; on a GPU it is `torch.cuda.max_memory_allocated`. The
+first round is left out: the optimizer's moments do not exist before its end. Gradients of roles without signal are
+kept, for random texts earn nothing and would leave Adam without moments.
 """
 
 from __future__ import annotations

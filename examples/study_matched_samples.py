@@ -6,9 +6,9 @@
 The embedded model knows numbers up to 12; the study's problems have numbers up to 20, so most of them are too hard
 for it at first. Every arm plays 80 rounds of 32 problems x 8 answers from the same weights and is scored on the same
 problems, 16 answers each: 1,024 held-out ones (all 638 with numbers up to 12, which the model can read, and 386
-others), and, for the arms that matter most, on 512 withheld ones, which the warm start has seen but no run plays. Runs are resumable: start the command
-again and it goes on where it stopped; what is finished is read, not repeated. Written to --folder: a run folder per
-arm and seed, `study.md`, and the figures as JSON.
+others), and, for the arms that matter most, 512 withheld ones, which the warm start has seen but no run plays. Runs
+are resumable: start the command again and it goes on where it stopped; what is finished is read, not repeated.
+Written to --folder: a run folder per arm and seed, `study.md`, and the figures as JSON.
 """
 
 from __future__ import annotations
@@ -230,7 +230,9 @@ def main() -> None:
     titles = {"evaluation.json": "1,024 held-out problems", "withheld.json": "512 withheld problems"}
     scored = {"evaluation.json": options.arms, "withheld.json": [arm for arm in options.arms if arm in CORE]}
     text = "\n".join(
-        table(options.folder, scored[file], options.seeds, file, title) for file, title in titles.items() if scored[file]
+        table(options.folder, scored[file], options.seeds, file, title)
+        for file, title in titles.items()
+        if scored[file]
     )
     (options.folder / "study.md").write_text(text)
     print(f"\n{text}\n{time.perf_counter() - start:.0f} s. Also in {options.folder}: study.md and the JSON files.")

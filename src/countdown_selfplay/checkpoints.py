@@ -161,9 +161,7 @@ def defect(folder: Path, processes: int, engine: str | None = None) -> str | Non
     return None
 
 
-def newest(
-    output: Path, processes: int, healthy_only: bool = False, engine: str | None = None
-) -> Path | None:
+def newest(output: Path, processes: int, healthy_only: bool = False, engine: str | None = None) -> Path | None:
     """The newest complete checkpoint in `output`; those that are skipped are named in a warning."""
     for folder in reversed(_by_step(output)):
         problem = defect(folder, processes, engine)

@@ -5,6 +5,7 @@ writes what it saw to <output>/rank<r>.json; the first one writes the whole weig
 what it sampled, to <output>/<sharing>/*.pt.
 """
 
+import dataclasses
 import json
 import os
 import sys
@@ -20,15 +21,15 @@ fsdp_on_cpu.turn_on()
 if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
     import deepspeed
 
-    # A faster collective for CPUs, which DeepSpeed would compile first (1 to 2 minutes); without it gloo does the work.
+    # A faster collective for CPUs, which DeepSpeed would compile first (1 to 2 minutes); without it gloo does it all.
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
 
-from transformers import TrainerCallback
+from transformers import TrainerCallback  # noqa: E402
 
-from countdown_selfplay.exports import export_policies
-from tests.distributed.worker import digest
-from tests.trainer.conftest import make_trainer
-from tests.trainer.test_round import LORA, problems
+from countdown_selfplay.exports import export_policies  # noqa: E402
+from tests.distributed.worker import digest  # noqa: E402
+from tests.trainer.conftest import make_trainer  # noqa: E402
+from tests.trainer.test_round import LORA, problems  # noqa: E402
 
 
 def whole(parameter):
@@ -74,7 +75,7 @@ class Recorder(TrainerCallback):
 def build(output, sharing, config, **extra):
     recorder = Recorder()
     extra = {**extra, **({"peft_config": LORA} if sharing == "lora" else {})}
-    extra |= {"eval_dataset": problems(6), "callbacks": [recorder]}
+    extra |= {"eval_dataset": problems(5), "callbacks": [recorder]}
     trainer = make_trainer(output, trainer=extra, policy_sharing=sharing, **config)
     recorder.attach(trainer)
     return trainer, recorder
@@ -116,11 +117,12 @@ def play(output, sharing, config, resume_at):
 
 
 def uneven(output, config, scenario):
-    """A process without valid proposals, a round of equal rewards, a collapse that the guard rolls back."""
+    """A process without valid proposals, a round of equal rewards, a collapse that the guard rolls back, and answers
+    of different lengths."""
     extra = {"conjecturer_reward": lambda solve_rate_P, ctx: solve_rate_P * 0.0} if scenario == "flat" else {}
     if scenario == "collapse":
         config = {**config, "guard_window": 1, "guard_min_solve_rate": 0.0, "guard_max_rollbacks": 2}
-    trainer, recorder = build(output, "full", config, **extra)
+    trainer, _ = build(output, "full", config, **extra)
     rank, start, rollout = trainer.accelerator.process_index, weights(trainer), trainer._rollout
 
     def garbled(role, rows):
@@ -131,6 +133,8 @@ def uneven(output, config, scenario):
         return found
 
     trainer._rollout = garbled
+    if scenario == "lengths" and rank == 1:  # this process is done after two tokens, the other goes on
+        trainer.roles["prover"] = dataclasses.replace(trainer.roles["prover"], max_completion_length=2)
     trainer.train()
     end = weights(trainer)
     return {"weights": digest(end), "moved": moved(start, end), "step": trainer.state.global_step, **state_of(trainer)}

@@ -108,6 +108,17 @@ def test_a_checkpoint_without_one_of_its_parts_is_refused_by_name(build, missing
         build(max_steps=4, **SAVING).train(resume_from_checkpoint=str(folder))
 
 
+def test_a_checkpoint_of_another_engine_is_refused_by_name(build):
+    trainer = build(max_steps=2, **SAVING)
+    trainer.train()
+    folder = Path(trainer.args.output_dir) / "checkpoint-2"
+    manifest = json.loads((folder / "complete.json").read_text())
+    assert manifest["engine"] == "ddp" and manifest["optimizer"] == "optimizer.pt"
+    (folder / "complete.json").write_text(json.dumps({**manifest, "engine": "zero3"}))
+    with pytest.raises(CheckpointError, match="written under zero3 and this run uses ddp"):
+        build(max_steps=4, **SAVING).train(resume_from_checkpoint=str(folder))
+
+
 def test_resume_takes_the_newest_complete_checkpoint_and_names_the_others(build, caplog):
     trainer = build(max_steps=4, **SAVING)
     trainer.train()

@@ -21,8 +21,8 @@ def refuse_strangers(trainer: JointConjecturerProverTrainer) -> None:
     launched, known = int(os.environ.get("WORLD_SIZE", "1")), trainer.accelerator.num_processes
     if launched != known:
         raise ConfigError(
-            f"The launcher started {launched} processes and each knows of {known}: they would train {launched} separate "
-            "models; on a machine without GPUs set use_cpu=True, or start one process."
+            f"The launcher started {launched} processes and each knows of {known}: they would train {launched} "
+            "separate models; on a machine without GPUs set use_cpu=True, or start one process."
         )
 
 

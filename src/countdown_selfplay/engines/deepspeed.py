@@ -63,8 +63,8 @@ class ZeroEngine(Engine):
             settings["gradient_clipping"] = float(trainer.max_grad_norm or 0.0)
         if len(trainer.policies.weight_names) > 1 and trainer.accelerator.is_main_process:
             logger.warning(
-                "DeepSpeed clips the gradients of all roles together (at %s): a role with a large gradient shrinks the "
-                "others' steps. DDP and FSDP2 clip each role by itself.",
+                "DeepSpeed clips the gradients of all roles together (at %s): a role with a large gradient shrinks "
+                "the others' steps. DDP and FSDP2 clip each role by itself.",
                 settings["gradient_clipping"],
             )
 

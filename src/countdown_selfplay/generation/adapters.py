@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from ..errors import ConfigError
 
@@ -40,6 +41,23 @@ def adapter_rank(policies: PolicySet) -> int:
     return fitting[0]
 
 
+def adapter_state(policies: PolicySet, name: str) -> dict[str, torch.Tensor]:
+    """The whole tensors of an adapter on every process, under any engine; the base is not gathered. All processes must
+    call."""
+    state = {}
+    for key, parameter in policies.named_parameters(name):
+        if hasattr(parameter, "full_tensor"):  # FSDP2
+            state[key] = parameter.full_tensor().detach()
+        elif hasattr(parameter, "ds_id"):  # ZeRO-3
+            import deepspeed
+
+            with deepspeed.zero.GatheredParameters([parameter]):
+                state[key] = parameter.detach().clone()
+        else:
+            state[key] = parameter.detach()
+    return state
+
+
 class AdapterFolders:
     """Writes `<folder>/<weights>-<run>-<version>` and removes the version before the last one.
 
@@ -53,8 +71,8 @@ class AdapterFolders:
         self.version = 0
         self._written: dict[str, list[Path]] = {}
 
-    def write(self, name: str, state: Mapping[str, Any] | None = None) -> tuple[str, int, Path]:
-        """(name of the version, its number, its folder). `state`: see PolicySet.export."""
+    def write(self, name: str, state: dict[str, torch.Tensor]) -> tuple[str, int, Path]:
+        """(name of the version, its number, its folder). `state`: that of the adapter."""
         self.version += 1
         label = f"{name.replace('/', '-')}-{self.run}-{self.version}"
         target = self.folder / label

@@ -15,7 +15,7 @@ from .. import _trl
 from ..config.generation_checks import engine_arguments
 from ..errors import ConfigError
 from ..random_state import private_generator
-from .adapters import AdapterFolders, adapter_rank
+from .adapters import AdapterFolders, adapter_rank, adapter_state
 from .engine import SharedEngine
 from .lengths import check_lengths
 from .vllm_turns import VLLMSampler
@@ -101,7 +101,7 @@ class Colocate(VLLMSampler):
         if held is not None:
             from vllm.lora.request import LoRARequest
 
-            label, version, folder = self._folders.write(name, self.trainer.engine.full_state(self.trainer))
+            label, version, folder = self._folders.write(name, adapter_state(self.trainer.policies, name))
             old = self._requests.get(name)
             self._requests[name] = LoRARequest(label, version, str(folder))
             generation.llm.llm_engine.add_lora(self._requests[name])

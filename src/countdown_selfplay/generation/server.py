@@ -14,7 +14,7 @@ from accelerate.utils import broadcast_object_list
 
 from .. import _trl
 from ..errors import ConfigError, GenerationError
-from .adapters import AdapterFolders, adapter_rank
+from .adapters import AdapterFolders, adapter_rank, adapter_state
 from .client import UnknownModelError, VLLMServerClient
 from .lengths import check_lengths
 from .vllm_turns import VLLMSampler
@@ -115,7 +115,7 @@ class Server(VLLMSampler):
             return False
         self.forget(place)
         if self.adapters:
-            state = self.trainer.engine.full_state(self.trainer)
+            state = adapter_state(self.trainer.policies, name)
             self._together(lambda: self._send_adapter(url, name, state))
         else:
             self._send_weights(url, name)

@@ -6,6 +6,8 @@ import time
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from torch.distributed.fsdp import FSDPModule
+
 from .. import _trl
 from ..errors import MissingExtraError
 from ..policies.lora import LoraPolicies
@@ -52,6 +54,9 @@ class VLLMSampler(Sampler):
 
         All processes decide alike: a push may gather shards, which all of them must join.
         """
+        for module in self.trainer.policies.module.modules():
+            if isinstance(module, FSDPModule):  # a forward pass leaves the root's parameters whole
+                module.reshard()
         parameters = [parameter for _, parameter in self.trainer.policies.named_parameters(name)]
         now = (name, fingerprint(parameters))
         changed = any(self.trainer._gather([self._held.get(place) != now]))

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from huggingface_hub import save_torch_state_dict
 from torch import nn
+from torch.distributed.tensor import DTensor
 from transformers import GenerationConfig, PreTrainedModel
 
 from .. import _trl
@@ -98,6 +99,10 @@ def generate_with_stops(generate: Any, tokenizer: Any, *args: Any, **kwargs: Any
     config = kwargs.get("generation_config")
     if config is not None and getattr(config, "stop_strings", None):
         kwargs.setdefault("tokenizer", tokenizer)
+    if isinstance(next(generate.__self__.parameters()), DTensor):
+        # FSDP2: a step of generation is a collective, so a process that is done must go on until all are. transformers
+        # knows only models that it sharded itself.
+        kwargs.setdefault("synced_gpus", True)
     return generate(*args, **with_shared_prefix(generate.__self__, kwargs))
 
 
