@@ -19,6 +19,7 @@ from typing import Any
 
 from transformers import GenerationConfig
 from trl.import_utils import is_vllm_available
+from trl.models import prepare_deepspeed, prepare_fsdp, unwrap_model_for_generation
 from trl.trainer.utils import add_fused_lm_head
 
 from .scoring import score_completions_only
@@ -31,6 +32,17 @@ CALLED = ("_generate_and_score_completions", "_get_per_token_logps_and_entropies
 ATTRIBUTES = ("_metrics", "_step", "num_generations", "eos_token_ids", "generation_config", "generation_kwargs")
 SAMPLING_SWITCHES = ("use_vllm", "vllm_generation", "vllm_importance_sampling_correction", "_last_loaded_step")
 ROLLOUT_KEYS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", "num_items_in_batch")
+
+
+def inference_copy(model: Any, accelerator: Any, sharded_by: str) -> Any:
+    """A frozen model under the run's engine. `sharded_by`: deepspeed (cut up at ZeRO-3, else whole) or fsdp."""
+    prepare: Any = {"deepspeed": prepare_deepspeed, "fsdp": prepare_fsdp}[sharded_by]
+    return prepare(model, accelerator)
+
+
+def whole_for_generation(wrapped: Any, accelerator: Any) -> Any:
+    """A context in which ZeRO-3's weights are whole and its hooks off. All processes enter it together."""
+    return unwrap_model_for_generation(wrapped, accelerator)
 
 
 def patch_lm_head(model: Any, temperature: float) -> None:

@@ -56,7 +56,8 @@ def _check_deepspeed(args: JointSelfPlayConfig, settings: dict[str, Any]) -> Non
 
 
 def _check_fsdp(args: JointSelfPlayConfig) -> None:
-    if os.environ.get("FSDP_VERSION", "1") != "2" and int((args.fsdp_config or {}).get("fsdp_version", 1)) != 2:
+    given: Any = args.fsdp_config or {}
+    if os.environ.get("FSDP_VERSION", "1") != "2" and int(given.get("fsdp_version", 1)) != 2:
         raise ConfigError(
             "FSDP version 1 is not supported: one module with several policies needs FSDP2; launch with "
             "accelerate_configs/fsdp2.yaml (fsdp_version: 2)."

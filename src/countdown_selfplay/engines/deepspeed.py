@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from .. import _trl
 from ..errors import ConfigError
 from .base import Engine, refuse_strangers
 
@@ -69,18 +70,14 @@ class ZeroEngine(Engine):
             )
 
     def place_reference(self, model: nn.Module, trainer: JointConjecturerProverTrainer) -> nn.Module:
-        from trl.models import prepare_deepspeed
-
-        return prepare_deepspeed(model, trainer.accelerator)  # sharded at stage 3, whole otherwise
+        return _trl.inference_copy(model, trainer.accelerator, "deepspeed")
 
     @contextmanager
     def whole_weights(self, trainer: JointConjecturerProverTrainer) -> Iterator[None]:
         if self.stage != 3:
             yield
             return
-        from trl.models import unwrap_model_for_generation
-
-        with unwrap_model_for_generation(trainer.model_wrapped, trainer.accelerator):
+        with _trl.whole_for_generation(trainer.model_wrapped, trainer.accelerator):
             yield
 
     def before_backward(self, trainer: JointConjecturerProverTrainer, loss: Any, role: str, model: nn.Module) -> Any:
@@ -117,6 +114,7 @@ class ZeroEngine(Engine):
         return trainer.accelerator.get_state_dict(trainer.model_wrapped) if self.stage == 3 else None
 
     def forget_wrapped(self, trainer: JointConjecturerProverTrainer) -> None:
-        trainer.model_wrapped.destroy()
+        engine: Any = trainer.model_wrapped
+        engine.destroy()
         trainer.accelerator.free_memory()
         trainer.model_wrapped = trainer.model

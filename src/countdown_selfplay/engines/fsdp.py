@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from .. import _trl
 from ..errors import ConfigError
 from .base import Engine, refuse_strangers
 
@@ -36,9 +37,7 @@ class FsdpEngine(Engine):
             )
 
     def place_reference(self, model: nn.Module, trainer: JointConjecturerProverTrainer) -> nn.Module:
-        from trl.models import prepare_fsdp
-
-        return prepare_fsdp(model, trainer.accelerator)
+        return _trl.inference_copy(model, trainer.accelerator, "fsdp")
 
     def full_state(self, trainer: JointConjecturerProverTrainer) -> Mapping[str, Any] | None:
         return trainer.accelerator.get_state_dict(trainer.model_wrapped)
