@@ -6,19 +6,44 @@ import functools
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from transformers import TrainerCallback
 
+GPU = torch.cuda.is_available()
+
 
 def now() -> tuple[float, float]:
     """Wall and process CPU seconds, after the device has finished what was asked of it."""
-    if torch.cuda.is_available():
+    if GPU:
         torch.cuda.synchronize()
     return time.perf_counter(), time.process_time()
+
+
+class _Phase:
+    """Around a stretch of code; a class and not a generator, for a round has hundreds of them."""
+
+    def __init__(self, phases: Phases, name: str) -> None:
+        self.phases, self.name, self.on = phases, name, phases.on
+
+    def __enter__(self) -> None:
+        if self.on:
+            self.phases._inner.append([0.0, 0.0])
+            self.start = now()
+
+    def __exit__(self, *error: object) -> None:
+        if self.on:
+            wall, cpu = now()
+            wall, cpu = wall - self.start[0], cpu - self.start[1]
+            phases = self.phases
+            inner = phases._inner.pop()
+            phases.wall[self.name] += wall - inner[0]
+            phases.cpu[self.name] += cpu - inner[1]
+            if phases._inner:
+                phases._inner[-1][0] += wall
+                phases._inner[-1][1] += cpu
 
 
 class Phases:
@@ -33,22 +58,8 @@ class Phases:
         self.cpu: dict[str, float] = defaultdict(float)
         self._inner: list[list[float]] = []  # wall and CPU seconds spent in phases inside the open ones
 
-    @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        if not self.on:
-            yield
-            return
-        start = now()
-        self._inner.append([0.0, 0.0])
-        try:
-            yield
-        finally:
-            inner = self._inner.pop()
-            spent = [end - begin for end, begin in zip(now(), start, strict=True)]
-            self.wall[name] += spent[0] - inner[0]
-            self.cpu[name] += spent[1] - inner[1]
-            if self._inner:
-                self._inner[-1] = [a + b for a, b in zip(self._inner[-1], spent, strict=True)]
+    def __call__(self, name: str) -> _Phase:
+        return _Phase(self, name)
 
     def wrapped(self, function: Callable[..., Any], name: str | Callable[[], str]) -> Callable[..., Any]:
         """The function, timed as phase `name` (or as what `name()` says at the call)."""

@@ -21,7 +21,6 @@ import datetime
 import json
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -134,14 +133,20 @@ def peak_memory(setting: Setting, name: str, argv: list[str]) -> dict[str, float
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def peak_rss() -> float:
+    """MiB; Linux."""
+    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
 def memory_of(name: str, setting: Setting) -> None:
-    start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    Path("/proc/self/clear_refs").write_text("5")  # a child starts with its parent's peak
+    start = peak_rss()
     with tempfile.TemporaryDirectory() as folder:
         trainer, phases, _ = build(name, setting, folder)
         phases.on = False
         trainer.train()
-    end = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    found = {"rss_before_mib": start, "rss_peak_mib": end}
+    found = {"rss_before_mib": start, "rss_peak_mib": peak_rss()}
     if torch.cuda.is_available():
         found["cuda_peak_mib"] = torch.cuda.max_memory_allocated() / 2**20
     print(json.dumps(found))

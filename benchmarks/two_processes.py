@@ -117,7 +117,10 @@ def run(kind: str, rounds: int, folder: str, turn: int) -> list[dict[str, Any]]:
     else:
         commands = [[*script[:-1], f"{folder}/alone{turn}{i}"] for i in (0, 1)]
         files = [f"{folder}/alone{turn}{i}.0" for i in (0, 1)]
-    pipes = dict(env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    # A session of their own, as torchrun gives its workers: Linux shares the cores out among sessions.
+    pipes = dict(
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )  # fmt: skip
     started = [subprocess.Popen([sys.executable, *command], **pipes) for command in commands]  # type: ignore[call-overload]
     for process in started:
         said, _ = process.communicate(timeout=580)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -29,8 +32,8 @@ class ProposeAndSolve:
             groups = rules.proposals // rules.conjecturer_group
             first = ctx.state.rounds * groups
             counts = [rules.operands[(first + g) % len(rules.operands)] for g in range(groups)]
-            rows = [ctx.domain.propose_row(k) for k in ctx.share(counts) for _ in range(rules.conjecturer_group)]
-            proposals = ctx.rollout("conjecturer", rows)
+            asked = [ctx.domain.propose_row(k) for k in ctx.share(counts)]
+            proposals = ctx.rollout("conjecturer", _repeated(asked, rules.conjecturer_group))
             texts = proposals.texts
 
         # Parse and admit: the processes examine their own proposals and decide together on all of them.
@@ -53,8 +56,10 @@ class ProposeAndSolve:
 
         # Solve: one group of answers per slot; the solve rate comes from the verifier's bit alone, never from a
         # reward.
-        mine = [problem for problem in ctx.share(problems) for _ in range(rules.prover_group)]
-        answers = ctx.rollout("prover", [ctx.domain.prove_row(problem) for problem in mine])
+        own = ctx.share(problems)
+        mine = _repeated(own, rules.prover_group)
+        rows = _repeated([ctx.domain.prove_row(problem) for problem in own], rules.prover_group)
+        answers = ctx.rollout("prover", rows)
         verdicts = [ctx.domain.verify(text, problem) for text, problem in zip(answers.texts, mine, strict=True)]
         correct_PG = np.asarray(ctx.gather([v.correct for v in verdicts]), dtype=float).reshape(-1, rules.prover_group)
         solve_rate_P = correct_PG.mean(1)
@@ -103,13 +108,18 @@ class ProposeAndSolve:
             ctx.state.record_played([ctx.domain.key(p) for p in problems[:kept]], solve_rate_P[:kept].tolist())
         ctx.state.record_round([ctx.domain.key(p) for p in problems[:kept]], rules.novelty_window, starved)
 
-        samples = _examples(ctx, "prover", answers, [str(v.reason) for v in verdicts], [p.key for p in mine])
+        samples = _examples(ctx, "prover", answers, [v.reason for v in verdicts], mine)
         if proposals is not None:
             reasons = ctx.share(admission.reasons)
-            keys = [c.problem.key if c.problem else None for c in ctx.share(candidates)]
+            own_problems = [c.problem for c in ctx.share(candidates)]
             proposals.rewards_B = torch.tensor(ctx.share(reward_N.tolist()))
-            samples += _examples(ctx, "conjecturer", proposals, reasons, keys)
+            samples += _examples(ctx, "conjecturer", proposals, reasons, own_problems)
         return RoundResult(batches, metrics, samples, solved)
+
+
+def _repeated(items: list[Any], times: int) -> list[Any]:
+    """Each item `times` times in a row: the same object, since nobody writes into a problem or a row."""
+    return [item for item in items for _ in range(times)]
 
 
 def _random_problems(ctx: RoundContext) -> list[Problem]:
@@ -125,7 +135,7 @@ def _solved_limit(ctx: RoundContext) -> int | None:
 
 
 def _examples(
-    ctx: RoundContext, role: str, rollout: Rollout, reasons: list[str], keys: list[str | None]
+    ctx: RoundContext, role: str, rollout: Rollout, reasons: Sequence[str], problems: Sequence[Problem | None]
 ) -> list[dict[str, object]]:
     """The first few samples of this process, spread over its groups, for samples.jsonl."""
     count = min(ctx.settings.samples, len(rollout.texts))
@@ -136,8 +146,8 @@ def _examples(
             "prompt": rollout.rows[i]["prompt"],
             "completion": rollout.texts[i],
             "reward": None if torch.isnan(rollout.rewards_B[i]) else round(float(rollout.rewards_B[i]), 6),
-            "problem": keys[i],
-            "reason": reasons[i],
+            "problem": None if (problem := problems[i]) is None else problem.key,
+            "reason": str(reasons[i]),
         }
         for i in range(0, count * step, step)
     ]
