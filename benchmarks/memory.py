@@ -213,6 +213,8 @@ def main() -> None:
     if options.cell:
         measure(json.loads(options.cell), str(options.output))
         return
+    import torch
+
     from countdown_selfplay.tiny import TINY_MODEL_PATH
 
     results: dict[str, Any] = {}
@@ -222,12 +224,12 @@ def main() -> None:
         for name, cell in CELLS.items():
             if (options.only and options.only not in name) or (cell["model"] != "tiny" and not options.smollm2):
                 continue
+            if cell.get("bf16") and not torch.cuda.is_available():
+                continue  # emulated there: hours, not minutes
             if cell["model"] == "qwen" and "qwen" not in paths:
                 paths["qwen"] = qwen_folder(str(Path(folder) / "qwen"), options.smollm2)
             results[name] = run_cell(name, {**cell, "path": paths[cell["model"]]}, folder)
             print(row(name, results[name]), flush=True)
-    import torch
-
     device = torch.cuda.get_device_name(0) if torch.cuda.is_available() else f"{os.cpu_count()} CPU cores"
     about = {"date": datetime.date.today().isoformat(), "machine": f"{platform.machine()}, {device}"}
     about["versions"] = f"torch {torch.__version__}"
