@@ -40,9 +40,10 @@ def inference_copy(model: Any, accelerator: Any, sharded_by: str) -> Any:
     return prepare(model, accelerator)
 
 
-def whole_for_generation(wrapped: Any, accelerator: Any) -> Any:
-    """A context in which ZeRO-3's weights are whole and its hooks off. All processes enter it together."""
-    return unwrap_model_for_generation(wrapped, accelerator)
+def whole_for_generation(wrapped: Any, accelerator: Any, gather: bool) -> Any:
+    """A context in which ZeRO-3's weights are whole and its hooks off (`gather`), or are gathered layer by layer at
+    each step. All processes enter it together."""
+    return unwrap_model_for_generation(wrapped, accelerator, gather_deepspeed3_params=gather)
 
 
 def patch_lm_head(model: Any, temperature: float) -> None:

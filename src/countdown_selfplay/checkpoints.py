@@ -43,6 +43,7 @@ def save(trainer: JointConjecturerProverTrainer, stock_save: Callable[..., None]
         shutil.rmtree(staging, ignore_errors=True)
         staging.mkdir(parents=True)
     trainer.accelerator.wait_for_everyone()
+    trainer.engine.before_save(trainer)
     args.output_dir = str(staging)  # where the stock Trainer puts checkpoint-<step>, and rotates (nothing, in here)
     try:
         stock_save(model, trial)
@@ -251,7 +252,9 @@ def train_with_rollbacks(
         if folder is not None:
             load_state(trainer, folder)
             trainer.curriculum.keep_spent(spent)
-            trainer.curriculum.attempt = max(trainer.curriculum.attempt, len(_rollbacks(log)))
+            # A shared file system may show the file's last line to some processes only.
+            seen = max(trainer._gather([len(_rollbacks(log))]))
+            trainer.curriculum.attempt = max(trainer.curriculum.attempt, seen)
         trainer.start_rounds()
         try:
             with _no_joint_clip(trainer.args):
@@ -282,7 +285,8 @@ def _rollbacks(log: Path) -> list[dict[str, Any]]:
 
 def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, log: Path) -> Path:
     args = trainer.args
-    healthy = newest(Path(args.output_dir), trainer.accelerator.num_processes, healthy_only=True)
+    processes, engine = trainer.accelerator.num_processes, trainer.engine.name
+    healthy = newest(Path(args.output_dir), processes, healthy_only=True, engine=engine)
     done = len(_rollbacks(log))
     seen = f"The curriculum collapsed at round {rollback.step}: {rollback.trip}"
     for callback in trainer.callback_handler.callbacks:

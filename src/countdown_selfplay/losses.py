@@ -47,6 +47,7 @@ class RoleLoss:
 
     def __call__(self, logps: torch.Tensor, entropies: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
         behavior_BT, correction = self._sampled(logps, batch)
+        logps, entropies = _at_least_float32(logps), _at_least_float32(entropies)
         inputs = LossInputs(
             logps_BT=logps,
             behavior_BT=behavior_BT,
@@ -132,6 +133,11 @@ class RoleLoss:
         """Largest values of the round on this process."""
         maxima, self._maxima = self._maxima, {}
         return maxima
+
+
+def _at_least_float32(values: torch.Tensor) -> torch.Tensor:
+    """Sums over a completion and counts of tokens do not fit into 16 bits."""
+    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 
 def _behavior(logps: torch.Tensor, sampled: torch.Tensor | None) -> torch.Tensor:

@@ -47,22 +47,15 @@ def estimate_memory(
     lasting, training = _state(shape, args, engine, lora_rank, weight_bytes, one_source)
     roles = [args.role(role) for role in args.trained_roles]
     numbers = _Numbers(shape, engine, weight_bytes)
-    batch = args.per_device_train_batch_size
-    tokens = {r.role: batch * (prompt_tokens[r.role] + r.max_completion_length) for r in roles}
-    checkpointed = bool(args.gradient_checkpointing)
-    training["activations"] = max(
-        (
-            numbers.activations(tokens[r.role], tokens[r.role] // batch, checkpointed),
-            f"{r.role}: {tokens[r.role]} tokens",
-        )
-        for r in roles
+    passes = _passes(numbers, args, roles, prompt_tokens, head_trained=lora_rank is None)
+    gradients = training["gradients"][0]
+    apart = args.policy_sharing != "tied" and engine.kind in ("none", "ddp")
+    together = max(
+        kept + logits + (gradients * _gradients_beside(roles, i) if apart else gradients)
+        for i, (kept, logits, _, _) in enumerate(passes)
     )
-    scored = {
-        r.role: batch * (r.max_completion_length if engine.device != "cpu" else tokens[r.role] // batch) for r in roles
-    }
-    training["logits, training"] = max(
-        (numbers.loss_logits(n), f"tiles of {min(n, _TILE_TOKENS)} tokens") for n in scored.values()
-    )
+    training["activations"] = max((kept, words) for kept, _, words, _ in passes)
+    training["logits, training"] = max((logits, words) for _, logits, _, words in passes)
     sampling: dict[str, tuple[float, str]] = {}
     copies = numbers.cast_weights()
     if copies:
@@ -74,14 +67,42 @@ def estimate_memory(
     if gathered is not None:
         sampling["gathered weights"], training["gathered weights"] = gathered
     base = sum(size for size, _ in lasting.values())
+    beside = sum(training[name][0] for name in ("bf16 copies", "gathered weights") if name in training)
     parts = {**lasting, **training}
     for name, part in sampling.items():
         parts[name] = max(parts.get(name, part), part)
     return MemoryEstimate(
         {name: (size / GIB, words) for name, (size, words) in parts.items()},
         (base + sum(size for size, _ in sampling.values())) / GIB,
-        (base + sum(size for size, _ in training.values())) / GIB,
+        (base + beside + max(together, gradients)) / GIB,
     )
+
+
+def _passes(
+    numbers: _Numbers,
+    args: JointSelfPlayConfig,
+    roles: list[RoleSettings],
+    prompt: Mapping[str, int],
+    head_trained: bool,
+) -> list[tuple[float, float, str, str]]:
+    """Of a micro-batch of each role: bytes of activations, bytes of logits, and what they hold in words."""
+    found = []
+    for r in roles:
+        rows, length = args.per_device_train_batch_size, prompt[r.role] + r.max_completion_length
+        # The fused head scores the completion's tokens on an accelerator, all tokens on a CPU.
+        scored = rows * (length if numbers.engine.device == "cpu" else r.max_completion_length)
+        kept = numbers.activations(rows * length, length, bool(args.gradient_checkpointing))
+        logits = numbers.loss_logits(scored, head_trained)
+        words = f"{r.role}: {rows * length} tokens"
+        found.append((kept, logits, words, f"tiles of {min(scored, _TILE_TOKENS)} tokens"))
+    return found
+
+
+def _gradients_beside(roles: list[RoleSettings], turn: int) -> float:
+    """Share of all gradients that exist together with the activations of role `turn`: those of the roles before it,
+    and its own from its second micro-batch on. In its last one they appear while the activations go."""
+    own = roles[turn].micro_batches > 1
+    return (turn + own) / len(roles)
 
 
 LEFT_OUT = "Not counted: Python and its libraries, the CUDA context, fragmentation."
@@ -236,14 +257,14 @@ class _Numbers:
             return s.layers * float(tokens) * s.hidden * stored + self.layer(tokens, length) + ends
         return s.layers * self.layer(tokens, length) + ends
 
-    def loss_logits(self, tokens: int) -> float:
+    def loss_logits(self, tokens: int, head_trained: bool) -> float:
         """TRL's fused head makes logits in tiles of 4096 tokens x 32768 words. An accelerator folds a tile in one
-        kernel; on a CPU backward has eight more tensors of its size in float32. The head's gradient is summed in
-        float32 beside the one that is being accumulated."""
+        kernel; on a CPU backward has eight more tensors of its size in float32. The gradient of a
+        head that is trained is summed in float32 beside the one that is being accumulated."""
         s = self.shape
         rows = min(tokens, _TILE_TOKENS)
         size = 2 if self.half else 4
-        head = 4.0 * s.embedding
+        head = 4.0 * s.embedding if head_trained else 0.0
         if self.engine.device != "cpu":
             return rows * _TILE_VOCABULARY * size + head
         words = min(_TILE_VOCABULARY, s.vocabulary)

@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from torch.distributed.tensor import DTensor
+
+from .sharded_weights import cut_up
 
 
 def with_shared_prefix(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -63,5 +64,4 @@ def _plain(model: Any, config: Any) -> bool:
     kinds = getattr(base.config.get_text_config(), "layer_types", None) or ["full_attention"]
     if getattr(base, "_is_stateful", False) or set(kinds) != {"full_attention"} or base.config.is_encoder_decoder:
         return False
-    weight = next(base.parameters())
-    return not (hasattr(weight, "ds_id") or isinstance(weight, DTensor))
+    return not cut_up(base)

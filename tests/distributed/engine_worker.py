@@ -137,7 +137,17 @@ def uneven(output, config, scenario):
         trainer.roles["prover"] = dataclasses.replace(trainer.roles["prover"], max_completion_length=2)
     trainer.train()
     end = weights(trainer)
-    return {"weights": digest(end), "moved": moved(start, end), "step": trainer.state.global_step, **state_of(trainer)}
+    found = {
+        "weights": digest(end),
+        "moved": moved(start, end),
+        "step": trainer.state.global_step,
+        **state_of(trainer),
+    }
+    if scenario == "flat":  # a checkpoint whose conjecturer has never taken a step
+        again, _ = build(output / "resumed", "full", config, **extra)
+        again.train(resume_from_checkpoint=str(output / "checkpoint-2"))
+        found["resumed"] = digest(weights(again))
+    return found
 
 
 def main(output, sharings, scenarios, resume_at, config):

@@ -178,6 +178,7 @@ def test_a_role_with_equal_rewards_everywhere_stays_where_it_is(launched):
     _, _, ranks = launched
     assert ranks[0]["flat"] == ranks[1]["flat"]
     assert ranks[0]["flat"]["moved"] == {"prover": True, "conjecturer": False}
+    assert ranks[0]["flat"]["resumed"] == ranks[0]["flat"]["weights"]
 
 
 def test_a_collapse_is_rolled_back_in_the_same_launch(launched):

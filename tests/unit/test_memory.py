@@ -159,12 +159,21 @@ def test_checkpointing_keeps_one_hidden_state_per_layer_and_one_layer():
 
 
 def test_the_peak_is_the_larger_half_and_holds_the_lasting_parts():
+    """The conjecturer plays last and has one micro-batch, the one with the most tokens: the prover's gradients are
+    there, its own, half of all, appear while its activations go."""
     found, estimate = parts(beta=0.1)
     lasting = found["weights"] + found["references"] + found["optimizer"]
-    training = lasting + found["gradients"] + found["activations"] + found["logits, training"]
+    training = lasting + found["gradients"] / 2 + found["activations"] + found["logits, training"]
     sampling = lasting + found["KV cache"] + found["logits, sampling"] + found["sampling work"]
     assert estimate.training * GIB == pytest.approx(training) and estimate.sampling * GIB == pytest.approx(sampling)
     assert estimate.peak == max(estimate.training, estimate.sampling)
+    twice, estimate = parts(beta=0.1, conjecturer_micro_batches=2)  # from its second one on all gradients are there
+    assert estimate.training * GIB == pytest.approx(training + twice["gradients"] / 2)
+
+
+def test_an_adapter_leaves_the_head_without_a_gradient():
+    full, adapter = parts(policy_sharing="tied")[0], parts(policy_sharing="lora", lora_rank=4)[0]
+    assert full["logits, training"] - adapter["logits, training"] == pytest.approx(4 * 500 * 96)
 
 
 def test_vllm_takes_its_share_of_the_device_in_both_halves_unless_it_sleeps():

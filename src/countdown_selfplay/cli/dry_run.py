@@ -81,7 +81,7 @@ def memory_table(found: MemoryEstimate) -> str:
     rows += [(name, f"{size:.3f}", words) for name, (size, words) in found.parts.items()]
     rows += [
         ("while sampling", f"{found.sampling:.3f}", "lasting parts, and those of sampling"),
-        ("while training", f"{found.training:.3f}", "lasting parts, and those of training"),
+        ("while training", f"{found.training:.3f}", "lasting parts, and those of training at one time"),
         ("peak", f"{found.peak:.3f}", "the larger of the two"),
     ]
     return f"{aligned(rows)}\n{LEFT_OUT}"

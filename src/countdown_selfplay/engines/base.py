@@ -11,6 +11,7 @@ from torch import nn
 
 from ..errors import ConfigError
 from ..optimization import clip_roles
+from ..sharded_weights import cut_up
 
 if TYPE_CHECKING:
     from ..trainer import JointConjecturerProverTrainer
@@ -24,6 +25,22 @@ def refuse_strangers(trainer: JointConjecturerProverTrainer) -> None:
             f"The launcher started {launched} processes and each knows of {known}: they would train {launched} "
             "separate models; on a machine without GPUs set use_cpu=True, or start one process."
         )
+
+
+@contextmanager
+def on_device(trainer: JointConjecturerProverTrainer) -> Iterator[None]:
+    """Before training, under DeepSpeed and FSDP, the Trainer leaves the model on the CPU, where an evaluation would
+    run for hours: inside the block it is on the process's device."""
+    module, device = trainer.policies.module, trainer.accelerator.device
+    home = next(module.parameters()).device
+    away = trainer.model_wrapped is trainer.model and home.type != device.type and not cut_up(module)
+    if away:
+        module.to(device)
+    try:
+        yield
+    finally:
+        if away:
+            module.to(home)
 
 
 class Engine:
@@ -44,7 +61,8 @@ class Engine:
     @contextmanager
     def whole_weights(self, trainer: JointConjecturerProverTrainer) -> Iterator[None]:
         """Inside the block the unwrapped module can generate. All processes must enter together."""
-        yield
+        with on_device(trainer):
+            yield
 
     def before_backward(self, trainer: JointConjecturerProverTrainer, loss: Any, role: str, model: nn.Module) -> Any:
         """The loss of a micro-batch, with what the engine needs added. `trainer.position`: which micro-batch."""
@@ -66,6 +84,9 @@ class Engine:
     def full_state(self, trainer: JointConjecturerProverTrainer) -> Mapping[str, Any] | None:
         """The module's whole state dict where no process holds it by itself, else None. All processes must call."""
         return None
+
+    def before_save(self, trainer: JointConjecturerProverTrainer) -> None:
+        """Called before the stock Trainer writes a checkpoint."""
 
     def before_first_round(self, trainer: JointConjecturerProverTrainer) -> None:
         """Called when training begins at round 0, after the checkpoint that the guard may have written there."""

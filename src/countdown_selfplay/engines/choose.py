@@ -45,7 +45,14 @@ def _check_deepspeed(args: JointSelfPlayConfig, settings: dict[str, Any]) -> Non
                 f"The DeepSpeed config has a block `{block}`: {cost}; remove it (accelerate_configs/zero{stage or 2}"
                 ".yaml has none) and set learning rates and warm-up in the trainer's config."
             )
-    if args.conjecturer_micro_batches and args.policy_sharing != "tied":
+    several = args.conjecturer_micro_batches and args.policy_sharing != "tied"
+    offload = settings.get("zero_optimization", {}).get("offload_optimizer") or {}
+    if several and offload.get("device", "none") not in (None, "none"):
+        raise ConfigError(
+            f"`offload_optimizer_device` ({offload['device']}) would train the last role of a round only: DeepSpeed "
+            "hands the CPU the gradients of the last micro-batch alone; set it to none, or use policy_sharing='tied'."
+        )
+    if several:
         norms = {role: args.role(role).max_grad_norm for role in ("prover", "conjecturer")}
         if len(set(norms.values())) > 1:
             raise ConfigError(
@@ -56,18 +63,19 @@ def _check_deepspeed(args: JointSelfPlayConfig, settings: dict[str, Any]) -> Non
 
 
 def _check_fsdp(args: JointSelfPlayConfig) -> None:
-    given: Any = args.fsdp_config or {}
-    if os.environ.get("FSDP_VERSION", "1") != "2" and int(given.get("fsdp_version", 1)) != 2:
+    given: Any = args.fsdp_config or {}  # transformers has cut the prefix fsdp_ off its keys
+    version = given.get("version", 2) if args.fsdp else os.environ.get("FSDP_VERSION", "1")
+    if int(version) != 2:
         raise ConfigError(
             "FSDP version 1 is not supported: one module with several policies needs FSDP2; launch with "
             "accelerate_configs/fsdp2.yaml (fsdp_version: 2)."
         )
-    if _on("FSDP_CPU_RAM_EFFICIENT_LOADING"):
+    if _on("FSDP_CPU_RAM_EFFICIENT_LOADING") or (args.fsdp and given.get("cpu_ram_efficient_loading")):
         raise ConfigError(
             "`fsdp_cpu_ram_efficient_loading` (true) leaves every process but the first without weights, from which "
             "references and a second role's model are copied; set it to false, as in accelerate_configs/fsdp2.yaml."
         )
-    if _on("FSDP_ACTIVATION_CHECKPOINTING"):
+    if _on("FSDP_ACTIVATION_CHECKPOINTING") or (args.fsdp and given.get("activation_checkpointing")):
         raise ConfigError(
             "`fsdp_activation_checkpointing` (true) would run beside the trainer's own; set it to false and use "
             "gradient_checkpointing."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ from torch import nn
 
 from .. import _trl
 from ..errors import ConfigError
-from .base import Engine, refuse_strangers
+from .base import Engine, on_device, refuse_strangers
 
 if TYPE_CHECKING:
     from ..config import JointSelfPlayConfig
@@ -75,9 +76,11 @@ class ZeroEngine(Engine):
     @contextmanager
     def whole_weights(self, trainer: JointConjecturerProverTrainer) -> Iterator[None]:
         if self.stage != 3:
-            yield
+            with on_device(trainer):
+                yield
             return
-        with _trl.whole_for_generation(trainer.model_wrapped, trainer.accelerator):
+        gather = trainer.args.ds3_gather_for_generation
+        with _trl.whole_for_generation(trainer.model_wrapped, trainer.accelerator, gather):
             yield
 
     def before_backward(self, trainer: JointConjecturerProverTrainer, loss: Any, role: str, model: nn.Module) -> Any:
@@ -118,3 +121,9 @@ class ZeroEngine(Engine):
         engine.destroy()
         trainer.accelerator.free_memory()
         trainer.model_wrapped = trainer.model
+        # Whatever still names the old engine keeps its optimizer's state while the new one is built.
+        trainer.deepspeed = trainer.callback_handler.optimizer = None
+        del engine
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()

@@ -66,6 +66,11 @@ class Colocate(VLLMSampler):
             source = next(iter(source.values()))
         if isinstance(source, str):
             return source
+        if self.trainer.engine.shards_weights:
+            raise ConfigError(
+                f"vLLM starts from a folder, and the model was passed as an object, which {self.trainer.engine.name} "
+                "cuts up over the processes; pass the model's path or hub id."
+            )
         folder = Path(self._scratch.name) / "start"
         self.trainer.policies.export_start(folder, self.trainer.engine.full_state(self.trainer))
         self.trainer.processing_class.save_pretrained(folder)

@@ -46,6 +46,12 @@ class Server(VLLMSampler):
                 f"over NCCL, which needs a CUDA device, and this run is on {trainer.accelerator.device.type}; use "
                 "policy_sharing='lora', or generation_backend=vllm."
             )
+        if not self.adapters and trainer.engine.shards_weights:
+            raise ConfigError(
+                f"`generation_backend` (vllm_server) with policy_sharing='{args.policy_sharing}' needs whole weights "
+                f"on the main process, which {trainer.engine.name} cuts up; use policy_sharing='lora', "
+                "generation_backend=vllm, or launch with ddp or zero2."
+            )
         if self.adapters:
             adapter_rank(trainer.policies)
         folder = Path(args.vllm_adapter_dir or Path(args.output_dir) / "vllm_adapters").resolve()
@@ -66,7 +72,7 @@ class Server(VLLMSampler):
         if self.trainer.accelerator.is_main_process:
             try:
                 found[0] = action()
-            except (GenerationError, ConfigError) as error:
+            except Exception as error:  # any other would leave the other processes waiting
                 found[1] = error
         if self.trainer.accelerator.num_processes > 1:
             broadcast_object_list(found, from_process=0)

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from huggingface_hub import save_torch_state_dict
 from torch import nn
-from torch.distributed.tensor import DTensor
 from transformers import GenerationConfig, PreTrainedModel
 
 from .. import _trl
+from ..sharded_weights import cut_up, gathered
 from ..shared_prefix import with_shared_prefix
 from .base import Placing, PolicySet
-from .sharded import gathered
 
 
 class PolicyModule(PreTrainedModel):
@@ -99,9 +99,9 @@ def generate_with_stops(generate: Any, tokenizer: Any, *args: Any, **kwargs: Any
     config = kwargs.get("generation_config")
     if config is not None and getattr(config, "stop_strings", None):
         kwargs.setdefault("tokenizer", tokenizer)
-    if isinstance(next(generate.__self__.parameters()), DTensor):
-        # FSDP2: a step of generation is a collective, so a process that is done must go on until all are. transformers
-        # knows only models that it sharded itself.
+    if dist.is_initialized() and cut_up(generate.__self__):
+        # A step of generation is a collective: a process that is done must go on until all are. transformers knows it
+        # of ZeRO-3 and of models that it sharded itself.
         kwargs.setdefault("synced_gpus", True)
     return generate(*args, **with_shared_prefix(generate.__self__, kwargs))
 

@@ -1,9 +1,11 @@
 """Which engine a launch asks for, and the launches that are refused before a model loads."""
 
 import pytest
+import torch
 from tests.trainer.conftest import make_config, make_trainer
 
 from countdown_selfplay.engines import FsdpEngine, ZeroEngine, choose_engine
+from countdown_selfplay.engines.fsdp import fill_optimizer_state, full_precision_outputs
 from countdown_selfplay.errors import ConfigError
 
 ZERO2 = {"zero_optimization": {"stage": 2}}
@@ -51,6 +53,63 @@ def test_different_clips_are_refused_where_one_clip_holds_for_all(tmp_path):
     args.deepspeed = ZERO2
     with pytest.raises(ConfigError, match=r"`prover_max_grad_norm` \(1.0\) and `conjecturer_max_grad_norm` \(0.2\)"):
         choose_engine(args)
+
+
+def test_an_optimizer_on_the_cpu_is_refused_for_several_policies(tmp_path):
+    """DeepSpeed 0.19.8 then moved the role of the last micro-batch only (measured: the other's weights stayed)."""
+    offload = {"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}
+    args = make_config(tmp_path)
+    args.deepspeed = offload
+    with pytest.raises(ConfigError, match=r"`offload_optimizer_device` \(cpu\) would train the last role"):
+        choose_engine(args)
+    tied = make_config(tmp_path, policy_sharing="tied")
+    tied.deepspeed = offload
+    assert choose_engine(tied).name == "zero2"
+    args.deepspeed = {"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "none"}}}
+    assert choose_engine(args).name == "zero2"
+
+
+def test_fsdp_by_arguments_is_version_2_unless_they_say_otherwise(args):
+    """transformers cuts the prefix fsdp_ off the keys and takes version 2 where none is named."""
+    args.fsdp = True
+    for given in ({}, {"version": 2}):
+        args.fsdp_config = given
+        assert choose_engine(args).name == "fsdp2"
+    args.fsdp_config = {"version": 1}
+    with pytest.raises(ConfigError, match="FSDP version 1"):
+        choose_engine(args)
+    args.fsdp_config = {"cpu_ram_efficient_loading": True}
+    with pytest.raises(ConfigError, match="fsdp_cpu_ram_efficient_loading"):
+        choose_engine(args)
+
+
+def test_mixed_precision_of_fsdp_leaves_what_the_module_returns_in_float32():
+    """accelerate 1.15 would cast log-probs to bf16, in which a sum of -500 has a spacing of 2 (8 bits of mantissa)."""
+    from accelerate.utils import FullyShardedDataParallelPlugin
+
+    plugin = FullyShardedDataParallelPlugin(fsdp_version=2)
+    plugin.set_mixed_precision("bf16")
+    stock = plugin.mixed_precision_policy
+    assert stock.output_dtype == torch.bfloat16  # or this test asserts nothing
+    mended = full_precision_outputs(stock)
+    assert mended.output_dtype is None and mended.param_dtype == stock.param_dtype == torch.bfloat16
+    assert full_precision_outputs(None) is None
+
+
+def test_parameters_that_never_stepped_get_the_state_of_step_0():
+    a, b = (torch.nn.Parameter(torch.ones(2)) for _ in range(2))
+    optimizer = torch.optim.AdamW([a, b], lr=0.1)
+    fill_optimizer_state(optimizer)
+    assert not any(optimizer.state.values())  # nobody has stepped: torch fills that in itself
+    a.grad = torch.ones(2)
+    optimizer.step()
+    fill_optimizer_state(optimizer)
+    assert float(optimizer.state[b]["step"]) == 0 and torch.equal(optimizer.state[b]["exp_avg"], torch.zeros(2))
+    # b's first step is then the one it would have taken anyway: AdamW's first step is the learning rate, plus decay
+    b.grad = torch.full((2,), 3.0)
+    a.grad = None
+    optimizer.step()
+    torch.testing.assert_close(b.detach(), torch.full((2,), 1 - 0.1 - 0.1 * 0.01))
 
 
 def test_fsdp_version_1_is_refused(args, monkeypatch):
