@@ -46,8 +46,8 @@ class RoleLoss:
         self.sequences, self.tokens, self.groups = sequences, tokens, groups
 
     def __call__(self, logps: torch.Tensor, entropies: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        behavior_BT, correction = self._sampled(logps, batch)
         logps, entropies = _at_least_float32(logps), _at_least_float32(entropies)
+        behavior_BT, correction = self._sampled(logps, batch)
         inputs = LossInputs(
             logps_BT=logps,
             behavior_BT=behavior_BT,

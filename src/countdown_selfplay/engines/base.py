@@ -47,7 +47,7 @@ class Engine:
     """DDP and a single process. Subclasses say in what they differ."""
 
     name = "ddp"
-    optimizer_file: str | None = "optimizer.pt"  # what a checkpoint must hold beside schedule, RNG and self-play state
+    optimizer_file = "optimizer.pt"  # what a checkpoint must hold beside schedule, RNG and self-play state
     shards_weights = False
 
     def check(self, trainer: JointConjecturerProverTrainer) -> None:
@@ -65,7 +65,7 @@ class Engine:
             yield
 
     def before_backward(self, trainer: JointConjecturerProverTrainer, loss: Any, role: str, model: nn.Module) -> Any:
-        """The loss of a micro-batch, with what the engine needs added. `trainer.position`: which micro-batch."""
+        """The loss of a micro-batch, with what the engine needs added."""
         return loss
 
     def held(self, trainer: JointConjecturerProverTrainer) -> frozenset[str]:

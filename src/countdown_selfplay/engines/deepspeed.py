@@ -15,7 +15,7 @@ from torch import nn
 
 from .. import _trl
 from ..errors import ConfigError
-from .base import Engine, on_device, refuse_strangers
+from .base import Engine, on_device
 
 if TYPE_CHECKING:
     from ..config import JointSelfPlayConfig
@@ -47,7 +47,7 @@ class ZeroEngine(Engine):
         self.shards_weights = stage == 3
 
     def check(self, trainer: JointConjecturerProverTrainer) -> None:
-        refuse_strangers(trainer)
+        super().check(trainer)
         if str(trainer.accelerator.distributed_type) != "DistributedType.DEEPSPEED":
             raise ConfigError(
                 f"The launch asked for DeepSpeed and accelerate started {trainer.accelerator.distributed_type}; unset "

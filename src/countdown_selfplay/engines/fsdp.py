@@ -12,7 +12,7 @@ from torch import nn
 
 from .. import _trl
 from ..errors import ConfigError
-from .base import Engine, refuse_strangers
+from .base import Engine
 
 if TYPE_CHECKING:
     from ..trainer import JointConjecturerProverTrainer
@@ -26,7 +26,7 @@ class FsdpEngine(Engine):
     shards_weights = True
 
     def check(self, trainer: JointConjecturerProverTrainer) -> None:
-        refuse_strangers(trainer)
+        super().check(trainer)
         if str(trainer.accelerator.distributed_type) != "DistributedType.FSDP":
             raise ConfigError(
                 f"The launch asked for FSDP and accelerate started {trainer.accelerator.distributed_type}, as it does "

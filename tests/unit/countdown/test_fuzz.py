@@ -6,6 +6,7 @@ with Fractions for expressions, a scan tag by tag for texts, and for everything 
 
 import random
 import re
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -214,9 +215,18 @@ KINDS = {
 
 
 def run(kind, times):
+    """Draw and check; how many inputs were judged. A check that does not hold raises AssertionError with the input."""
     strategy, check, examples = KINDS[kind]
+    judged = 0
+
+    def counted(drawn):
+        nonlocal judged
+        judged += 1
+        check(drawn)
+
     quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much]
-    settings(max_examples=examples * times, deadline=None, suppress_health_check=quiet)(given(strategy)(check))()
+    settings(max_examples=examples * times, deadline=None, suppress_health_check=quiet)(given(strategy)(counted))()
+    return judged
 
 
 def test_the_default_run_has_ten_thousand_examples():
@@ -225,14 +235,21 @@ def test_the_default_run_has_ten_thousand_examples():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ten_thousand_inputs_are_judged_as_they_should_be(kind):
-    run(kind, 1)
+    assert run(kind, 1) >= KINDS[kind][2]  # else the drawing ended early and the checks saw less than they claim
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(4 * 3600)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_million_inputs_are_judged_as_they_should_be(kind):
-    run(kind, 100)
+    assert run(kind, 100) >= 100 * KINDS[kind][2]
+
+
+def test_the_fuzz_reports_a_check_that_does_not_hold(monkeypatch):
+    """A verifier that gives every input 0.5, a score that does not exist, must be caught."""
+    monkeypatch.setitem(globals(), "verify", lambda *args: SimpleNamespace(score=0.5))
+    with pytest.raises(AssertionError):
+        run("any object", 1)
 
 
 def test_two_thousand_random_expressions_are_read_as_python_reads_them():
