@@ -69,7 +69,6 @@ def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
         "curriculum": trainer.curriculum.state_dict(),
         "guard": trainer.guard.state_dict(),
         "objectives": {role: _state(objective) for role, objective in trainer.objectives.items()},
-        "replays": {role: replay.state_dict() for role, replay in trainer.replays.items()},
         "entropy": {role: loss.entropy.state_dict() for role, loss in trainer.losses.items()},
         "solve_rate": None if trainer.solve_rate is None else trainer.solve_rate.state_dict(),
         "roles": list(trainer.roles),
@@ -77,6 +76,8 @@ def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
         "processes": trainer.accelerator.num_processes,
     }
     (folder / STATE).write_text(json.dumps(state))
+    for role, replay in trainer.replays.items():
+        replay.save(folder / _kept_samples(role))
     files = {str(p.relative_to(folder)): p.stat().st_size for p in sorted(folder.rglob("*")) if p.is_file()}
     manifest = {
         "step": trainer.state.global_step,
@@ -90,6 +91,10 @@ def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
         json.dump(manifest, file, indent=1)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _kept_samples(role: str) -> str:
+    return f"kept_samples_{role}.safetensors"
 
 
 def _state(objective: Any) -> dict[str, Any]:
@@ -218,7 +223,7 @@ def load_state(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
         if hasattr(objective, "load_state_dict"):
             objective.load_state_dict(saved["state"])
     for role, replay in trainer.replays.items():
-        replay.load_state_dict(state["replays"][role])
+        replay.load(folder / _kept_samples(role))
     for role, loss in trainer.losses.items():
         loss.entropy.load_state_dict(state["entropy"][role])
     if trainer.solve_rate is not None and state.get("solve_rate"):

@@ -111,7 +111,7 @@ class RoleLoss:
         self._add("sampler_logp_difference", gap.abs().sum() / (self.tokens or 1.0))
         rows = mask.any(1)
         self._add("sampler_weight", (torch.exp(gap.sum(1).clamp(-30.0, 30.0)) * rows).sum() / (self.sequences or 1.0))
-        largest = gap.abs().max().double()
+        largest = _wide(gap.abs().max())
         known = self._maxima.get("sampler_logp_difference_max")
         self._maxima["sampler_logp_difference_max"] = largest if known is None else torch.maximum(known, largest)
 
@@ -121,7 +121,7 @@ class RoleLoss:
             self.entropy.observe(entropy)
 
     def _add(self, name: str, value: torch.Tensor) -> None:
-        value = value.detach().double()
+        value = _wide(value.detach())
         self._sums[name] = self._sums[name] + value if name in self._sums else value
 
     def pop_sums(self) -> dict[str, torch.Tensor]:
@@ -133,6 +133,11 @@ class RoleLoss:
         """Largest values of the round on this process."""
         maxima, self._maxima = self._maxima, {}
         return maxima
+
+
+def _wide(value: torch.Tensor) -> torch.Tensor:
+    """A metric is summed over many micro-batches in float64, which Apple's GPUs lack."""
+    return value.float() if value.device.type == "mps" else value.double()
 
 
 def _at_least_float32(values: torch.Tensor) -> torch.Tensor:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 from .config import RoleSettings
 from .errors import CheckpointError
@@ -64,19 +68,54 @@ class SampleReplay:
             chosen = random.Random(repr(key)).sample(chosen, rows * world)
         return _batch_of(batch, chosen[rank::world], has_signal=any(sample.advantage for sample in chosen))
 
-    def state_dict(self) -> dict[str, Any]:
-        kept = [[s.round, s.advantage, s.prompt, s.completion, s.aligned] for s in self.kept]
-        return {"reference": self.reference, "kept": kept}
+    def save(self, file: Path) -> None:
+        """Write the kept samples to `file` (safetensors): flat lists of tokens with their lengths."""
+        tensors = {
+            "round": torch.tensor([s.round for s in self.kept], dtype=torch.int64),
+            "advantage": torch.tensor([s.advantage for s in self.kept], dtype=torch.float64),
+            **_flat("prompt", [s.prompt for s in self.kept], torch.int64),
+            **_flat("completion", [s.completion for s in self.kept], torch.int64),
+        }
+        for name in self.kept[0].aligned if self.kept else ():
+            tensors |= _flat(name, [s.aligned[name] for s in self.kept], torch.float64)
+        save_file(tensors, file, metadata={"reference": json.dumps(self.reference)})
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load(self, file: Path) -> None:
         """CheckpointError if the kept reference log-probs are not those that this run's settings give."""
-        if state["reference"] != self.reference:
+        with safe_open(file, "pt") as stored:
+            reference = json.loads(stored.metadata()["reference"])
+            names = stored.keys()
+            tensors = {name: stored.get_tensor(name) for name in names}
+        if reference != self.reference:
             raise CheckpointError(
                 "The checkpoint's kept samples have reference log-probs for (KL on, temperature) = "
-                f"{tuple(state['reference'])} and this run has {tuple(self.reference)}; keep beta's switch and the "
+                f"{tuple(reference)} and this run has {tuple(self.reference)}; keep beta's switch and the "
                 "temperature when you resume."
             )
-        self.kept = [_Kept(*fields) for fields in state["kept"]]
+        aligned = {name: _lists(tensors, name) for name in _ALIGNED if name in tensors}
+        self.kept = [
+            _Kept(round_, advantage, prompt, completion, {name: values[i] for name, values in aligned.items()})
+            for i, (round_, advantage, prompt, completion) in enumerate(
+                zip(
+                    tensors["round"].tolist(),
+                    tensors["advantage"].tolist(),
+                    _lists(tensors, "prompt"),
+                    _lists(tensors, "completion"),
+                    strict=True,
+                )
+            )
+        ]
+
+
+def _flat(name: str, lists: list[list[Any]], dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    return {
+        name: torch.tensor([value for values in lists for value in values], dtype=dtype),
+        f"{name}_length": torch.tensor([len(values) for values in lists], dtype=torch.int64),
+    }
+
+
+def _lists(tensors: Mapping[str, torch.Tensor], name: str) -> list[list[Any]]:
+    return [part.tolist() for part in tensors[name].split(tensors[f"{name}_length"].tolist())]
 
 
 def _selected_samples(batch: RoleBatch, round_: int) -> list[_Kept]:

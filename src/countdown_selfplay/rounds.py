@@ -94,6 +94,8 @@ def _count_generated(
 
 
 def _summed(trainer: JointConjecturerProverTrainer, values: list[float]) -> list[float]:
-    """Over all processes."""
+    """Over all processes, in float64."""
+    if trainer.accelerator.num_processes == 1:
+        return values
     tensor = torch.tensor(values, dtype=torch.float64, device=trainer.accelerator.device)
     return trainer.accelerator.reduce(tensor, "sum").tolist()

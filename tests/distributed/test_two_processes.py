@@ -55,15 +55,13 @@ def test_kept_samples_and_moving_baselines_are_the_same_on_both_ranks_and_after_
         use_adaptive_entropy=True, entropy_target=0.6, entropy_coef=0.01,
     )  # fmt: skip
     straight = run(tmp_path / "straight", **objectives, **SAVING)
-    assert (
-        straight["memory"]["replays"]["prover"]["kept"] and straight["memory"]["objectives"]["conjecturer"]["baseline"]
-    )
+    assert straight["memory"]["replays"]["prover"] and straight["memory"]["objectives"]["conjecturer"]["baseline"]
     resumed = run(tmp_path / "resumed", str(tmp_path / "straight" / "checkpoint-2"), **objectives, **SAVING)
     for name in STATE:
         assert straight[name] == resumed[name], name
     # 2 x 32 answers a round: what is kept is what the verifier accepted in the last three rounds, on both ranks
     correct = [round(64 * line["prover/correct_rate"]) for line in rounds(tmp_path / "straight")]
-    assert len(straight["memory"]["replays"]["prover"]["kept"]) == sum(correct[-3:])
+    assert len(straight["memory"]["replays"]["prover"]) == sum(correct[-3:])
 
 
 def test_a_resume_in_another_number_of_processes_is_refused(tmp_path):

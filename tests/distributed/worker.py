@@ -7,6 +7,7 @@ Started by torchrun from test_two_processes.py, never collected by pytest.
 import hashlib
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -35,7 +36,7 @@ def main(output, resume, config):
         "guard": trainer.guard.state_dict(),
         "memory": {
             "objectives": {role: o.state_dict() for role, o in trainer.objectives.items()},
-            "replays": {role: replay.state_dict() for role, replay in trainer.replays.items()},
+            "replays": {role: [asdict(s) for s in replay.kept] for role, replay in trainer.replays.items()},
             "entropy": {role: loss.entropy.state_dict() for role, loss in trainer.losses.items()},
             "solve_rate": trainer.solve_rate.state_dict(),
         },

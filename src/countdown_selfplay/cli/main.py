@@ -16,6 +16,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..errors import CountdownSelfPlayError, UnknownNameError
+from ..leaving import leave_process_group
 from ..registry import nearest
 
 PROG = "countdown-selfplay"
@@ -85,16 +86,8 @@ def run(argv: list[str]) -> int:
         if options:
             launch(name, options, rest)
     code = importlib.import_module(known[name]).main(rest)
-    if name in TRAINERS:
-        leave_process_group()
+    leave_process_group()
     return code
-
-
-def leave_process_group() -> None:
-    """End torch.distributed if the command started it: a process that exits with gloo's threads alive can abort."""
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
 
 
 def guarded(command: Callable[[list[str]], int], argv: list[str]) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from ..errors import ConfigError
+from ..leaving import pause_at_exit
 from ..optimization import clip_roles
 from ..sharded_weights import cut_up
 
@@ -53,6 +54,8 @@ class Engine:
     def check(self, trainer: JointConjecturerProverTrainer) -> None:
         """Called once the Trainer is built: is this engine really on, and does it know all that it must?"""
         refuse_strangers(trainer)
+        if trainer.accelerator.num_processes > 1:
+            pause_at_exit()
 
     def place_reference(self, model: nn.Module, trainer: JointConjecturerProverTrainer) -> nn.Module:
         """A frozen copy, where and how its forward pass is run."""

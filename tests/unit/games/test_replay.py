@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import pytest
 import torch
 
 from countdown_selfplay.games import RoleBatch, Rollout
@@ -87,9 +88,23 @@ def test_more_kept_than_rows_are_drawn_without_repetition_by_the_key_alone():
     assert draws[0] == draws[1] and not draws[0] == draws[2] == draws[3]
 
 
-def test_the_state_gives_the_same_list_again():
+@pytest.mark.parametrize("tokens", [[2, 1], [], [3]], ids=["two", "none", "one"])
+def test_what_is_saved_is_read_back_to_the_last_bit(tokens, tmp_path):
     replay = SampleReplay(Replay(rounds=None), SETTINGS)
-    replay.play(batch([2, 1], [True, True]), 0, ("s",), alone, 0, 1)
+    if tokens:
+        replay.play(batch(tokens, [True] * len(tokens), first=5), 3, ("s",), alone, 0, 1)
+    assert len(replay.kept) == len(tokens)
+    replay.save(tmp_path / "kept.safetensors")
     again = SampleReplay(Replay(rounds=None), SETTINGS)
-    again.load_state_dict(replay.state_dict())
+    again.load(tmp_path / "kept.safetensors")
     assert again.kept == replay.kept
+
+
+def test_kept_samples_take_eight_bytes_a_number(tmp_path):
+    replay = SampleReplay(Replay(rounds=None), SETTINGS)
+    for round_ in range(64):
+        replay.play(batch([512] * 2, [True] * 2), round_, ("s",), alone, 0, 1)
+    replay.save(tmp_path / "kept.safetensors")
+    # 128 samples of 1 + 512 tokens and 512 log-probs; 5 more numbers a sample and a header of less than 2 kB
+    numbers = 128 * (1 + 512 + 512 + 5)
+    assert numbers * 8 <= (tmp_path / "kept.safetensors").stat().st_size <= numbers * 8 + 2048
