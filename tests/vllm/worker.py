@@ -6,6 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from countdown_selfplay.errors import GenerationError
 from tests.distributed.engine_worker import weights  # it also turns FSDP2 on
 from tests.distributed.worker import digest
 from tests.trainer.conftest import make_trainer
@@ -14,11 +15,29 @@ from tests.trainer.test_round import LORA
 from tests.vllm.conftest import keep_plain_weights
 
 
+def refusal(trainer):
+    """What the sentence is when whole weights go to a server that does not take them."""
+    backend = trainer.sampler
+    url = backend.urls["prover"]
+    backend.clients[url].retries = 1
+    model = trainer.policies.module.get_base_model()
+    trainer.policies.module = type("Module", (), {"policies": {"prover": model}})()
+    try:
+        backend._send_weights(url, "prover")
+    except GenerationError as error:
+        return str(error)
+
+
 def main(output, config):
+    send_whole = config.pop("send_whole", False)
     if config["generation_backend"] == "vllm":
         keep_plain_weights()
     extra = {"peft_config": LORA} if config["policy_sharing"] == "lora" else {}
     trainer = make_trainer(output, trainer=extra, **config)
+    if send_whole:
+        found = refusal(trainer)
+        (Path(output) / f"rank{trainer.accelerator.process_index}.json").write_text(json.dumps(found))
+        return
     differences, texts = watch_differences(trainer), []
     rollout = trainer._rollout
 

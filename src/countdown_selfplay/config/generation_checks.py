@@ -21,11 +21,22 @@ _DERIVED = {  # TRL's own switches -> what to set instead
     "use_transformers_continuous_batching": "generation_backend=continuous_batching",
     "vllm_structured_outputs_regex": "another prompt: one pattern for all roles would bias every sampling ratio",
 }
-_SERVER_ONLY = (
-    "vllm_server_base_url",
-    "prover_vllm_server_base_url",
-    "conjecturer_vllm_server_base_url",
-    "vllm_adapter_dir",
+_READ_BY = {  # the settings that one backend alone reads
+    "vllm_server": (
+        *("vllm_server_base_url", "prover_vllm_server_base_url", "conjecturer_vllm_server_base_url"),
+        *("vllm_server_host", "vllm_server_port", "vllm_server_timeout", "vllm_group_port", "vllm_adapter_dir"),
+        *("vllm_request_timeout", "vllm_request_retries", "vllm_retry_backoff"),
+    ),
+    "vllm": (
+        *("vllm_tensor_parallel_size", "vllm_enable_sleep_mode", "vllm_max_model_length", "vllm_model_impl"),
+        "vllm_gpu_memory_utilization",
+    ),
+    "continuous_batching": ("transformers_continuous_batching_config",),
+}
+_CUTTING = (  # arguments of generation, beside those of a role, that change the distribution
+    *("min_p", "repetition_penalty", "typical_p", "epsilon_cutoff", "eta_cutoff", "no_repeat_ngram_size"),
+    *("bad_words_ids", "bad_words", "logit_bias", "presence_penalty", "frequency_penalty", "allowed_token_ids"),
+    *("min_tokens", "min_new_tokens", "min_length", "sequence_bias", "suppress_tokens"),
 )
 _ENGINE_OURS = {  # arguments of vLLM's LLM that follow from other fields
     "model": "the model that the trainer is given",
@@ -50,10 +61,10 @@ def check_generation(config: JointSelfPlayConfig) -> None:
                 f"`{name}` ({getattr(config, name)}) is not read by the joint trainer, which samples in turns for "
                 f"each role; use {instead}."
             )
-    for name in _SERVER_ONLY:
-        if config.generation_backend != "vllm_server" and getattr(config, name) is not None:
+    for backend, name in ((backend, name) for backend, names in _READ_BY.items() for name in names):
+        if config.generation_backend != backend and getattr(config, name) != defaults[name]:
             raise ConfigError(
-                f"`{name}` ({getattr(config, name)}) is read under generation_backend=vllm_server only, and "
+                f"`{name}` ({getattr(config, name)}) is read under generation_backend={backend} only, and "
                 f"`generation_backend` is {config.generation_backend}; change that or leave it unset."
             )
     if config.vllm_importance_sampling_mode not in CORRECTION_MODES:
@@ -65,6 +76,8 @@ def check_generation(config: JointSelfPlayConfig) -> None:
         value = getattr(config, name)
         if not (math.isfinite(value) and value >= 0):
             raise ConfigError(f"`{name}` ({value}) must be a finite number of at least 0.")
+    if config.vllm_request_timeout == 0:
+        raise ConfigError("`vllm_request_timeout` (0) must be more than 0 seconds.")
     engine_arguments(config)
     _warn_truncated_sampling(config)
 
@@ -94,8 +107,18 @@ def _warn_truncated_sampling(config: JointSelfPlayConfig) -> None:
         settings = config.role(role)
         cut = [f"top_p={settings.top_p:g}"] if settings.top_p < 1 else []
         cut += [f"top_k={settings.top_k}"] if settings.top_k > 0 else []
+        cut += cutting(config)
         if cut:
             logger.warning(
                 f"The {role} samples with {' and '.join(cut)} from a cut distribution, and the loss takes its ratio "
-                "to the full one: the gradient is biased. Set top_p=1 and top_k=0, or know that it is."
+                "to the full one: the gradient is biased. Leave them at their defaults, or know that it is."
             )
+
+
+def cutting(config: JointSelfPlayConfig) -> list[str]:
+    """The settings for all roles under which samples come from another distribution than the model's, as text."""
+    given: Any = config.generation_kwargs  # TRL has read it from JSON
+    found = {"min_p": config.min_p, "repetition_penalty": config.repetition_penalty}
+    found |= {name: value for name, value in (given or {}).items() if name in _CUTTING}
+    neutral = {"min_p": (None, 0), "repetition_penalty": (1,)}
+    return [f"{name}={value}" for name, value in found.items() if value not in neutral.get(name, (None,))]

@@ -48,6 +48,16 @@ class VLLMServerClient:
     def post(self, path: str, body: dict[str, Any]) -> Any:
         return self._insist("POST", path, body)
 
+    def knows(self, path: str, body: dict[str, Any]) -> bool:
+        """Post; False if the server has no such path."""
+        try:
+            self._once("POST", path, body)
+        except urllib.error.HTTPError as error:
+            if error.code != 404:
+                raise
+            return False
+        return True
+
     def _insist(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
         start = time.perf_counter()
         for attempt in range(self.retries + 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,15 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from .. import _trl
 from ..config.generation_checks import engine_arguments
 from ..errors import ConfigError
-from ..random_state import private_generator
+from ..random_state import private_generator, seed_from
 from .adapters import AdapterFolders, adapter_rank, adapter_state
 from .engine import SharedEngine
 from .lengths import check_lengths
-from .vllm_turns import VLLMSampler
+from .vllm_turns import VLLMSampler, check_one_shape
 
 if TYPE_CHECKING:
     from ..trainer import JointConjecturerProverTrainer
@@ -31,7 +33,7 @@ class Colocate(VLLMSampler):
     same, which makes one push a round. `lora`: the base stays in the engine; every role has a LoRA request, renewed
     when its adapter has changed.
 
-    The engine runs in this process, so its samples follow the generators that the trainer seeds for each rollout.
+    The engine runs in this process and draws from the process's generators, which are seeded for each turn.
     """
 
     def __init__(self, trainer: JointConjecturerProverTrainer, source: object) -> None:
@@ -40,21 +42,23 @@ class Colocate(VLLMSampler):
         self.require_vllm()
         policies = trainer.policies
         if not self.adapters:
-            _check_one_shape(policies.module.policies)
+            check_one_shape(policies.module.policies)
         self._scratch = tempfile.TemporaryDirectory(prefix="countdown-selfplay-vllm-")
+        self._copy = Path(self._scratch.name) / "start"
         self._folders = AdapterFolders(Path(self._scratch.name) / "adapters", policies)
         self._requests: dict[str, Any] = {}
-        engine = {**engine_arguments(trainer.args), "model": self._start_weights(source)}
+        engine = {**self._revision(source), **engine_arguments(trainer.args), "model": self._start_weights(source)}
         if self.adapters:
             engine |= {"enable_lora": True, "max_loras": len(policies.weight_names)}
             engine["max_lora_rank"] = adapter_rank(policies)
-        with _untouched_random_state(trainer):
+        with _seeded(trainer, "vllm"):  # vLLM seeds every generator of its process when it starts
             self.generation = _trl.colocated_vllm(
                 trainer,
                 self._module_of(policies.weight_names[0]),
                 lambda llm: SharedEngine(llm, keep_weights=self.adapters),
                 engine,
             )
+        shutil.rmtree(self._copy, ignore_errors=True)  # TRL has waited for all engines
         if not self.adapters:
             _check_unpacked(self.generation.llm)
         self.context = self.generation.llm.llm_engine.model_config.max_model_len
@@ -62,8 +66,7 @@ class Colocate(VLLMSampler):
     def _start_weights(self, source: object) -> str:
         """The id or folder that the engine loads at its start: the one that the trainer was given, else a copy of the
         model that was passed as an object."""
-        if isinstance(source, Mapping):
-            source = next(iter(source.values()))
+        source = _first(source)
         if isinstance(source, str):
             return source
         if self.trainer.engine.shards_weights:
@@ -71,10 +74,20 @@ class Colocate(VLLMSampler):
                 f"vLLM starts from a folder, and the model was passed as an object, which {self.trainer.engine.name} "
                 "cuts up over the processes; pass the model's path or hub id."
             )
-        folder = Path(self._scratch.name) / "start"
-        self.trainer.policies.export_start(folder, self.trainer.engine.full_state(self.trainer))
-        self.trainer.processing_class.save_pretrained(folder)
-        return str(folder)
+        accelerator, folder = self.trainer.accelerator, self._copy
+        if accelerator.is_local_main_process:  # one copy a node
+            self.trainer.policies.export_start(folder, self.trainer.engine.full_state(self.trainer))
+            self.trainer.processing_class.save_pretrained(folder)
+        everyone = self.trainer._gather([str(folder)])
+        return everyone[accelerator.process_index - accelerator.local_process_index]
+
+    def _revision(self, source: object) -> dict[str, str]:
+        """The hub revision that the trainer loaded: under `lora` the engine's base is never replaced."""
+        given: Any = self.trainer.args.model_init_kwargs  # TRL has read it from JSON
+        revision = (given or {}).get("revision")
+        if revision is None or not isinstance(_first(source), str):
+            return {}
+        return {"revision": revision, "tokenizer_revision": revision}
 
     def _module_of(self, name: str) -> Any:
         module = self.trainer.policies.module
@@ -126,23 +139,23 @@ class _Turn:
     def generate(
         self, prompts: list[list[int]], images: Any, num_generations: int, profiler: Any = None
     ) -> tuple[Any, ...]:
-        backend, generation = self.backend, self.backend.generation
+        backend, generation, trainer = self.backend, self.backend.generation, self.backend.trainer
         settings = backend.sampling_settings(self.role)
-        check_lengths(self.role, prompts, settings["max_tokens"], backend.context)
+        longest = max(trainer._gather([max(map(len, prompts), default=0)]))
+        check_lengths(self.role, longest, settings["max_tokens"], backend.context)
         generation.generation_kwargs = settings
-        return generation.generate(prompts, images, num_generations, profiler)
+        state = trainer.curriculum
+        # Processes that hold one engine together each sample all of its tokens, and must draw the same ones.
+        group = trainer.accelerator.process_index // trainer.args.vllm_tensor_parallel_size
+        key = trainer.args.seed, "vllm", state.attempt, state.rounds, group, self.role
+        # The engine has its own precision: the trainer's autocast would cast what it computes in float32.
+        with _seeded(trainer, *key), torch.autocast(trainer.accelerator.device.type, enabled=False):
+            return generation.generate(prompts, images, num_generations, profiler)
 
 
-def _check_one_shape(models: Mapping[str, Any]) -> None:
-    """One engine has one architecture."""
-    shapes = {name: {key: tuple(p.shape) for key, p in m.named_parameters()} for name, m in models.items()}
-    first, *others = shapes
-    for other in others:
-        if shapes[other] != shapes[first]:
-            raise ConfigError(
-                f"The models of {first} and {other} differ in their tensors, and one vLLM engine holds one "
-                "architecture; use generation_backend=generate, or vllm_server with one server per role."
-            )
+def _first(source: object) -> object:
+    """The model as it was passed, or the first role's where they were passed by role."""
+    return next(iter(source.values())) if isinstance(source, Mapping) else source
 
 
 def _check_unpacked(llm: Any) -> None:
@@ -157,10 +170,14 @@ def _check_unpacked(llm: Any) -> None:
 
 
 @contextmanager
-def _untouched_random_state(trainer: JointConjecturerProverTrainer) -> Iterator[None]:
-    """vLLM seeds every generator of its process when it starts."""
+def _seeded(trainer: JointConjecturerProverTrainer, *key: object) -> Iterator[None]:
+    """Every generator that vLLM draws from starts from `key`: torch's, and NumPy's, which gives its requests their
+    seeds where it samples with Triton. Afterwards their former states are back."""
     kept = random.getstate(), np.random.get_state()
-    with private_generator(trainer.accelerator.device, "vllm"):
-        yield
-    random.setstate(kept[0])
-    np.random.set_state(kept[1])
+    np.random.seed(seed_from(*key, "numpy") % 2**32)
+    try:
+        with private_generator(trainer.accelerator.device, *key):
+            yield
+    finally:
+        random.setstate(kept[0])
+        np.random.set_state(kept[1])

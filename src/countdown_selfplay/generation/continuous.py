@@ -39,8 +39,8 @@ class ContinuousBatching(Sampler):
             if errors or len(outputs) != len(prompts):
                 raise GenerationError(
                     f"Continuous batching returned {len(outputs)} of {len(prompts)} completions"
-                    f"{f' ({errors[0]})' if errors else ''}; give its cache more room (num_blocks and "
-                    "max_batch_tokens in transformers_continuous_batching_config) or use generation_backend=generate."
+                    f"{f' ({errors[0]})' if errors else ''}; if its cache was full give it more room (num_blocks and "
+                    "max_batch_tokens in transformers_continuous_batching_config), or use generation_backend=generate."
                 )
             self.logps = [list(output.logprobs) for output in outputs.values()]
             return outputs

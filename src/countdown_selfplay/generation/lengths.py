@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ..errors import GenerationError
 
 
-def check_lengths(role: str, prompts: Sequence[Sequence[int]], completion: int, context: int | None) -> None:
-    """GenerationError if a prompt and `completion` tokens do not fit into `context`: vLLM would shorten the completion
-    without a word, or refuse the prompt each time that it is sent."""
-    longest = max(map(len, prompts), default=0)
+def check_lengths(role: str, longest: int, completion: int, context: int | None) -> None:
+    """GenerationError if a prompt of `longest` tokens and `completion` more do not fit into `context`: vLLM would
+    shorten the completion without a word, or refuse the prompt each time that it is sent. `longest`: over all
+    processes, so that they fail together."""
     if context is not None and longest + completion > context:
         raise GenerationError(
             f"A prompt of the {role} has {longest} tokens, which with {completion} for the completion is more than "

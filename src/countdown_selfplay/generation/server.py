@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -13,11 +14,12 @@ import torch
 from accelerate.utils import broadcast_object_list
 
 from .. import _trl
+from ..config.generation_checks import cutting
 from ..errors import ConfigError, GenerationError
 from .adapters import AdapterFolders, adapter_rank, adapter_state
 from .client import UnknownModelError, VLLMServerClient
 from .lengths import check_lengths
-from .vllm_turns import VLLMSampler
+from .vllm_turns import VLLMSampler, check_one_shape
 
 if TYPE_CHECKING:
     from ..trainer import JointConjecturerProverTrainer
@@ -54,10 +56,16 @@ class Server(VLLMSampler):
             )
         if self.adapters:
             adapter_rank(trainer.policies)
+        else:
+            self.require_vllm()  # whole weights go by TRL's client, which needs it here too
+            for url in self.urls.values():
+                models = trainer.policies.module.policies
+                check_one_shape({n: models[n] for r, n in trainer.policies.weights_of.items() if self.urls[r] == url})
         folder = Path(args.vllm_adapter_dir or Path(args.output_dir) / "vllm_adapters").resolve()
         self._folders = AdapterFolders(folder, trainer.policies)
         self._labels: dict[tuple[str, str], tuple[str, Path]] = {}  # (server, weights) -> adapter and its folder
         self._channels: dict[str, Any] = {}
+        self._marks: dict[str, str] = {}  # what the main process called the weights that it last sent to a server
         self._lock = threading.Lock()
         self.clients = {
             url: VLLMServerClient(url, args.vllm_request_timeout, args.vllm_request_retries, args.vllm_retry_backoff)
@@ -90,7 +98,8 @@ class Server(VLLMSampler):
 
     def _changes_logits(self, role: str) -> bool:
         settings = self.trainer.roles[role]
-        return settings.temperature != 1.0 or settings.top_p < 1.0 or settings.top_k > 0
+        own = settings.temperature != 1.0 or settings.top_p < 1.0 or settings.top_k > 0
+        return own or bool(cutting(self.trainer.args))
 
     def _check_logprobs_mode(self, client: VLLMServerClient) -> None:
         try:
@@ -113,9 +122,9 @@ class Server(VLLMSampler):
     def push(self, name: str, role: str) -> bool:
         url = self.urls[role]
         place = f"{url} {name}" if self.adapters else url
-        if not self.adapters and self._together(lambda: self.clients[url].lost):
+        if not self.adapters and self._together(lambda: self._replaced(url)):
             self.forget(place)
-            self._channels.pop(url, None)
+            self._close_channel(url)
         held = self.stale(place, name)
         if held is None:
             return False
@@ -148,8 +157,8 @@ class Server(VLLMSampler):
                 ) from None
 
     def _send_weights(self, url: str, name: str) -> None:
-        """Whole weights by TRL's client. All processes take part, for shards must be gathered; a failure anywhere is a
-        failure everywhere, and is tried again with a new channel."""
+        """Whole weights by TRL's client. All processes take part; a failure anywhere is a failure everywhere, and is
+        tried again with a new channel."""
         args = self.trainer.args
         client = self.clients[url]
         model = self.trainer.policies.module.policies[name]
@@ -161,14 +170,16 @@ class Server(VLLMSampler):
                     self._channels[url] = _trl.server_vllm(self.trainer, model, url, port)
                 self._channels[url].model = model
                 self._channels[url].sync_weights()
+                if self.trainer.accelerator.is_main_process:
+                    self._mark(url)
                 reason = ""
             except Exception as error:  # TRL raises bare Exceptions beside those of requests, torch and NCCL
                 reason = f"{type(error).__name__}: {error}"
-                self._channels.pop(url, None)
             reason = next((r for r in self.trainer._gather([reason]) if r), "")
             if not reason:
                 client.lost = False
                 return
+            self._close_channel(url)
             if attempt < client.retries:
                 client.pause(attempt)
         raise GenerationError(
@@ -176,6 +187,23 @@ class Server(VLLMSampler):
             f"{reason}). The newest complete checkpoint is intact: start the server with VLLM_SERVER_DEV_MODE=1 and "
             """--weight-transfer-config '{"backend": "nccl"}', and resume from it."""
         )
+
+    def _close_channel(self, url: str) -> None:
+        _trl.close_channel(self._channels.pop(url, None))
+
+    def _mark(self, url: str) -> None:
+        """Have the server remember a name for the weights that it has now: one that is started anew knows none. A
+        vLLM without such names (404) is watched by failed requests alone."""
+        mark = uuid.uuid4().hex
+        if self.clients[url].knows("/update_weight_version", {"new_version": mark}):
+            self._marks[url] = mark
+
+    def _replaced(self, url: str) -> bool:
+        """Main process only: does the server have other weights than it was sent last?"""
+        client = self.clients[url]
+        if url in self._marks and client.get("/weight_info")["weight_version"] != self._marks[url]:
+            client.lost = True
+        return client.lost
 
     # -- completions -------------------------------------------------------------------------------------------------
 
@@ -187,7 +215,8 @@ class Server(VLLMSampler):
         group: the server gives its n-th completion the seed + n."""
         settings = self.sampling_settings(role)
         url = self.urls[role]
-        check_lengths(role, [ids for ids, _ in groups], settings["max_tokens"], self.models[url].get("max_model_len"))
+        longest = max(len(ids) for ids, _ in groups)
+        check_lengths(role, longest, settings["max_tokens"], self.models[url].get("max_model_len"))
         name = self.trainer.policies.weights_of[role]
 
         def ask(group: tuple[list[int], int], seed: int) -> list[dict[str, Any]]:
@@ -195,14 +224,13 @@ class Server(VLLMSampler):
             body |= {"return_token_ids": True, "return_tokens_as_token_ids": True}
             return self._ask(url, name, body)
 
-        with ThreadPoolExecutor(max_workers=min(CONCURRENCY, len(groups))) as executor:
+        executor = ThreadPoolExecutor(max_workers=min(CONCURRENCY, len(groups)))
+        try:
             futures = [executor.submit(ask, group, seed) for group, seed in zip(groups, seeds, strict=True)]
-            try:
-                found = [choice for future in futures for choice in future.result()]
-            except BaseException:
-                executor.shutdown(wait=False, cancel_futures=True)
-                raise
-        if not self.adapters and self.clients[url].lost:
+            found = [choice for future in futures for choice in future.result()]
+        finally:  # after an error without waiting for requests that have their own patience
+            executor.shutdown(wait=False, cancel_futures=True)
+        if not self.adapters and self._replaced(url):
             raise GenerationError(
                 f"The vLLM server at {url} went away during the {role}'s turn and may have come back without its "
                 "weights. The newest complete checkpoint is intact: resume from it."

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from torch.distributed.fsdp import FSDPModule
 
 from .. import _trl
-from ..errors import MissingExtraError
+from ..errors import ConfigError, MissingExtraError
 from ..policies.lora import LoraPolicies
 from .base import Sampler
 from .fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from ..trainer import JointConjecturerProverTrainer
+
+
+_OWN = ("temperature", "top_p", "top_k", "max_tokens", "stop_token_ids", "stop")  # a role's, under every backend
 
 
 class VLLMSampler(Sampler):
@@ -86,8 +90,20 @@ class VLLMSampler(Sampler):
             "stop_token_ids": list(trainer.eos_token_ids),
         }
         more: Any = trainer.args.generation_kwargs  # TRL has read it from JSON
-        found |= more or {}
+        found = {**found, **{name: value for name, value in (more or {}).items() if name not in _OWN}}
         stops = trainer.domain.stop_strings(role)
         if stops:
             found["stop"] = list(stops)
         return found
+
+
+def check_one_shape(models: Mapping[str, Any]) -> None:
+    """One engine has one architecture."""
+    shapes = {name: {key: tuple(p.shape) for key, p in m.named_parameters()} for name, m in models.items()}
+    first, *others = shapes
+    for other in others:
+        if shapes[other] != shapes[first]:
+            raise ConfigError(
+                f"The models of {first} and {other} differ in their tensors, and one vLLM engine holds one "
+                "architecture; use generation_backend=generate, or vllm_server with one server per role."
+            )
