@@ -2,13 +2,14 @@
 
     python examples/study_matched_samples.py             # 5 seeds, two processes: under an hour on two cores
     python examples/study_matched_samples.py --arms plain joint_tent --seeds 0 1
+    python examples/study_matched_samples.py --number_high 40 --arms plain random joint_best
 
-The embedded model knows numbers up to 12; the study's problems have numbers up to 20, so most of them are too hard
-for it at first. Every arm plays 80 rounds of 32 problems x 8 answers from the same weights and is scored on the same
-problems, 16 answers each: 1,024 held-out ones (all 638 with numbers up to 12, which the model can read, and 386
-others), and, for the arms that matter most, 512 withheld ones, which the warm start has seen but no run plays. Runs
-are resumable: start the command again and it goes on where it stopped; what is finished is read, not repeated.
-Written to --folder: a run folder per arm and seed, `study.md`, and the figures as JSON.
+The embedded model knows numbers up to 12; the study's problems have numbers up to 20 (or --number_high), so most of
+them are too hard for it at first. Every arm plays 80 rounds of 32 problems x 8 answers from the same weights and is
+scored on the same problems, 16 answers each: 1,024 held-out ones (all 638 with numbers up to 12, which the model can
+read, and 386 others), and, for the arms that matter most, 512 withheld ones, which the warm start has seen but no run
+plays. Runs are resumable: start the command again and it goes on where it stopped; what is finished is read, not
+repeated. Written to --folder: a run folder per arm and seed, `study.md`, and the figures as JSON.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ import multiprocessing
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 HELD_OUT, WITHHELD, ANSWERS = 1024, 512, 16
+SCORED = 20  # greatest number of the held-out problems, whatever the training problems' is
 KNOWN = 12  # greatest number that the embedded model has met as an operand
 ANCHORS = 512  # problems of the fixed training set, drawn anew for each training seed
 
@@ -46,7 +49,7 @@ COMMON: dict[str, Any] = dict(
     conjecturer_prompt="compact",
     operands=[3],
     number_low=1,
-    number_high=20,
+    number_high=SCORED,
     target_low=1,
     target_high=99,
     max_completion_length=16,
@@ -93,9 +96,9 @@ ARMS: dict[str, dict[str, Any]] = {
 CORE = ("plain", "random", "joint_best", "plain_best", "random_best", "frozen_best")
 
 
-def run(task: tuple[str, int, str]) -> None:
+def run(task: tuple[str, int, str, int]) -> None:
     """Train and score one arm with one seed, or finish what an earlier call began."""
-    arm, seed, root = task
+    arm, seed, root, number_high = task
     folder = Path(root) / arm / f"seed-{seed}"
     if (folder / "evaluation.json").exists():
         return
@@ -115,9 +118,11 @@ def run(task: tuple[str, int, str]) -> None:
     torch.set_num_threads(1)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    args = JointSelfPlayConfig(output_dir=str(folder), seed=seed, **{**COMMON, **ARMS[arm]})
+    args = JointSelfPlayConfig(
+        output_dir=str(folder), seed=seed, **{**COMMON, "number_high": number_high, **ARMS[arm]}
+    )
     domain = domain_from(args)
-    held_out = study_problems(held_out_problems(domain.spec))
+    held_out = study_problems(held_out_problems(replace(domain.spec, number_high=SCORED)))
     seen = ProblemSpec((3,), number_high=KNOWN, target_low=1, target_high=99)
     withheld = generate_problems(WITHHELD, seen, seed=7)
     anchors = generate_problems(ANCHORS, domain.spec, seed=seed, exclude=withheld)
@@ -214,16 +219,23 @@ def _interval(found: Any) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=Path("runs/study"))
+    parser.add_argument("--folder", type=Path, help="Default: runs/study, or runs/study-<number_high>.")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=list(ARMS))
     parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
+    parser.add_argument("--number_high", type=int, default=SCORED, help="Greatest number of the training problems.")
     options = parser.parse_args()
+    if options.number_high < SCORED:
+        parser.error(f"--number_high {options.number_high} must be at least {SCORED}, that of the scored problems.")
+    options.folder = options.folder or Path(
+        "runs/study" if options.number_high == SCORED else f"runs/study-{options.number_high}"
+    )
     start = time.perf_counter()
     # The comparison that matters most comes first: a study that is cut short then lacks seeds of the other arms.
     first = [arm for arm in options.arms if arm in CORE]
     batches = first, [arm for arm in options.arms if arm not in CORE]
-    tasks = [(arm, seed, str(options.folder)) for arms in batches for seed in options.seeds for arm in arms]
+    root, high = str(options.folder), options.number_high
+    tasks = [(arm, seed, root, high) for arms in batches for seed in options.seeds for arm in arms]
     with multiprocessing.get_context("spawn").Pool(options.workers, maxtasksperchild=10) as pool:
         for _ in pool.imap_unordered(run, tasks):
             pass
