@@ -17,6 +17,7 @@ import torch
 from datasets import Dataset
 from pacing import Phases
 from transformers import (
+    AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
     PreTrainedModel,
@@ -72,22 +73,44 @@ def shape_of(model: str) -> Any:
     )  # fmt: skip
 
 
+TOKENIZER = "HuggingFaceTB/SmolLM2-135M-Instruct"
+
+
 def prepare_model(model: str, given: str | None, tokenizer: str, folder: Path) -> str:
-    """A folder with the model and a tokenizer. Random shapes borrow `tokenizer`: all their ids exist in the model."""
+    """A folder (or hub id) with the model and a tokenizer. Random shapes borrow `tokenizer` ("tiny": the embedded
+    model's): all its ids must exist in the model. SystemExit with one sentence if either cannot be reached."""
     if model == "tiny":
         return str(TINY_MODEL_PATH)
-    if given:
-        return given
-    if model == "smollm2-135m":
-        return "HuggingFaceTB/SmolLM2-135M-Instruct"
-    tokens = AutoTokenizer.from_pretrained(tokenizer)
+    if given or model == "smollm2-135m":
+        name = given or "HuggingFaceTB/SmolLM2-135M-Instruct"
+        _reached(AutoConfig, name, "--model_path FOLDER")
+        return name
+    tokens = _reached(
+        AutoTokenizer,
+        str(TINY_MODEL_PATH) if tokenizer == "tiny" else tokenizer,
+        "--tokenizer FOLDER, or --tokenizer tiny (with --prompts compact), which needs no hub",
+    )
     config = shape_of(model)
+    if len(tokens) > config.vocab_size:
+        raise SystemExit(
+            f"The tokenizer '{tokenizer}' has {len(tokens)} tokens and {model} {config.vocab_size}: take another one."
+        )
     config.update({"pad_token_id": tokens.pad_token_id, "eos_token_id": tokens.eos_token_id})
     torch.manual_seed(0)
     path = folder / model
     AutoModelForCausalLM.from_config(config).save_pretrained(path)
     tokens.save_pretrained(path)
     return str(path)
+
+
+def _reached(kind: Any, name: str, instead: str) -> Any:
+    try:
+        return kind.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        raise SystemExit(
+            f"'{name}' is no folder here, and the hub (or its cache) does not give it ({type(error).__name__}): "
+            f"download it once with `hf download {name}` and leave HF_HUB_OFFLINE unset, or pass {instead}."
+        ) from error
 
 
 def hashed(*parts: object) -> float:

@@ -88,12 +88,14 @@ class _Gate(TrainerCallback):
 
     def __init__(self) -> None:
         self.go, self.arrived = threading.Semaphore(0), threading.Semaphore(0)
+        self.over = False
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.arrived.release()
         self.go.acquire()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.over = True
         self.arrived.release()
 
 
@@ -125,7 +127,10 @@ class Paced:
             raise self.error
 
     def step(self) -> tuple[float, float]:
-        """Wall and CPU seconds of one optimizer step."""
+        """Wall and CPU seconds of one optimizer step. RuntimeError if training has ended; an error of the trainer's is
+        raised here."""
+        if self.gate.over:
+            raise RuntimeError("The trainer has taken its last step.")
         wall, cpu = now()
         self.gate.go.release()
         self._wait()

@@ -254,12 +254,14 @@ def predicted_round(
     alone: list[list[dict[str, Any]]], communication: dict[str, Any], gradient_bytes: float, calls: dict[str, float]
 ) -> float:
     """Each segment lasts as long as the slower of two processes (all pairs of measured rounds), then the all-reduce of
-    the gradients and the gathers at the measured latency."""
+    the gradients, and the gathers and reduces of metrics at the latency of the smallest all-reduce. Figures taken
+    before reduces were counted have none."""
     first, second = (segments(rounds) for rounds in alone)
     seconds = sum(statistics.mean(max(a, b) for a in x for b in y) for x, y in zip(first, second, strict=True))
     known = sorted((float(size), t) for size, t in communication["all_reduce"].items())
     seconds += interpolated(known, gradient_bytes)
-    return seconds + calls["gather"] * known[0][1] + calls["gather_object"] * communication["gather_object"]
+    small = calls["gather"] + calls.get("reduce", 0.0)
+    return seconds + small * known[0][1] + calls["gather_object"] * communication["gather_object"]
 
 
 def interpolated(known: list[tuple[float, float]], size: float) -> float:
@@ -270,7 +272,7 @@ def interpolated(known: list[tuple[float, float]], size: float) -> float:
 
 
 def check(result: dict[str, Any]) -> list[dict[str, float]]:
-    """Per turn: predicted and measured median seconds of a DDP round, and that of the processes alone."""
+    """Per turn: predicted and measured mean seconds of a DDP round, and that of the processes alone."""
     found = []
     for turn in result["turns"]:
         ddp = turn["ddp"]

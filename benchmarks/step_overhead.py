@@ -1,9 +1,11 @@
 """A joint round against the same two batches run through stock TRL RLOO trainers, alternating in one process.
 
     python benchmarks/step_overhead.py --rounds 40 --output step_overhead.json
- The stock side is two `trl.RLOOTrainer`s on copies of the same model: one with the prover's batch (the same number of
+
+The stock side is two `trl.RLOOTrainer`s on copies of the same model: one with the prover's batch (the same number of
 prompts, samples, micro-batches and tokens), one with the conjecturer's. Each iteration times one optimizer step of
-each trainer, in an order that rotates, so that whatever else the machine does hits all of them alike. Reported: the
+each trainer (pacing.py: from one step's begin to the next one's), in an order that rotates, so that whatever else the
+machine does hits all of them alike. Reported: the
 median over iterations of joint / (stock prover + stock conjecturer), with a 95% bootstrap interval, and the joint
 round's time per phase.
 """
@@ -12,21 +14,20 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import os
 import platform
 import statistics
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-import numpy as np
 import torch
 from datasets import Dataset
-from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+from pacing import Paced
+from results import spread, write_json
+from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers import logging as transformers_logging
 from trl import RLOOConfig, RLOOTrainer
 
@@ -36,43 +37,6 @@ from countdown_selfplay.rewards.countdown import make_countdown_reward
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC
 
 BATCH, PROVER, CONJECTURER, GROUP = 64, 2, 1, 8
-
-
-class Pacer(TrainerCallback):
-    """Hands control back after every optimizer step: training runs as a generator of step times (greenlet-free, by
-    threads)."""
-
-    def __init__(self) -> None:
-        import threading
-
-        self.go, self.done = threading.Semaphore(0), threading.Semaphore(0)
-        self.seconds = 0.0
-
-    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.go.acquire()
-        self.start = time.perf_counter()
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.seconds = time.perf_counter() - self.start
-        self.done.release()
-
-
-class Paced:
-    """A trainer in a thread of its own that takes one optimizer step when told to; only one thread runs at a time."""
-
-    def __init__(self, trainer: Any, steps: int) -> None:
-        import threading
-
-        self.trainer, self.pacer = trainer, Pacer()
-        trainer.add_callback(self.pacer)
-        self.thread = threading.Thread(target=trainer.train, daemon=True)
-        self.thread.start()
-
-    def step(self) -> float:
-        """Seconds from the begin of one optimizer step (its data already fetched) to its end."""
-        self.pacer.go.release()
-        self.pacer.done.acquire()
-        return self.pacer.seconds
 
 
 def common(output: str, steps: int) -> dict[str, Any]:
@@ -110,13 +74,6 @@ def stock_trainer(
     )  # fmt: skip
 
 
-def interval(ratios: list[float], resamples: int = 10_000) -> tuple[float, float]:
-    """95% percentile bootstrap interval of the median."""
-    draws = np.random.default_rng(0).choice(np.asarray(ratios), (resamples, len(ratios)))
-    low, high = np.percentile(np.median(draws, axis=1), [2.5, 97.5])
-    return float(low), float(high)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=40, help="timed optimizer steps of each trainer")
@@ -135,24 +92,25 @@ def main() -> None:
         return [float(p is not None and domain.in_range(p) and domain.solvable(p)) for p in parsed]
 
     with tempfile.TemporaryDirectory() as folder:
-        joint = Paced(joint_trainer(f"{folder}/joint", steps), steps)
+        joint = Paced(joint_trainer(f"{folder}/joint", steps))
         prover = Paced(
-            stock_trainer(f"{folder}/p", steps, PROVER, GROUP, problems, make_countdown_reward(domain.rules)), steps
+            stock_trainer(f"{folder}/p", steps, PROVER, GROUP, problems, make_countdown_reward(domain.rules))
         )
-        conjecturer = Paced(stock_trainer(f"{folder}/c", steps, CONJECTURER, BATCH, requests, proposal_reward), steps)
+        conjecturer = Paced(stock_trainer(f"{folder}/c", steps, CONJECTURER, BATCH, requests, proposal_reward))
         runners = {"joint": joint, "stock prover": prover, "stock conjecturer": conjecturer}
         seconds: dict[str, list[float]] = {name: [] for name in runners}
         for i in range(steps):
             names = list(runners)
             for name in names[i % 3 :] + names[: i % 3]:
-                elapsed = runners[name].step()
+                elapsed, _ = runners[name].step()
                 if i >= options.warmup:
                     seconds[name].append(elapsed)
         for runner in runners.values():
-            runner.thread.join()
+            runner.join()
         logs = joint.trainer.state.log_history[options.warmup : steps]
     ratios = [j / (p + c) for j, p, c in zip(*seconds.values(), strict=True)]
-    low, high = interval(ratios)
+    ratio = spread(ratios)
+    low, high = ratio["interval"]
     phases = {
         name: statistics.median(log[name] for log in logs if name in log)
         for name in ("time/rollout_conjecturer", "time/rollout_prover", "time/round", "step_time")
@@ -165,9 +123,9 @@ def main() -> None:
     result = {
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}, "
-        "{torch.get_num_threads()} threads",
+        f"{torch.get_num_threads()} threads",
         "rounds": options.rounds,
-        "ratio": statistics.median(ratios),
+        "ratio": ratio["median"],
         "ratio_interval": [low, high],
         "median_seconds": {name: statistics.median(values) for name, values in seconds.items()},
         "phases_median_seconds": phases,
@@ -175,8 +133,7 @@ def main() -> None:
     print(f"joint / (stock prover + stock conjecturer): {result['ratio']:.3f} [{low:.3f}, {high:.3f}]")
     for name, value in (result["median_seconds"] | phases).items():
         print(f"  {name:<26} {value * 1000:8.1f} ms")
-    if options.output:
-        options.output.write_text(json.dumps(result, indent=1) + "\n")
+    write_json(options.output, result)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ and GRPO trainers on the same model, batch and lengths.
 
     python benchmarks/throughput.py                                  # the tiny model, two minutes on one core
     python benchmarks/throughput.py --model smollm2-135m --model_path FOLDER --steps 3
-    python benchmarks/throughput.py --model qwen2.5-0.5b --tokenizer FOLDER --steps 2
+    python benchmarks/throughput.py --model qwen2.5-0.5b --tokenizer tiny --prompts compact --steps 2
     python benchmarks/throughput.py --flat 500                       # time and memory per round over 500 rounds
 
 The contenders take turns, one optimizer step each, in one process and in an order that rotates, so that whatever
@@ -17,10 +17,7 @@ contenders and what is not.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -28,30 +25,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-
-import numpy as np
 import torch
 import transformers
-import trl
-from contenders import NAMES, Setting, build, prepare_model
+from contenders import NAMES, TOKENIZER, Setting, build, prepare_model
 from pacing import Paced
+from results import machine, spread, write_json
 
 MODELS = ("tiny", "smollm2-135m", "qwen2.5-0.5b", "qwen3-0.6b")
 # Per model: samples in a micro-batch, the prover's and the conjecturer's micro-batches, answers per problem, tokens.
 DEFAULTS = {"tiny": (64, 2, 1, 8, 16), "smollm2-135m": (4, 2, 1, 4, 24), "qwen2.5-0.5b": (4, 2, 1, 4, 16)}
 ON_GPU = (64, 2, 1, 8, 256)
 CHECKS = ("verify", "solve", "bookkeeping")
-
-
-def spread(values: list[float], resamples: int = 10_000) -> dict[str, Any]:
-    """Least, median, most, and the 95% percentile bootstrap interval of the median."""
-    draws = np.random.default_rng(0).choice(np.asarray(values), (resamples, len(values)))
-    low, high = np.percentile(np.median(draws, axis=1), [2.5, 97.5])
-    return {
-        "min": min(values), "median": statistics.median(values), "max": max(values),
-        "interval": [float(low), float(high)],
-    }  # fmt: skip
 
 
 def take_turns(setting: Setting, names: list[str], steps: int, warmup: int) -> dict[str, list[dict[str, Any]]]:
@@ -182,21 +166,11 @@ def table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def machine() -> dict[str, Any]:
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.machine()
-    return {
-        "date": datetime.date.today().isoformat(), "device": device, "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(), "python": platform.python_version(), "torch": torch.__version__,
-        "transformers": transformers.__version__, "trl": trl.__version__,
-        "precision": "bf16" if torch.cuda.is_available() else "float32",
-    }  # fmt: skip
-
-
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description="Throughput of joint, single-policy and stock TRL training.")
     made.add_argument("--model", choices=MODELS, default="tiny")
     made.add_argument("--model_path", help="folder or id of the model; default: the hub's, or random weights")
-    made.add_argument("--tokenizer", default="HuggingFaceTB/SmolLM2-135M-Instruct", help="for random weights")
+    made.add_argument("--tokenizer", default=TOKENIZER, help="for random weights: folder, id, or tiny (no hub needed)")
     made.add_argument("--contenders", nargs="+", choices=NAMES, default=list(NAMES))
     made.add_argument("--steps", type=int, default=20, help="timed optimizer steps of each contender")
     made.add_argument("--warmup", type=int, default=2, help="steps before timing starts")
@@ -224,8 +198,24 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def refusal(options: argparse.Namespace, gpu: bool) -> str | None:
+    """Why these options cannot be measured, or None."""
+    least = 2 if gpu else 1
+    if options.steps < least:
+        why = ": on a GPU totals and phases are taken in different turns" if gpu else ""
+        return f"--steps ({options.steps}) must be at least {least}{why}"
+    if options.warmup < 0:
+        return f"--warmup ({options.warmup}) must be at least 0"
+    if options.tokenizer == "tiny" and options.prompts != "compact" and gpu:
+        return "--tokenizer tiny has no chat template and needs --prompts compact"
+    return None
+
+
 def main() -> None:
     options = parser().parse_args()
+    wrong = refusal(options, torch.cuda.is_available())
+    if wrong:
+        parser().error(wrong)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     shape = ON_GPU if torch.cuda.is_available() and options.model != "tiny" else DEFAULTS.get(options.model, ON_GPU)
@@ -261,9 +251,7 @@ def main() -> None:
                 for name in options.contenders:
                     result["contenders"][name]["memory"] = peak_memory(setting, name, sys.argv[1:])
             print(table(result))
-        if options.output:
-            options.output.parent.mkdir(parents=True, exist_ok=True)
-            options.output.write_text(json.dumps(result, indent=1) + "\n")
+        write_json(options.output, result)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ import torch
 import transformers
 from contenders import Setting, build, prepare_model
 from pacing import Phases
-from throughput import machine
+from results import machine, write_json
 from transformers import TrainerCallback
 
 SIZES = (1, 2**10, 2**14, 2**17, 2**20)  # float32 values in an all-reduce
@@ -79,9 +79,10 @@ def worker(rounds: int, output: str) -> None:
         trainer, phases, _ = build("joint", setting, folder)
         counted = _Rounds(phases)
         trainer.add_callback(counted)
-        calls = {"gather": 0, "gather_object": 0}
+        calls = {"gather": 0, "reduce": 0, "gather_object": 0}
         accelerator = trainer.accelerator
-        for name, owner, attribute in (("gather", accelerator, "gather"), ("gather_object", trainer, "_gather")):
+        owners = {"gather": (accelerator, "gather"), "reduce": (accelerator, "reduce")}
+        for name, (owner, attribute) in {**owners, "gather_object": (trainer, "_gather")}.items():
             inner = getattr(owner, attribute)
 
             def counting(*args: Any, _inner: Any = inner, _name: str = name, **kwargs: Any) -> Any:
@@ -148,9 +149,7 @@ def main() -> None:
     from simulate_scaling import check_text
 
     print(check_text(result))
-    if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(json.dumps(result, indent=1) + "\n")
+    write_json(options.output, result)
 
 
 if __name__ == "__main__":

@@ -25,8 +25,9 @@ from trl.trainer.utils import add_fused_lm_head
 
 from .scoring import score_completions_only
 
-# TRL 1.16 asks a model for `is_gradient_checkpointing`, which transformers renamed; nothing a user could change.
-warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated", category=FutureWarning)
+# TRL 1.16 uses three names of a model that transformers renamed; nothing a user could change.
+_RENAMED = "`(is_gradient_checkpointing|gradient_checkpointing_(en|dis)able)` is deprecated"
+warnings.filterwarnings("ignore", message=_RENAMED, category=FutureWarning)
 
 OVERRIDDEN = ("_prepare_inputs", "_calculate_rewards", "_save_checkpoint")
 CALLED = ("_generate_and_score_completions", "_get_per_token_logps_and_entropies")

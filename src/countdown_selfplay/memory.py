@@ -59,11 +59,13 @@ def estimate_memory(
     sampling: dict[str, tuple[float, str]] = {}
     copies = numbers.cast_weights()
     if copies:
-        training["bf16 copies"] = sampling["bf16 copies"] = (copies, "autocast keeps them through a forward pass")
+        training["bf16 copies"] = (copies, "autocast keeps them through a forward pass")
+        if getattr(args, "generation_backend", "generate") == "generate" and not _by_vllm(args):
+            sampling["bf16 copies"] = training["bf16 copies"]
     sampling |= _rollout(numbers, args, roles, prompt_tokens)
     if "vLLM" in sampling and not getattr(args, "vllm_enable_sleep_mode", False):
         lasting["vLLM"] = sampling.pop("vLLM")  # awake, it keeps its memory while the roles are trained
-    gathered = _gathered(shape, args, engine, lora_rank)
+    gathered = _gathered(shape, args, engine, lora_rank, weight_bytes)
     if gathered is not None:
         sampling["gathered weights"], training["gathered weights"] = gathered
     base = sum(size for size, _ in lasting.values())
@@ -156,26 +158,36 @@ def _references(args: JointSelfPlayConfig, roles: tuple[str, ...], rank: int | N
 
 
 def _gathered(
-    shape: ModelShape, args: JointSelfPlayConfig, engine: Engine, rank: int | None
+    shape: ModelShape, args: JointSelfPlayConfig, engine: Engine, rank: int | None, w: int
 ) -> tuple[tuple[float, str], tuple[float, str]] | None:
-    """Bytes of weights made whole for a while, (sampling, training); None where weights are whole anyway."""
+    """Bytes of weights made whole for a while, (sampling, training); None where weights are whole anyway. A model that
+    vLLM samples for is gathered one tensor at a time, to be pushed; of adapters, one adapter's tensors."""
     size = 2 if engine.bf16 else 4
     if engine.kind == "zero3":
         copies = len(args.trained_roles) if args.policy_sharing == "full" and rank is None else 1
-        live = min(shape.parameters, _LIVE_PARAMETERS)
-        return (copies * shape.parameters * size, "ZeRO-3 gathers all to sample"), (live * size, "live in ZeRO-3")
-    if engine.kind == "fsdp2":
-        live = (2 * shape.block + shape.embedding) * size
-        return (live, "two layers, embeddings"), (live, "two layers, embeddings")
-    return None
+        sampling = (copies * shape.parameters * float(size), "ZeRO-3 gathers all to sample")
+        training = (min(shape.parameters, _LIVE_PARAMETERS) * float(size), "live in ZeRO-3")
+        w = 2 if engine.bf16 else w
+    elif engine.kind == "fsdp2":
+        sampling = training = ((2 * shape.block + shape.embedding) * float(size), "two layers, embeddings")
+    else:
+        return None
+    if _by_vllm(args):
+        pushed = shape.tensor if rank is None else rank * shape.adapted
+        sampling = (pushed * float(w), "a tensor at a time to push" if rank is None else "an adapter to push")
+    return sampling, training
+
+
+def _by_vllm(args: JointSelfPlayConfig) -> bool:
+    """vLLM samples, in this process or in a server: the trained module runs no forward pass while sampling."""
+    return getattr(args, "generation_backend", "generate").startswith("vllm") or bool(getattr(args, "use_vllm", False))
 
 
 def _rollout(
     numbers: _Numbers, args: JointSelfPlayConfig, roles: list[RoleSettings], prompt: Mapping[str, int]
 ) -> Parts:
     """What sampling needs, for the role that needs most; with vLLM the engine's own share instead."""
-    backend = getattr(args, "generation_backend", "generate")
-    if backend.startswith("vllm") or getattr(args, "use_vllm", False):
+    if _by_vllm(args):
         return _vllm(numbers, args, roles, prompt)
     found = []
     for r in roles:

@@ -20,13 +20,14 @@ class ModelShape:
     """Sizes of one causal LM, in numbers (not bytes).
 
     parameters: all, tied ones once. linear: weights of linear layers, the LM head included (what autocast copies).
-    block: the largest decoder layer. embedding: of one V x H matrix. adapted: inputs + outputs of the linear layers
-    below the head, summed (a LoRA adapter of rank r has r times that many weights).
+    block: the largest decoder layer. tensor: the largest weight matrix. embedding: one V x H matrix. adapted: inputs
+    plus outputs of the linear layers below the head, summed (a LoRA adapter of rank r has r times that many weights).
     """
 
     parameters: int
     linear: int
     block: int
+    tensor: int
     embedding: int
     adapted: int
     layers: int
@@ -66,6 +67,7 @@ def model_shape(model: str | Any) -> ModelShape:
         parameters=skeleton.num_parameters(),
         linear=sum(m.weight.numel() for m in linear),
         block=max((sum(p.numel() for p in b.parameters()) for b in blocks), default=0),
+        tensor=max(p.numel() for p in skeleton.parameters()),
         embedding=skeleton.get_input_embeddings().weight.numel(),
         adapted=sum(m.in_features + m.out_features for m in linear if m is not head),
         layers=text.num_hidden_layers,

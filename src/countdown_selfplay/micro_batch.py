@@ -31,7 +31,8 @@ def role_loss(trainer: JointConjecturerProverTrainer, model: torch.nn.Module, in
 
 
 def skips_idle_rows(trainer: JointConjecturerProverTrainer, role: str) -> bool:
-    """Not where weights are sharded: there every process must run the same passes."""
+    """One process and DDP only. Where weights are sharded (ZeRO-3, FSDP2) every process must run the same passes;
+    under ZeRO-1 and 2 a pass beside DeepSpeed's wrapper is untested: all rows go through it."""
     return trainer.losses[role].proportional and trainer.engine.name == "ddp"
 
 

@@ -1,9 +1,11 @@
 """`countdown-selfplay joint` from end to end, its dry run, and its bad input."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+import torch
 
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
@@ -184,6 +186,37 @@ def test_a_dry_run_plans_for_a_launch_that_this_machine_could_not_start(capsys, 
     assert "ZeRO-3 over 4 processes, bf16, cuda" in out and "gathered weights" in out
     assert "prover: 64 x 4 x 4 = 1024 samples" in out  # tiny/default: 64 a micro-batch, 4 of the prover
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_config_for_a_gpu_is_planned_where_there_is_none(capsys, tmp_path, monkeypatch):
+    """TrainingArguments itself refuses bf16 there, which a run is told in one line."""
+    monkeypatch.setattr("transformers.training_args.is_torch_bf16_gpu_available", lambda: False)
+    config = tmp_path / "mine.yaml"
+    config.write_text("model_name_or_path: tiny\nbf16: true\nprover_prompt: compact\nconjecturer_prompt: compact\n")
+    asked = ["joint", "--config", str(config), "--output_dir", str(tmp_path / "run")]
+    assert main([*asked, "--dry_run=true", "--accelerate_config", "zero3", "--num_processes", "8"]) == 0
+    out = capsys.readouterr().out
+    assert "ZeRO-3 over 8 processes, bf16, cuda" in out and "1.3M x 2 bytes / 8" in out
+    assert re.search(r"^bf16 +True$", out, re.MULTILINE)
+    assert main([*asked, "--dry_run", "--accelerate_config", "cpu_ddp"]) == 0  # its file says nothing of precision
+    assert "DDP over 2 processes, bf16, cpu" in capsys.readouterr().out
+    assert main(asked) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "Your setup doesn't support bf16/gpu" in error
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the sentence is for machines without a GPU")
+def test_a_dry_run_says_that_the_run_itself_would_be_refused_here(capsys, tmp_path):
+    assert main(["joint", "--bf16", "true", "--dry_run", "--output_dir", str(tmp_path / "run")]) == 0
+    assert "A run would be refused here: bf16 on a CPU needs --use_cpu." in capsys.readouterr().out
+    assert main(["joint", "--bf16", "true", "--use_cpu", "--dry_run", "--output_dir", str(tmp_path / "run")]) == 0
+    assert "refused" not in capsys.readouterr().out
+
+
+def test_what_transformers_refuses_is_one_line_and_exit_code_2(capsys, tmp_path):
+    assert main(["joint", "--output_dir", str(tmp_path), "--logging_steps", "0"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "Transformers or TRL refuses these settings: logging strategy" in error
 
 
 def test_the_progress_line_can_be_switched_off(tmp_path, capsys, monkeypatch):

@@ -83,6 +83,41 @@ def test_an_expected_error_is_one_line_and_an_exit_code(error, code, text, capsy
     assert capsys.readouterr().err == f"countdown-selfplay: {text}\n"
 
 
+WORKER = """
+import os, sys
+from countdown_selfplay.cli.main import guarded
+from countdown_selfplay.errors import DataError
+def command(argv):
+    raise DataError("row 1: empty.")
+def one(argv):
+    if os.environ["RANK"] == "1":
+        raise DataError("the disk is full.")
+    return 0
+sys.exit(max(guarded(command, []), guarded(one, [])))
+"""
+
+
+@pytest.mark.distributed
+def test_processes_say_an_error_that_all_meet_once_and_one_that_a_single_rank_meets_with_its_rank(tmp_path):
+    (tmp_path / "worker.py").write_text(WORKER)
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "3", str(tmp_path / "worker.py")]
+    errors = run_python(*launch).stderr
+    assert errors.count("error: row 1: empty.") == 1
+    assert errors.count("countdown-selfplay (rank 1): error: the disk is full.") == 1
+
+
+def test_processes_of_another_launcher_each_say_their_error(monkeypatch, capsys):
+    """Nothing tells them of each other: no file of torchrun's."""
+
+    def command(argv: list[str]) -> int:
+        raise DataError("row 1: empty.")
+
+    monkeypatch.delenv("TORCHELASTIC_ERROR_FILE", raising=False)
+    monkeypatch.setenv("RANK", "3")
+    assert main.guarded(command, []) == main.guarded(command, []) == 2
+    assert capsys.readouterr().err == 2 * "countdown-selfplay (rank 3): error: row 1: empty.\n"
+
+
 def test_an_unexpected_error_keeps_its_traceback():
     def command(argv: list[str]) -> int:
         raise ZeroDivisionError
@@ -178,12 +213,6 @@ def test_as_many_processes_as_accelerators_are_left_to_accelerate(monkeypatch):
     line, environment = launch.launch_command("joint", {"num_processes": "2"}, [])
     assert line[4:] == ["--num_processes", "2", "-m", "countdown_selfplay.cli.main", "joint"]
     assert environment == {}
-
-
-def test_in_a_launch_only_the_first_process_of_a_machine_prints_the_error(monkeypatch, capsys):
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    assert main.main(["nonsense"]) == 2
-    assert capsys.readouterr().err == ""
 
 
 def test_a_config_file_of_ones_own_is_used_as_it_is(tmp_path):

@@ -67,7 +67,7 @@ def test_the_shape_is_that_of_a_model_that_was_built():
     shape = model_shape(config(layers=2))
     assert shape.parameters == sum(p.numel() for p in model.parameters())
     assert shape.block == sum(p.numel() for p in model.model.layers[0].parameters())
-    assert shape.embedding == 500 * 96 and (shape.query, shape.key) == (96, 32)
+    assert shape.tensor == shape.embedding == 500 * 96 and (shape.query, shape.key) == (96, 32)
     # by hand: q 96x96, k and v 96x32, o 96x96, gate and up 96x320, down 320x96, twice; the head 96x500
     assert shape.linear == 2 * (96 * (96 + 64 + 96) + 3 * 96 * 320) + 96 * 500
     assert shape.adapted == 2 * ((96 + 96) + 2 * (96 + 32) + (96 + 96) + 3 * (96 + 320))
@@ -188,6 +188,41 @@ def test_vllm_takes_its_share_of_the_device_in_both_halves_unless_it_sleeps():
     assert awake.training - asleep.training == pytest.approx(24)
     args.generation_backend = "vllm_server"
     assert estimate_memory(shape, args, engine, PROMPT).parts["vLLM"][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "rank", "pushed"),
+    [  # by hand: the largest matrix is the embedding, 500 x 96; ZeRO-3 holds bf16, FSDP2 float32; an adapter of rank 4
+        ("zero3", None, 500 * 96 * 2),
+        ("fsdp2", None, 500 * 96 * 4),
+        ("zero3", 4, 4 * 2 * (192 + 2 * 128 + 192 + 3 * 416) * 2),
+    ],
+)
+def test_vllm_needs_one_tensor_of_cut_up_weights_at_a_time_and_no_copies_of_autocast(kind, rank, pushed):
+    """Nothing but what lasts, the engine's share and what is being pushed is there while vLLM samples."""
+    args = settings(policy_sharing="full" if rank is None else "lora")
+    args.generation_backend, args.vllm_gpu_memory_utilization = "vllm", 0.3
+    shape = model_shape(config())
+    found = estimate_memory(shape, args, Engine(kind, 4, "cuda", True, total=80 * GIB), PROMPT, lora_rank=rank)
+    lasting = sum(found.parts[name][0] for name in ("weights", "optimizer")) + 24
+    assert (found.sampling - lasting) * GIB == pytest.approx(pushed, abs=16)  # 24 GiB leave 16 bytes of precision
+    args.generation_backend = "generate"
+    whole = estimate_memory(shape, args, Engine(kind, 4, "cuda", True), PROMPT, lora_rank=rank)
+    copies = {"zero3": (2 if rank is None else 1) * P * 2, "fsdp2": (2 * shape.block + 500 * 96) * 2}[kind]
+    beside = sum(whole.parts[name][0] for name in ("KV cache", "logits, sampling", "sampling work"))
+    assert (whole.sampling - (lasting - 24) - beside) * GIB == pytest.approx(copies)
+
+
+@pytest.mark.parametrize(("backend", "copies"), [("generate", 1), ("continuous_batching", 0), ("vllm_server", 0)])
+def test_autocast_copies_the_weights_while_sampling_only_where_the_trained_module_runs_under_it(backend, copies):
+    args = settings()
+    args.generation_backend = backend
+    shape = model_shape(config())
+    found = estimate_memory(shape, args, Engine("none", 1, "cuda", True), PROMPT)
+    there = [found.parts[n][0] for n in ("weights", "optimizer", "KV cache", "logits, sampling", "sampling work")
+             if n in found.parts]  # fmt: skip
+    assert (found.sampling - sum(there)) * GIB == pytest.approx(copies * 2 * shape.linear)
+    assert found.parts["bf16 copies"][0] * GIB == pytest.approx(2 * shape.linear)  # while training, in any case
 
 
 @pytest.mark.parametrize(

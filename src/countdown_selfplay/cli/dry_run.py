@@ -39,6 +39,11 @@ def print_dry_run(
     for line in batch_arithmetic(args, engine.processes):
         print(line)
     print(f"\n# Memory per process, estimated in GiB ({engine.sentence})")
+    if engine.bf16 and engine.device == "cpu" and not args.use_cpu:
+        print(
+            "A run would be refused here: bf16 on a CPU needs --use_cpu. To plan for a GPU:\n"
+            "--accelerate_config single_gpu, ddp, zero2, zero3 or fsdp2."
+        )
     try:
         rank = None
         if model.use_peft or args.policy_sharing == "lora":

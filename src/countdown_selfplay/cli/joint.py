@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trl import ModelConfig, get_peft_config
@@ -76,6 +76,8 @@ def dry_run(
     from .launch import planned
 
     engine = planned(launch) if launch else None
+    if engine is not None and training.bf16 and not engine.bf16:
+        engine = replace(engine, bf16=True)  # the config's bf16 counts where the launch file says nothing
     print_dry_run(script, training, model, resolve_model(model.model_name_or_path), engine)
     return 0
 

@@ -11,6 +11,7 @@ import importlib.util
 import os
 import re
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def run(argv: list[str]) -> int:
         from .launch import launch, split_launch_options
 
         options, rest = split_launch_options(rest)
-        if options and name in _PLANNERS and "--dry_run" in rest:
+        if options and name in _PLANNERS and _asks_for_dry_run(rest):
             return int(importlib.import_module(known[name]).main(rest, options))
         if options:
             launch(name, options, rest)
@@ -90,13 +91,39 @@ def run(argv: list[str]) -> int:
     return code
 
 
+def _asks_for_dry_run(argv: list[str]) -> bool:
+    """As the command's own parser will read it: `--dry_run`, `--dry_run true` or `--dry_run=true`."""
+    from .trainer_options import flag_value, has_flag
+
+    said = (flag_value(argv, "--dry_run") or "").lower()
+    return has_flag(argv, "--dry_run") and said not in ("false", "f", "no", "n", "0")
+
+
+def _is_news(message: str) -> bool:
+    """Whether this process is the first on its machine to say `message`: in a launch all processes meet the same wrong
+    setting, and a full disk or a lost server may hit one alone. torchrun gives each process a file for its errors, in
+    folders side by side; the first leaves a mark there. Under another launcher each process speaks."""
+    own = os.environ.get("TORCHELASTIC_ERROR_FILE")
+    if not own:
+        return True
+    try:
+        (Path(own).parents[1] / f"said-{zlib.crc32(message.encode()):08x}").touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    except (OSError, IndexError):
+        return True
+    return True
+
+
 def guarded(command: Callable[[list[str]], int], argv: list[str]) -> int:
     """Run `command(argv)`: the library's own errors become one line on stderr and exit code 2."""
     try:
         return command(argv)
     except CountdownSelfPlayError as error:
-        if os.environ.get("LOCAL_RANK", "0") == "0":  # in a launch every process meets the same error
-            print(f"{PROG}: error: {' '.join(str(error).split())}", file=sys.stderr)
+        message = " ".join(str(error).split())
+        if _is_news(message):
+            rank = os.environ.get("RANK", "0")
+            print(f"{PROG}{'' if rank == '0' else f' (rank {rank})'}: error: {message}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"{PROG}: interrupted", file=sys.stderr)

@@ -9,14 +9,25 @@ from typing import Any, NoReturn
 import yaml
 from trl import ModelConfig, TrlParser
 
-from ..errors import ConfigError
+from ..errors import ConfigError, CountdownSelfPlayError
 from ..recipes import recipes
 from ..registry import nearest
 from .trainer_help import ALL, help_text
 
 
 class OneLineTrlParser(TrlParser):
-    """Differs from TrlParser in that a wrong flag is a ConfigError (one line, exit code 2), without the usage."""
+    """Differs from TrlParser in that a wrong flag is a ConfigError (one line, exit code 2), without the usage, and in
+    that a dry run takes bf16 on a machine that has none: `planned` holds what was set aside."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, rest = super().parse_known_args(args, namespace)
+        self.planned: dict[str, Any] = {}
+        if getattr(found, "dry_run", False):
+            for name in ("bf16", "bf16_full_eval"):  # TrainingArguments refuses both where no GPU is
+                if getattr(found, name, None):
+                    self.planned[name] = True
+                    setattr(found, name, False)
+        return found, rest
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(f"{message[:1].upper()}{message[1:]}; `{self.prog} --help` lists the options.")
@@ -54,7 +65,14 @@ def parse_options(
         name = argument.partition("=")[0]
         if name.startswith("--") and name not in known:
             raise ConfigError(f"Unknown option '{name}'.{nearest_only(name, sorted(known))}")
-    found = parser.parse_args_and_config(args=_joined(argv))
+    try:
+        found = parser.parse_args_and_config(args=_joined(argv))
+    except CountdownSelfPlayError:
+        raise
+    except ValueError as error:  # TrainingArguments and TRL's configs check their own fields with it
+        raise ConfigError(f"Transformers or TRL refuses these settings: {error}") from error
+    for name, value in parser.planned.items():
+        setattr(found[1], name, value)
     found[0].recipe = chosen
     return found  # type: ignore[return-value]
 

@@ -78,6 +78,8 @@ def test_two_processes_wait_for_the_slower_one_in_each_segment_and_then_for_the_
     communication = {"all_reduce": {"400": 0.1, "800": 0.3}, "gather_object": 0.01}
     calls = {"gather": 2, "gather_object": 3}
     assert simulator.predicted_round(alone, communication, 600, calls) == pytest.approx(5.5 + 0.2 + 0.2 + 0.03)
+    reduced = {**calls, "reduce": 4}  # a reduce of a few metrics takes the time of the smallest all-reduce
+    assert simulator.predicted_round(alone, communication, 600, reduced) == pytest.approx(5.93 + 0.4)
     known = [(4.0, 1.0), (8.0, 2.0), (16.0, 3.0)]
     assert [simulator.interpolated(known, size) for size in (6, 16, 24)] == [1.5, 3.0, 4.0]
 
