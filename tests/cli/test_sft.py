@@ -164,8 +164,8 @@ def test_from_a_data_set_to_self_play(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.slow
 def test_fine_tuning_raises_pass_at_1_on_numbers_that_the_model_has_not_met(tmp_path):
-    """The default recipe: the embedded model was trained on numbers up to 12; here they go up to 20. Held-out problems,
-    95% interval; docs/warm_starts.md has +.075 on 512."""
+    """The default recipe: the embedded model was trained on numbers up to 12; here they go up to 20. Held-out
+    problems, 95% interval; docs/warm_starts.md has +.075 on 512."""
     out = tmp_path / "sft"
     arguments = ["--eval_problems", "256", *QUICK]
     assert main(["sft", "--output_dir", str(out), *arguments]) == 0
