@@ -222,6 +222,18 @@ def test_a_config_file_of_ones_own_is_used_as_it_is(tmp_path):
     assert line[4:6] == ["--config_file", str(path)]
 
 
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [([], ["--use_cpu", "true"]), (["--use_cpu"], ["--use_cpu"]), (["--use_cpu=true"], ["--use_cpu=true"])],
+    ids=str,
+)
+def test_deepspeed_on_a_cpu_is_told_so_by_the_name_of_its_config(given, passed):
+    """With `use_cpu` in the file Accelerate would turn DeepSpeed off; without the option each process trains alone."""
+    pytest.importorskip("deepspeed")
+    line, environment = launch.launch_command("joint", {"accelerate_config": "cpu_zero3"}, given)
+    assert line[line.index("joint") + 1 :] == passed and environment == {}
+
+
 def test_a_config_file_that_is_no_mapping_is_refused(tmp_path):
     path = tmp_path / "list.yaml"
     path.write_text("- zero3\n")

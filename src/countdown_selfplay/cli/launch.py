@@ -90,8 +90,11 @@ def launch_command(command: str, options: dict[str, str], argv: list[str]) -> tu
     if "accelerate_config" in options:
         path = config_path(options["accelerate_config"])
         line += ["--config_file", str(path)]
-        if _runs_on_cpu(_checked_config(path)):
+        config = _checked_config(path)
+        if _runs_on_cpu(config):
             environment["ACCELERATE_USE_CPU"] = "true"
+        elif path.stem.startswith("cpu_zero") and not any(a.partition("=")[0] == "--use_cpu" for a in argv):
+            argv = [*argv, "--use_cpu", "true"]  # these files cannot say it: Accelerate would turn DeepSpeed off
     elif int(options.get("num_processes", 1)) > 1 and options.get("num_machines", "1") == "1":
         # Here accelerate 1.15 would start one process and say nothing, with too few devices as well as with none.
         devices = _accelerators()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
@@ -165,6 +167,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             "`save_only_model` (True) leaves the guard nothing to go back to; set guard=False or "
             "save_only_model=False."
         )
+    check_output(config.output_dir)
     check_generation(config)
     if config.conjecturer_micro_batches and config.anchor_slots >= config.slots_per_round:
         _fail(
@@ -177,6 +180,15 @@ def after_trl(config: JointSelfPlayConfig) -> None:
     _check_names(config)
     _check_problems(config)
     _check_sharing(config)
+
+
+def check_output(folder: str | None) -> None:
+    """Can files be written there? Found out before a model loads, not when the first one is saved."""
+    path = Path(folder or ".").absolute()
+    there = next(p for p in (path, *path.parents) if p.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        why = "is not writable" if there.is_dir() else "is a file"
+        _fail(f"`output_dir` ({folder}) must be a folder that can be made and written to; {there} {why}.")
 
 
 def _check_names(config: JointSelfPlayConfig) -> None:

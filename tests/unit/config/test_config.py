@@ -1,6 +1,7 @@
 """Every cross-field rule: the message names field, value, rule and cure, before any model is loaded."""
 
 import copy
+import os
 import pickle
 
 import pytest
@@ -109,3 +110,13 @@ def test_a_resolved_config_can_be_read_again():
         generation_batch_size=c.generation_batch_size,
     )
     assert again.gradient_accumulation_steps == 9
+
+
+def test_an_output_folder_that_cannot_be_is_refused_before_a_model_loads(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"`output_dir` \(.*/file/run\) must be a folder .*/file is a file"):
+        JointSelfPlayConfig(output_dir=str(tmp_path / "file" / "run"), use_cpu=True)
+    (tmp_path / "locked").mkdir(mode=0o500)
+    if not os.access(tmp_path / "locked", os.W_OK):  # root may write anywhere
+        with pytest.raises(ConfigError, match="/locked is not writable"):
+            JointSelfPlayConfig(output_dir=str(tmp_path / "locked" / "run"), use_cpu=True)
