@@ -208,8 +208,9 @@ def _check_names(config: JointSelfPlayConfig) -> None:
 
 
 def _check_problems(config: JointSelfPlayConfig) -> None:
-    if not config.operands or any(not isinstance(k, int) or not 2 <= k <= 6 for k in config.operands):
-        _fail(f"`operands` ({config.operands}) must list operand counts from 2 to 6, such as 3 4.")
+    counts = config.operands if isinstance(config.operands, (list, tuple)) else ()  # a YAML file may say `3`
+    if not counts or any(not isinstance(k, int) or not 2 <= k <= 6 for k in counts):
+        _fail(f"`operands` ({config.operands}) must list operand counts from 2 to 6, such as [3, 4].")
     for name in ("number", "target"):
         low, high = getattr(config, f"{name}_low"), getattr(config, f"{name}_high")
         if not 1 <= low <= high:

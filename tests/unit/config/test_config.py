@@ -55,6 +55,8 @@ RULES = {
                "must be non-reentrant"),
     "iterations": (dict(num_iterations=2),
                r"`num_iterations` \(2\) must be 1"),
+    "one operand count": (dict(operands=3),
+               r"`operands` \(3\) must list operand counts from 2 to 6, such as \[3, 4\]"),
     "operands": (dict(operands=[1]),
                r"`operands` \(\[1\]\) must list operand counts from 2 to 6"),
     "range": (dict(target_low=50, target_high=20),
