@@ -4,7 +4,8 @@ Overridden in JointConjecturerProverTrainer: `_prepare_inputs`, `_calculate_rewa
 never
 copied: `_generate_and_score_completions`, `_get_per_token_logps_and_entropies`. Attributes read or swapped:
 `_metrics`, `_step`, `num_generations`, `eos_token_ids`, `generation_config`, `generation_kwargs`,
-`vllm_generation`, `use_vllm`, `vllm_importance_sampling_correction`, `_last_loaded_step`. Driven: VLLMGeneration
+`vllm_generation`, `use_vllm`, `vllm_importance_sampling_correction`, `_last_loaded_step`. The Trainer's own
+`_load_from_checkpoint`. Driven: VLLMGeneration
 with its `llm` and `_llm_weights_sleeping`, in server mode for weights alone. tests/contract asserts that exactly these
 exist in the pinned TRL, with these parameters and these output keys.
 """
@@ -127,6 +128,11 @@ def vllm_overrides(trainer: Any, generation: Any) -> dict[str, Any]:
         "vllm_importance_sampling_correction": False,
         "_last_loaded_step": trainer.state.global_step,
     }
+
+
+def load_weights(trainer: Any, folder: Any) -> None:
+    """A checkpoint's weights, as the Trainer loads them when it resumes in one process or under DDP."""
+    trainer._load_from_checkpoint(str(folder))
 
 
 def vllm_installed() -> bool:

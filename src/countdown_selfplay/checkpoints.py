@@ -11,6 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transformers import TrainerState
+from transformers.trainer_utils import TrainOutput
+
+from . import _trl
 from .callbacks.guard import Rollback
 from .callbacks.progress import RoundProgress
 from .errors import CheckpointError, CollapseError
@@ -248,6 +252,8 @@ def train_with_rollbacks(
     collapse.
     """
     folder = resolve(trainer, resume)
+    if folder is not None and 0 < trainer.args.max_steps <= _manifest(folder)["step"]:
+        return _already_done(trainer, folder)
     log = Path(trainer.args.output_dir) / ROLLBACKS
     if folder is None and trainer.accelerator.is_main_process:
         _set_aside(Path(trainer.args.output_dir))
@@ -269,11 +275,25 @@ def train_with_rollbacks(
             folder = _after_trip(trainer, rollback, log)
 
 
+def _already_done(trainer: JointConjecturerProverTrainer, folder: Path) -> TrainOutput:
+    """The weights and state of a finished run. The stock Trainer asks whether it is done after a step only, so that it
+    would play one round more at each resume."""
+    said = f"{folder} is at round {_manifest(folder)['step']} and `max_steps` is {trainer.args.max_steps}"
+    if trainer.engine.name != "ddp":
+        raise CheckpointError(f"{said}: nothing is left to train; raise max_steps, or use the exported policies.")
+    logger.warning("%s: nothing is left to train.", said)
+    load_state(trainer, folder)
+    _trl.load_weights(trainer, folder)
+    trainer.state = TrainerState.load_from_json(str(folder / "trainer_state.json"))
+    return TrainOutput(trainer.state.global_step, 0.0, {})
+
+
 def _set_aside(output: Path) -> None:
     """Move an earlier run's files into previous-<n>: a fresh run must not roll back to, or resume from, another
     run."""
     names = ["metrics.jsonl", "metrics.discarded.jsonl", "samples.jsonl", "samples.discarded.jsonl", ROLLBACKS]
     names += ["run.json", "evaluation.json", "report.html", "plots", *(folder.name for folder in _by_step(output))]
+    names += ["prover", "conjecturer", "policy"]  # what `export_policies` writes
     found = [output / name for name in names if (output / name).exists()]
     if found:
         n = 1 + sum(1 for _ in output.glob("previous-*"))

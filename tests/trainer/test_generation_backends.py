@@ -345,7 +345,7 @@ def test_a_refusal_is_not_repeated_and_a_missing_adapter_is_told_apart(failing_s
 
 
 def test_a_server_that_is_not_there_is_one_sentence(build):
-    with pytest.raises(GenerationError, match=r"http://127.0.0.1:9 failed at /health 1 times"):
+    with pytest.raises(GenerationError, match=r"No vLLM server answered at http://127.0.0.1:9 within about 1 s"):
         build(
             policy_sharing="lora",
             generation_backend="vllm_server",

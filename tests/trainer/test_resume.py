@@ -9,6 +9,7 @@ import torch
 
 from countdown_selfplay.anchors import problem_keys
 from countdown_selfplay.errors import CheckpointError
+from countdown_selfplay.exports import export_policies
 
 from .conftest import equal, optimizer_state, rounds, weights
 from .test_round import LORA, problems
@@ -223,3 +224,20 @@ def test_the_cumulative_solve_rate_counts_the_data_sets_problems_and_survives_a_
     resumed = build("resumed", max_steps=4, **SAVING)
     resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
     assert [line["round/cumulative_solve_rate"] for line in rounds(resumed.args.output_dir)] == rates[2:]
+
+
+@pytest.mark.parametrize("sharing", ["full", "lora"])
+def test_a_finished_run_is_not_played_on_and_its_exports_leave_with_it(build, sharing):
+    settings = dict(policy_sharing=sharing, max_steps=2, save_strategy="steps", save_steps=2)
+    extra = {"trainer": {"peft_config": LORA}} if sharing == "lora" else {}
+    straight = build("run", **settings, **extra)
+    straight.train()
+    again = build("run", **settings, **extra)
+    assert not equal(weights(straight), weights(again))
+    assert again.train(resume_from_checkpoint=True).global_step == 2
+    assert equal(weights(straight), weights(again)) and straight.curriculum == again.curriculum
+    folder = Path(straight.args.output_dir)
+    assert again.state.global_step == 2 and not (folder / "checkpoint-3").exists()
+    export_policies(straight, folder)
+    build("run", **{**settings, "max_steps": 1}, **extra).train()
+    assert (folder / "previous-1" / "prover").is_dir() and not (folder / "prover").exists()

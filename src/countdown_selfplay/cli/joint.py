@@ -4,6 +4,7 @@ report."""
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from trl import ModelConfig, get_peft_config
 
 from ..config import JointSelfPlayConfig
+from ..errors import ConfigError
 from .trainer_options import parse_options, resolve_model
 
 HELP = "Train a conjecturer and a prover jointly"
@@ -72,6 +74,11 @@ def dry_run(
     script: JointScriptArguments, training: JointSelfPlayConfig, model: ModelConfig, launch: dict[str, str] | None
 ) -> int:
     """Print what would be done, under the engine of this process or of the launch that is planned."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 or os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
+        raise ConfigError(
+            "`--dry_run` plans for a launch without starting one, and this process was started by one; run "
+            "`countdown-selfplay joint --dry_run --accelerate_config NAME_OR_FILE --num_processes N` instead."
+        )
     from .dry_run import print_dry_run
     from .launch import planned
 

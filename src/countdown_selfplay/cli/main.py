@@ -60,7 +60,8 @@ def usage() -> str:
         f"usage: {PROG} [--help] [--version] command [options]\n\ncommands:\n{commands}\n\n"
         f"`{PROG} command --help` lists the options of a command. Launch options of {', '.join(sorted(TRAINERS))}:\n"
         "  --accelerate_config NAME_OR_FILE  relaunch through `accelerate launch` with a file of accelerate_configs/\n"
-        "                                    (single_gpu, ddp, zero2, zero3, fsdp2, cpu_ddp) or one of your own\n"
+        "                                    (single_gpu, ddp, zero2, zero3, fsdp2, cpu_ddp, cpu_zero2, cpu_zero3)\n"
+        "                                    or one of your own\n"
         "  --num_processes N                 relaunch in N processes; also --num_machines, --machine_rank,\n"
         "                                    --main_process_ip and --main_process_port, as in `accelerate launch`"
     )

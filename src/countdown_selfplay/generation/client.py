@@ -30,10 +30,13 @@ class VLLMServerClient:
         timeout: seconds that one attempt may take.
         retries: attempts after the first one.
         backoff: seconds before the first retry; `growth` times as long before each further one.
+        quiet: say nothing before a retry.
     """
 
-    def __init__(self, url: str, timeout: float, retries: int, backoff: float, growth: float = 2.0) -> None:
-        self.url = url.rstrip("/")
+    def __init__(
+        self, url: str, timeout: float, retries: int, backoff: float, growth: float = 2.0, quiet: bool = False
+    ) -> None:
+        self.url, self.quiet = url.rstrip("/"), quiet
         self.timeout, self.retries = timeout, int(retries)
         self.backoff, self.growth = backoff, growth
         self.lost = False
@@ -76,7 +79,8 @@ class VLLMServerClient:
                 self.lost = self.lost or not isinstance(error, TimeoutError)
                 reason = str(getattr(error, "reason", None) or error or type(error).__name__)
             if attempt < self.retries:
-                logger.warning(f"The vLLM server at {self.url} failed at {path} ({reason}); it is asked again.")
+                if not self.quiet:
+                    logger.warning(f"The vLLM server at {self.url} failed at {path} ({reason}); it is asked again.")
                 self.pause(attempt)
         raise GenerationError(
             f"The vLLM server at {self.url} failed at {path} {self.retries + 1} times in "

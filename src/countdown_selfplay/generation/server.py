@@ -90,8 +90,14 @@ class Server(VLLMSampler):
 
     def _meet_servers(self) -> None:
         for url, client in self.clients.items():
-            attempts = int(self.trainer.args.vllm_server_timeout // 2)
-            VLLMServerClient(url, 10.0, attempts, 2.0, growth=1.0).get("/health")  # it may still be starting
+            patience = self.trainer.args.vllm_server_timeout  # it may still be starting
+            try:
+                VLLMServerClient(url, 10.0, int(patience // 2), 2.0, growth=1.0, quiet=True).get("/health")
+            except GenerationError:
+                raise GenerationError(
+                    f"No vLLM server answered at {url} within about {patience:g} s (vllm_server_timeout): start it, "
+                    "or mend vllm_server_base_url, such as http://127.0.0.1:8000."
+                ) from None
             self.models[url] = client.get("/v1/models")["data"][0]
             if any(self._changes_logits(role) for role in self.trainer.roles if self.urls[role] == url):
                 self._check_logprobs_mode(client)
