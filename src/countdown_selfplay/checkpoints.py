@@ -252,8 +252,8 @@ def train_with_rollbacks(
     collapse.
     """
     folder = resolve(trainer, resume)
-    if folder is not None and 0 < trainer.args.max_steps <= _manifest(folder)["step"]:
-        return _already_done(trainer, folder)
+    if folder is not None and 0 < trainer.args.max_steps <= (step := _manifest(folder)["step"]):
+        return _already_done(trainer, folder, step)
     log = Path(trainer.args.output_dir) / ROLLBACKS
     if folder is None and trainer.accelerator.is_main_process:
         _set_aside(Path(trainer.args.output_dir))
@@ -275,17 +275,17 @@ def train_with_rollbacks(
             folder = _after_trip(trainer, rollback, log)
 
 
-def _already_done(trainer: JointConjecturerProverTrainer, folder: Path) -> TrainOutput:
+def _already_done(trainer: JointConjecturerProverTrainer, folder: Path, step: int) -> TrainOutput:
     """The weights and state of a finished run. The stock Trainer asks whether it is done after a step only, so that it
     would play one round more at each resume."""
-    said = f"{folder} is at round {_manifest(folder)['step']} and `max_steps` is {trainer.args.max_steps}"
+    said = f"{folder} is at round {step} and `max_steps` is {trainer.args.max_steps}"
     if trainer.engine.name != "ddp":
         raise CheckpointError(f"{said}: nothing is left to train; raise max_steps, or use the exported policies.")
     logger.warning("%s: nothing is left to train.", said)
     load_state(trainer, folder)
     _trl.load_weights(trainer, folder)
     trainer.state = TrainerState.load_from_json(str(folder / "trainer_state.json"))
-    return TrainOutput(trainer.state.global_step, 0.0, {})
+    return TrainOutput(step, 0.0, {})
 
 
 def _set_aside(output: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .config import JointSelfPlayConfig, RoleSettings
+from .config.checks import check_output
 from .countdown import CountdownDomain, Problem
 from .errors import ConfigError
 from .evaluation.sampling import end_token_ids
@@ -42,6 +43,7 @@ def game_settings(args: JointSelfPlayConfig) -> GameSettings:
 
 def refuse_unsupported(args: JointSelfPlayConfig) -> None:
     """One sentence, before any model loads, for options that cannot be run."""
+    check_output(args.output_dir)
     if args.push_to_hub:
         raise ConfigError(
             "`push_to_hub` (True) is not supported: a checkpoint holds several policies; after training upload the "

@@ -167,7 +167,6 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             "`save_only_model` (True) leaves the guard nothing to go back to; set guard=False or "
             "save_only_model=False."
         )
-    check_output(config.output_dir)
     check_generation(config)
     if config.conjecturer_micro_batches and config.anchor_slots >= config.slots_per_round:
         _fail(
@@ -183,7 +182,8 @@ def after_trl(config: JointSelfPlayConfig) -> None:
 
 
 def check_output(folder: str | None) -> None:
-    """Can files be written there? Found out before a model loads, not when the first one is saved."""
+    """Can files be written there? For a run and not for a config: a dry run on a laptop plans for another machine's
+    folders."""
     path = Path(folder or ".").absolute()
     there = next(p for p in (path, *path.parents) if p.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):

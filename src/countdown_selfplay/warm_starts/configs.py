@@ -8,7 +8,6 @@ import torch
 from transformers import TrainingArguments
 from trl import DPOConfig, SFTConfig
 
-from ..config.checks import check_output
 from ..config.countdown_fields import CountdownFields, domain_from
 from ..countdown import CountdownDomain
 from ..errors import ConfigError
@@ -162,7 +161,6 @@ class _Settled:
     def refuse(self, unread: dict[str, str]) -> None:
         """ConfigError for a setting that differs from its default and would not be read; after `__post_init__`."""
         args: Any = self
-        check_output(args.output_dir)
         for name, why in unread.items():
             if getattr(args, name) not in (None, False, type(args).__dataclass_fields__[name].default):
                 raise ConfigError(f"`{name}` ({getattr(args, name)}) is not read here: {why}; leave it unset.")

@@ -6,7 +6,8 @@ import pickle
 
 import pytest
 
-from countdown_selfplay import JointSelfPlayConfig
+from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay.config.checks import check_output
 from countdown_selfplay.errors import ConfigError
 
 
@@ -114,11 +115,12 @@ def test_a_resolved_config_can_be_read_again():
     assert again.gradient_accumulation_steps == 9
 
 
-def test_an_output_folder_that_cannot_be_is_refused_before_a_model_loads(tmp_path):
+def test_an_output_folder_that_cannot_be_is_refused_by_a_run_and_not_by_a_config(tmp_path):
     (tmp_path / "file").write_text("")
+    args = JointSelfPlayConfig(output_dir=str(tmp_path / "file" / "run"), use_cpu=True)  # another machine's, perhaps
     with pytest.raises(ConfigError, match=r"`output_dir` \(.*/file/run\) must be a folder .*/file is a file"):
-        JointSelfPlayConfig(output_dir=str(tmp_path / "file" / "run"), use_cpu=True)
+        JointConjecturerProverTrainer("no such model", args=args)
     (tmp_path / "locked").mkdir(mode=0o500)
     if not os.access(tmp_path / "locked", os.W_OK):  # root may write anywhere
         with pytest.raises(ConfigError, match="/locked is not writable"):
-            JointSelfPlayConfig(output_dir=str(tmp_path / "locked" / "run"), use_cpu=True)
+            check_output(str(tmp_path / "locked" / "run"))
