@@ -38,11 +38,16 @@ def _rendered(rows: Any, domain: CountdownDomain) -> Iterator[dict[str, Any]]:
         yield domain.prove_row(problem_from_row(row, index))
 
 
-def problem_keys(rows: Dataset | IterableDataset | None) -> frozenset[str]:
-    """Identities of the problems in an anchor data set."""
-    if rows is None:
-        return frozenset()
-    return frozenset(Problem(tuple(row["numbers"]), row["target"]).key for row in rows)
+def listed_keys(rows: Dataset | IterableDataset) -> list[str] | None:
+    """Identities of the problems in an anchor data set, in its order; None for a stream."""
+    if isinstance(rows, IterableDataset):
+        return None
+    return [Problem(tuple(row["numbers"]), row["target"]).key for row in rows]
+
+
+def problem_keys(rows: Dataset | None) -> frozenset[str]:
+    """Identities of the problems in a data set; none for None."""
+    return frozenset() if rows is None else frozenset(listed_keys(rows) or ())
 
 
 def check_enough(rows: Dataset | IterableDataset, needed: int) -> None:

@@ -28,6 +28,10 @@ class CheckpointError(CountdownSelfPlayError, RuntimeError):
     """A checkpoint is missing, incomplete or does not fit the run that wants to resume from it."""
 
 
+class RunFolderError(CountdownSelfPlayError, OSError):
+    """The run folder is in use by another run or cannot be written; the message names the file and the cure."""
+
+
 class CollapseError(CountdownSelfPlayError, RuntimeError):
     """The collapse guard has used up its rollbacks; the message names the last trip and the last healthy
     checkpoint."""

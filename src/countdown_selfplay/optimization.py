@@ -104,6 +104,21 @@ def role_schedule(
     return LambdaLR(optimizer, [factor(group["role"]) for group in optimizer.param_groups])
 
 
+def group_settings(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
+    """Learning rate, weight decay, betas and so on of each group, as they are now."""
+    return [{name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups]
+
+
+def use_settings(optimizer: Any, scheduler: Any, groups: list[dict[str, Any]]) -> None:
+    """Put `groups` (group_settings) in the place of what a checkpoint has restored, at the schedule's present step."""
+    schedule = getattr(scheduler, "scheduler", scheduler)
+    schedule.base_lrs = [group["lr"] for group in groups]
+    for group, configured, factor in zip(optimizer.param_groups, groups, schedule.lr_lambdas, strict=True):
+        lr = configured["lr"] * factor(schedule.last_epoch)
+        group.update({**configured, "initial_lr": configured["lr"], "lr": lr})
+    schedule._last_lr = [group["lr"] for group in optimizer.param_groups]
+
+
 def role_gradients(optimizer: torch.optim.Optimizer) -> dict[str, list[torch.nn.Parameter]]:
     """The parameters that have a gradient, by the role of their group."""
     by_role: dict[str, list[torch.nn.Parameter]] = {}

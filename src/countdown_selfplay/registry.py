@@ -10,11 +10,15 @@ from .errors import UnknownNameError
 T = TypeVar("T")
 
 
+def suggestion(name: str, known: list[str]) -> str:
+    """ " Did you mean 'x'?" if a known name is close, else ""."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f" Did you mean '{close[0]}'?" if close else ""
+
+
 def nearest(name: str, known: list[str]) -> str:
     """A phrase that ends an "unknown name" sentence: the nearest known name if one is close, then all of them."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f" Did you mean '{close[0]}'?" if close else ""
-    return f"{hint} Known names: {', '.join(sorted(known))}."
+    return f"{suggestion(name, known)} Known names: {', '.join(sorted(known))}."
 
 
 class Registry(dict[str, T]):

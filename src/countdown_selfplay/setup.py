@@ -50,6 +50,11 @@ def refuse_unsupported(args: JointSelfPlayConfig) -> None:
             "exported "
             "folders with `hf upload <repo> <output_dir>/prover`."
         )
+    if args.enable_jit_checkpoint:
+        raise ConfigError(
+            "`enable_jit_checkpoint` (True) would save in the middle of a round, which cannot be resumed exactly; "
+            "leave it unset: SIGTERM ends a run with a checkpoint at the end of its round anyway."
+        )
 
 
 def role_objectives(

@@ -7,24 +7,26 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
-from datasets import Dataset, IterableDataset
+from datasets import Dataset
 from peft import PeftConfig
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProgressCallback, TrainerCallback, set_seed
 from trl import GRPOTrainer
 
-from . import _trl, checkpoints
-from .anchors import anchor_dataset, check_enough, problem_keys, warn_overlap
-from .callbacks import RoundProgress, default_callbacks
+from . import _trl, checkpoints, rollbacks
+from .anchors import anchor_dataset, check_enough, listed_keys, problem_keys, warn_overlap
+from .callbacks import RoundProgress, Termination, default_callbacks
 from .config import JointSelfPlayConfig
 from .config.countdown_fields import domain_from
 from .countdown import CountdownDomain
 from .curriculum import CollapseGuard, CurriculumState
 from .engines import choose_engine
 from .evaluation.solve_rate import CumulativeSolveRate
+from .exports import export_policies
 from .games import ProposeAndSolve, Rollout
 from .games.base import Game
 from .generation import make_sampler
@@ -33,7 +35,7 @@ from .losses import RoleLoss
 from .metrics import averaged_rounds, role_rollout_metrics, summed_histogram
 from .micro_batch import role_loss
 from .objectives.base import Objective
-from .optimization import parameter_groups, role_schedule, tag_roles
+from .optimization import group_settings, parameter_groups, role_schedule, tag_roles
 from .policies import build_policies
 from .policies.build import load_tokenizer
 from .prover_rewards import checked_reward_funcs, default_reward_funcs
@@ -41,6 +43,7 @@ from .random_state import private_generator
 from .replay import replays_of
 from .rewards import ConjecturerReward
 from .rounds import play_round
+from .run_settings import run_settings
 from .scoring import allow_padding_free
 from .setup import (
     conjecturer_reward_of,
@@ -103,7 +106,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.engine = choose_engine(args)
         self.domain = domain_from(args) if domain is None else domain
         self.roles = {role: args.role(role) for role in args.trained_roles}
-        self.max_grad_norm = args.max_grad_norm  # set to 0 while training, so that the stock Trainer does not clip
+        # Hidden from the stock Trainer while it trains: rollbacks.py says why.
+        self.max_grad_norm, self.save_total_limit = args.max_grad_norm, args.save_total_limit
+        self.termination = Termination(self)
         self.objectives = role_objectives(args, self.roles, objectives)
         self.replays = replays_of(self.objectives, self.roles)
         refuse_mixed_tables(args, self.domain)
@@ -124,8 +129,13 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         eval_rows = None if eval_dataset is None else anchor_dataset(eval_dataset, self.domain, args.seed)
         check_enough(rows, args.loader_problems)
         self.held_out = problem_keys(eval_rows)
-        listed = [] if isinstance(rows, IterableDataset) else sorted(problem_keys(rows))
-        self.solve_rate = CumulativeSolveRate(listed) if listed else None
+        listed = listed_keys(rows)
+        self.solve_rate = CumulativeSolveRate(sorted(set(listed))) if listed else None
+        parts = dict(domain=domain, reward_funcs=reward_funcs, objectives=objectives)
+        parts |= dict(conjecturer_reward=conjecturer_reward, peft_config=peft_config)
+        self.settings = run_settings(args.to_dict(), listed, self.held_out, parts)
+        self.changed_settings: dict[str, list[Any]] = {}  # of a resume: {name: [there, here]}
+        self.verified_checkpoint: Path | None = None
         if processing_class is None:
             processing_class = load_tokenizer(model, args.trust_remote_code)
         refuse_chat_without_template(args, self.domain, processing_class)
@@ -156,6 +166,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self._optimizer_is_ours = optimizers[0] is None
         if optimizers[0] is not None:
             tag_roles(optimizers[0], self.policies)
+            self.configured_groups = group_settings(optimizers[0])
         if self.pop_callback(ProgressCallback) is not None:
             self.add_callback(RoundProgress)
         warn_overlap(rows, self.held_out)
@@ -330,6 +341,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             self.optimizer = cls(
                 parameter_groups(self.policies, self.roles, decayed, self.args.weight_decay), **kwargs
             )
+            self.configured_groups = group_settings(self.optimizer)
         self.policies.enable_gradients()
         return self.optimizer
 
@@ -343,9 +355,10 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     # -- loop, log, checkpoints --------------------------------------------------------------------------------------
 
     def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
-        """As in Trainer. `True` resumes from the newest complete checkpoint, and says which ones it skipped; the
-        collapse guard's rollbacks are resumes from the last healthy one."""
-        return checkpoints.train_with_rollbacks(self, super().train, resume_from_checkpoint, *args, **kwargs)
+        """As in Trainer. `True` resumes from the newest complete checkpoint, and says which ones it skipped; "auto"
+        does so if there is one and else starts; the collapse guard's rollbacks are resumes from the last healthy one.
+        SIGTERM ends the run with a checkpoint at the end of the round, by SystemExit(143)."""
+        return rollbacks.train_with_rollbacks(self, super().train, resume_from_checkpoint, *args, **kwargs)
 
     def start_rounds(self) -> None:
         """Forget everything between two rounds that neither the Trainer nor a checkpoint restores."""
@@ -388,6 +401,14 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
         checkpoints.save(self, super()._save_checkpoint, model, trial)
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """Write each policy to `<output_dir>/<role>`, a folder that loads anywhere. (In a checkpoint: the weights of
+        all of them, as the stock Trainer resumes from.)"""
+        if _internal_call:
+            super().save_model(output_dir, _internal_call=True)
+        else:
+            export_policies(self, Path(output_dir or self.args.output_dir))
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """Model cards belong to the exported roles (exports.write_model_card); a checkpoint's root holds no single

@@ -1,6 +1,7 @@
 """A collapse in the middle of a run: rolled back to the last healthy checkpoint, a capped number of times."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -49,9 +50,11 @@ def test_a_collapse_is_rolled_back_and_the_run_ends_as_if_it_had_resumed_there(b
 
     # The same as a run that stopped at round 4 and was resumed with the attempt counter at 1.
     straight = build("straight", **GUARDED)
-    (Path(straight.args.output_dir)).mkdir(exist_ok=True)
-    (Path(straight.args.output_dir) / "rollbacks.jsonl").write_text(json.dumps(record) + "\n")
-    straight.train(resume_from_checkpoint=str(output / "checkpoint-4"))
+    folder = Path(straight.args.output_dir)
+    folder.mkdir(exist_ok=True)
+    shutil.copytree(output / "checkpoint-4", folder / "checkpoint-4")
+    (folder / "rollbacks.jsonl").write_text(json.dumps(record) + "\n")
+    straight.train(resume_from_checkpoint=True)
     assert equal(weights(collapsed), weights(straight))
     assert equal(optimizer_state(collapsed), optimizer_state(straight))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback
@@ -32,7 +33,8 @@ class GuardCallback(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         # A collapse before the first regular checkpoint must have something to go back to.
-        if args.guard and state.global_step == 0 and args.save_strategy != "no":
+        first = Path(args.output_dir) / "checkpoint-0"
+        if args.guard and state.global_step == 0 and args.save_strategy != "no" and not first.exists():
             self.trainer._save_checkpoint(self.trainer.model, None)
         if state.global_step == 0:
             self.trainer.engine.before_first_round(self.trainer)

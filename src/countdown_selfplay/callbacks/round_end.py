@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import TrainerCallback
 
+from ..optimization import use_settings
+
 if TYPE_CHECKING:
     from ..trainer import JointConjecturerProverTrainer
 
@@ -17,6 +19,10 @@ class RoundEnd(TrainerCallback):
 
     def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
         self.trainer = trainer
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self.trainer.changed_settings:  # the checkpoint has brought the old learning rates back
+            use_settings(self.trainer.optimizer, self.trainer.lr_scheduler, self.trainer.configured_groups)
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         trainer = self.trainer

@@ -12,7 +12,6 @@ from datasets import Dataset
 from huggingface_hub.utils import disable_progress_bars as disable_hub_progress_bars
 from transformers.utils import logging as transformers_logging
 
-from ..checkpoints import resolve
 from ..config import JointSelfPlayConfig
 from ..config.countdown_fields import domain_from
 from ..countdown import Problem, generate_problems, problem_from_row
@@ -22,6 +21,9 @@ from ..evaluation.processes import processes_of
 from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
 from ..exports import export_policies
+from ..rollbacks import resolve
+from ..run_files import write_atomically
+from ..run_lock import run_lock
 from ..trainer import JointConjecturerProverTrainer
 from .joint import JointScriptArguments
 from .tables import before_after_table
@@ -34,6 +36,13 @@ def run_joint(
     script: JointScriptArguments, args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]
 ) -> JointConjecturerProverTrainer:
     """Train and leave in `args.output_dir`: policies, metrics.jsonl, evaluation.json, plots, report.html."""
+    with run_lock(args.output_dir):
+        return _run_joint(script, args, trainer_arguments)
+
+
+def _run_joint(
+    script: JointScriptArguments, args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]
+) -> JointConjecturerProverTrainer:
     # Bars of single model files only tear the training bar apart.
     transformers_logging.disable_progress_bar()
     disable_hub_progress_bars()
@@ -50,16 +59,16 @@ def run_joint(
     )
     say = trainer.accelerator.print
     output = Path(args.output_dir)
-    resolve(trainer, args.resume_from_checkpoint)  # a wrong checkpoint is reported before minutes of evaluation
+    resume = resolve(trainer, args.resume_from_checkpoint)  # a wrong one is reported before minutes of evaluation
     before = measure(trainer, script, held_out, say, "before training")
-    trainer.train(resume_from_checkpoint=args.resume_from_checkpoint or None)
+    trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
     for folder in export_policies(trainer, output):  # before anything that could still fail
         say(f"Exported {folder}")
     after = measure(trainer, script, held_out, say, "after training")
     if trainer.accelerator.is_main_process:
         if before:
             result = {"before": before, "after": after, "difference": differences(before, after)}
-            (output / "evaluation.json").write_text(json.dumps(result, indent=1) + "\n")
+            write_atomically(output / "evaluation.json", json.dumps(result, indent=1) + "\n")
             say(before_after_table(result))
         if script.report:
             from ..evaluation.report import write_report

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
+from ..registry import suggestion
+from ..run_settings import NEVER, PARTS, allowed_names
 from .generation_checks import check_generation
 from .role_checks import check_choices, check_role
 
@@ -131,6 +133,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             f"({config.importance_clip_high}) must satisfy 0 < low <= 1 <= high; seed 001 uses 0.5 and 2."
         )
     check_choices(config)
+    _check_allowed(config)
     for role in ("prover", "conjecturer"):
         check_role(config, role)
     if not math.isfinite(config.invalid_reward):
@@ -179,6 +182,16 @@ def after_trl(config: JointSelfPlayConfig) -> None:
     _check_names(config)
     _check_problems(config)
     _check_sharing(config)
+
+
+def _check_allowed(config: JointSelfPlayConfig) -> None:
+    """A name that is misspelt would allow nothing, and be found out minutes later."""
+    known = [*(f.name for f in dataclasses.fields(config)), *PARTS]
+    for name in allowed_names(config.allow_changed):
+        if name not in known:
+            _fail(f"`allow_changed` names '{name}', which is no setting.{suggestion(name, known)}")
+        if name in NEVER:
+            _fail(f"`allow_changed` names {name}, which cannot change in a resume; start a new run.")
 
 
 def check_output(folder: str | None) -> None:

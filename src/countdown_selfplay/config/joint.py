@@ -76,6 +76,13 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationF
     """
 
     output_dir: str = field(default="joint-selfplay", metadata={"help": "The run folder."})
+    allow_changed: str | None = field(
+        default=None,
+        metadata={
+            "help": "Settings that a resume may change, with commas between them (learning_rate,beta); train_dataset, "
+            "eval_dataset and reward_funcs are names too. Cadence, trackers, paths and a larger max_steps always may."
+        },
+    )
     gradient_accumulation_steps: int = field(
         default=None,  # type: ignore[assignment]
         metadata={"help": "Derived: prover_micro_batches + conjecturer_micro_batches. Leave it unset."},

@@ -1,0 +1,67 @@
+"""SIGTERM ends a run at the end of its round, with a checkpoint: what a scheduler sends before it kills."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from transformers import TrainerCallback
+
+if TYPE_CHECKING:
+    from ..trainer import JointConjecturerProverTrainer
+
+logger = logging.getLogger(__name__)
+
+
+class Terminated(SystemExit):
+    """Leaves the program after SIGTERM with exit code 143, as the signal itself would."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(128 + signal.SIGTERM)
+        self.step = step
+
+
+class Termination(TrainerCallback):
+    """Asks all processes at the end of each round whether one of them was told to end. A second SIGTERM changes
+    nothing: the round is still played to its end."""
+
+    def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
+        self.trainer = trainer
+        self.asked = False
+        self.ending = False
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Inside the block SIGTERM is noted. A handler of the user's own, and any outside the main thread, stays."""
+        self.asked = self.ending = False
+        ours = threading.current_thread() is threading.main_thread()
+        if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+            yield
+            return
+        signal.signal(signal.SIGTERM, self._note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def _note(self, *_: Any) -> None:
+        self.asked = True
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.ending = any(self.trainer._gather([self.asked]))
+        if self.ending and args.save_strategy == "no":
+            raise Terminated(state.global_step)
+        control.should_save |= self.ending
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self.ending:  # save_strategy="best" took the save back, for the round was not the best one
+            self.trainer._save_checkpoint(self.trainer.model, None)
+            raise Terminated(state.global_step)
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self.ending:
+            raise Terminated(state.global_step)
