@@ -62,13 +62,13 @@ def save(trainer: JointConjecturerProverTrainer, stock_save: Callable[..., None]
             shutil.rmtree(staging, ignore_errors=True)
             _rotate(output, trainer.save_total_limit, trainer.state.best_model_checkpoint)
     except Exception as error:
-        # safetensors and torch have errors of their own for a disk that is full
-        if not isinstance(error, OSError) and shutil.disk_usage(output).free > _LITTLE:
+        full = shutil.disk_usage(output).free < _LITTLE  # for which safetensors and torch have words of their own
+        if not full and not isinstance(error, OSError):
             raise
         shutil.rmtree(staging, ignore_errors=True)
+        why = "No space left on device" if full else " ".join(str(error).split())
         raise RunFolderError(
-            f"{output / name} could not be written ({' '.join(str(error).split())}); free space, then go on: "
-            f"{how_to_go_on(output)}"
+            f"{output / name} could not be written ({why}); free space, then go on: {how_to_go_on(output)}"
         ) from error
     trainer.accelerator.wait_for_everyone()
 

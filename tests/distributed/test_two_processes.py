@@ -26,9 +26,10 @@ def free_port():
         return s.getsockname()[1]
 
 
-def run(output, resume=None, **config):
+def launch(output, resume=None, signal=None, options=(), **config):
+    """A run of two processes under torchrun; `signal`: see worker.py."""
     output.mkdir(parents=True, exist_ok=True)
-    job = json.dumps({"output": str(output), "resume": resume, "config": config})
+    job = json.dumps({"output": str(output), "resume": resume, "config": config, "signal": signal})
     environment = {
         **os.environ,
         "ACCELERATE_USE_CPU": "true",
@@ -37,9 +38,19 @@ def run(output, resume=None, **config):
         "CUDA_VISIBLE_DEVICES": "",
     }
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
-    command += ["--master_addr", "127.0.0.1", "--master_port", str(free_port()), str(WORKER), job]
-    process = subprocess.run(command, env=environment, timeout=DEADLINE, capture_output=True, text=True)
+    # c10d and not a static rendezvous, whose second start meets the addresses of the first
+    command += ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{free_port()}", "--local_addr", "127.0.0.1"]
+    command += [*options, str(WORKER), job]
+    return subprocess.run(command, env=environment, timeout=DEADLINE, capture_output=True, text=True)
+
+
+def run(output, resume=None, **config):
+    process = launch(output, resume, **config)
     assert process.returncode == 0, process.stderr[-3000:]
+    return equal_ranks(output)
+
+
+def equal_ranks(output):
     ranks = [json.loads((output / f"rank{r}.json").read_text()) for r in (0, 1)]
     for rank in ranks:  # or a silent fallback to one process would pass
         assert rank["processes"] == 2 and rank["distributed_type"].endswith("MULTI_CPU")

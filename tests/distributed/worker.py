@@ -6,6 +6,7 @@ Started by torchrun from test_two_processes.py, never collected by pytest.
 
 import hashlib
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -22,9 +23,25 @@ def digest(tensors):
     return total.hexdigest()
 
 
-def main(output, resume, config):
+def ending_at(trainer, rank, number, round_):
+    """The process of `rank` gets the signal when it begins the round after `round_`; not when torchrun has restarted
+    it."""
+    play = trainer.game.play
+
+    def ends(ctx, anchors):
+        fresh = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
+        if fresh and ctx.state.rounds == round_ and trainer.accelerator.process_index == rank:
+            os.kill(os.getpid(), number)
+        return play(ctx, anchors)
+
+    trainer.game.play = ends
+
+
+def main(output, resume, config, signal=None):
     trainer = make_trainer(output, **config)
     rank = trainer.accelerator.process_index
+    if signal is not None:
+        ending_at(trainer, **signal)
     trainer.train(resume_from_checkpoint=resume)
     found = {
         "processes": trainer.accelerator.num_processes,

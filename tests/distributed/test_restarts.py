@@ -1,0 +1,43 @@
+"""Two processes, one of which is killed or told to end: torchrun starts them again and the run ends as if nothing had
+been."""
+
+import json
+import signal
+
+import pytest
+
+from tests.trainer.conftest import rounds
+
+from .test_two_processes import SAVING, STATE, equal_ranks, launch, run
+
+pytestmark = pytest.mark.distributed
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("straight")
+    return run(folder, **SAVING), rounds(folder)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_torchrun_starts_a_killed_run_again_from_its_newest_checkpoint(straight, tmp_path, rank):
+    """SIGKILL in round 4, of which round 2 is saved: the second start plays rounds 3 and 4 again."""
+    killed = {"rank": rank, "number": int(signal.SIGKILL), "round_": 3}
+    process = launch(tmp_path, "auto", killed, ["--max-restarts", "1"], **SAVING)
+    assert process.returncode == 0, process.stderr[-9000:]
+    found, expected = equal_ranks(tmp_path), straight[0]
+    for name in STATE:
+        assert found[name] == expected[name], name
+    assert rounds(tmp_path) == straight[1]
+    run_json = json.loads((tmp_path / "run.json").read_text())
+    assert [entry["step"] for entry in run_json["resumes"]] == [2]
+
+
+def test_sigterm_to_one_process_ends_both_at_the_end_of_the_round_with_a_checkpoint(straight, tmp_path):
+    told = {"rank": 1, "number": int(signal.SIGTERM), "round_": 2}
+    process = launch(tmp_path, None, told, **{**SAVING, "save_steps": 100})
+    assert process.returncode != 0 and "Stopped after round 3 (SIGTERM)" in process.stderr, process.stderr[-9000:]
+    assert (tmp_path / "checkpoint-3" / "complete.json").exists()
+    found = run(tmp_path, "auto", **{**SAVING, "save_steps": 100})
+    for name in STATE:
+        assert found[name] == straight[0][name], name

@@ -1,0 +1,91 @@
+"""Plays runs one after the other, each in a fork of a process that has only imported, and kills them as told.
+
+Started by test_deaths.py with a list of jobs as JSON on standard input; prints one line of JSON per job. A job: `output`,
+`config` (of make_trainer), `lora`, `kill`: the number of the file operation in the output folder before which the
+process kills itself with SIGKILL (null: never). A run goes on from its newest checkpoint, if it has one.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.trainer.conftest import make_trainer, optimizer_state, rounds, weights
+from tests.trainer.test_round import LORA
+
+OPERATIONS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree"}
+
+
+def digest(tensors):
+    total = hashlib.blake2b(digest_size=16)
+    for name in sorted(tensors):
+        total.update(name.encode() + tensors[name].contiguous().numpy().tobytes())
+    return total.hexdigest()
+
+
+def killing_before(operation, folder):
+    """Count the operations that change files under `folder`; die before the one numbered `operation`."""
+    seen = []
+
+    def hook(event, arguments):
+        if event not in OPERATIONS or not str(arguments[0]).startswith(folder):
+            return
+        if event == "open" and not set(str(arguments[1] or "r")) & set("wax+"):
+            return
+        seen.append(event)
+        if len(seen) == operation:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hook)
+    return seen
+
+
+def tripping(trainer):
+    """The guard trips after round 4 of the first attempt, over rounds 3 and 4, and is content otherwise."""
+    observe = trainer.guard.observe
+
+    def sees(metrics):
+        bad = trainer.state.global_step in (3, 4) and trainer.curriculum.attempt == 0
+        return observe({"conjecturer/parseable_rate": 0.0 if bad else 1.0, "round/starved": 0})
+
+    trainer.guard.observe = sees
+
+
+def play(job):
+    seen = killing_before(job["kill"], job["output"])
+    extra = {"trainer": {"peft_config": LORA}, "policy_sharing": "lora"} if job.get("lora") else {}
+    trainer = make_trainer(job["output"], **job["config"], **extra)
+    tripping(trainer)
+    trainer.train(resume_from_checkpoint="auto")
+    found = {
+        "weights": digest(weights(trainer)),
+        "optimizer": digest(optimizer_state(trainer)),
+        "curriculum": trainer.curriculum.state_dict(),
+        "guard": trainer.guard.state_dict(),
+        "rounds": rounds(job["output"]),
+        "solve_rate": trainer.solve_rate.state_dict(),
+        "replays": {role: [asdict(s) for s in replay.kept] for role, replay in trainer.replays.items()},
+        "operations": len(seen),
+    }
+    print(json.dumps(found), flush=True)
+
+
+def child(job):
+    try:
+        play(job)
+    except Exception as error:
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        if (pid := os.fork()) == 0:
+            child(json.loads(line))
+        if os.WIFSIGNALED(os.waitpid(pid, 0)[1]):
+            print(json.dumps({"killed": True}), flush=True)

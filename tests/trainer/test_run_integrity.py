@@ -1,0 +1,411 @@
+"""What a run folder survives: trajectories that were given up, deaths, a second run, changed settings, damaged files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from countdown_selfplay.callbacks import Terminated
+from countdown_selfplay.checkpoints import manifest_of
+from countdown_selfplay.errors import CheckpointError, CollapseError, ConfigError, RunFolderError
+from countdown_selfplay.run_lock import run_lock
+
+from .conftest import equal, rounds, weights
+from .test_round import LORA, problems
+
+EVERY = dict(save_strategy="steps", save_steps=1)
+GUARD = dict(guard=True, guard_window=1, guard_min_solve_rate=0.0, guard_max_solve_rate=1.0)
+
+
+class Power(BaseException):
+    """The process dies here."""
+
+
+def dying_at(trainer, step, attempt=0):
+    play = trainer.game.play
+
+    def dies(ctx, anchors):
+        if (ctx.state.rounds, ctx.state.attempt) == (step, attempt):
+            raise Power
+        return play(ctx, anchors)
+
+    trainer.game.play = dies
+    return trainer
+
+
+def tripping_after(trainer, *steps, attempt=0):
+    """The guard sees no parseable proposal at the end of the rounds `steps`, and is content otherwise."""
+    observe = trainer.guard.observe
+
+    def sees(metrics):
+        bad = trainer.state.global_step in steps and trainer.curriculum.attempt == attempt
+        return observe({"conjecturer/parseable_rate": 0.0 if bad else 1.0, "round/starved": 0})
+
+    trainer.guard.observe = sees
+    return trainer
+
+
+def names(folder):
+    return sorted(p.name for p in Path(folder).glob("checkpoint-*"))
+
+
+# -- trajectories that were given up
+
+
+def test_a_run_killed_after_a_rollback_does_not_resume_from_what_the_rollback_gave_up(build, tmp_path):
+    """Rounds 3 and 4 are bad, window 2: it trips at 4 and goes back to 2. Killed in the first round of attempt 1, the
+    resume must go on from checkpoint-2 with attempt 1, and end as the run that was not killed."""
+    settings = dict(max_steps=5, **EVERY, **{**GUARD, "guard_window": 2})
+    straight = tripping_after(build("straight", **settings), 3, 4)
+    straight.train()
+    killed = dying_at(tripping_after(build("killed", **settings), 3, 4), 2, attempt=1)
+    with pytest.raises(Power):
+        killed.train()
+    assert names(tmp_path / "killed") == ["checkpoint-0", "checkpoint-1", "checkpoint-2"]
+    assert names(tmp_path / "killed" / "abandoned-1") == ["checkpoint-3"]
+    again = tripping_after(build("killed", **settings), 3, 4)
+    again.train(resume_from_checkpoint=True)
+    assert equal(weights(straight), weights(again))
+    assert straight.curriculum == again.curriculum  # what the given-up rounds cost is still counted
+    assert rounds(tmp_path / "straight") == rounds(tmp_path / "killed")
+    assert len((tmp_path / "killed" / "rollbacks.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_kill_between_writing_a_rollback_down_and_setting_its_checkpoints_aside_is_made_good(build, tmp_path):
+    settings = dict(max_steps=4, **EVERY, **{**GUARD, "guard_window": 2})
+    straight = tripping_after(build("straight", **settings), 2, 3)
+    straight.train()
+    killed = tripping_after(build("killed", **settings), 2, 3)
+    from countdown_selfplay import rollbacks
+
+    def dies(trainer, folder):
+        raise Power
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Power):
+        patch.setattr(rollbacks, "_go_back", dies)
+        killed.train()
+    assert names(tmp_path / "killed")[-1] == "checkpoint-2"  # unhealthy: of round 2, which the rollback gave up
+    again = tripping_after(build("killed", **settings), 2, 3)
+    again.train(resume_from_checkpoint=True)
+    assert names(tmp_path / "killed" / "abandoned-1") == ["checkpoint-2"]
+    assert equal(weights(straight), weights(again)) and straight.curriculum == again.curriculum
+
+
+def test_going_back_to_an_earlier_checkpoint_sets_the_later_ones_aside(build, tmp_path):
+    """After it: the guard cannot roll forward into them, resume=True and rotation cannot meet them."""
+    build(max_steps=6, **EVERY).train()
+    changed = dict(learning_rate=1e-4, allow_changed="learning_rate")
+    again = dying_at(build(max_steps=6, **EVERY, save_total_limit=1, **changed), 4)
+    with pytest.raises(Power):
+        again.train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-2"))
+    assert names(tmp_path / "run") == ["checkpoint-4"]  # of the new trajectory; one is kept
+    assert names(tmp_path / "run" / "abandoned-1") == ["checkpoint-6"]  # and one of the old
+    more = build(max_steps=6, **EVERY, **changed)
+    more.train(resume_from_checkpoint=True)
+    assert [line["step"] for line in rounds(tmp_path / "run")] == [1, 2, 3, 4, 5, 6]
+    assert {line["lr/prover"] for line in rounds(tmp_path / "run")[2:]} == {1e-4}
+
+
+def test_a_trip_before_the_first_save_goes_back_to_the_checkpoint_elsewhere_that_the_run_began_from(build, tmp_path):
+    build("first", max_steps=2, **EVERY, **GUARD).train()
+    settings = dict(max_steps=4, save_strategy="steps", save_steps=4, **GUARD)
+    second = tripping_after(build("second", **settings), 3)
+    second.train(resume_from_checkpoint=str(tmp_path / "first" / "checkpoint-2"))
+    assert second.state.global_step == 4 and second.curriculum.attempt == 1
+    assert [line["step"] for line in rounds(tmp_path / "second")] == [3, 4]
+    assert names(tmp_path / "first") == ["checkpoint-0", "checkpoint-1", "checkpoint-2"]
+
+
+def test_a_resume_from_elsewhere_sets_an_earlier_run_of_the_folder_aside(build, tmp_path):
+    build("first", max_steps=2, **EVERY).train()
+    build("second", max_steps=3, **EVERY).train()
+    build("second", max_steps=3, **EVERY).train(resume_from_checkpoint=str(tmp_path / "first" / "checkpoint-2"))
+    assert names(tmp_path / "second") == ["checkpoint-3"]
+    assert names(tmp_path / "second" / "previous-1") == ["checkpoint-1", "checkpoint-2", "checkpoint-3"]
+
+
+def test_a_checkpoint_whose_replacement_died_between_two_renames_is_found(build, tmp_path):
+    straight = build(max_steps=2, **EVERY)
+    straight.train()
+    folder = tmp_path / "run" / "checkpoint-2"
+    folder.rename(folder.with_name(".old-checkpoint-2"))
+    again = build(max_steps=2, **EVERY)
+    again.train(resume_from_checkpoint=True)
+    assert folder.is_dir() and equal(weights(straight), weights(again))
+
+
+# -- the best and the newest healthy checkpoint
+
+
+def scoring(trainer, values):
+    evaluate = trainer.evaluate
+
+    def scores(*args, **kwargs):
+        metrics = evaluate(*args, **kwargs)
+        metrics["eval_pass@1"] = values[trainer.state.global_step]
+        return metrics
+
+    trainer.evaluate = scores
+    return trainer
+
+
+BEST = dict(
+    **EVERY, eval_strategy="steps", eval_steps=1, metric_for_best_model="pass@1", greater_is_better=True,
+    num_generations_eval=2, learning_rate=0.0,
+)  # fmt: skip
+
+
+def test_a_resumed_run_knows_its_best_checkpoint_and_keeps_it(build, tmp_path):
+    values, data = {1: 0.1, 2: 0.9, 3: 0.3, 4: 0.2}, {"eval_dataset": problems(4)}
+    scoring(build(max_steps=2, save_total_limit=1, **BEST, trainer=data), values).train()
+    best = str(tmp_path / "run" / "checkpoint-2")
+    state = json.loads((tmp_path / "run" / "checkpoint-2" / "trainer_state.json").read_text())
+    assert state["best_model_checkpoint"] == best
+    again = scoring(build(max_steps=4, save_total_limit=1, **BEST, trainer=data), values)
+    again.train(resume_from_checkpoint=True)
+    assert again.state.best_model_checkpoint == best and again.state.best_metric == 0.9
+    # the newest and the best: at save_total_limit=1 the stock Trainer deletes the newest when training ends
+    assert names(tmp_path / "run") == ["checkpoint-2", "checkpoint-4"]
+
+
+# -- logs
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "samples.jsonl", "rollbacks.jsonl"])
+def test_a_torn_last_line_of_a_log_is_no_obstacle(build, tmp_path, name):
+    settings = dict(save_strategy="steps", save_steps=2, **GUARD)
+    tripping_after(build(max_steps=3, **settings)).train()
+    log = tmp_path / "run" / name
+    whole = log.read_bytes() if log.exists() else b""
+    log.write_bytes(whole + b'{"step": 3, "tri')  # killed in the middle of a write
+    again = tripping_after(build(max_steps=4, **settings))
+    again.train(resume_from_checkpoint=True)
+    assert [line["step"] for line in rounds(tmp_path / "run")] == [1, 2, 3, 4]
+    torn = log.with_suffix(".discarded.jsonl").read_text().splitlines()[-1]
+    assert json.loads(torn) == {"torn": '{"step": 3, "tri'}
+
+
+# -- one run per folder
+
+
+def test_a_second_run_in_a_folder_that_is_in_use_is_refused_in_one_sentence(build, tmp_path):
+    holder = (
+        "import sys, time; from countdown_selfplay.run_lock import run_lock\n"
+        "with run_lock(sys.argv[1]): print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", holder, str(tmp_path / "run")], stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"held\n"
+        trainer = build(max_steps=1)
+        with pytest.raises(RunFolderError, match=f"is in use by process {process.pid} on .*choose another folder"):
+            trainer.train()
+        assert not (tmp_path / "run" / "metrics.jsonl").exists()
+        process.kill()  # however a run ends, the lock ends with it
+        process.wait()
+        assert trainer.train().global_step == 1
+
+
+def test_the_lock_of_one_process_can_be_taken_again_by_itself(tmp_path):
+    with run_lock(tmp_path), run_lock(tmp_path):
+        pass
+    with run_lock(tmp_path):
+        pass
+
+
+# -- changed settings
+
+
+CHANGES = {
+    "seed": dict(seed=77),
+    "learning_rate": dict(learning_rate=2e-3),
+    "conjecturer_reward": dict(conjecturer_reward="sgs"),
+    "answer_rule": dict(answer_rule="any"),
+    "prover_objective": dict(prover_objective="grpo"),
+    "beta": dict(beta=0.0),
+    "number_high": dict(number_high=11),
+    "max_steps": dict(max_steps=1),
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    from .conftest import make_trainer
+
+    folder = tmp_path_factory.mktemp("finished")
+    trainer = make_trainer(folder, max_steps=2, beta=0.05, **EVERY, trainer={"train_dataset": problems(40)})
+    trainer.train()
+    return folder
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_resume_under_another_setting_is_refused_by_name_and_both_values(build, finished, name):
+    settings = dict(max_steps=3, beta=0.05, **EVERY)
+    before = {"max_steps": 2, **settings, "seed": 3, "learning_rate": 1e-3}.get(name)
+    other = build("other", **{**settings, **CHANGES[name]}, trainer={"train_dataset": problems(40)})
+    said = rf"{name} \({before} there" if before is not None and name != "max_steps" else name
+    with pytest.raises(CheckpointError, match=rf"{said}.*allow_changed='.*{name}"):
+        other.train(resume_from_checkpoint=str(finished / "checkpoint-2"))
+
+
+def test_other_data_is_refused_and_allowed_by_name(build, finished, tmp_path):
+    other = {"train_dataset": problems(41)}
+    settings = dict(max_steps=3, beta=0.05, **EVERY)
+    with pytest.raises(CheckpointError, match=r"train_dataset \(40 problems .* there, 41 problems .* here\)"):
+        build("other", **settings, trainer=other).train(resume_from_checkpoint=str(finished / "checkpoint-2"))
+    assert not (tmp_path / "other" / "metrics.jsonl").exists()
+    allowed = build("other", **settings, allow_changed="train_dataset", trainer=other)
+    allowed.train(resume_from_checkpoint=str(finished / "checkpoint-2"))
+    assert allowed.state.global_step == 3
+
+
+def test_cadence_trackers_paths_and_more_rounds_may_change_without_a_word(build, finished):
+    free = dict(logging_steps=2, save_steps=3, save_total_limit=4, samples_per_log=1, eval_steps=7, run_name="other")
+    again = build(
+        "other", max_steps=3, beta=0.05, save_strategy="steps", **free, trainer={"train_dataset": problems(40)}
+    )
+    again.train(resume_from_checkpoint=str(finished / "checkpoint-2"))
+    assert again.state.global_step == 3
+
+
+def test_a_changed_learning_rate_acts_and_run_json_keeps_both(build, finished, tmp_path):
+    """The checkpoint's optimizer and schedule would bring the old one back."""
+    changed = dict(prover_learning_rate=5e-4, weight_decay=0.1, allow_changed="learning_rate, weight_decay")
+    again = build("other", max_steps=3, beta=0.05, **EVERY, **changed, trainer={"train_dataset": problems(40)})
+    again.train(resume_from_checkpoint=str(finished / "checkpoint-2"))
+    line = rounds(tmp_path / "other")[-1]
+    assert line["lr/prover"] == 5e-4 and line["lr/conjecturer"] == 1e-3
+    assert {group["weight_decay"] for group in again.optimizer.param_groups} == {0.0, 0.1}
+    run = json.loads((tmp_path / "other" / "run.json").read_text())
+    assert run["resumes"][0]["changed"] == {"prover_learning_rate": [None, 5e-4], "weight_decay": [0.0, 0.1]}
+    assert run["resumes"][0]["step"] == 2 and run["config"]["prover_learning_rate"] == 5e-4
+
+
+def test_a_resume_in_place_adds_to_run_json_and_forgets_nothing(build, tmp_path):
+    build(max_steps=1, **EVERY).train()
+    first = json.loads((tmp_path / "run" / "run.json").read_text())
+    build(max_steps=2, **EVERY).train(resume_from_checkpoint="auto")
+    second = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert first["resumes"] == [] and second["started"] == first["started"]
+    assert [entry["step"] for entry in second["resumes"]] == [1] and second["config"]["max_steps"] == 2
+
+
+def test_names_that_may_not_or_cannot_be_allowed_are_refused_before_a_model_loads(build):
+    with pytest.raises(ConfigError, match="names 'learning_rat', which is no setting. Did you mean 'learning_rate'?"):
+        build(allow_changed="learning_rat")
+    with pytest.raises(ConfigError, match="policy_sharing, which cannot change"):
+        build(allow_changed="policy_sharing")
+
+
+# -- damage
+
+
+def test_flipped_bytes_of_the_same_size_are_found(build, tmp_path):
+    build(max_steps=2, **EVERY).train()
+    path = tmp_path / "run" / "checkpoint-2" / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-4000:-3996] = bytes(byte ^ 0xFF for byte in data[-4000:-3996])
+    path.write_bytes(data)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is damaged"):
+        build(max_steps=3, **EVERY).train(resume_from_checkpoint=str(path.parent))
+    again = build(max_steps=3, **EVERY)
+    again.train(resume_from_checkpoint=True)  # the newest that is whole
+    assert again.state.global_step == 3 and manifest_of(tmp_path / "run" / "checkpoint-3")["step"] == 3
+
+
+def test_a_full_disk_in_a_checkpoint_is_one_sentence_that_names_what_is_left(build, tmp_path, monkeypatch):
+    trainer = build(max_steps=2, **EVERY)
+    save = torch.save
+
+    def full(value, file, *args, **kwargs):
+        if trainer.state.global_step == 2 and "optimizer" in str(file):
+            raise OSError(28, "No space left on device")
+        return save(value, file, *args, **kwargs)
+
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.raises(
+        RunFolderError, match=r"checkpoint-2 could not be written.*newest checkpoint is .*checkpoint-1;"
+    ):
+        trainer.train()
+    assert not (tmp_path / "run" / ".incomplete").exists()  # it would keep the disk full
+
+
+# -- how a run is ended
+
+
+def test_sigterm_ends_a_run_with_a_checkpoint_at_the_end_of_its_round(build, tmp_path, caplog):
+    settings = dict(save_strategy="steps", save_steps=100)
+    straight = build("straight", max_steps=4, **settings)
+    straight.train()
+    ended = build("ended", max_steps=4, **settings)
+    play = ended.game.play
+
+    def told(ctx, anchors):
+        if ctx.state.rounds == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return play(ctx, anchors)
+
+    ended.game.play = told
+    with pytest.raises(Terminated) as stop:
+        ended.train()
+    assert stop.value.code == 143 and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert names(tmp_path / "ended") == ["checkpoint-2"]
+    assert "Stopped after round 2 (SIGTERM)" in caplog.text and "resume_from_checkpoint=True" in caplog.text
+    again = build("ended", max_steps=4, **settings)
+    again.train(resume_from_checkpoint=True)
+    assert equal(weights(straight), weights(again)) and rounds(tmp_path / "straight") == rounds(tmp_path / "ended")
+
+
+def test_saving_in_the_middle_of_a_round_is_refused(build):
+    with pytest.raises(ConfigError, match="enable_jit_checkpoint.*SIGTERM"):
+        build(enable_jit_checkpoint=True)
+
+
+def test_ctrl_c_names_the_last_checkpoint_and_how_to_go_on(build, caplog):
+    trainer = build(max_steps=3, **EVERY)
+    play = trainer.game.play
+
+    def interrupted(ctx, anchors):
+        if ctx.state.rounds == 2:
+            raise KeyboardInterrupt
+        return play(ctx, anchors)
+
+    trainer.game.play = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert "Stopped after round 2 (KeyboardInterrupt): the newest checkpoint is" in caplog.text
+    assert "checkpoint-2; resume with trainer.train(resume_from_checkpoint=True)" in caplog.text
+
+
+def test_auto_starts_a_run_that_has_no_checkpoint_and_resumes_one_that_has(build, tmp_path):
+    straight = build("straight", max_steps=2, **EVERY)
+    straight.train()
+    first = dying_at(build("again", max_steps=2, **EVERY), 1)
+    with pytest.raises(Power):
+        first.train(resume_from_checkpoint="auto")
+    second = build("again", max_steps=2, **EVERY)
+    second.train(resume_from_checkpoint="auto")
+    assert equal(weights(straight), weights(second)) and not (tmp_path / "again" / "previous-1").exists()
+
+
+@pytest.mark.parametrize("sharing", ["full", "lora"])
+def test_save_model_writes_a_folder_per_policy_that_loads(build, tmp_path, sharing):
+    from transformers import AutoModelForCausalLM
+
+    trainer = build(max_steps=1, policy_sharing=sharing, trainer={"peft_config": LORA} if sharing == "lora" else {})
+    trainer.train()
+    trainer.save_model(str(tmp_path / "saved"))
+    tokens = torch.tensor([[1, 15, 16, 17]])
+    for role in ("prover", "conjecturer"):
+        loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "saved" / role)
+        with torch.no_grad(), trainer.policies.active(role):
+            assert torch.allclose(loaded(tokens).logits, trainer.policies.module(tokens).logits, atol=1e-5)
+
+
+def test_what_is_given_up_by_a_guard_that_gives_up_is_said(build):
+    trainer = tripping_after(build(max_steps=3, **EVERY, **GUARD, guard_max_rollbacks=0), 2)
+    with pytest.raises(CollapseError, match="last healthy checkpoint is .*checkpoint-1"):
+        trainer.train()
