@@ -15,6 +15,7 @@ from transformers import TrainerState
 from transformers.trainer_utils import TrainOutput
 
 from . import _trl
+from .anchor_order import planned_rounds
 from .callbacks.guard import Rollback
 from .callbacks.progress import RoundProgress
 from .errors import CheckpointError, CollapseError
@@ -75,6 +76,7 @@ def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
         "objectives": {role: _state(objective) for role, objective in trainer.objectives.items()},
         "entropy": {role: loss.entropy.state_dict() for role, loss in trainer.losses.items()},
         "solve_rate": None if trainer.solve_rate is None else trainer.solve_rate.state_dict(),
+        "loop": trainer.loop,
         "roles": list(trainer.roles),
         "policy_sharing": trainer.args.policy_sharing,
         "processes": trainer.accelerator.num_processes,
@@ -232,6 +234,7 @@ def load_state(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
         loss.entropy.load_state_dict(state["entropy"][role])
     if trainer.solve_rate is not None and state.get("solve_rate"):
         trainer.solve_rate.load_state_dict(state["solve_rate"])
+    trainer.loop = state.get("loop", {})  # put back by RoundEnd, once the Trainer has set up its loop
 
 
 # -- training
@@ -252,7 +255,7 @@ def train_with_rollbacks(
     collapse.
     """
     folder = resolve(trainer, resume)
-    if folder is not None and 0 < trainer.args.max_steps <= (step := _manifest(folder)["step"]):
+    if folder is not None and planned_rounds(trainer) <= (step := _manifest(folder)["step"]):
         return _already_done(trainer, folder, step)
     log = Path(trainer.args.output_dir) / ROLLBACKS
     if folder is None and trainer.accelerator.is_main_process:
@@ -278,9 +281,11 @@ def train_with_rollbacks(
 def _already_done(trainer: JointConjecturerProverTrainer, folder: Path, step: int) -> TrainOutput:
     """The weights and state of a finished run. The stock Trainer asks whether it is done after a step only, so that it
     would play one round more at each resume."""
-    said = f"{folder} is at round {step} and `max_steps` is {trainer.args.max_steps}"
+    said = f"{folder} is at round {step} and the run ends at round {planned_rounds(trainer)}"
     if trainer.engine.name != "ddp":
-        raise CheckpointError(f"{said}: nothing is left to train; raise max_steps, or use the exported policies.")
+        raise CheckpointError(
+            f"{said}: nothing is left to train; raise max_steps (or num_train_epochs), or use the exported policies."
+        )
     logger.warning("%s: nothing is left to train.", said)
     load_state(trainer, folder)
     _trl.load_weights(trainer, folder)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import TrainerCallback
 
+from ..loop_state import restore_loop
+
 if TYPE_CHECKING:
     from ..trainer import JointConjecturerProverTrainer
 
@@ -18,6 +20,10 @@ class RoundEnd(TrainerCallback):
     def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
         self.trainer = trainer
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step and self.trainer.loop:
+            restore_loop(self.trainer, self.trainer.loop)
+
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         trainer = self.trainer
         optimizer: Any = trainer.optimizer
@@ -28,7 +34,10 @@ class RoundEnd(TrainerCallback):
         metrics.update({f"{role}/signal": int(role not in trainer.signalless) for role in trainer.roles})
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Add the losses' sums (entropy, KL, importance weight), averaged over the processes."""
+        """Add the losses' sums (entropy, KL, importance weight), averaged over the processes. The run's last round is
+        logged, with those before it that no log covers."""
+        if state.global_step >= state.max_steps and args.logging_strategy != "no":
+            control.should_log = True
         trainer = self.trainer
         names, values = [], []
         for role, loss in trainer.losses.items():
