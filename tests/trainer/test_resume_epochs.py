@@ -131,7 +131,7 @@ def test_a_stream_that_can_be_read_only_once_is_told_when_it_is_needed_again(bui
     [({"max_steps": -1}, "set max_steps"), ({"save_strategy": "epoch"}, "set save_strategy=steps")],
 )
 def test_what_counts_in_epochs_of_a_stream_is_refused_before_a_model_loads(build, changes, cure):
-    with pytest.raises(DataError, match=f"no length to count epochs by; set {cure}"):
+    with pytest.raises(DataError, match=f"no length to count epochs by; {cure}"):
         build(model="no/such-model", trainer={"train_dataset": stream(24)}, **changes)
 
 
