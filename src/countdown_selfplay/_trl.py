@@ -1,13 +1,13 @@
 """The seam: every private name of TRL and of the Trainer that this library touches, in one file.
 
-Overridden in JointConjecturerProverTrainer: `_prepare_inputs`, `_calculate_rewards`, `_save_checkpoint`. Called there,
-never
-copied: `_generate_and_score_completions`, `_get_per_token_logps_and_entropies`. Attributes read or swapped:
-`_metrics`, `_step`, `num_generations`, `eos_token_ids`, `generation_config`, `generation_kwargs`,
-`vllm_generation`, `use_vllm`, `vllm_importance_sampling_correction`, `_last_loaded_step`. The Trainer's own
-`_load_from_checkpoint`. Driven: VLLMGeneration
-with its `llm` and `_llm_weights_sleeping`, in server mode for weights alone. tests/contract asserts that exactly these
-exist in the pinned TRL, with these parameters and these output keys.
+Overridden in JointConjecturerProverTrainer: `_prepare_inputs`, `_calculate_rewards`, `_save_checkpoint`,
+`_get_train_sampler`. Called there, never copied: `_generate_and_score_completions`,
+`_get_per_token_logps_and_entropies`. Attributes read or swapped: `_metrics`, `_step`, `num_generations`,
+`eos_token_ids`, `generation_config`, `generation_kwargs`, `vllm_generation`, `use_vllm`,
+`vllm_importance_sampling_correction`, `_last_loaded_step`. The Trainer's own `_load_from_checkpoint`, `_tr_loss`,
+`_total_loss_scalar`, `_globalstep_last_logged`. Driven: VLLMGeneration with its `llm` and `_llm_weights_sleeping`, in
+server mode for weights alone. tests/contract asserts that exactly these exist in the pinned TRL, with these parameters
+and these output keys.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 from transformers import GenerationConfig
 from trl.import_utils import is_vllm_available
 from trl.models import prepare_deepspeed, prepare_fsdp, unwrap_model_for_generation
+from trl.trainer.utils import RepeatSampler as RepeatSampler
 from trl.trainer.utils import add_fused_lm_head
 
 from .scoring import score_completions_only
@@ -30,10 +31,11 @@ from .scoring import score_completions_only
 _RENAMED = "`(is_gradient_checkpointing|gradient_checkpointing_(en|dis)able)` is deprecated"
 warnings.filterwarnings("ignore", message=_RENAMED, category=FutureWarning)
 
-OVERRIDDEN = ("_prepare_inputs", "_calculate_rewards", "_save_checkpoint")
+OVERRIDDEN = ("_prepare_inputs", "_calculate_rewards", "_save_checkpoint", "_get_train_sampler")
 CALLED = ("_generate_and_score_completions", "_get_per_token_logps_and_entropies")
 ATTRIBUTES = ("_metrics", "_step", "num_generations", "eos_token_ids", "generation_config", "generation_kwargs")
 SAMPLING_SWITCHES = ("use_vllm", "vllm_generation", "vllm_importance_sampling_correction", "_last_loaded_step")
+LOSS_SINCE_LOG = ("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged")
 ROLLOUT_KEYS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", "num_items_in_batch")
 
 
@@ -133,6 +135,19 @@ def vllm_overrides(trainer: Any, generation: Any) -> dict[str, Any]:
 def load_weights(trainer: Any, folder: Any) -> None:
     """A checkpoint's weights, as the Trainer loads them when it resumes in one process or under DDP."""
     trainer._load_from_checkpoint(str(folder))
+
+
+def unlogged_loss(trainer: Any) -> tuple[float, int]:
+    """The Trainer's sum of losses since its last log, on this process, and the round of that log."""
+    return float(trainer._tr_loss), trainer._globalstep_last_logged
+
+
+def restore_unlogged_loss(trainer: Any, own: float, mean: float, logged_at: int) -> None:
+    """Put back what `unlogged_loss` returned, once the Trainer has zeroed both. `mean`: over the processes; taken off
+    the total, for `train_loss` is that of the rounds played since the resume."""
+    trainer._tr_loss += own
+    trainer._total_loss_scalar -= mean
+    trainer._globalstep_last_logged = logged_at
 
 
 def vllm_installed() -> bool:

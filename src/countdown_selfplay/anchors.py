@@ -8,6 +8,7 @@ from typing import Any
 
 from datasets import Dataset, IterableDataset
 
+from .config import JointSelfPlayConfig
 from .countdown import CountdownDomain, Problem, generate_problems, problem_from_row
 from .errors import DataError
 
@@ -50,14 +51,18 @@ def problem_keys(rows: Dataset | None) -> frozenset[str]:
     return frozenset() if rows is None else frozenset(listed_keys(rows) or ())
 
 
-def check_enough(rows: Dataset | IterableDataset, needed: int) -> None:
-    """DataError if a round draws more distinct problems than there are: the sampler would end the run at once, "
-    "silently."""
-    if isinstance(rows, Dataset) and len(rows) < needed:
+def check_enough(rows: Dataset | IterableDataset, args: JointSelfPlayConfig) -> None:
+    """DataError if a round draws more distinct problems than there are, or a setting counts in epochs of a stream."""
+    needed = args.loader_problems
+    if isinstance(rows, IterableDataset):
+        counted = [name for name in ("save_strategy", "eval_strategy") if getattr(args, name) == "epoch"]
+        if args.max_steps <= 0 or counted:
+            cure = f"{counted[0]}=steps" if counted else "max_steps to the number of rounds"
+            raise DataError(f"train_dataset is a stream, which has no length to count epochs by; set {cure}.")
+    elif len(rows) < needed:
         raise DataError(
             f"train_dataset holds {len(rows)} problems and every round draws {needed}; pass at least {needed}, or "
-            "lower "
-            "per_device_train_batch_size or the micro-batches."
+            "lower per_device_train_batch_size or the micro-batches."
         )
 
 

@@ -92,6 +92,7 @@ def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
         "objectives": {role: _state(objective) for role, objective in trainer.objectives.items()},
         "entropy": {role: loss.entropy.state_dict() for role, loss in trainer.losses.items()},
         "solve_rate": None if trainer.solve_rate is None else trainer.solve_rate.state_dict(),
+        "loop": trainer.loop,
         "roles": list(trainer.roles),
         "policy_sharing": trainer.args.policy_sharing,
         "processes": trainer.accelerator.num_processes,
@@ -273,4 +274,5 @@ def load_state(trainer: JointConjecturerProverTrainer, folder: Path) -> dict[str
         loss.entropy.load_state_dict(state["entropy"][role])
     if trainer.solve_rate is not None and state.get("solve_rate") and "train_dataset" not in changed:
         trainer.solve_rate.load_state_dict(state["solve_rate"])
+    trainer.loop = state.get("loop", {})  # put back by RoundEnd, once the Trainer has set up its loop
     return changed

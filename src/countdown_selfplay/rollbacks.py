@@ -17,6 +17,7 @@ from transformers import TrainerState
 from transformers.trainer_utils import TrainOutput
 
 from . import _trl
+from .anchor_order import planned_rounds
 from .callbacks.guard import Rollback
 from .callbacks.progress import RoundProgress
 from .callbacks.run_folder import describe_run
@@ -189,7 +190,7 @@ def train_with_rollbacks(
         start = folder = resolve(trainer, resume)
         trainer.changed_settings = {} if folder is None else load_state(trainer, folder)
         step = 0 if folder is None else int(manifest_of(folder)["step"])
-        if folder is not None and 0 < trainer.args.max_steps <= step:
+        if folder is not None and planned_rounds(trainer) <= step:
             return _already_done(trainer, folder, step)
         if folder is None or folder.parent.resolve() != output.resolve():
             _on_main(trainer, lambda: set_run_aside(output))
@@ -224,9 +225,11 @@ def _telling_how_to_go_on(trainer: JointConjecturerProverTrainer, output: Path) 
 def _already_done(trainer: JointConjecturerProverTrainer, folder: Path, step: int) -> TrainOutput:
     """The weights and state of a finished run. The stock Trainer asks whether it is done after a step only, so that it
     would play one round more at each resume."""
-    said = f"{folder} is at round {step} and `max_steps` is {trainer.args.max_steps}"
+    said = f"{folder} is at round {step} and the run ends at round {planned_rounds(trainer)}"
     if trainer.engine.name != "ddp":
-        raise CheckpointError(f"{said}: nothing is left to train; raise max_steps, or use the exported policies.")
+        raise CheckpointError(
+            f"{said}: nothing is left to train; raise max_steps (or num_train_epochs), or use the exported policies."
+        )
     logger.warning("%s: nothing is left to train.", said)
     _trl.load_weights(trainer, folder)
     trainer.state = TrainerState.load_from_json(str(folder / "trainer_state.json"))

@@ -12,12 +12,13 @@ from typing import Any
 
 import torch
 from accelerate.utils import gather_object
-from datasets import Dataset
+from datasets import Dataset, IterableDataset
 from peft import PeftConfig
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProgressCallback, TrainerCallback, set_seed
 from trl import GRPOTrainer
 
 from . import _trl, checkpoints, rollbacks
+from .anchor_order import AnchorStream, EpochSampler, stream_loader
 from .anchors import anchor_dataset, check_enough, listed_keys, problem_keys, warn_overlap
 from .callbacks import RoundProgress, Termination, default_callbacks
 from .config import JointSelfPlayConfig
@@ -31,6 +32,7 @@ from .games import ProposeAndSolve, Rollout
 from .games.base import Game
 from .generation import make_sampler
 from .in_training_evaluation import evaluate_in_training
+from .loop_state import loop_state
 from .losses import RoleLoss
 from .metrics import averaged_rounds, role_rollout_metrics, summed_histogram
 from .micro_batch import role_loss
@@ -65,13 +67,11 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     Args as in GRPOTrainer, except:
         model: an id, path or object for both roles, or a dict `{"prover": ..., "conjecturer": ...}`.
         reward_funcs: rewards of the prover, TRL reward callables; they get the columns `numbers` and `target`. None:
-        the
-            exact verifier's score, and the length penalty if `args.length_penalty` is set.
+            the exact verifier's score, and the length penalty if `args.length_penalty` is set.
         objectives: by role, an object (or a name) instead of the objective that `args` names.
         conjecturer_reward: a callable `(solve_rate_P, ctx) -> reward_P`. None: the one that `args` names.
         train_dataset: anchor problems with columns `nums` or `numbers`, and `target`; prompts are rendered anew from
-        the
-            numbers. None: problems from the exact generator.
+            the numbers. A stream is read pass after pass until `max_steps`. None: problems from the exact generator.
         eval_dataset: held-out problems with the same columns; proposals that repeat one are refused.
         domain, game: what is played, and how. None: Countdown as `args` describes it, propose-and-solve.
     """
@@ -127,13 +127,20 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         rows = anchor_dataset(train_dataset, self.domain, args.seed)
         refuse_mapping(eval_dataset)
         eval_rows = None if eval_dataset is None else anchor_dataset(eval_dataset, self.domain, args.seed)
-        check_enough(rows, args.loader_problems)
+        check_enough(rows, args)
         self.held_out = problem_keys(eval_rows)
         listed = listed_keys(rows)
         self.solve_rate = CumulativeSolveRate(sorted(set(listed))) if listed else None
-        parts = dict(domain=domain, reward_funcs=reward_funcs, objectives=objectives)
-        parts |= dict(conjecturer_reward=conjecturer_reward, peft_config=peft_config)
-        self.settings = run_settings(args.to_dict(), listed, self.held_out, parts)
+        self.settings = run_settings(
+            args.to_dict(),
+            listed,
+            self.held_out,
+            domain=domain,
+            reward_funcs=reward_funcs,
+            objectives=objectives,
+            conjecturer_reward=conjecturer_reward,
+            peft_config=peft_config,
+        )
         self.changed_settings: dict[str, list[Any]] = {}  # of a resume: {name: [there, here]}
         self.verified_checkpoint: Path | None = None
         if processing_class is None:
@@ -184,6 +191,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         }
         self.round_metrics: list[dict[str, Any]] = []  # of the rounds since the last log
         self.round_samples: list[dict[str, Any]] = []  # of the last round, for samples.jsonl
+        self.anchor_stream: AnchorStream | None = None
+        self.loop: dict[str, Any] = {}  # of the last checkpoint that was written or resumed (loop_state)
         self.signalless: frozenset[str] = frozenset()  # roles without signal in the current round
         self.losses = {role: RoleLoss(self.objectives[role], s) for role, s in self.roles.items()}
         self.logged_histogram: list[int] | None = None
@@ -223,13 +232,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     def _rollout(self, role: str, rows: list[dict[str, Any]]) -> Rollout:
         """Sample one completion per row with the role's policy, through TRL's own generation and scoring."""
         start = time.perf_counter()
-        key = (
-            self.args.seed,
-            "rollout",
-            self.curriculum.attempt,
-            self.curriculum.rounds,
-            self.accelerator.process_index,
-        )
+        state = self.curriculum
+        key = (self.args.seed, "rollout", state.attempt, state.rounds, self.accelerator.process_index)
         with self.acting_as(role), private_generator(self.accelerator.device, *key, role):
             tensors = self._generate_and_score_completions(rows)
             assert self._captured is not None
@@ -257,8 +261,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return settings.beta * gap.sum(1).cpu()
 
     def _mask_after_stops(self, role: str, texts: list[str], tensors: dict[str, torch.Tensor]) -> None:
-        """Rows that ended on a stop string were filled up with padding, which TRL's mask (it knows end tokens) lets
-        in.
+        """Rows that ended on a stop string are filled up with padding, which TRL's mask (it knows end tokens) lets in.
 
         Other rows keep their mask: where padding is the end token, theirs holds the one that was sampled.
         """
@@ -276,6 +279,16 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         size = self.args.per_device_train_batch_size
         logps, *_ = self._get_per_token_logps_and_entropies(model, ids, mask, length, batch_size=size)
         return logps
+
+    # -- the anchors -------------------------------------------------------------------------------------------------
+
+    def get_train_dataloader(self) -> Any:
+        streamed = isinstance(self.train_dataset, IterableDataset)
+        return stream_loader(self) if streamed else super().get_train_dataloader()
+
+    def _get_train_sampler(self, dataset: Dataset | None = None) -> EpochSampler:
+        stock: Any = super()._get_train_sampler(dataset)
+        return EpochSampler(stock, lambda: self.state.global_step)
 
     # -- the round ---------------------------------------------------------------------------------------------------
 
@@ -328,9 +341,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         num_items_in_batch: Any = None,
     ) -> torch.Tensor:
         if return_outputs:
-            raise ValueError(
-                "The joint trainer's losses do not return model outputs; call it with return_outputs=False."
-            )
+            raise ValueError("The joint trainer's losses return no model outputs; call it with return_outputs=False.")
         return role_loss(self, model, inputs)
 
     def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
@@ -400,6 +411,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         super().log(logs, start_time)
 
     def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
+        self.loop = loop_state(self)
         checkpoints.save(self, super()._save_checkpoint, model, trial)
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:

@@ -2,22 +2,26 @@
 on."""
 
 import inspect
+import itertools
 import re
 
 import pytest
 import trl
+from datasets import IterableDataset
 from transformers import Trainer
 from transformers.generation import ContinuousBatchingConfig
 from trl import GRPOTrainer
 from trl.generation.vllm_generation import VLLMGeneration
-from trl.trainer.utils import add_fused_lm_head
+from trl.trainer.utils import RepeatSampler, add_fused_lm_head, repeat_iterable_dataset
 
 from countdown_selfplay import _trl
+from countdown_selfplay.anchor_order import AnchorStream, EpochSampler
 
 PARAMETERS = {
     "_prepare_inputs": ["self", "generation_batch"],
     "_calculate_rewards": ["self", "inputs", "prompts", "completions", "completion_ids_list"],
     "_save_checkpoint": ["self", "model", "trial"],
+    "_get_train_sampler": ["self", "dataset"],
     "_generate_and_score_completions": ["self", "inputs"],
 }
 
@@ -87,6 +91,42 @@ def test_continuous_batching_is_the_modules_generate_batch_with_its_settings():
 def test_the_fused_head_takes_a_temperature_and_the_outputs_we_read():
     parameters = inspect.signature(add_fused_lm_head).parameters
     assert {"model", "temperature", "outputs"} <= set(parameters)
+
+
+def test_the_first_epoch_of_our_sampler_is_trls_and_the_second_depends_on_seed_and_epoch_alone():
+    """Two samplers of one process and one of another process, as it were, that starts in the second epoch."""
+    done = 0
+    stock = RepeatSampler(range(13), mini_repeat_count=2, batch_size=4, repeat_count=3, seed=7)
+    ours = EpochSampler(stock, lambda: done)
+    first = list(ours)
+    assert first == list(RepeatSampler(range(13), mini_repeat_count=2, batch_size=4, repeat_count=3, seed=7))
+    assert len(first) == len(ours) == 3 * 4 * 2 * 3  # 3 rounds of 4 of the 13 rows
+    done = 3
+    second = list(ours)
+    assert second != first and second == list(EpochSampler(stock, lambda: 5))
+    assert second != list(EpochSampler(RepeatSampler(range(13), 2, 4, 3, seed=8), lambda: 3))
+    assert list(EpochSampler(RepeatSampler(range(4), 1, 4, shuffle=False), lambda: 9)) == [0, 1, 2, 3]
+
+
+def test_a_stream_comes_in_the_order_in_which_trl_repeats_it():
+    """The first pass is that of TRL's own transformation, leftover rows included: 13 rows are 3 rounds of 4."""
+    rows = IterableDataset.from_generator(lambda: ({"numbers": [i], "target": i} for i in range(13)))
+    theirs = repeat_iterable_dataset(rows.shuffle(seed=7), mini_repeat_count=2, batch_size=4, repeat_count=3)
+    ours = itertools.islice(AnchorStream(rows, 6, problems=4, group=2, copies=3, seed=7), 999)
+    found = [row["target"] for row in ours]
+    assert found[:72] == [row["target"] for row in theirs] and set(found[72:]) < set(range(13))
+    assert found[:72] != found[72:] and len(found) == 2 * 72  # the six rounds that were asked for
+
+
+def test_the_trainer_keeps_its_losses_since_the_last_log_where_we_read_them():
+    """They are zeroed at the start of the loop, before the callbacks that put ours back."""
+    source = inspect.getsource(Trainer._inner_training_loop if hasattr(Trainer, "_inner_training_loop") else Trainer)
+    zeroed = [
+        source.index(f"self.{name} = ") for name in ("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged")
+    ]
+    assert max(zeroed) < source.index("callback_handler.on_train_begin(")
+    logged = inspect.getsource(Trainer._maybe_log_save_evaluate)
+    assert "tr_loss_scalar / (self.state.global_step - self._globalstep_last_logged)" in logged
 
 
 def test_the_trainer_reads_the_public_switch_for_losses_that_are_already_scaled():

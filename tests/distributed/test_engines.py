@@ -28,7 +28,7 @@ ENGINES, SHARINGS, SCENARIOS = (
     ("lonely", "flat", "collapse", "lengths"),
 )
 DEADLINE = 600  # seconds for a whole launch, which takes about a minute on free cores; a hang never ends
-ROUNDS = 4
+ROUNDS, RESUME_AT = 4, 3  # two rounds an epoch: the resume is inside the second
 # No clip (DeepSpeed's is joint, the others' per role), and an epsilon at which AdamW is smooth: at 1e-8 its first step
 # is the gradient's sign, which turns a difference of 1e-9 in a gradient near zero into one of 1e-3 in the weight.
 CONFIG = dict(
@@ -57,7 +57,7 @@ def launched(request, tmp_path_factory):
     engine, output = request.param, tmp_path_factory.mktemp(request.param)
     if engine.startswith("zero"):
         pytest.importorskip("deepspeed", reason="pip install 'countdown-selfplay[deepspeed]'")
-    job = dict(output=str(output), sharings=SHARINGS, scenarios=SCENARIOS, resume_at=2, config=CONFIG)
+    job = dict(output=str(output), sharings=SHARINGS, scenarios=SCENARIOS, resume_at=RESUME_AT, config=CONFIG)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
     environment.pop("ACCELERATE_USE_CPU", None)  # it would turn DeepSpeed off
     if not engine.startswith("zero"):
@@ -99,7 +99,8 @@ def test_the_updates_are_those_of_one_process_on_the_same_samples(launched, shar
     extra = {"peft_config": LORA} if sharing == "lora" else {}
     config = {**CONFIG, "per_device_train_batch_size": 32, "save_strategy": "no", "guard": False}
     config["gradient_checkpointing"] = False
-    trainer = make_trainer(tmp_path, trainer={**extra, "eval_dataset": problems(5)}, policy_sharing=sharing, **config)
+    extra |= {"train_dataset": problems(53).select(range(5, 53)), "eval_dataset": problems(5)}  # the workers' own
+    trainer = make_trainer(tmp_path, trainer=extra, policy_sharing=sharing, **config)
     after = replay(trainer, recorded)
     trainer.train()
     assert len(after) == ROUNDS

@@ -1,8 +1,8 @@
 """Plays runs one after the other, each in a fork of a process that has only imported, and kills them as told.
 
-Started by test_deaths.py with a list of jobs as JSON on standard input; prints one line of JSON per job. A job: `output`,
-`config` (of make_trainer), `lora`, `kill`: the number of the file operation in the output folder before which the
-process kills itself with SIGKILL (null: never). A run goes on from its newest checkpoint, if it has one.
+Started by test_deaths.py with a list of jobs as JSON on standard input; prints one line of JSON per job. A job:
+`output`, `config` (of make_trainer), `lora`, and `kill`, the number of the file operation in the output folder before
+which the process kills itself with SIGKILL (null: never). A run goes on from its newest checkpoint, if it has one.
 """
 
 import hashlib

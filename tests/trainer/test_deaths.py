@@ -1,7 +1,7 @@
-"""SIGKILL before any file operation of a run, and a disk that is full: what goes on equals the run that nothing befell.
+"""SIGKILL before any file operation of a run, and a full disk: what goes on equals the run that nothing befell.
 
-The run saves every round, keeps two checkpoints, logs, and is rolled back by the guard once, so that the operations are
-those of saving, rotating, logging, rolling back and resuming.
+The run saves every round, keeps two checkpoints, logs, and is rolled back by the guard once, so that the operations
+are those of saving, rotating, logging, rolling back and resuming.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What a run folder survives: trajectories that were given up, deaths, a second run, changed settings, damaged files."""
+"""What a run folder survives: given-up trajectories, deaths, a second run, changed settings, damaged files."""
 
 import json
 import os
@@ -294,7 +294,7 @@ def test_a_resume_in_place_adds_to_run_json_and_forgets_nothing(build, tmp_path)
 
 
 def test_names_that_may_not_or_cannot_be_allowed_are_refused_before_a_model_loads(build):
-    with pytest.raises(ConfigError, match="names 'learning_rat', which is no setting. Did you mean 'learning_rate'?"):
+    with pytest.raises(ConfigError, match=r"names 'learning_rat', which is no setting\. Did you mean 'learning_rate'"):
         build(allow_changed="learning_rat")
     with pytest.raises(ConfigError, match="policy_sharing, which cannot change"):
         build(allow_changed="policy_sharing")
@@ -360,7 +360,7 @@ def test_sigterm_ends_a_run_with_a_checkpoint_at_the_end_of_its_round(build, tmp
 
 
 def test_saving_in_the_middle_of_a_round_is_refused(build):
-    with pytest.raises(ConfigError, match="enable_jit_checkpoint.*SIGTERM"):
+    with pytest.raises(ConfigError, match=r"enable_jit_checkpoint.*SIGTERM"):
         build(enable_jit_checkpoint=True)
 
 
@@ -407,5 +407,5 @@ def test_save_model_writes_a_folder_per_policy_that_loads(build, tmp_path, shari
 
 def test_what_is_given_up_by_a_guard_that_gives_up_is_said(build):
     trainer = tripping_after(build(max_steps=3, **EVERY, **GUARD, guard_max_rollbacks=0), 2)
-    with pytest.raises(CollapseError, match="last healthy checkpoint is .*checkpoint-1"):
+    with pytest.raises(CollapseError, match=r"last healthy checkpoint is .*checkpoint-1"):
         trainer.train()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import TrainerCallback
 
+from ..loop_state import restore_loop
 from ..optimization import use_settings
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ class RoundEnd(TrainerCallback):
         self.trainer = trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step and self.trainer.loop:
+            restore_loop(self.trainer, self.trainer.loop)
         if self.trainer.changed_settings:  # the checkpoint has brought the old learning rates back
             use_settings(self.trainer.optimizer, self.trainer.lr_scheduler, self.trainer.configured_groups)
 
@@ -34,7 +37,10 @@ class RoundEnd(TrainerCallback):
         metrics.update({f"{role}/signal": int(role not in trainer.signalless) for role in trainer.roles})
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Add the losses' sums (entropy, KL, importance weight), averaged over the processes."""
+        """Add the losses' sums (entropy, KL, importance weight), averaged over the processes. The run's last round is
+        logged, with those before it that no log covers."""
+        if state.global_step >= state.max_steps and args.logging_strategy != "no":
+            control.should_log = True
         trainer = self.trainer
         names, values = [], []
         for role, loss in trainer.losses.items():

@@ -1,0 +1,58 @@
+"""Resumes in the second epoch and at its edge on two real processes, where accelerate's `set_epoch` does not reach the
+sampler. One launch (epochs_worker.py) plays everything."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .test_two_processes import DEADLINE, free_port
+
+pytestmark = pytest.mark.distributed
+
+WORKER = Path(__file__).parent / "epochs_worker.py"
+# Two processes draw 2 x 12 anchors a round: 72 are three rounds an epoch. 3 is the edge, 4 inside the second epoch.
+AN_EPOCH, RESUMES = 72, (3, 4)
+CONFIG = dict(
+    max_steps=6, save_strategy="steps", save_steps=1, logging_steps=4, beta=0.05, novelty_window=3, guard=True,
+    prover_objective="expert_iteration", use_adaptive_entropy=True, entropy_target=0.6, entropy_coef=0.01,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory):
+    output = tmp_path_factory.mktemp("epochs")
+    job = dict(output=str(output), problems_an_epoch=AN_EPOCH, resumes=RESUMES, config=CONFIG)
+    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_addr", "127.0.0.1"]
+    command += ["--master_port", str(free_port()), str(WORKER), json.dumps(job)]
+    process = subprocess.run(
+        command, env={**environment, "CUDA_VISIBLE_DEVICES": ""}, timeout=DEADLINE, capture_output=True, text=True
+    )
+    assert process.returncode == 0, process.stderr[-3000:]
+    return [json.loads((output / f"rank{r}.json").read_text()) for r in (0, 1)]
+
+
+@pytest.mark.parametrize("kind", ["rows", "stream"])
+def test_a_resume_in_the_second_epoch_equals_the_straight_run_on_both_ranks(ranks, kind):
+    straight = ranks[0][kind]["straight"]
+    first, second = ([key for r in rounds for key in straight["anchors"][r]] for rounds in ("012", "345"))
+    assert straight["processes"] == 2 and len(set(first)) == AN_EPOCH and set(first) == set(second)
+    assert first != second and [line["step"] for line in straight["lines"]] == [4, 6]
+    for step in map(str, RESUMES):
+        for rank in ranks:
+            resumed = rank[kind][step]
+            for name in ("weights", "optimizer", "memory"):
+                assert straight[name] == rank[kind]["straight"][name] == resumed[name], (step, name)
+            assert resumed["anchors"] == {r: keys for r, keys in straight["anchors"].items() if r >= step}
+        # The log at 4 covers four rounds: after the resume at 3, each process brings its own three losses back.
+        logged = [line for line in straight["lines"] if line["step"] > int(step)]
+        assert ranks[0][kind][step]["lines"] == logged
+
+
+def test_a_stream_shorter_than_a_round_ends_both_processes_with_one_sentence(ranks):
+    for rank in ranks:
+        assert "train_dataset is a stream that ended after 5 problems, and every round draws 24" in rank["short"]

@@ -1,0 +1,177 @@
+"""Resumes in every epoch and at its edges equal the straight run bit for bit, with everything on that a run remembers:
+kept samples, a novelty window, an adaptive bonus, dropout, evaluation and logs that do not fall on checkpoints."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from datasets import IterableDataset
+from peft import LoraConfig
+
+from countdown_selfplay.errors import CheckpointError, DataError
+
+from .conftest import TIMES, equal, make_trainer, optimizer_state, rounds, weights
+from .test_round import problems
+
+# A round draws 12 anchors: (2 + 1) micro-batches x 16 rows / groups of 4. So 36 anchors are three rounds an epoch.
+A_ROUND, ROUNDS = 12, 9
+REMEMBERING = dict(
+    max_steps=ROUNDS, save_strategy="steps", save_steps=1, logging_steps=2, guard=True, beta=0.05, novelty_window=3,
+    prover_objective="expert_iteration", conjecturer_objective="rae", use_adaptive_entropy=True, entropy_target=0.6,
+    entropy_coef=0.01, eval_strategy="steps", eval_steps=3, num_generations_eval=2,
+)  # fmt: skip
+LORA = LoraConfig(r=4, lora_dropout=0.1, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+KINDS = ("full", "lora", "tied", "stream")
+EDGES = (2, 3, 4, 6, 8)  # the last round of epoch 0, the edge, one round behind it, the next edge, inside epoch 2
+
+
+def stream(count, **generator):
+    rows = problems(count).to_list()
+    return IterableDataset.from_generator(lambda: iter(rows), **generator)
+
+
+def play(folder, kind, resume=None):
+    # The stream leaves 3 of its 39 problems over in every pass.
+    data = stream(3 * A_ROUND + 3) if kind == "stream" else problems(3 * A_ROUND)
+    extra = {"train_dataset": data, "eval_dataset": problems(44).select(range(40, 44))}
+    if kind == "lora":
+        extra["peft_config"] = LORA
+    sharing = "full" if kind == "stream" else kind
+    trainer = make_trainer(folder, trainer=extra, policy_sharing=sharing, **REMEMBERING)
+    trainer.anchors = {}
+    game = trainer.game.play
+
+    def spied(context, anchors):
+        trainer.anchors[context.state.rounds] = [problem.key for problem in anchors]
+        return game(context, anchors)
+
+    trainer.game.play = spied
+    trainer.train(resume_from_checkpoint=resume)
+    return trainer
+
+
+def memory(trainer):
+    return {
+        "curriculum": trainer.curriculum.state_dict(),
+        "guard": trainer.guard.state_dict(),
+        "objectives": {role: o.state_dict() for role, o in trainer.objectives.items() if hasattr(o, "state_dict")},
+        "replays": {role: [asdict(s) for s in replay.kept] for role, replay in trainer.replays.items()},
+        "entropy": {role: loss.entropy.state_dict() for role, loss in trainer.losses.items()},
+        "solve_rate": trainer.solve_rate and trainer.solve_rate.state_dict(),
+    }
+
+
+def lines(trainer, name, after):
+    """Of metrics.jsonl or samples.jsonl, without times and the summary of the call at its end."""
+    text = (Path(trainer.args.output_dir) / f"{name}.jsonl").read_text()
+    found = [json.loads(line) for line in text.splitlines()]
+    found = [line for line in found if line["step"] > after and "train_loss" not in line]
+    return [{k: v for k, v in line.items() if not any(t in k for t in TIMES)} for line in found]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def straight(request, tmp_path_factory):
+    return request.param, play(tmp_path_factory.mktemp(request.param) / "straight", request.param)
+
+
+@pytest.mark.parametrize(
+    "step", [s if s in EDGES else pytest.param(s, marks=pytest.mark.slow) for s in range(1, ROUNDS)]
+)
+def test_a_resume_at_any_round_of_three_epochs_equals_the_straight_run(straight, step, tmp_path):
+    kind, whole = straight
+    resumed = play(tmp_path, kind, str(Path(whole.args.output_dir) / f"checkpoint-{step}"))
+    assert resumed.anchors == {k: v for k, v in whole.anchors.items() if k >= step}
+    assert equal(weights(whole), weights(resumed))
+    assert equal(optimizer_state(whole), optimizer_state(resumed))
+    assert memory(whole) == memory(resumed)
+    for name in ("metrics", "samples"):
+        assert lines(whole, name, step) == lines(resumed, name, step)
+
+
+def test_epochs_have_orders_of_their_own_and_each_plays_every_anchor_once(straight):
+    kind, whole = straight
+    epochs = [[key for r in range(3) for key in whole.anchors[3 * epoch + r]] for epoch in range(3)]
+    assert epochs[0] != epochs[1] != epochs[2] != epochs[0]
+    assert all(len(set(epoch)) == 3 * A_ROUND for epoch in epochs)
+    assert kind == "stream" or set(epochs[0]) == set(epochs[1]) == set(epochs[2])
+    assert memory(whole)["replays"]["prover"] and whole.curriculum.archive  # what the resumes have to bring back
+
+
+def test_a_stream_that_gives_other_problems_at_a_resume_is_refused(build):
+    """A shuffle without a seed, a query, a live source: nothing else tells that the run would be another one."""
+    settings = dict(max_steps=4, save_strategy="steps", save_steps=2)
+    build("run", trainer={"train_dataset": stream(24)}, **settings).train()
+    other = build("run", trainer={"train_dataset": stream(25).skip(1)}, **settings)
+    with pytest.raises(CheckpointError, match="other problems than in the first 2 rounds"):
+        other.train(resume_from_checkpoint=str(Path(other.args.output_dir) / "checkpoint-2"))
+
+
+def test_a_stream_shorter_than_a_round_is_one_sentence_and_not_a_run_of_no_rounds(build):
+    with pytest.raises(DataError, match="ended after 11 problems, and every round draws 12"):
+        build(trainer={"train_dataset": stream(11)}).train()
+    with pytest.raises(DataError, match="train_dataset holds 11 problems and every round draws 12"):
+        build(trainer={"train_dataset": problems(11)})
+
+
+def test_a_stream_that_can_be_read_only_once_is_told_when_it_is_needed_again(build):
+    for rounds_, fails in ((2, False), (3, True)):  # 24 problems are two rounds
+        left = iter(problems(24).to_list())
+        once = IterableDataset.from_generator(lambda left=left: left)
+        trainer = build(max_steps=rounds_, trainer={"train_dataset": once})
+        if fails:
+            with pytest.raises(DataError, match=r"ended after 0 problems when it was read again \(pass 2\)"):
+                trainer.train()
+        else:
+            assert trainer.train().global_step == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "cure"),
+    [({"max_steps": -1}, "set max_steps"), ({"save_strategy": "epoch"}, "set save_strategy=steps")],
+)
+def test_what_counts_in_epochs_of_a_stream_is_refused_before_a_model_loads(build, changes, cure):
+    with pytest.raises(DataError, match=f"no length to count epochs by; {cure}"):
+        build(model="no/such-model", trainer={"train_dataset": stream(24)}, **changes)
+
+
+@pytest.mark.parametrize(("epochs", "end"), [(1.5, 5), (2, 6)])  # 3 rounds an epoch: ceil(1.5 x 3) = 5, 2 x 3 = 6
+def test_a_finished_run_of_epochs_is_not_played_on_and_more_epochs_are(build, epochs, end):
+    def run(count):
+        settings = dict(max_steps=-1, num_train_epochs=count, save_strategy="steps", save_steps=end)
+        return build("run", trainer={"train_dataset": problems(3 * A_ROUND + 1)}, **settings)
+
+    whole = run(epochs)
+    whole.train()
+    again = run(epochs)
+    assert again.train(resume_from_checkpoint=True).global_step == end == whole.state.max_steps
+    assert equal(weights(whole), weights(again)) and whole.curriculum == again.curriculum
+    longer = run(epochs + 1)
+    assert longer.train(resume_from_checkpoint=True).global_step == end + 3 == longer.curriculum.rounds
+
+
+def test_the_first_log_after_a_resume_covers_the_rounds_that_it_covers_in_the_straight_run(build):
+    """Logs at 3 and 6, checkpoint at 2: the log at 3 is of rounds 1 to 3, its loss (summed by the Trainer) too."""
+    settings = dict(max_steps=6, save_strategy="steps", save_steps=2, logging_steps=3, beta=0.05)
+    whole = build("straight", **settings)
+    whole.train()
+    resumed = build("resumed", **settings)
+    folder = Path(whole.args.output_dir) / "checkpoint-2"
+    losses = json.loads((folder / "selfplay_state.json").read_text())["loop"]["losses"]
+    assert len(losses) == 1 and losses[0] != 0  # one process; there is something to bring back
+    summary = resumed.train(resume_from_checkpoint=str(folder))
+    expected, found = rounds(whole.args.output_dir), rounds(resumed.args.output_dir)
+    assert found == expected and [line["step"] for line in found] == [3, 6]
+    # train_loss is of the 4 rounds of this call alone: 3 x both logged means, less the 2 rounds before
+    total = 3 * (found[0]["loss"] + found[1]["loss"]) - losses[0]
+    assert summary.training_loss == pytest.approx(total / 4, rel=1e-5)
+
+
+@pytest.mark.parametrize(("strategy", "logged"), [("steps", [3, 5]), ("no", [])])
+def test_the_last_rounds_are_logged_even_where_no_log_falls_on_the_end(build, strategy, logged):
+    trainer = build(max_steps=5, logging_steps=3, logging_strategy=strategy)
+    trainer.train()
+    found = rounds(trainer.args.output_dir)
+    assert [line["step"] for line in found] == logged
+    if logged:  # 16 proposals and 32 answers a round
+        assert found[-1]["round/generations"] == 48 * (4 + 5) / 2  # the mean over rounds 4 and 5
