@@ -187,6 +187,8 @@ def defect(folder: Path, processes: int, engine: str | None = None, contents: bo
     manifest = manifest_of(folder)
     if not manifest:
         return f"it has no readable {COMPLETE}: the run stopped while it was written, or it is no self-play checkpoint"
+    if not all(isinstance(what, list) for what in manifest["files"].values()):
+        return "an earlier version of countdown-selfplay wrote it, without digests; finish that run with that version"
     for name, (size, _) in manifest["files"].items():
         path = folder / name
         if not path.is_file():

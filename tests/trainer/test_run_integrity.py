@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -314,6 +315,16 @@ def test_flipped_bytes_of_the_same_size_are_found(build, tmp_path):
     again = build(max_steps=3, **EVERY)
     again.train(resume_from_checkpoint=True)  # the newest that is whole
     assert again.state.global_step == 3 and manifest_of(tmp_path / "run" / "checkpoint-3")["step"] == 3
+
+
+def test_a_checkpoint_of_an_earlier_version_is_refused_in_one_sentence(finished, build, tmp_path):
+    folder = tmp_path / "checkpoint-2"
+    shutil.copytree(finished / "checkpoint-2", folder)
+    manifest = manifest_of(folder)
+    manifest["files"] = {name: size for name, (size, _) in manifest["files"].items()}  # as it was before digests
+    (folder / "complete.json").write_text(json.dumps(manifest))
+    with pytest.raises(CheckpointError, match="an earlier version of countdown-selfplay wrote it"):
+        build(max_steps=3, beta=0.05, **EVERY).train(resume_from_checkpoint=str(folder))
 
 
 def test_a_full_disk_in_a_checkpoint_is_one_sentence_that_names_what_is_left(build, tmp_path, monkeypatch):
