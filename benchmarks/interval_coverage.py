@@ -5,7 +5,8 @@
 Scaling: a problem is first solved at compute T, P(T <= C) the sigmoid of docs/evaluation.md, so that the cumulative
 rate of 500 problems is what a run logs. Runs differ in their asymptote; problems are as hard in all runs, in part.
 Seeds: counts of 16 answers per problem and training seed of two methods that differ on problems but not on average.
-Problems: pairs of counts from three populations. Each coverage stands with its 95% Wilson interval.
+Problems: pairs of counts from three populations. Each share stands with its 95%
+Wilson interval. `--parts` runs a part.
 """
 
 from __future__ import annotations
@@ -171,19 +172,19 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--output", type=Path, help="JSON file")
     options = parser.parse_args()
-    start, results = time.perf_counter(), []
+    start, lines = time.perf_counter(), []
     with ProcessPoolExecutor(options.processes) as pool:
         for part, words, count, simulate in settings(options.share):
-            if part in options.parts:
-                found = summary(list(pool.map(simulate, range(count), chunksize=8)))
-                results.append({"part": part, "setting": words, **found})
-                print(f"| {words} | " + " | ".join(f"{n}: {_cell(v)}" for n, v in found.items()) + " |", flush=True)
-    seconds = round(time.perf_counter() - start)
-    print(f"{seconds} s")
-    if options.output:
-        about = {"date": datetime.date.today().isoformat(), "cores": os.cpu_count(), "seconds": seconds}
-        lines = ",\n".join(json.dumps(one) for one in results)
-        options.output.write_text(json.dumps(about)[:-1] + f', "results": [\n{lines}\n]}}\n')
+            if part not in options.parts:
+                continue
+            found = summary(list(pool.map(simulate, range(count), chunksize=8)))
+            lines.append(json.dumps({"part": part, "setting": words, **found}))
+            print(f"| {words} | " + " | ".join(f"{n}: {_cell(v)}" for n, v in found.items()) + " |", flush=True)
+            if options.output:  # after each setting: a run that is cut short leaves what it found
+                seconds = round(time.perf_counter() - start)
+                about = {"date": datetime.date.today().isoformat(), "cores": os.cpu_count(), "seconds": seconds}
+                options.output.write_text(json.dumps(about)[:-1] + ', "results": [\n' + ",\n".join(lines) + "\n]}\n")
+    print(f"{time.perf_counter() - start:.0f} s")
 
 
 def _cell(value: Any) -> str:
