@@ -1,23 +1,23 @@
 """The default run over several seeds: does the prover improve, does the conjecturer, is anything starved?
 
-    python benchmarks/default_run_seeds.py --seeds 0 1 2 3 4 --output default_run_seeds.json
- Each seed is a run of the recipe tiny/default from the same warm-started weights, evaluated before and after on the
+    python benchmarks/default_run_seeds.py --seeds 0 1 2 --counts docs/benchmarks/default_run_counts.json
+
+Each seed is a run of the recipe tiny/default from the same warm-started weights, evaluated before and after on the
 same held-out problems. Reported per seed: the paired difference of pass@k with its 95% bootstrap interval over
-problems, the conjecturer's solvable rate before and after, starved rounds, seconds. Over seeds: mean and the t
-interval of the difference.
+problems, the conjecturer's solvable rate before and after, starved rounds, seconds. Over seeds: the mean difference
+with the two-level interval over seeds and problems (docs/evaluation.md); from two seeds on.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import time
 from pathlib import Path
 from typing import Any
 
-# Two-sided 97.5% quantiles of Student's t for 1 to 9 degrees of freedom.
-T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+from countdown_selfplay.evaluation import two_level_bootstrap
+from countdown_selfplay.evaluation.arms import Arm, aligned_arms, load_result, write_counts
 
 
 def run(seed: int, folder: Path, flags: list[str]) -> dict[str, Any]:
@@ -42,20 +42,12 @@ def run(seed: int, folder: Path, flags: list[str]) -> dict[str, Any]:
     }
 
 
-def over_seeds(values: list[float]) -> list[float]:
-    """Mean and 95% t interval."""
-    mean = statistics.fmean(values)
-    if len(values) < 2:
-        return [mean, float("nan"), float("nan")]
-    half = T_975[min(len(values), 10) - 2] * statistics.stdev(values) / len(values) ** 0.5
-    return [mean, mean - half, mean + half]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--folder", type=Path, default=Path("runs/default-run-seeds"))
     parser.add_argument("--output", type=Path, help="JSON file for the figures")
+    parser.add_argument("--counts", type=Path, help="JSON file for the right answers per problem and seed")
     options, flags = parser.parse_known_args()
     results = [run(seed, options.folder / f"seed-{seed}", flags) for seed in options.seeds]
     summary: dict[str, Any] = {"runs": results}
@@ -69,10 +61,16 @@ def main() -> None:
             f"{r['seed']:>4}  {before:>13.3f}  {after:>6.3f}  {d:+.3f} [{low:+.3f}, {high:+.3f}]  "
             f"{r['solvable'][0]:.2f} -> {r['solvable'][1]:.2f}  {r['starved_rounds']:>7.0f}  {r['seconds']:>7.0f}"
         )
-    for k in results[0]["difference"]:
-        summary[k] = over_seeds([r["difference"][k][0] for r in results])
-        mean, low, high = summary[k]
-        print(f"{k}: mean difference over {len(results)} seeds {mean:+.3f} [{low:+.3f}, {high:+.3f}]")
+    folders = [options.folder / f"seed-{seed}" for seed in options.seeds]
+    sides = [Arm(when, [load_result(f"{folder}:{when}") for folder in folders]) for when in ("before", "after")]
+    before, after = aligned_arms(sides)
+    counts = [[result.correct for result in arm.results] for arm in (before, after)]
+    for name in results[0]["difference"] if len(folders) > 1 else ():
+        found = two_level_bootstrap(counts[0], counts[1], before.results[0].n, int(name.removeprefix("pass@")))
+        summary[name] = [found.difference, found.low, found.high]
+        print(f"{name}: {found.difference:+.3f} [{found.low:+.3f}, {found.high:+.3f}] over {len(folders)} seeds")
+    if options.counts:
+        write_counts(options.counts, (before, after))
     if options.output:
         options.output.write_text(json.dumps(summary, indent=1) + "\n")
 

@@ -9,7 +9,8 @@ them are too hard for it at first. Every arm plays 80 rounds of 32 problems x 8 
 scored on the same problems, 16 answers each: 1,024 held-out ones (all 638 with numbers up to 12, which the model can
 read, and 386 others), and, for the arms that matter most, 512 withheld ones, which the warm start has seen but no run
 plays. Runs are resumable: start the command again and it goes on where it stopped; what is finished is read, not
-repeated. Written to --folder: a run folder per arm and seed, `study.md`, and the figures as JSON.
+repeated. Written to --folder: a run folder per arm and seed, `study.md`, the figures and
+the right answers per problem and seed as JSON.
 """
 
 from __future__ import annotations
@@ -175,12 +176,13 @@ def study_problems(held_out: list[Any]) -> list[Any]:
 def table(root: Path, arms: list[str], seeds: list[int], file: str, title: str) -> str:
     """Markdown: pass@k of each arm on the problems of `file`, its differences to the controls with 95% intervals, and
     what it cost."""
-    from countdown_selfplay.evaluation.arms import aligned_arms, load_arms
+    from countdown_selfplay.evaluation.arms import aligned_arms, load_arms, write_counts
     from countdown_selfplay.evaluation.comparison import compare_arms
 
     paths = {arm: [root / arm / f"seed-{seed}" for seed in seeds] for arm in arms}
     words = [f"{arm}={','.join(str(path / file) for path in found)}" for arm, found in paths.items()]
     loaded = aligned_arms(load_arms(words))
+    write_counts(root / f"counts_{file}", loaded)
     by_name = {arm.name: arm for arm in loaded}
     controls = [name for name in ("plain", "random", "random_best") if name in by_name]
     lines = [

@@ -68,7 +68,8 @@ def _count_solved(trainer: JointConjecturerProverTrainer, result: RoundResult) -
     result.metrics["round/generations"] = trainer.curriculum.generations
     if trainer.solve_rate is not None and result.solved:
         keys, correct = zip(*result.solved, strict=True)
-        trainer.solve_rate.observe(keys, correct, trainer.roles["prover"].num_generations)
+        answers = trainer.roles["prover"].num_generations
+        trainer.solve_rate.observe(keys, correct, answers, trainer.state.global_step + 1)
         result.metrics["round/cumulative_solve_rate"] = trainer.solve_rate.rate
 
 

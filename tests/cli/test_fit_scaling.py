@@ -51,11 +51,20 @@ def test_a_known_curve_is_found_in_a_table(tmp_path, capsys, name):
 def test_columns_may_be_named_and_seeds_pooled_and_arms_ranked(tmp_path, capsys):
     for i in range(2):
         write_curve(tmp_path / f"a-{i}.csv", columns=("tokens", "solved"))
-    other = write_curve(tmp_path / "b.csv", 0.4, columns=("tokens", "solved"))
-    arms = [f"a={tmp_path}/a-*.csv", other, "--compute", "tokens", "--rate", "solved"]
+        write_curve(tmp_path / f"b-{i}.csv", 0.4, columns=("tokens", "solved"))
+    arms = [f"a={tmp_path}/a-*.csv", f"b={tmp_path}/b-*.csv", "--compute", "tokens", "--rate", "solved"]
     code, out, _ = fit(capsys, *arms, *FEW)
-    assert code == 0 and "a above b.csv: +0.22" in out
-    assert out.splitlines()[2].split()[:2] == ["a", "52"]
+    assert code == 0 and "a above b: +0.22" in out
+    assert out.splitlines()[2].split()[:2] == ["a", "52"] and "2 runs" in out
+
+
+def test_one_cumulative_curve_gets_no_interval_and_no_rank_and_is_told_why(tmp_path, capsys):
+    paths = [write_curve(tmp_path / f"{name}.csv", top) for name, top in (("a", 0.62), ("b", 0.4))]
+    code, out, _ = fit(capsys, *paths, *FEW, "--output", tmp_path / "s")
+    assert code == 0 and "a.csv and b.csv: not ranked, a.csv is one cumulative curve." in out
+    assert "a.csv: no interval and no ranking from one cumulative curve" in out and "give several runs" in out
+    found = json.loads((tmp_path / "s" / "scaling.json").read_text())
+    assert [one["interval"] for one in found["fits"]] == [None, None] and not found["rankings"][0]["ranked"]
 
 
 def test_a_failed_fit_is_exit_code_1_and_has_no_number(tmp_path, capsys):

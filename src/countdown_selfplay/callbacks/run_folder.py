@@ -67,6 +67,12 @@ class RunFolder(TrainerCallback):
                 folder / "samples.jsonl", [{"step": state.global_step, **s} for s in self.trainer.round_samples]
             )
 
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.is_world_process_zero and self.trainer.solve_rate is not None:
+            self.trainer.solve_rate.write(Path(args.output_dir), state.global_step)
+
+    on_train_end = on_save
+
 
 def _finite(value: Any) -> bool:
     return value is not None and not (isinstance(value, float) and not math.isfinite(value))

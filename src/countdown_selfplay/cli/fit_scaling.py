@@ -16,7 +16,7 @@ from ..errors import ConfigError, DataError
 from ..evaluation.arms import split_arm
 from ..evaluation.report.svg import Line, line_chart, number, standalone
 from ..evaluation.scaling_checks import TAILS, Assessment, Ranking, assess, rank
-from ..evaluation.scaling_data import load_series
+from ..evaluation.scaling_data import load_curve
 from .compare import write_all
 from .countdown_options import OneLineParser, RawDescription
 from .tables import aligned
@@ -26,6 +26,7 @@ HELP = "Fit solve rate against compute and say how far the asymptote can be trus
 EPILOG = """\
 An arm is a run folder (metrics.jsonl), a .csv or a .jsonl file, or name=PATH,PATH with one per training seed. Fitted
 is R(C) = R0 + (A - R0) / (1 + (C_mid / C)^B) on log compute, with bounds. A fit that fails has a reason and no number.
+One cumulative curve has no interval and no rank: give several runs, or a run folder with first_solved.json.
 
 examples: countdown-selfplay fit-scaling runs/sgs --drop_below 100000
           countdown-selfplay fit-scaling sgs='runs/sgs-*' rl='runs/rl-*' --rate eval_pass@8 --output scaling
@@ -40,8 +41,8 @@ def main(argv: list[str]) -> int:
     for name, paths in named_arms(options.arms):
         runs = []
         for path in paths:
-            x, y, compute, rate = load_series(path, options.compute, options.rate)
-            runs.append((x, y))
+            curve, compute, rate = load_curve(path, options.compute, options.rate)
+            runs.append(curve)
             axes.add((compute, rate))
         if len(axes) > 1:
             raise DataError(f"The arms have different columns ({sorted(axes)}); name them with --compute and --rate.")
@@ -65,7 +66,7 @@ def main(argv: list[str]) -> int:
             "scaling.md": "\n".join([*table, "", *(f"- {line}" for line in lines)]) + "\n",
             "scaling.json": json.dumps(result, indent=1) + "\n",
         }
-        if any((x > 0).any() for one in found for x, _ in one.series):
+        if any((curve.compute > 0).any() for one in found for curve in one.curves):
             texts["scaling.svg"] = standalone(chart(found, compute, rate))
         write_all(options.output, texts)
     return 0 if all(one.fit.converged for one in found) else 1
@@ -80,7 +81,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--compute", metavar="COLUMN", help="default: compute, or the texts sampled so far")
     parser.add_argument("--rate", metavar="COLUMN", help="default: rate, a cumulative solve rate, or eval_pass@1")
     parser.add_argument("--drop_below", type=float, default=0.0, metavar="C", help="leave out less compute (0)")
-    parser.add_argument("--resamples", type=int, default=500, metavar="N", help="of the bootstrap (500)")
+    parser.add_argument(
+        "--resamples", type=int, default=500, metavar="N", help="of the bootstrap of one run's points (500)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap and the halves (0)")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="write scaling.md, .json and .svg")
     options = parser.parse_args(argv)
@@ -101,17 +104,25 @@ def named_arms(words: Sequence[str]) -> list[tuple[str, list[str]]]:
 def rows_of(found: Sequence[Assessment]) -> list[tuple[str, ...]]:
     """A header and one row per arm."""
     tails = [f"-{share:.0%} tail" for share in TAILS]
-    rows = [("arm", "points", "asymptote", "95% interval", "C_mid", "B", "R0", *tails, "half of the points")]
+    rows = [("arm", "points", "asymptote", "95% interval", "over", "C_mid", "B", "R0", *tails, "half of the points")]
     for one in found:
-        points, fit = str(sum(len(x) for x, _ in one.series)), one.fit
+        points, fit = str(sum(len(curve.compute) for curve in one.curves)), one.fit
         if fit.asymptote is None or fit.c_mid is None or fit.slope is None:
             rows.append((one.name, points, "failed", *("–",) * (len(rows[0]) - 3)))
             continue
         interval = "–" if one.interval is None else f"[{one.interval.low:.4f}, {one.interval.high:.4f}]"
+        over = "–" if one.interval is None else one.over
         cut = [f"{value:.4f}" if (value := one.tails.get(share)) is not None else "failed" for share in TAILS]
         sd = one.subset_sd
         halves = "failed" if sd is None else f"{one.subsets.mean():.4f} ± {sd:.4f}"
-        numbers = (f"{fit.asymptote:.4f}", interval, f"{fit.c_mid:.4g}", f"{fit.slope:.3f}", f"{fit.initial:.4f}")
+        numbers = (
+            f"{fit.asymptote:.4f}",
+            interval,
+            over,
+            f"{fit.c_mid:.4g}",
+            f"{fit.slope:.3f}",
+            f"{fit.initial:.4f}",
+        )
         rows.append((one.name, points, *numbers, *cut, halves))
     return rows
 
@@ -120,10 +131,12 @@ def remarks(found: Sequence[Assessment], rankings: Sequence[Ranking]) -> list[st
     """Failures, doubts, and the rankings."""
     lines = [f"{one.name}: the fit failed. {one.fit.reason}" for one in found if not one.fit.converged]
     for one in found:
+        if one.fit.converged and one.interval is None and one.failed[0] == 0:
+            lines.append(f"{one.name}: {one.over}.")
         if one.fit.converged and max(one.failed) > 0:
             lines.append(
                 f"{one.name}: {one.failed[0]:.0%} of the resampled fits and {one.failed[1]:.0%} of those on half of "
-                f"the points failed{'; there is no interval.' if one.interval is None else '.'}"
+                f"the points failed{'; there is no interval.' if one.interval is None and one.failed[0] else '.'}"
             )
     return lines + [one.sentence for one in rankings]
 
@@ -131,10 +144,12 @@ def remarks(found: Sequence[Assessment], rankings: Sequence[Ranking]) -> list[st
 def chart(found: Sequence[Assessment], compute: str, rate: str) -> str:
     """Points and fitted curves on log compute; an SVG element."""
     lines = []
-    positive = [x[x > 0] for one in found for x, _ in one.series if (x > 0).any()]
+    computes = [curve.compute for one in found for curve in one.curves]
+    positive = [x[x > 0] for x in computes if (x > 0).any()]
     low, high = min(x.min() for x in positive), max(x.max() for x in positive)
     for i, one in enumerate(found):
-        dots = [(math.log10(c), float(r)) for x, y in one.series for c, r in zip(x, y, strict=True) if c > 0]
+        points = [point for curve in one.curves for point in zip(curve.compute, curve.rate, strict=True)]
+        dots = [(math.log10(c), float(r)) for c, r in points if c > 0]
         curve = []
         if one.fit.converged:
             at = np.geomspace(low, high, 120)

@@ -14,13 +14,12 @@ from .bootstrap import (
     bootstrap_mean,
     holm,
     paired_bootstrap,
-    t_interval,
-    two_level_bootstrap,
     wilson_interval,
 )
 from .majority import majority_at_k
 from .pass_at_k import pass_at_k, pass_at_k_array
 from .scaling import ScalingFit, fit_scaling_curve
+from .seeds import t_interval, two_level_bootstrap
 from .solve_rate import CumulativeSolveRate
 
 _LAZY = {

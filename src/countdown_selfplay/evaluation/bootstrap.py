@@ -13,8 +13,8 @@ from ..errors import ConfigError, DataError
 from .pass_at_k import pass_at_k_array
 
 Method = Literal["percentile", "bca"]
-"""How an interval is read off the resampled means. bca corrects for bias and skewness (Efron 1987), which matters for
-rates near 0 or 1 and for few problems."""
+"""How an interval is read off the resampled means. bca corrects for bias and skewness (Efron 1987). In simulations its
+coverage was no better than percentile's (docs/evaluation.md), which is the default."""
 
 Z_95 = 1.959964  # 97.5% quantile of the standard normal distribution
 _CHUNK = 2_000_000  # resampled values that are held in memory at once (16 MB)
@@ -81,29 +81,6 @@ def wilson_interval(count: int, total: int) -> Estimate:
     )
 
 
-_T_975 = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281)
-"""97.5% quantiles of Student's t with 1 to 10 degrees of freedom."""
-
-
-def t_quantile(freedom: int) -> float:
-    """The 97.5% quantile of Student's t. Above 10 degrees of freedom f it is z + (z^3 + z) / 4f +
-    (5z^5 + 16z^3 + 3z) / 96f^2 (Abramowitz and Stegun 26.7.5), right to three digits."""
-    f, z = max(freedom, 1), Z_95
-    if f <= len(_T_975):
-        return _T_975[f - 1]
-    return z + (z**3 + z) / (4 * f) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * f * f)
-
-
-def t_interval(values: Sequence[float] | np.ndarray) -> Estimate:
-    """The mean with Student's 95% interval, for a handful of values such as one per training seed. DataError with
-    fewer than two."""
-    array = finite_array(values, "values")
-    if len(array) < 2:
-        raise DataError("A t interval needs at least two values.")
-    half = t_quantile(len(array) - 1) * float(array.std(ddof=1)) / len(array) ** 0.5
-    return Estimate(float(array.mean()), float(array.mean()) - half, float(array.mean()) + half)
-
-
 def paired_bootstrap(
     correct_a: Sequence[int] | np.ndarray,
     correct_b: Sequence[int] | np.ndarray,
@@ -124,46 +101,6 @@ def paired_bootstrap(
     return Interval(float(difference_P.mean()), low, high)
 
 
-def two_level_bootstrap(
-    correct_a: Sequence[Sequence[int]] | np.ndarray,
-    correct_b: Sequence[Sequence[int]] | np.ndarray,
-    n: int,
-    k: int = 1,
-    resamples: int = 10_000,
-    seed: int = 0,
-    level: float = 0.95,
-) -> Interval:
-    """pass@k of method b minus that of method a over several training seeds each, with a percentile interval.
-
-    `correct_a`, `correct_b`: correct answers out of `n`, one list over the same problems per training seed. A resample
-    draws training seeds (of each method on its own) and problems (the same for both), so the interval covers a new
-    training run on new problems; one seed per method gives `paired_bootstrap`. Few seeds understate their spread: with
-    S of them the seeds' part of the variance comes out (S - 1) / S of what it is.
-    """
-    a_SP, b_SP = (np.stack([pass_at_k_array(row, n, k) for row in _seeds(rows)]) for rows in (correct_a, correct_b))
-    low, high = np.quantile(two_level_means(a_SP, b_SP, resamples, seed), tails(level))
-    return Interval(float(b_SP.mean() - a_SP.mean()), float(low), float(high))
-
-
-def two_level_means(a_SP: np.ndarray, b_SP: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """Means of b - a under `resamples` draws of the rows of each (training seeds) and of the columns of both
-    (problems), shape (resamples,). Its generator is private."""
-    problems = a_SP.shape[1]
-    if problems != b_SP.shape[1]:
-        raise DataError(f"Both methods must be scored on the same problems, got {problems} and {b_SP.shape[1]}.")
-    if resamples < 1:
-        raise ConfigError(f"`resamples` ({resamples}) must be at least 1; 10,000 is usual.")
-    rng = np.random.default_rng(seed)
-    means = np.empty(resamples)
-    step = max(1, _CHUNK // problems)
-    for start in range(0, resamples, step):
-        rows = min(step, resamples - start)
-        weights_RP = rng.multinomial(problems, np.full(problems, 1 / problems), size=rows) / problems
-        drawn = [(rng.multinomial(len(m), np.full(len(m), 1 / len(m)), size=rows) / len(m)) @ m for m in (a_SP, b_SP)]
-        means[start : start + rows] = ((drawn[1] - drawn[0]) * weights_RP).sum(1)
-    return means
-
-
 def two_sided_p(means: np.ndarray) -> float:
     """Bootstrap p-value of "the difference is 0": twice the smaller share of resampled differences on either side of
     0, with one added to count and total so that it is never 0; at most 1. It is below 1 - level about where the
@@ -181,13 +118,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, p_values[i] * (len(p_values) - rank)))
         adjusted[i] = highest
     return adjusted
-
-
-def _seeds(rows: Sequence[Sequence[int]] | np.ndarray) -> list[Sequence[int]]:
-    found = list(rows)
-    if not found or np.ndim(found[0]) != 1 or len({len(row) for row in found}) != 1:
-        raise DataError("Counts must be one list per training seed, all over the same problems.")
-    return found
 
 
 def ends(values_P: np.ndarray, means: np.ndarray, level: float, method: Method) -> tuple[float, float]:

@@ -10,8 +10,9 @@ import numpy as np
 
 from ..errors import ConfigError
 from .arms import Arm
-from .bootstrap import Estimate, Interval, ends, holm, resampled_means, two_level_means, two_sided_p
+from .bootstrap import Estimate, Interval, Method, ends, holm, two_sided_p
 from .pass_at_k import pass_at_k_array
+from .seeds import two_level_draws
 from .summary import powers_of_two
 
 LEVEL = 0.95
@@ -23,9 +24,10 @@ _FEW_SEEDS = 5
 class Difference:
     """pass@k of `arm` minus that of the baseline.
 
-    percentile, bca: 95% intervals of this difference alone (bca is None with several training seeds); bonferroni: the
-    percentile interval at level 1 - .05 / m, which covers all m differences of the comparison at once; p: bootstrap
-    p-value of no difference; p_holm: adjusted for the m of them.
+    percentile: the 95% interval of this difference alone; bonferroni: that at level 1 - .05 / m, which covers all m
+    differences of the comparison at once; p: bootstrap p-value of no difference; p_holm: adjusted for the m of them.
+    bca: another 95% interval, None with several training seeds; in simulations it was no better (docs/evaluation.md),
+    so that no table shows it.
     """
 
     arm: str
@@ -65,12 +67,21 @@ class Comparison:
             else "1 interval of a difference: nothing to adjust for.",
         ]
         if several:
-            few = [f"{name} has {count}" for name, count in self.seeds.items() if count < _FEW_SEEDS]
-            notes.append("Two-level bootstrap: training seeds and problems; there is no BCa interval for it.")
+            few = [f"{name} has {count}" for name, count in self.seeds.items() if 1 < count < _FEW_SEEDS]
+            notes.append(
+                "Two-level bootstrap: problems are resampled, and the means of training seeds spread by Student's t "
+                "with Welch's degrees of freedom."
+            )
             if few:
                 notes.append(
-                    f"Few training seeds ({', '.join(few)}): with S of them their part of the variance comes out "
-                    "(S - 1) / S of what it is, so the intervals are too narrow."
+                    f"Few training seeds ({', '.join(few)}): they say little about their own spread, and the "
+                    "intervals are wide for it."
+                )
+            single = [name for name, count in self.seeds.items() if count == 1]
+            if single:
+                notes.append(
+                    f"One training seed of {', '.join(single)}: the spread over its seeds is unknown and not in the "
+                    "intervals."
                 )
         elif m:
             notes.append("One training seed per arm: this is about these weights, not about the methods.")
@@ -109,7 +120,7 @@ def compare_arms(
     """Every arm minus the first one at each k (default: the powers of two up to the least n).
 
     The evaluations must be aligned (`aligned_arms`). With one evaluation per arm a resample draws problems (paired);
-    if an arm has several, it draws training seeds of each arm and problems (two_level_bootstrap). pass@k is unbiased
+    if an arm has several, the spread over training seeds comes on top (two_level_bootstrap). pass@k is unbiased
     for each evaluation's own n, so these may differ. ConfigError with fewer than two arms or a k above the least n.
     """
     if len(arms) < 2:
@@ -126,10 +137,11 @@ def compare_arms(
         for k in ks:
             own_SP = np.stack([pass_at_k_array(result.correct, result.n, k) for result in arm.results])
             passed[arm.name, k] = own_SP
-            means = _means(np.zeros((1, own_SP.shape[1])), own_SP, resamples, seed)
-            values[arm.name, k] = Estimate(float(own_SP.mean()), *ends(own_SP.mean(0), means, LEVEL, "percentile"))
+            means = two_level_draws(np.zeros((1, own_SP.shape[1])), own_SP, resamples, seed)
+            low, high = ends(own_SP.mean(0), means, LEVEL, "percentile")
+            values[arm.name, k] = Estimate(float(own_SP.mean()), max(low, 0.0), min(high, 1.0))
             if arm is not arms[0]:
-                drawn.append((arm.name, k, _means(passed[arms[0].name, k], own_SP, resamples, seed)))
+                drawn.append((arm.name, k, two_level_draws(passed[arms[0].name, k], own_SP, resamples, seed)))
     p_values = [two_sided_p(means) for _, _, means in drawn]
     strict = 1 - (1 - LEVEL) / max(len(drawn), 1)
     differences = []
@@ -138,8 +150,9 @@ def compare_arms(
         value_P = b_SP.mean(0) - a_SP.mean(0)
         single = len(a_SP) == len(b_SP) == 1
 
-        def interval(level: float, method: Any, values_P: np.ndarray = value_P, m: np.ndarray = means) -> Interval:
-            return Interval(float(values_P.mean()), *ends(values_P, m, level, method))
+        def interval(level: float, method: Method, values_P: np.ndarray = value_P, m: np.ndarray = means) -> Interval:
+            low, high = ends(values_P, m, level, method)
+            return Interval(float(values_P.mean()), max(low, -1.0), min(high, 1.0))
 
         differences.append(
             Difference(
@@ -161,10 +174,3 @@ def compare_arms(
         seeds={arm.name: len(arm.results) for arm in arms},
         resamples=resamples,
     )
-
-
-def _means(a_SP: np.ndarray, b_SP: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """Resampled differences: over problems, and over training seeds where a side has several."""
-    if len(a_SP) == len(b_SP) == 1:
-        return resampled_means(b_SP[0] - a_SP[0], resamples, seed)
-    return two_level_means(a_SP, b_SP, resamples, seed)

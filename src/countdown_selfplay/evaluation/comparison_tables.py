@@ -20,15 +20,12 @@ _LATEX = str.maketrans(
 
 def rows_of(found: Comparison) -> list[tuple[str, ...]]:
     """A header and one row per difference, as plain text."""
-    bca = any(d.bca is not None for d in found.differences)
-    head = ["arm", "pass@k", found.arms[0], "arm's", "difference", "95% percentile"]
-    head += ["95% BCa"] if bca else []
+    head = ["arm", "pass@k", found.arms[0], "arm's", "difference", "95% interval"]
     head += [f"Bonferroni ({len(found.differences)})", "p", "p (Holm)"]
     rows = [tuple(head)]
     for d in found.differences:
         cells = [d.arm, str(d.k), _value(found.values[found.arms[0], d.k]), _value(found.values[d.arm, d.k])]
         cells += [f"{d.percentile.difference:+.4f}", _ends(d.percentile)]
-        cells += ["–" if d.bca is None else _ends(d.bca)] if bca else []
         cells += [_ends(d.bonferroni), _p(d.p, found.resamples), _p(d.p_holm, found.resamples)]
         rows.append(tuple(cells))
     return rows

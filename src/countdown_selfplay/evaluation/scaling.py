@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -82,11 +82,12 @@ def fit_scaling_curve(
     if on_bound:
         return failed(f"The best fit lies on a bound ({on_bound}): the data do not show where the curve bends.")
     residual = y - initial - gain * _share(x, log_mid, slope)
-    error = _error(x, residual, gain, log_mid, slope)
+    rms = float(np.sqrt((residual**2).mean()))
+    found = ScalingFit(initial + gain, float(np.exp(log_mid)), slope, initial, True, residual=rms)
+    error = _error(x, residual, jacobian(found, x))
     if not error <= _LARGEST_ERROR:
         return failed(f"The asymptote has a standard error of {error:.2g}: the data do not determine it.")
-    rms = float(np.sqrt((residual**2).mean()))
-    return ScalingFit(initial + gain, float(np.exp(log_mid)), slope, initial, True, "", error, rms)
+    return replace(found, error=error)
 
 
 def _share(x: np.ndarray, log_mid: float, slope: float) -> np.ndarray:
@@ -122,13 +123,18 @@ def _search(x: np.ndarray, rise: np.ndarray, most: float) -> tuple[float, float,
     return gain, float(center[0]), float(np.exp(center[1])), on_bound
 
 
-def _error(x: np.ndarray, residual: np.ndarray, gain: float, log_mid: float, slope: float) -> float:
-    """Standard error of the asymptote from the curvature at the optimum (Gauss-Newton); inf if it is singular."""
+def jacobian(fit: ScalingFit, x: np.ndarray) -> np.ndarray:
+    """Derivatives of a converged curve at `x` > 0 by asymptote, log C_mid and B, shape (len(x), 3)."""
+    log_mid, slope = np.log(fit.c_mid or 0), fit.slope or 0.0
     share = _share(x, log_mid, slope)
-    inner = gain * share * (1 - share)
-    jacobian = np.stack([share, -slope * inner, inner * (np.log(x) - log_mid)], 1)
-    freedom = max(len(x) - 3, 1)
-    curvature = jacobian.T @ jacobian
+    inner = ((fit.asymptote or 0.0) - fit.initial) * share * (1 - share)
+    return np.stack([share, -slope * inner, inner * (np.log(x) - log_mid)], 1)
+
+
+def _error(x: np.ndarray, residual: np.ndarray, jacobian_N3: np.ndarray) -> float:
+    """Standard error of the asymptote from the curvature at the optimum (Gauss-Newton); inf if it is singular."""
+    curvature = jacobian_N3.T @ jacobian_N3
     if np.linalg.cond(curvature) > 1e12:
         return float("inf")
-    return float(np.sqrt(np.linalg.inv(curvature)[0, 0] * (residual**2).sum() / freedom))
+    variance = (residual**2).sum() / max(len(x) - 3, 1)
+    return float(np.sqrt(np.linalg.inv(curvature)[0, 0] * variance))

@@ -5,22 +5,53 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import DataError
+from .bootstrap import finite_array
+from .solve_rate import FIRST_SOLVED
 
 GENERATIONS = "generations"
 """Texts sampled so far, of all trained roles: steps times the texts of a round, where a run does not log them."""
 
+CUMULATIVE = "cumulative_solve_rate"
 
-def load_series(path: str, compute: str | None, rate: str | None) -> tuple[list[float], list[float], str, str]:
-    """The points of a run folder, a .csv or a .jsonl file, by rising compute, and the names of the two columns.
+
+@dataclass(frozen=True)
+class Curve:
+    """Compute and rate of one run, by rising compute.
+
+    cumulative: whether the rate is a share of problems that only grows, so that its points are not independent.
+    problems: their keys, and first: the number of the point from which on each is solved (len(compute): never); None
+    where a run does not say.
+    """
+
+    compute: np.ndarray
+    rate: np.ndarray
+    cumulative: bool = False
+    problems: tuple[str, ...] | None = None
+    first: np.ndarray | None = None
+
+
+def curve_of(compute: Sequence[float] | np.ndarray, rate: Sequence[float] | np.ndarray, name: str = "") -> Curve:
+    """The curve of two lists. A rate whose name ends in cumulative_solve_rate, or that never falls, is cumulative."""
+    x, y = finite_array(compute, "compute"), finite_array(rate, "rate")
+    return Curve(x, y, name.endswith(CUMULATIVE) or (len(y) > 1 and bool((np.diff(y) >= 0).all())))
+
+
+def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Curve, str, str]:
+    """The points of a run folder, a .csv or a .jsonl file, and the names of the two columns.
 
     Rows without both are passed over. Without names: `compute` is the column of that name, else the generations;
-    `rate` is the column of that name, else a metric that ends in cumulative_solve_rate, else eval_pass@1. DataError if
-    there is no file, no such column, or a value that is no finite number.
+    `rate` is the column of that name, else a metric that ends in cumulative_solve_rate, else eval_pass@1. A rate of
+    that ending, and any rate that never falls, is taken for a cumulative one. The rates of a run folder that holds
+    FIRST_SOLVED are counted from it. DataError if there is no file, no such column, or a value that is not a finite
+    number.
     """
     place = Path(path)
     run = place if place.is_dir() else None
@@ -44,11 +75,35 @@ def load_series(path: str, compute: str | None, rate: str | None) -> tuple[list[
     for number, row in enumerate(rows, start=1):
         if row.get(compute) in (None, "") or row.get(rate) in (None, ""):
             continue
-        points.append((_number(row[compute], place, number, compute), _number(row[rate], place, number, rate)))
+        x, y = _number(row[compute], place, number, compute), _number(row[rate], place, number, rate)
+        points.append((x, y, row.get("step", -1)))
     if not points:
         raise DataError(f"'{place}' has no row with both '{compute}' and '{rate}'.")
     points.sort(key=lambda point: point[0])
-    return [x for x, _ in points], [y for _, y in points], compute, rate
+    curve = curve_of([x for x, _, _ in points], [y for _, y, _ in points], rate)
+    if run is None or not rate.endswith(CUMULATIVE) or not (run / FIRST_SOLVED).is_file():
+        return curve, compute, rate
+    problems, round_P, rounds = _first_solved(run / FIRST_SOLVED)
+    steps = np.array(
+        [float(step) for _, _, step in points if step <= rounds]
+    )  # the record may end before a killed run
+    first_P = np.searchsorted(steps, round_P)
+    y_J = np.searchsorted(np.sort(first_P), np.arange(len(steps)), side="right") / len(problems)
+    return Curve(curve.compute[: len(steps)], y_J, True, problems, first_P), compute, rate
+
+
+def _first_solved(place: Path) -> tuple[tuple[str, ...], np.ndarray, int]:
+    """The problems, sorted, the round in which each was first solved (inf: never), and the rounds of the record."""
+    try:
+        record = json.loads(place.read_text(encoding="utf-8"))
+        found = sorted(record["first_solved"].items())
+        rounds = np.array([math.inf if round_ is None else float(round_) for _, round_ in found])
+        return tuple(key for key, _ in found), rounds, int(record["rounds"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"'{place}' does not say in which round each problem was solved ({type(error).__name__}: {error}); "
+            "delete it to fit the rates of metrics.jsonl alone."
+        ) from None
 
 
 def texts_per_round(run: Path) -> int:
@@ -72,7 +127,7 @@ def texts_per_round(run: Path) -> int:
 def _default_rate(columns: list[str], place: Path) -> str:
     if "rate" in columns:
         return "rate"
-    for ending in ("cumulative_solve_rate", "eval_pass@1"):
+    for ending in (CUMULATIVE, "eval_pass@1"):
         found = [name for name in columns if name.endswith(ending)]
         if found:
             return found[0]

@@ -7,7 +7,7 @@ import pytest
 
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation import Interval, bootstrap_mean, paired_bootstrap, pass_at_k_array
-from countdown_selfplay.evaluation.bootstrap import _bca_levels, resampled_means, two_level_bootstrap, wilson_interval
+from countdown_selfplay.evaluation.bootstrap import _bca_levels, resampled_means, wilson_interval
 
 from . import real_counts as real
 
@@ -146,44 +146,3 @@ def test_the_bca_interval_of_the_public_checkpoints_is_near_the_percentile_one()
 def test_an_unknown_method_is_refused():
     with pytest.raises(ConfigError, match="`method` \\('basic'\\) must be"):
         bootstrap_mean([0.1, 0.2], method="basic")
-
-
-def test_one_training_seed_per_method_is_the_paired_bootstrap():
-    two = two_level_bootstrap([real.SFT], [real.IPO], 16)
-    one = paired_bootstrap(real.SFT, real.IPO, 16)
-    assert two.difference == pytest.approx(one.difference)
-    assert (two.low, two.high) == pytest.approx((one.low, one.high), abs=0.003)
-
-
-def test_the_spread_over_training_seeds_widens_the_interval():
-    # All problems alike, so only seeds matter. b: one run solves all, one none; a: both half. A resample of b's two
-    # seeds has mean 0, 1/2 or 1 with chances 1/4, 1/2 and 1/4: the 95% interval of the difference is [-1/2, 1/2].
-    a, b = [[2] * 10, [2] * 10], [[4] * 10, [0] * 10]
-    found = two_level_bootstrap(a, b, 4)
-    assert (found.difference, found.low, found.high) == pytest.approx((0.0, -0.5, 0.5), abs=1e-12)
-    # At 40% only the middle value is left.
-    found = two_level_bootstrap(a, b, 4, level=0.4)
-    assert (found.low, found.high) == pytest.approx((0.0, 0.0), abs=1e-12)
-
-
-def test_problems_stay_paired_between_methods_and_seeds():
-    a = [[0, 3, 8, 15], [1, 4, 9, 14]]
-    found = two_level_bootstrap(a, [[c + 1 for c in row] for row in a], 16, level=0.999)
-    # b is a plus 1/16; its seeds are drawn apart from a's, and two seeds differ by at most 1/16 per problem, so the
-    # difference stays within 1/16 +- 1/16. Unpaired problems would spread it over many 16ths.
-    assert found.difference == pytest.approx(1 / 16)
-    assert found.low >= -1e-12 and found.high <= 2 / 16 + 1e-12
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "message"),
-    [
-        ([[1, 2]], [[1, 2, 3]], "same problems, got 2 and 3"),
-        ([[1, 2], [1]], [[1, 2]], "one list per training seed"),
-        ([], [[1]], "one list per training seed"),
-        ([1, 2], [[1, 2]], "one list per training seed"),
-    ],
-)
-def test_seeds_on_different_problems_cannot_be_compared(a, b, message):
-    with pytest.raises(DataError, match=message):
-        two_level_bootstrap(a, b, 4)

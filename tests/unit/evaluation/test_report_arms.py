@@ -8,9 +8,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation import write_report
-from countdown_selfplay.evaluation.bootstrap import holm, t_interval, two_sided_p
+from countdown_selfplay.evaluation.bootstrap import holm, two_sided_p
 from countdown_selfplay.evaluation.report import load_runs
 from countdown_selfplay.evaluation.report.arms import arms_of, over_seeds
 from countdown_selfplay.evaluation.report.charts import Chart, compare, seeds_curve
@@ -44,17 +43,6 @@ def write_seeds(tmp_path, name, numbers=(0, 1, 2), counts=None, **config):
             (folder / "evaluation.json").write_text(json.dumps(found))
         folders.append(folder)
     return folders
-
-
-def test_students_t_interval_of_three_values():
-    # 1, 2, 6: mean 3, standard deviation sqrt((4 + 1 + 9) / 2) = sqrt(7), half-width 4.3027 sqrt(7 / 3) = 6.5724
-    found = t_interval([1, 2, 6])
-    assert (found.value, found.low, found.high) == pytest.approx((3, 3 - 6.5724, 3 + 6.5724), abs=1e-4)
-    # 0 and 1 alternating, 20 degrees of freedom: t = 2.0860 in every table
-    many = t_interval([0, 1] * 10 + [0])
-    assert many.high - many.value == pytest.approx(2.0860 * np.std([0, 1] * 10 + [0], ddof=1) / 21**0.5, rel=2e-4)
-    with pytest.raises(DataError, match="at least two"):
-        t_interval([1])
 
 
 def test_two_seeds_give_their_range():
