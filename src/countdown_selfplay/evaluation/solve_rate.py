@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
+from ..run_files import write_atomically
 
 FIRST_SOLVED = "first_solved.json"
 """File of a run folder: in which round each problem was first solved. The rate alone cannot say how far it would move
@@ -52,9 +53,8 @@ class CumulativeSolveRate:
 
     def write(self, folder: Path, rounds: int) -> None:
         """FIRST_SOLVED of a run folder after `rounds`: every problem with its round, null if it is not solved."""
-        partial = folder / f"{FIRST_SOLVED}.part"
-        partial.write_text(json.dumps({"rounds": rounds, "first_solved": self._round}) + "\n", encoding="utf-8")
-        partial.replace(folder / FIRST_SOLVED)
+        record = {"rounds": rounds, "first_solved": self._round}
+        write_atomically(folder / FIRST_SOLVED, json.dumps(record) + "\n")
 
     def state_dict(self) -> dict[str, Any]:
         return {"generations": self.generations, "first_solved": self.first_solved}
