@@ -36,9 +36,9 @@ def launch(output, resume=None, signal=None, options=(), **config):
         "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
         "CUDA_VISIBLE_DEVICES": "",
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",  # or a restarted process finds the address of one that has died
     }
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
-    # c10d and not a static rendezvous, whose second start meets the addresses of the first
     command += ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{free_port()}", "--local_addr", "127.0.0.1"]
     command += [*options, str(WORKER), job]
     return subprocess.run(command, env=environment, timeout=DEADLINE, capture_output=True, text=True)
