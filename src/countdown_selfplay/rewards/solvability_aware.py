@@ -39,7 +39,8 @@ class SolvabilityAware(Composable):
     def invalid_reward(self, reason: str) -> float | None:
         """The charge of this reason of refusal. Every reason without one of its own is a text that could not be
         read, as `ProposalReason` lists them. What `of` says itself is added."""
-        return getattr(self, reason if reason in _REASONS else "unparseable") + (refused(self.of, reason) or 0.0)
+        return getattr(self, _FIELDS.get(reason, "unparseable")) + (refused(self.of, reason) or 0.0)
 
 
-_REASONS = ("out_of_range", "unsolvable", "held_out", "duplicate", "not_novel")
+_FIELDS = {name: name for name in ("out_of_range", "unsolvable", "held_out", "duplicate", "not_novel")}
+_FIELDS["not_as_asked"] = "out_of_range"  # in the range of the run, and not of the prompt
