@@ -24,6 +24,7 @@ from .config.countdown_fields import domain_from
 from .countdown import CountdownDomain
 from .curriculum import CollapseGuard, CurriculumState
 from .engines import choose_engine
+from .evaluation.sampling import neutral_generation
 from .evaluation.solve_rate import CumulativeSolveRate
 from .games import ProposeAndSolve, Rollout
 from .games.base import Game
@@ -184,9 +185,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     @contextmanager
     def sampling_as(self, role: str) -> Iterator[None]:
-        """Inside the block the module's forward and generate are those of `role`, in the precision of the loss:
-        accelerate puts autocast on the module's forward alone, and generate goes past it."""
-        with self.policies.active(role), self.accelerator.autocast():
+        """Inside the block the module's forward and generate are those of `role`, in the precision of the loss
+        (accelerate puts autocast on the module's forward alone, and generate goes past it) and of its distribution."""
+        with self.policies.active(role), neutral_generation(self.policies.module), self.accelerator.autocast():
             yield
 
     @contextmanager

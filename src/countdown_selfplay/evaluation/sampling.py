@@ -13,20 +13,7 @@ from ..errors import ConfigError, DataError
 from ..random_state import private_generator
 from .processes import ALONE, Processes
 
-# Whatever a GenerationConfig leaves unset is filled in from the model's own (Qwen2.5's has a repetition penalty of
-# 1.1), so everything that would bend the distribution is set to "off" here.
-_NEUTRAL: dict[str, Any] = {
-    "num_beams": 1,
-    "num_return_sequences": 1,
-    "repetition_penalty": 1.0,
-    "no_repeat_ngram_size": 0,
-    "min_new_tokens": 0,
-    "renormalize_logits": False,
-    "use_cache": True,
-    "disable_compile": True,
-    "return_dict_in_generate": False,
-}
-_NEUTRAL_SAMPLING: dict[str, Any] = {"min_p": 0.0, "typical_p": 1.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0}
+_TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 
 
 class Completion(NamedTuple):
@@ -101,7 +88,7 @@ def sample_completions(
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     rows = [i for i in order for _ in range(n)]
     found: list[list[Completion]] = [[] for _ in ids]
-    with evaluating(model), torch.no_grad():
+    with evaluating(model), neutral_generation(model), torch.no_grad():
         for number, start in enumerate(range(0, len(rows), batch_size)):
             batch = rows[start : start + batch_size]
             input_ids, mask = _left_padded([ids[i] for i in batch], config.pad_token_id)
@@ -164,14 +151,13 @@ def _generation_config(
             "temperature": float(temperature),
             "top_p": 1.0 if top_p is None else float(top_p),
             "top_k": max(int(top_k or 0), 0),
-            **_NEUTRAL_SAMPLING,
         }
     return GenerationConfig(
         max_new_tokens=max_new_tokens,
         eos_token_id=ends,
         pad_token_id=ends[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id,
         stop_strings=stop_strings,
-        **_NEUTRAL,
+        disable_compile=True,
         **sampling,
     )
 
@@ -225,6 +211,29 @@ def _decode(
 
 def _id_list(ids: int | list[int] | None) -> list[int]:
     return [] if ids is None else [ids] if isinstance(ids, int) else list(ids)
+
+
+@contextmanager
+def neutral_generation(model: Any) -> Iterator[None]:
+    """Inside the block the model's own `generation_config` holds its token ids and nothing else.
+
+    `generate` fills in from it whatever its caller left unset (Qwen2.5's has a repetition penalty of 1.1; min_p,
+    suppress_tokens or max_time have no value that would mean "off"), so that samples would come from another
+    distribution than the loss scores. Changed in place: wrappers (PEFT, a set of policies) hand on the one object.
+    """
+    config = getattr(model, "generation_config", None)
+    if config is None:
+        yield
+        return
+    own = dict(vars(config))
+    neutral = GenerationConfig(**{name: own.get(name) for name in _TOKEN_IDS})
+    vars(config).clear()
+    vars(config).update(vars(neutral))
+    try:
+        yield
+    finally:
+        vars(config).clear()
+        vars(config).update(own)
 
 
 @contextmanager

@@ -1,5 +1,5 @@
-"""Which proposals may be played (parsed, in range, as asked, solvable, not held out, novel), and in which order they get
-slots. Pure functions on gathered records."""
+"""Which proposals may be played (parsed, in range, as asked, solvable, not held out, novel), and in which order they
+get slots. Pure functions on gathered records."""
 
 from __future__ import annotations
 
