@@ -248,7 +248,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def _mask_after_stops(self, role: str, texts: list[str], tensors: dict[str, torch.Tensor]) -> None:
         """Rows that ended on a stop string were filled up with padding, which TRL's mask (it knows end tokens) lets
-        in.
+        in. A padding token before the last other one was sampled and stays.
 
         Other rows keep their mask: where padding is the end token, theirs holds the one that was sampled.
         """
@@ -256,6 +256,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         if stops:
             ended = torch.tensor([any(stop in text for stop in stops) for text in texts])
             padding = tensors["completion_ids"] == self.processing_class.pad_token_id
+            padding = padding.flip(1).cumprod(1).flip(1).bool()
             tensors["completion_mask"][ended[:, None].to(padding.device) & padding] = 0
 
     @torch.no_grad()

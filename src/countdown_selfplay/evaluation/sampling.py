@@ -109,20 +109,27 @@ def sample_completions(
 
 
 def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
-    """Every id that ends a text: the tokenizer's, the model's, and with `chat` the one that ends a turn of the chat
-    template (a base model's own end token is another one, and it then goes on talking: FACTS, 87% of its answers)."""
+    """Every id that ends a text: the tokenizer's, the model's, and with `chat` the one that ends a turn (a base model's
+    own end token is another one, and it then goes on talking: FACTS, 87% of its answers)."""
     ends = _id_list(tokenizer.eos_token_id)
     ends += _id_list(getattr(getattr(model, "generation_config", None), "eos_token_id", None))
-    if chat:
-        turn = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
-        rendered = tokenizer.apply_chat_template(turn, tokenize=False)
-        after = tokenizer(rendered[rendered.rfind("2") + 1 :], add_special_tokens=False)["input_ids"]
-        ends += [i for i in after[:1] if i in tokenizer.all_special_ids]
+    turn = end_of_turn(tokenizer) if chat else None
+    ends += [] if turn is None else [turn]
     if not ends:
         raise ConfigError(
             "The tokenizer and the model name no end token (`eos_token_id`); set one, or texts never end."
         )
     return list(dict.fromkeys(ends))
+
+
+def end_of_turn(tokenizer: Any) -> int | None:
+    """The id that the chat template puts after an assistant's turn; None if that is no special token."""
+    turn = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
+    rendered = tokenizer.apply_chat_template(turn, tokenize=False)
+    after = tokenizer(rendered[rendered.rfind("2") + 1 :], add_special_tokens=False)["input_ids"]
+    added = tokenizer.added_tokens_decoder  # some tokenizers mark the token here only
+    special = after and (after[0] in tokenizer.all_special_ids or (after[0] in added and added[after[0]].special))
+    return int(after[0]) if special else None
 
 
 def _check(n: int, temperature: float, max_new_tokens: int, batch_size: int) -> None:
