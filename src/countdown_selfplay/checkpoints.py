@@ -321,9 +321,8 @@ def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, log:
         raise CollapseError(f"{seen}. There is no healthy checkpoint to go back to; set save_strategy and save_steps.")
     if done >= args.guard_max_rollbacks:
         raise CollapseError(
-            f"{seen}. {done} rollbacks did not help; the last healthy checkpoint is {healthy}. Lower the "
-            "conjecturer's "
-            "learning rate or raise its beta, or raise guard_max_rollbacks."
+            f"{seen}. {done} rollbacks did not help; the last healthy checkpoint is {healthy}. "
+            f"{rollback.trip.advice}, or raise guard_max_rollbacks."
         )
     logger.warning("%s. Rolling back to %s (rollback %d of %d).", seen, healthy, done + 1, args.guard_max_rollbacks)
     trainer.accelerator.wait_for_everyone()

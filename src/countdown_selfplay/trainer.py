@@ -44,12 +44,12 @@ from .rewards import ConjecturerReward
 from .rounds import play_round
 from .scoring import allow_padding_free
 from .setup import (
+    check_parts,
     conjecturer_reward_of,
     end_tokens,
     refuse_chat_without_template,
     refuse_mapping,
     refuse_mixed_tables,
-    refuse_unread_shaping,
     refuse_unsupported,
     role_objectives,
 )
@@ -101,6 +101,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     ) -> None:
         args = JointSelfPlayConfig("joint-selfplay") if args is None else args
         refuse_unsupported(args)
+        check_parts(args, reward_funcs, domain=domain, game=game)
         self.engine = choose_engine(args)
         self.domain = domain_from(args) if domain is None else domain
         self.roles = {role: args.role(role) for role in args.trained_roles}
@@ -138,7 +139,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             peft_config=peft_config,
             model_init_kwargs=args.model_init_kwargs,
         )
-        refuse_unread_shaping(args, reward_funcs)
         if reward_funcs is None:
             reward_funcs = default_reward_funcs(self.domain.rules, args.length_penalty, self.roles["prover"])
         with _trl.trl_defaults(args):
@@ -297,6 +297,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     ) -> torch.Tensor:
         """TRL's rewards for the prover; for the conjecturer none yet (they depend on the prover). Keeps the texts."""
         rank, count = self.accelerator.process_index, len(prompts)
+        texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]  # no function may change them
         if self._role == "conjecturer":
             shape = (count * self.accelerator.num_processes, len(self.reward_funcs))
             per_func = torch.zeros(shape, device=self.accelerator.device)
@@ -305,7 +306,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         mine = per_func[rank * count : (rank + 1) * count]
         rewards_B = (mine * self.reward_weights.to(mine.device)).nansum(1)
         rewards_B[torch.isnan(mine).all(1)] = torch.nan
-        texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]
         self._captured = (texts, rewards_B.cpu())
         return per_func
 

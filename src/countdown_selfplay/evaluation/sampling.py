@@ -109,8 +109,8 @@ def sample_completions(
 
 
 def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
-    """Every id that ends a text: the tokenizer's, the model's, and with `chat` the one that ends a turn (a base model's
-    own end token is another one, and it then goes on talking: FACTS, 87% of its answers)."""
+    """Every id that ends a text: the tokenizer's, the model's, and with `chat` the one that ends a turn (a base
+    model's own end token is another one, and it then goes on talking: FACTS, 87% of its answers)."""
     ends = _id_list(tokenizer.eos_token_id)
     ends += _id_list(getattr(getattr(model, "generation_config", None), "eos_token_id", None))
     turn = end_of_turn(tokenizer) if chat else None
