@@ -38,9 +38,10 @@ from .optimization import parameter_groups, role_schedule, tag_roles
 from .policies import build_policies
 from .policies.build import load_tokenizer
 from .prover_rewards import checked_reward_funcs, default_reward_funcs
-from .random_state import private_generator
+from .random_state import private_generator, python_random_kept
 from .replay import replays_of
 from .rewards import ConjecturerReward
+from .round_batches import mask_after_stops
 from .rounds import play_round
 from .scoring import allow_padding_free
 from .setup import (
@@ -63,8 +64,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     Args as in GRPOTrainer, except:
         model: an id, path or object for both roles, or a dict `{"prover": ..., "conjecturer": ...}`.
         reward_funcs: rewards of the prover, TRL reward callables; they get the columns `numbers` and `target`. None:
-        the
-            exact verifier's score, and the length penalty if `args.length_penalty` is set.
+            the exact verifier's score, and the length penalty if `args.length_penalty` is set.
         objectives: by role, an object (or a name) instead of the objective that `args` names.
         conjecturer_reward: a callable `(solve_rate_P, ctx) -> reward_P`. None: the one that `args` names.
         train_dataset: anchor problems with columns `nums` or `numbers`, and `target`; prompts are rendered anew from
@@ -121,11 +121,11 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             min_entropy=args.guard_min_entropy,
         )
         # Data before models: a bad row is reported without waiting for a 7B model to load.
-        rows = anchor_dataset(train_dataset, self.domain, args.seed)
         refuse_mapping(eval_dataset)
         eval_rows = None if eval_dataset is None else anchor_dataset(eval_dataset, self.domain, args.seed)
-        check_enough(rows, args.loader_problems)
         self.held_out = problem_keys(eval_rows)
+        rows = anchor_dataset(train_dataset, self.domain, args.seed, self.held_out)
+        check_enough(rows, args.loader_problems)
         listed = [] if isinstance(rows, IterableDataset) else sorted(problem_keys(rows))
         self.solve_rate = CumulativeSolveRate(listed) if listed else None
         if processing_class is None:
@@ -174,6 +174,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         }
         self.round_metrics: list[dict[str, Any]] = []  # of the rounds since the last log
         self.round_samples: list[dict[str, Any]] = []  # of the last round, for samples.jsonl
+        self.completion_logs: dict[str, Any] = {}  # by role, what TRL collected in its last turn
         self.signalless: frozenset[str] = frozenset()  # roles without signal in the current round
         self.losses = {role: RoleLoss(self.objectives[role], s) for role, s in self.roles.items()}
         self.logged_histogram: list[int] | None = None
@@ -197,6 +198,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             **_trl.sampling_overrides(self, self.roles[role], self.domain.stop_strings(role)),
             **self.sampler.begin(role),
             "_metrics": self._role_metrics[role],
+            "_logs": _trl.empty_logs(self.completion_logs, role),
             "_role": role,
         }
         kept = {name: getattr(self, name, None) for name in swapped}
@@ -227,7 +229,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             self._captured = None
             tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
             self.sampler.finish(tensors)
-            self._mask_after_stops(role, texts, tensors)
+            mask_after_stops(tensors, texts, self.domain.stop_strings(role), self.processing_class.pad_token_id)
             if self.roles[role].beta > 0:
                 with self.policies.reference(role, self.model_wrapped) as reference:
                     tensors["ref_per_token_logps"] = self._log_probs(reference, tensors)
@@ -245,19 +247,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             logps = self._log_probs(self.model_wrapped, tensors)
         gap = (logps - tensors["ref_per_token_logps"]) * tensors["completion_mask"]
         return settings.beta * gap.sum(1).cpu()
-
-    def _mask_after_stops(self, role: str, texts: list[str], tensors: dict[str, torch.Tensor]) -> None:
-        """Rows that ended on a stop string were filled up with padding, which TRL's mask (it knows end tokens) lets
-        in. A padding token before the last other one was sampled and stays.
-
-        Other rows keep their mask: where padding is the end token, theirs holds the one that was sampled.
-        """
-        stops = tuple(self.domain.stop_strings(role) or ())
-        if stops:
-            ended = torch.tensor([any(stop in text for stop in stops) for text in texts])
-            padding = tensors["completion_ids"] == self.processing_class.pad_token_id
-            padding = padding.flip(1).cumprod(1).flip(1).bool()
-            tensors["completion_mask"][ended[:, None].to(padding.device) & padding] = 0
 
     @torch.no_grad()
     def _log_probs(self, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -376,6 +365,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         happened."""
         return evaluate_in_training(self, eval_dataset, metric_key_prefix)
 
+    @python_random_kept()  # TRL draws the completions that it prints
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Adds the rounds since the last log: `round/*`, `<role>/*`, `lr/<role>`, `grad_norm/<role>`
         (docs/metrics.md)."""
