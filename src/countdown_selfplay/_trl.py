@@ -2,7 +2,7 @@
 
 Overridden in JointConjecturerProverTrainer: `_prepare_inputs`, `_calculate_rewards`, `_save_checkpoint`,
 `_get_train_sampler`. Called there, never copied: `_generate_and_score_completions`,
-`_get_per_token_logps_and_entropies`. Attributes read or swapped: `_metrics`, `_step`, `num_generations`,
+`_get_per_token_logps_and_entropies`. Attributes read or swapped: `_metrics`, `_logs`, `_step`, `num_generations`,
 `eos_token_ids`, `generation_config`, `generation_kwargs`, `vllm_generation`, `use_vllm`,
 `vllm_importance_sampling_correction`, `_last_loaded_step`. The Trainer's own `_load_from_checkpoint`, `_tr_loss`,
 `_total_loss_scalar`, `_globalstep_last_logged`. Driven: VLLMGeneration with its `llm` and `_llm_weights_sleeping`, in
@@ -15,6 +15,7 @@ from __future__ import annotations
 import atexit
 import copy
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -34,6 +35,7 @@ warnings.filterwarnings("ignore", message=_RENAMED, category=FutureWarning)
 OVERRIDDEN = ("_prepare_inputs", "_calculate_rewards", "_save_checkpoint", "_get_train_sampler")
 CALLED = ("_generate_and_score_completions", "_get_per_token_logps_and_entropies")
 ATTRIBUTES = ("_metrics", "_step", "num_generations", "eos_token_ids", "generation_config", "generation_kwargs")
+COMPLETION_LOGS = ("images", "prompt", "completion", "rewards", "advantages", "extra")
 SAMPLING_SWITCHES = ("use_vllm", "vllm_generation", "vllm_importance_sampling_correction", "_last_loaded_step")
 LOSS_SINCE_LOG = ("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged")
 ROLLOUT_KEYS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", "num_items_in_batch")
@@ -108,6 +110,14 @@ def sampling_overrides(trainer: Any, settings: Any, stop_strings: list[str] | No
         "generation_kwargs": kwargs,
         "generation_config": GenerationConfig(**kwargs, disable_compile=True),
     }
+
+
+def empty_logs(kept: dict[str, Any], role: str) -> dict[str, Any]:
+    """What TRL collects a turn's completions in, for `log_completions`: its `_logs`, without a bound on the rows. Also
+    put into `kept` under `role`."""
+    named: dict[str, Any] = {"rewards": defaultdict(list), "extra": defaultdict(list)}
+    kept[role] = {"images": [], "prompt": [], "completion": [], "advantages": [], **named}
+    return kept[role]
 
 
 def without_cast(args: Any) -> Any:

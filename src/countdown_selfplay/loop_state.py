@@ -12,6 +12,18 @@ if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
 
 
+def start_rounds(trainer: JointConjecturerProverTrainer) -> None:
+    """Forget everything between two rounds that neither the Trainer nor a checkpoint restores."""
+    trainer._step = 0
+    trainer._round = None
+    trainer.round_metrics, trainer.round_samples = [], []
+    for modes in _collected(trainer).values():
+        modes["train"].clear()
+    for loss in trainer.losses.values():
+        loss.pop_sums()
+        loss.pop_maxima()
+
+
 def loop_state(trainer: JointConjecturerProverTrainer) -> dict[str, Any]:
     """Plain JSON. Called by all processes: each has a sum of losses of its own."""
     loss, logged_at = _trl.unlogged_loss(trainer)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 
 from .config import RoleSettings
-from .objectives.base import LossInputs, Objective
+from .objectives.base import LossInputs, Objective, checked_loss
 from .objectives.importance import truncated_weight
 from .objectives.normalization import normalise
 from .objectives.regularizers import EntropyCoefficient, entropy_bonus, kl_k3
@@ -60,7 +60,7 @@ class RoleLoss:
             group_tokens_B=batch["group_tokens"].to(logps.dtype) if "group_tokens" in batch else None,
             correction=correction,
         )
-        output = self.objective.loss(inputs)
+        output = checked_loss(self.objective, inputs)
         loss = output.loss
         for name, value in output.sums.items():
             self._add(name, value / (self.sequences or 1.0))

@@ -4,6 +4,7 @@ trajectory."""
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -36,3 +37,13 @@ def private_generator(device: torch.device, *key: object) -> Iterator[None]:
         torch.set_rng_state(cpu)
         if module is not None:
             module.set_rng_state(state, *index)
+
+
+@contextmanager
+def python_random_kept() -> Iterator[None]:
+    """After the block Python's own generator is as it was before."""
+    state = random.getstate()
+    try:
+        yield
+    finally:
+        random.setstate(state)

@@ -24,6 +24,7 @@ from .callbacks.run_folder import describe_run
 from .callbacks.termination import Terminated
 from .checkpoints import changes, defect, how_to_go_on, load_state, manifest_of, newest, restore_replaced
 from .errors import CheckpointError, CollapseError, RunFolderError
+from .loop_state import start_rounds
 from .run_files import (
     ROLLBACKS,
     append_lines,
@@ -152,8 +153,8 @@ def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, star
         raise CollapseError(f"{seen}. There is no healthy checkpoint to go back to; set save_strategy and save_steps.")
     if done >= args.guard_max_rollbacks:
         raise CollapseError(
-            f"{seen}. {done} rollbacks did not help; the last healthy checkpoint is {healthy}. Lower the "
-            "conjecturer's learning rate or raise its beta, or raise guard_max_rollbacks."
+            f"{seen}. {done} rollbacks did not help; the last healthy checkpoint is {healthy}. "
+            f"{rollback.trip.advice}, or raise guard_max_rollbacks."
         )
     logger.warning("%s. Rolling back to %s (rollback %d of %d).", seen, healthy, done + 1, args.guard_max_rollbacks)
     record = {
@@ -199,7 +200,7 @@ def train_with_rollbacks(
             while True:
                 if folder is not None:
                     _go_back(trainer, folder)
-                trainer.start_rounds()
+                start_rounds(trainer)
                 try:
                     with _done_by_us(trainer.args):
                         return stock_train(None if folder is None else str(folder), *args, **kwargs)

@@ -20,6 +20,18 @@ _KEPT = (
 _PER_ROW = ("advantages", "group_tokens")
 
 
+def mask_after_stops(tensors: dict[str, torch.Tensor], texts: list[str], stops: list[str] | None, pad: int) -> None:
+    """Rows that ended on a stop string were filled up with padding, which TRL's mask (it knows end tokens) lets in. A
+    padding token before the last other token was sampled and stays.
+
+    Other rows keep their mask: where padding is the end token, theirs holds the one that was sampled.
+    """
+    if stops:
+        ended = torch.tensor([any(stop in text for stop in stops) for text in texts])
+        behind = (tensors["completion_ids"] == pad).flip(1).cumprod(1).flip(1).bool()
+        tensors["completion_mask"][ended[:, None].to(behind.device) & behind] = 0
+
+
 def trained_mask(batch: RoleBatch) -> torch.Tensor:
     """(B, T): the completion mask, all 0 in rows that the objective did not select."""
     mask = batch.rollout.tensors["completion_mask"]

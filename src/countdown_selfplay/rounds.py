@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .anchors import anchors_of_batch
+from .anchors import anchors_of_batch, with_columns
+from .completion_table import completion_table
 from .games import RoleBatch, RoundContext, RoundResult
 from .metrics import truncated_rows
 from .micro_batch import skips_idle_rows
@@ -22,6 +23,7 @@ def play_round(trainer: JointConjecturerProverTrainer, rows: list[dict[str, Any]
     """Play one round on the anchors in `rows` and cut it into micro-batches. Called by all processes."""
     start = time.perf_counter()
     accelerator, args = trainer.accelerator, trainer.args
+    gathered = trainer._gather(rows)
     context = RoundContext(
         settings=game_settings(args),
         domain=trainer.domain,
@@ -29,14 +31,16 @@ def play_round(trainer: JointConjecturerProverTrainer, rows: list[dict[str, Any]
         conjecturer_reward=trainer.conjecturer_reward,
         objectives=trainer.objectives,
         excluded=trainer.held_out,
-        rollout=trainer._rollout,
+        rollout=with_columns(trainer._rollout, gathered),
         gather=trainer._gather,
         seed=args.seed,
         rank=accelerator.process_index,
         world=accelerator.num_processes,
     )
     round_ = trainer.curriculum.rounds
-    result = trainer.game.play(context, anchors_of_batch(trainer._gather(rows), args.loader_repeat))
+    result = trainer.game.play(context, anchors_of_batch(gathered, args.loader_repeat))
+    if args.log_completions:
+        trainer._logs = completion_table(trainer, result.batches)
     batches = {}
     for role, batch in result.batches.items():
         _count_generated(trainer, role, batch, result.metrics)

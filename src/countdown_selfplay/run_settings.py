@@ -39,7 +39,7 @@ is compared by its name; the last ones are derived from others."""
 
 
 def run_settings(
-    config: Mapping[str, Any], anchors: Iterable[str] | None, held_out: Iterable[str], **parts: Any
+    config: Mapping[str, Any], anchors: Iterable[str] | None, held_out: Iterable[str], parts: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Everything that a resume must leave as it was, as plain JSON.
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from .config import JointSelfPlayConfig, RoleSettings
 from .config.checks import check_output
 from .countdown import CountdownDomain, Problem
+from .curriculum import CollapseGuard
 from .errors import ConfigError
 from .evaluation.sampling import end_token_ids
 from .games.base import GameSettings
 from .objectives import make_objective
 from .objectives.base import Objective
 from .rewards import ConjecturerReward, make_conjecturer_reward
+from .rewards.conjecturer import takes_context
 
 if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
@@ -38,6 +40,18 @@ def game_settings(args: JointSelfPlayConfig) -> GameSettings:
         easy_above=args.easy_above,
         hard_below=args.hard_below,
         samples=args.samples_per_log,
+    )
+
+
+def guard_of(args: JointSelfPlayConfig) -> CollapseGuard:
+    """The collapse guard with the thresholds of `args`."""
+    return CollapseGuard(
+        window=args.guard_window,
+        min_parseable_rate=args.guard_min_parseable_rate,
+        max_starved_rounds=args.guard_max_starved_rounds,
+        min_solve_rate=args.guard_min_solve_rate,
+        max_solve_rate=args.guard_max_solve_rate,
+        min_entropy=args.guard_min_entropy,
     )
 
 
@@ -73,6 +87,7 @@ def role_objectives(
             objective = make_objective(
                 objective, arguments, low=args.importance_clip_low, high=args.importance_clip_high
             )
+        refuse_class(f"objectives[{role!r}]", objective)
         if not hasattr(objective, "advantages") or not hasattr(objective, "loss"):
             raise ConfigError(f"The {role}'s objective ({objective!r}) must have `advantages` and `loss`.")
         found[role] = objective
@@ -88,7 +103,14 @@ def conjecturer_reward_of(args: JointSelfPlayConfig, given: ConjecturerReward | 
             f"`conjecturer_reward` ({given!r}) must be a callable (solve_rate_P, ctx) -> reward_P, or a name in "
             "CONJECTURER_REWARDS."
         )
+    takes_context(given)
     return given
+
+
+def refuse_class(name: str, part: object) -> None:
+    """A part of a user's own is an object; a class has the same methods, and none that can be called."""
+    if isinstance(part, type):
+        raise ConfigError(f"`{name}` is the class {part.__name__}; pass an object of it, such as {part.__name__}().")
 
 
 def refuse_chat_without_template(args: JointSelfPlayConfig, domain: CountdownDomain, tokenizer: Any) -> None:
@@ -102,8 +124,15 @@ def refuse_chat_without_template(args: JointSelfPlayConfig, domain: CountdownDom
         )
 
 
-def refuse_unread_shaping(args: JointSelfPlayConfig, reward_funcs: object) -> None:
-    """The two charges belong to the default rewards; beside a user's own they would be skipped."""
+def check_parts(args: JointSelfPlayConfig, reward_funcs: Any, **objects: object) -> None:
+    """Reward functions are functions, ids or models, and other parts are objects. The two charges belong to the
+    default rewards; beside a user's own they would be skipped."""
+    for name, part in objects.items():
+        refuse_class(name, part)
+    for function in reward_funcs if isinstance(reward_funcs, list | tuple) else [reward_funcs]:
+        refuse_class("reward_funcs", function)
+        if function is not None and not isinstance(function, str) and not callable(function):
+            raise ConfigError(f"`reward_funcs` holds {function!r}; a reward is a function, a model's id or a model.")
     for name, maker in (("length_penalty", "make_length_penalty"), ("soft_overlong", "make_soft_overlong")):
         if reward_funcs is not None and getattr(args, name):
             raise ConfigError(

@@ -24,8 +24,9 @@ from .callbacks import RoundProgress, Termination, default_callbacks
 from .config import JointSelfPlayConfig
 from .config.countdown_fields import domain_from
 from .countdown import CountdownDomain
-from .curriculum import CollapseGuard, CurriculumState
+from .curriculum import CurriculumState
 from .engines import choose_engine
+from .evaluation.sampling import neutral_generation
 from .evaluation.solve_rate import CumulativeSolveRate
 from .exports import export_policies
 from .games import ProposeAndSolve, Rollout
@@ -41,19 +42,21 @@ from .optimization import group_settings, parameter_groups, role_schedule, tag_r
 from .policies import build_policies
 from .policies.build import load_tokenizer
 from .prover_rewards import checked_reward_funcs, default_reward_funcs
-from .random_state import private_generator
+from .random_state import private_generator, python_random_kept
 from .replay import replays_of
 from .rewards import ConjecturerReward
+from .round_batches import mask_after_stops
 from .rounds import play_round
 from .run_settings import run_settings
 from .scoring import allow_padding_free
 from .setup import (
+    check_parts,
     conjecturer_reward_of,
     end_tokens,
+    guard_of,
     refuse_chat_without_template,
     refuse_mapping,
     refuse_mixed_tables,
-    refuse_unread_shaping,
     refuse_unsupported,
     role_objectives,
 )
@@ -103,6 +106,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     ) -> None:
         args = JointSelfPlayConfig("joint-selfplay") if args is None else args
         refuse_unsupported(args)
+        check_parts(args, reward_funcs, domain=domain, game=game)
         self.engine = choose_engine(args)
         self.domain = domain_from(args) if domain is None else domain
         self.roles = {role: args.role(role) for role in args.trained_roles}
@@ -115,32 +119,18 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.conjecturer_reward = conjecturer_reward_of(args, conjecturer_reward)
         self.game: Game = ProposeAndSolve() if game is None else game
         self.curriculum = CurriculumState()
-        self.guard = CollapseGuard(
-            window=args.guard_window,
-            min_parseable_rate=args.guard_min_parseable_rate,
-            max_starved_rounds=args.guard_max_starved_rounds,
-            min_solve_rate=args.guard_min_solve_rate,
-            max_solve_rate=args.guard_max_solve_rate,
-            min_entropy=args.guard_min_entropy,
-        )
+        self.guard = guard_of(args)
         # Data before models: a bad row is reported without waiting for a 7B model to load.
-        rows = anchor_dataset(train_dataset, self.domain, args.seed)
         refuse_mapping(eval_dataset)
         eval_rows = None if eval_dataset is None else anchor_dataset(eval_dataset, self.domain, args.seed)
-        check_enough(rows, args)
         self.held_out = problem_keys(eval_rows)
+        rows = anchor_dataset(train_dataset, self.domain, args.seed, self.held_out)
+        check_enough(rows, args)
         listed = listed_keys(rows)
         self.solve_rate = CumulativeSolveRate(sorted(set(listed))) if listed else None
-        self.settings = run_settings(
-            args.to_dict(),
-            listed,
-            self.held_out,
-            domain=domain,
-            reward_funcs=reward_funcs,
-            objectives=objectives,
-            conjecturer_reward=conjecturer_reward,
-            peft_config=peft_config,
-        )
+        parts: dict[str, Any] = dict(domain=domain, reward_funcs=reward_funcs, objectives=objectives)
+        parts |= dict(conjecturer_reward=conjecturer_reward, peft_config=peft_config)
+        self.settings = run_settings(args.to_dict(), listed, self.held_out, parts)
         self.changed_settings: dict[str, list[Any]] = {}  # of a resume: {name: [there, here]}
         self.verified_checkpoint: Path | None = None
         if processing_class is None:
@@ -154,7 +144,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             peft_config=peft_config,
             model_init_kwargs=args.model_init_kwargs,
         )
-        refuse_unread_shaping(args, reward_funcs)
         if reward_funcs is None:
             reward_funcs = default_reward_funcs(self.domain.rules, args.length_penalty, self.roles["prover"])
         with _trl.trl_defaults(args):
@@ -193,6 +182,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.round_samples: list[dict[str, Any]] = []  # of the last round, for samples.jsonl
         self.anchor_stream: AnchorStream | None = None
         self.loop: dict[str, Any] = {}  # of the last checkpoint that was written or resumed (loop_state)
+        self.completion_logs: dict[str, Any] = {}  # by role, what TRL collected in its last turn
         self.signalless: frozenset[str] = frozenset()  # roles without signal in the current round
         self.losses = {role: RoleLoss(self.objectives[role], s) for role, s in self.roles.items()}
         self.logged_histogram: list[int] | None = None
@@ -204,9 +194,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     @contextmanager
     def sampling_as(self, role: str) -> Iterator[None]:
-        """Inside the block the module's forward and generate are those of `role`, in the precision of the loss:
-        accelerate puts autocast on the module's forward alone, and generate goes past it."""
-        with self.policies.active(role), self.accelerator.autocast():
+        """Inside the block the module's forward and generate are those of `role`, in the precision of the loss
+        (accelerate puts autocast on the module's forward alone, and generate goes past it) and of its distribution."""
+        with self.policies.active(role), neutral_generation(self.policies.module), self.accelerator.autocast():
             yield
 
     @contextmanager
@@ -216,6 +206,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             **_trl.sampling_overrides(self, self.roles[role], self.domain.stop_strings(role)),
             **self.sampler.begin(role),
             "_metrics": self._role_metrics[role],
+            "_logs": _trl.empty_logs(self.completion_logs, role),
             "_role": role,
         }
         kept = {name: getattr(self, name, None) for name in swapped}
@@ -241,7 +232,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             self._captured = None
             tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
             self.sampler.finish(tensors)
-            self._mask_after_stops(role, texts, tensors)
+            mask_after_stops(tensors, texts, self.domain.stop_strings(role), self.processing_class.pad_token_id)
             if self.roles[role].beta > 0:
                 with self.policies.reference(role, self.model_wrapped) as reference:
                     tensors["ref_per_token_logps"] = self._log_probs(reference, tensors)
@@ -259,17 +250,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             logps = self._log_probs(self.model_wrapped, tensors)
         gap = (logps - tensors["ref_per_token_logps"]) * tensors["completion_mask"]
         return settings.beta * gap.sum(1).cpu()
-
-    def _mask_after_stops(self, role: str, texts: list[str], tensors: dict[str, torch.Tensor]) -> None:
-        """Rows that ended on a stop string are filled up with padding, which TRL's mask (it knows end tokens) lets in.
-
-        Other rows keep their mask: where padding is the end token, theirs holds the one that was sampled.
-        """
-        stops = tuple(self.domain.stop_strings(role) or ())
-        if stops:
-            ended = torch.tensor([any(stop in text for stop in stops) for text in texts])
-            padding = tensors["completion_ids"] == self.processing_class.pad_token_id
-            tensors["completion_mask"][ended[:, None].to(padding.device) & padding] = 0
 
     @torch.no_grad()
     def _log_probs(self, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -319,6 +299,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     ) -> torch.Tensor:
         """TRL's rewards for the prover; for the conjecturer none yet (they depend on the prover). Keeps the texts."""
         rank, count = self.accelerator.process_index, len(prompts)
+        texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]  # no function may change them
         if self._role == "conjecturer":
             shape = (count * self.accelerator.num_processes, len(self.reward_funcs))
             per_func = torch.zeros(shape, device=self.accelerator.device)
@@ -327,7 +308,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         mine = per_func[rank * count : (rank + 1) * count]
         rewards_B = (mine * self.reward_weights.to(mine.device)).nansum(1)
         rewards_B[torch.isnan(mine).all(1)] = torch.nan
-        texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]
         self._captured = (texts, rewards_B.cpu())
         return per_func
 
@@ -371,18 +351,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         SIGTERM ends the run with a checkpoint at the end of the round, by SystemExit(143)."""
         return rollbacks.train_with_rollbacks(self, super().train, resume_from_checkpoint, *args, **kwargs)
 
-    def start_rounds(self) -> None:
-        """Forget everything between two rounds that neither the Trainer nor a checkpoint restores."""
-        self._step = 0
-        self._round = None
-        self.round_metrics, self.round_samples = [], []
-        for modes in self._role_metrics.values():
-            modes["train"].clear()
-        self._metrics["train"].clear()
-        for loss in self.losses.values():
-            loss.pop_sums()
-            loss.pop_maxima()
-
     def forget_optimizer(self) -> None:
         """Before a rollback: the resume builds optimizer and schedule anew and loads their state."""
         if self._optimizer_is_ours:
@@ -398,6 +366,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         happened."""
         return evaluate_in_training(self, eval_dataset, metric_key_prefix)
 
+    @python_random_kept()  # TRL draws the completions that it prints
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Adds the rounds since the last log: `round/*`, `<role>/*`, `lr/<role>`, `grad_norm/<role>`
         (docs/metrics.md)."""

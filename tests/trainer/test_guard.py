@@ -1,6 +1,7 @@
 """A collapse in the middle of a run: rolled back to the last healthy checkpoint, a capped number of times."""
 
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 import torch
 
 from countdown_selfplay.errors import CollapseError
+from countdown_selfplay.objectives.base import LossOutput
+from countdown_selfplay.objectives.rloo import RLOO
 
 from .conftest import equal, optimizer_state, rounds, weights
 
@@ -102,3 +105,19 @@ def test_a_fresh_run_in_a_used_folder_cannot_fall_back_on_the_old_runs_checkpoin
     assert json.loads((output / "rollbacks.jsonl").read_text())["to"] == "checkpoint-0"
     assert (output / "previous-1" / "checkpoint-6" / "complete.json").exists()
     assert len(rounds(output)) == 6 and len(rounds(output / "previous-1")) == 6
+
+
+def test_a_prover_that_is_not_finite_is_answered_with_advice_on_the_prover(build):
+    """Its loss becomes NaN in the second round; without a rollback to spend, the run ends with the sentence."""
+
+    class Broken(RLOO):
+        calls = 0
+
+        def loss(self, inputs):
+            output = super().loss(inputs)
+            self.calls += 1
+            return output if self.calls <= 2 else LossOutput(output.loss * math.nan)  # two micro-batches a round
+
+    settings = {**GUARDED, "guard_max_rollbacks": 0, "save_steps": 1}
+    with pytest.raises(CollapseError, match=r"round 2: prover/loss is nan.* Lower the prover's learning rate"):
+        build(trainer={"objectives": {"prover": Broken()}}, **settings).train()

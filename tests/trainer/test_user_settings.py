@@ -109,17 +109,6 @@ def test_trainable_tensors_of_no_role_are_refused(build):
         build(policy_sharing="lora", trainer={"peft_config": stray}).train()
 
 
-def test_rows_that_end_on_a_stop_string_lose_their_padding_and_others_keep_their_end_token(build):
-    trainer = build(conjecturer_prompt="completion", conjecturer_max_completion_length=8)
-    pad = trainer.processing_class.pad_token_id
-    tensors = {
-        "completion_ids": torch.tensor([[5, 6, pad], [5, pad, pad]]),
-        "completion_mask": torch.tensor([[1, 1, 1], [1, 1, 0]]),  # second row: pad is also its sampled end token
-    }
-    trainer._mask_after_stops("conjecturer", ["4], target=9 </problem>", "4"], tensors)
-    assert tensors["completion_mask"].tolist() == [[1, 1, 0], [1, 1, 0]]
-
-
 def test_training_stops_at_the_end_of_a_chat_turn_as_evaluation_does(build):
     model, tokenizer = load_tiny_model()
     turn = tokenizer.convert_tokens_to_ids("propose")  # stands for a chat template's end-of-turn token

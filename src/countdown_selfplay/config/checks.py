@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
 from ..registry import suggestion
+from ..rewards.conjecturer import LARGEST_REWARD
 from ..run_settings import NEVER, PARTS, allowed_names
 from .generation_checks import check_generation
 from .role_checks import check_choices, check_role
@@ -136,8 +137,11 @@ def after_trl(config: JointSelfPlayConfig) -> None:
     _check_allowed(config)
     for role in ("prover", "conjecturer"):
         check_role(config, role)
-    if not math.isfinite(config.invalid_reward):
-        _fail(f"`invalid_reward` ({config.invalid_reward}) must be a finite number; seed 001 uses 0.")
+    if not abs(config.invalid_reward) <= LARGEST_REWARD:
+        _fail(
+            f"`invalid_reward` ({config.invalid_reward}) must be a finite number, at most {LARGEST_REWARD:g} in size; "
+            "seed 001 uses 0."
+        )
     _at_least(config, "samples_per_log", 0, "0 writes none")
     _at_least(config, "length_penalty", 0.0, "it is subtracted from the reward")
     _at_least(config, "novelty_window", 0, "rounds to look back")

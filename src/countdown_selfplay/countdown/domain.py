@@ -58,6 +58,16 @@ class CountdownDomain:
             return frozenset(shot.key for k in self.spec.operands for shot in completion_shots(k, self.spec))
         return frozenset()
 
+    @cached_property
+    def asks_operands(self) -> bool:
+        """Whether the conjecturer's prompt asks for an operand count: with another count it is another prompt."""
+        prompts = [self.propose_row(k)["prompt"] for k in sorted(set(self.spec.operands))]
+        return len(prompts) > 1 and all(prompt != prompts[0] for prompt in prompts[1:])
+
+    def as_asked(self, problem: Problem, operands: int) -> bool:
+        """Whether the problem has as many numbers as the prompt asked for; one that asks for no count takes any."""
+        return len(problem.numbers) == operands or not self.asks_operands
+
     def in_range(self, problem: Problem) -> bool:
         """Whether the problem lies in the ranges of `spec`."""
         return self.spec.admits(problem)

@@ -109,12 +109,19 @@ class ProblemSpec:
 
     def admits(self, problem: Problem) -> bool:
         """Whether operand count, all numbers and the target are in range."""
-        return (
-            len(problem.numbers) in self.operands
-            and self.number_low <= min(problem.numbers)
-            and max(problem.numbers) <= self.number_high
-            and self.target_low <= problem.target <= self.target_high
-        )
+        return self.outside(problem) is None
+
+    def outside(self, problem: Problem) -> str | None:
+        """What of the problem is out of range, with the field that says so; None if nothing is."""
+        if len(problem.numbers) not in self.operands:
+            return f"it has {len(problem.numbers)} numbers, and `operands` is {', '.join(map(str, self.operands))}"
+        values = (("number", min(problem.numbers)), ("number", max(problem.numbers)), ("target", problem.target))
+        for name, value in values:
+            low, high = getattr(self, f"{name}_low"), getattr(self, f"{name}_high")
+            if not low <= value <= high:
+                side, limit = ("low", low) if value < low else ("high", high)
+                return f"its {name} {value} is beyond `{name}_{side}` ({limit})"
+        return None
 
 
 def problem_from_row(row: Mapping[str, Any], index: int) -> Problem:

@@ -37,6 +37,13 @@ class Trip:
     def __str__(self) -> str:
         return f"{self.metric} is {self.value:.4g}, {self.rule}"
 
+    @property
+    def advice(self) -> str:
+        """What to change: settings of the role that the metric is of, the conjecturer's for the round as a whole."""
+        role = "prover" if "prover" in self.metric else "conjecturer"
+        cure = f"Lower the {role}'s learning rate or raise its beta"
+        return cure if math.isfinite(self.value) else f"{cure}, and look for what is not finite in its rewards or loss"
+
 
 @dataclass
 class CollapseGuard:

@@ -13,20 +13,7 @@ from ..errors import ConfigError, DataError
 from ..random_state import private_generator
 from .processes import ALONE, Processes
 
-# Whatever a GenerationConfig leaves unset is filled in from the model's own (Qwen2.5's has a repetition penalty of
-# 1.1), so everything that would bend the distribution is set to "off" here.
-_NEUTRAL: dict[str, Any] = {
-    "num_beams": 1,
-    "num_return_sequences": 1,
-    "repetition_penalty": 1.0,
-    "no_repeat_ngram_size": 0,
-    "min_new_tokens": 0,
-    "renormalize_logits": False,
-    "use_cache": True,
-    "disable_compile": True,
-    "return_dict_in_generate": False,
-}
-_NEUTRAL_SAMPLING: dict[str, Any] = {"min_p": 0.0, "typical_p": 1.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0}
+_TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 
 
 class Completion(NamedTuple):
@@ -101,7 +88,7 @@ def sample_completions(
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     rows = [i for i in order for _ in range(n)]
     found: list[list[Completion]] = [[] for _ in ids]
-    with evaluating(model), torch.no_grad():
+    with evaluating(model), neutral_generation(model), torch.no_grad():
         for number, start in enumerate(range(0, len(rows), batch_size)):
             batch = rows[start : start + batch_size]
             input_ids, mask = _left_padded([ids[i] for i in batch], config.pad_token_id)
@@ -122,20 +109,27 @@ def sample_completions(
 
 
 def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
-    """Every id that ends a text: the tokenizer's, the model's, and with `chat` the one that ends a turn of the chat
-    template (a base model's own end token is another one, and it then goes on talking: FACTS, 87% of its answers)."""
+    """Every id that ends a text: the tokenizer's, the model's, and with `chat` the one that ends a turn (a base
+    model's own end token is another one, and it then goes on talking: FACTS, 87% of its answers)."""
     ends = _id_list(tokenizer.eos_token_id)
     ends += _id_list(getattr(getattr(model, "generation_config", None), "eos_token_id", None))
-    if chat:
-        turn = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
-        rendered = tokenizer.apply_chat_template(turn, tokenize=False)
-        after = tokenizer(rendered[rendered.rfind("2") + 1 :], add_special_tokens=False)["input_ids"]
-        ends += [i for i in after[:1] if i in tokenizer.all_special_ids]
+    turn = end_of_turn(tokenizer) if chat else None
+    ends += [] if turn is None else [turn]
     if not ends:
         raise ConfigError(
             "The tokenizer and the model name no end token (`eos_token_id`); set one, or texts never end."
         )
     return list(dict.fromkeys(ends))
+
+
+def end_of_turn(tokenizer: Any) -> int | None:
+    """The id that the chat template puts after an assistant's turn; None if that is no special token."""
+    turn = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
+    rendered = tokenizer.apply_chat_template(turn, tokenize=False)
+    after = tokenizer(rendered[rendered.rfind("2") + 1 :], add_special_tokens=False)["input_ids"]
+    added = tokenizer.added_tokens_decoder  # some tokenizers mark the token here only
+    special = after and (after[0] in tokenizer.all_special_ids or (after[0] in added and added[after[0]].special))
+    return int(after[0]) if special else None
 
 
 def _check(n: int, temperature: float, max_new_tokens: int, batch_size: int) -> None:
@@ -164,14 +158,13 @@ def _generation_config(
             "temperature": float(temperature),
             "top_p": 1.0 if top_p is None else float(top_p),
             "top_k": max(int(top_k or 0), 0),
-            **_NEUTRAL_SAMPLING,
         }
     return GenerationConfig(
         max_new_tokens=max_new_tokens,
         eos_token_id=ends,
         pad_token_id=ends[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id,
         stop_strings=stop_strings,
-        **_NEUTRAL,
+        disable_compile=True,
         **sampling,
     )
 
@@ -225,6 +218,29 @@ def _decode(
 
 def _id_list(ids: int | list[int] | None) -> list[int]:
     return [] if ids is None else [ids] if isinstance(ids, int) else list(ids)
+
+
+@contextmanager
+def neutral_generation(model: Any) -> Iterator[None]:
+    """Inside the block the model's own `generation_config` holds its token ids and nothing else.
+
+    `generate` fills in from it whatever its caller left unset (Qwen2.5's has a repetition penalty of 1.1; min_p,
+    suppress_tokens or max_time have no value that would mean "off"), so that samples would come from another
+    distribution than the loss scores. Changed in place: wrappers (PEFT, a set of policies) hand on the one object.
+    """
+    config = getattr(model, "generation_config", None)
+    if config is None:
+        yield
+        return
+    own = dict(vars(config))
+    neutral = GenerationConfig(**{name: own.get(name) for name in _TOKEN_IDS})
+    vars(config).clear()
+    vars(config).update(vars(neutral))
+    try:
+        yield
+    finally:
+        vars(config).clear()
+        vars(config).update(own)
 
 
 @contextmanager

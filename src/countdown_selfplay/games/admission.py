@@ -1,10 +1,11 @@
-"""Which proposals may be played: parsed, in range, solvable, not held out, novel. Pure functions on gathered
-records."""
+"""Which proposals may be played (parsed, in range, as asked, solvable, not held out, novel), and in which order they
+get slots. Pure functions on gathered records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from ..countdown import CountdownDomain, Problem
 from ..curriculum import CurriculumState
@@ -13,16 +14,18 @@ from ..curriculum import CurriculumState
 @dataclass(frozen=True)
 class Candidate:
     """A proposal after parsing. `reason` says why it stopped there, or "ok"; a refused one can still hold a
-    problem."""
+    problem. `asked`: the operand count that its prompt asked for."""
 
     problem: Problem | None
     reason: str
+    asked: int
     in_range: bool = False
     solvable: bool = False
 
 
-def examine(domain: CountdownDomain, texts: Iterable[str]) -> list[Candidate]:
-    """Parse proposals and check range and solvability; the solver sees the process's own share, in one batch.
+def examine(domain: CountdownDomain, texts: Iterable[str], asked: Iterable[int]) -> list[Candidate]:
+    """Parse proposals and check range, the operand count that each was asked for, and solvability; the solver sees the
+    process's own share, in one batch.
 
     Solvability is asked only in range: beyond it the exact solver could be handed anything.
     """
@@ -30,15 +33,17 @@ def examine(domain: CountdownDomain, texts: Iterable[str]) -> list[Candidate]:
     in_range = [p.problem for p in proposals if p.problem is not None and domain.in_range(p.problem)]
     solvable = iter(domain.solvable_batch(in_range))
     found = []
-    for proposal in proposals:
+    for proposal, operands in zip(proposals, asked, strict=True):
         problem = proposal.problem
         if problem is None:
-            found.append(Candidate(None, str(proposal.reason)))
+            found.append(Candidate(None, str(proposal.reason), operands))
         elif not domain.in_range(problem):
-            found.append(Candidate(problem, "out_of_range"))
+            found.append(Candidate(problem, "out_of_range", operands))
         else:
             ok = next(solvable)
-            found.append(Candidate(problem, "ok" if ok else "unsolvable", in_range=True, solvable=ok))
+            reason = "ok" if ok else "unsolvable"
+            reason = reason if domain.as_asked(problem, operands) else "not_as_asked"
+            found.append(Candidate(problem, reason, operands, in_range=True, solvable=ok))
     return found
 
 
@@ -82,6 +87,27 @@ def admit(
         problem_of.append(index)
         reasons.append(reason)
     return Admission(problems, problem_of, reasons)
+
+
+def dealt(admission: Admission, candidates: list[Candidate], operands: Sequence[int], turn: int) -> Admission:
+    """The same problems in the order in which they get slots: one of each operand count in turn, beginning with
+    `operands[turn]`, so that no count goes without because its rows stand last. `operands`: those that are asked for;
+    one that is listed twice gets two turns. With a single count the order is that of the rows."""
+    waiting: dict[int, deque[int]] = {k: deque() for k in operands}
+    for candidate, index, reason in zip(candidates, admission.problem_of, admission.reasons, strict=True):
+        if reason == "ok" and index is not None:
+            waiting[candidate.asked].append(index)
+    order: list[int] = []
+    while len(order) < len(admission.problems):
+        line = waiting[operands[turn % len(operands)]]
+        order += [line.popleft()] if line else []
+        turn += 1
+    place = {index: i for i, index in enumerate(order)}
+    return replace(
+        admission,
+        problems=[admission.problems[index] for index in order],
+        problem_of=[None if index is None else place[index] for index in admission.problem_of],
+    )
 
 
 def kept_proposals(admitted: int, slots: int, anchor_slots: int, fill: str, truncate_multiple: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..objectives.base import Objective
+from ..objectives.base import checked_advantages, selected
 from .base import RoleBatch, Rollout, RoundContext
 
 
@@ -23,8 +23,8 @@ def credit(
         rewards_B = rewards_B - rollout.penalty_B.to(rewards_B)
     rewards_PG = rewards_B.reshape(-1, group)
     correct_PG = None if correct_B is None else correct_B.reshape(-1, group).to(rewards_PG)
-    advantages_PG = objective.advantages(rewards_PG, correct_PG)
-    selected_PG = _selected(objective, rewards_PG, correct_PG)
+    advantages_PG = checked_advantages(objective, rollout.role, rewards_PG, correct_PG)
+    selected_PG = selected(objective, rollout.role, rewards_PG, correct_PG)
     if mastered_B is not None:
         selected_PG = selected_PG & ~mastered_B.reshape(-1, group)
     advantages_PG = advantages_PG * selected_PG
@@ -39,11 +39,3 @@ def credit(
         group=group,
         mean_reward=sum(sums) / sum(counts) if sum(counts) else None,
     )
-
-
-def _selected(objective: Objective, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
-    """A user's objective need not have `select`: then all samples are trained on."""
-    select = getattr(objective, "select", None)
-    if select is None:
-        return torch.ones_like(rewards_PG, dtype=torch.bool)
-    return select(rewards_PG, correct_PG)

@@ -7,22 +7,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..countdown import CountdownDomain, Verdict
+from ..countdown import Verdict
 from .admission import Admission, Candidate
 from .base import GameSettings, Rollout, RoundContext
 
 
 def conjecturer_health(
-    candidates: list[Candidate],
-    admission: Admission,
-    reward_N: np.ndarray,
-    kept: int,
-    excluded: frozenset[str],
-    domain: CountdownDomain,
+    ctx: RoundContext, candidates: list[Candidate], admission: Admission, reward_N: np.ndarray, kept: int
 ) -> dict[str, Any]:
     """Shares of all proposals of the round, over all processes."""
     total = len(candidates)
-    keys = [domain.key(c.problem) for c in candidates if c.problem is not None]
+    keys = [ctx.domain.key(c.problem) for c in candidates if c.problem is not None]
     known = reward_N[~np.isnan(reward_N)]
     played = [index is not None and index < kept for index in admission.problem_of]
     metrics: dict[str, Any] = {
@@ -31,8 +26,12 @@ def conjecturer_health(
         "conjecturer/solvable_rate": sum(c.solvable for c in candidates) / total,
         "conjecturer/admitted_rate": sum(reason == "ok" for reason in admission.reasons) / total,
         "conjecturer/played_rate": sum(played) / total,
-        "conjecturer/contamination_rate": sum(key in excluded for key in keys) / total,
+        "conjecturer/contamination_rate": sum(key in ctx.excluded for key in keys) / total,
     }
+    if len(set(ctx.settings.operands)) > 1:
+        for k in sorted({c.asked for c in candidates}):
+            own = [got for got, c in zip(played, candidates, strict=True) if c.asked == k]
+            metrics[f"conjecturer/played_rate_operands_{k}"] = sum(own) / len(own)
     if keys:
         metrics["conjecturer/unique_rate"] = len(set(keys)) / len(keys)
     if known.size:

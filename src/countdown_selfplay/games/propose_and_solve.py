@@ -11,7 +11,7 @@ import torch
 from ..countdown import Problem
 from ..random_state import seed_from
 from ..rewards import RewardContext, checked_rewards, refused_reward
-from .admission import admit, examine, kept_proposals
+from .admission import admit, dealt, examine, kept_proposals
 from .base import Rollout, RoundContext, RoundResult
 from .credit import credit
 from .health import conjecturer_health, prover_health, solve_rate_health
@@ -28,19 +28,22 @@ class ProposeAndSolve:
         # Propose: every group of the round asks for one operand count; the counts take turns.
         proposals = None
         texts: list[str] = []
+        requests: list[dict[str, Any]] = []
         if rules.proposals:
             groups = rules.proposals // rules.conjecturer_group
             first = ctx.state.rounds * groups
             counts = [rules.operands[(first + g) % len(rules.operands)] for g in range(groups)]
-            asked = [ctx.domain.propose_row(k) for k in ctx.share(counts)]
-            proposals = ctx.rollout("conjecturer", _repeated(asked, rules.conjecturer_group))
+            requests = _repeated([ctx.domain.propose_row(k) for k in ctx.share(counts)], rules.conjecturer_group)
+            proposals = ctx.rollout("conjecturer", requests)
             texts = proposals.texts
 
         # Parse and admit: the processes examine their own proposals and decide together on all of them.
-        candidates = ctx.gather(examine(ctx.domain, texts))
+        candidates = ctx.gather(examine(ctx.domain, texts, [row["operands"] for row in requests]))
         admission = admit(
             ctx.domain, candidates, ctx.state, ctx.excluded, rules.novelty_window, rules.duplicate_proposals
         )
+
+        admission = dealt(admission, candidates, rules.operands, ctx.state.rounds)
 
         # Fill: fixed slots, anchors pad whatever the conjecturer left open; never truncate (unless asked to).
         kept = kept_proposals(
@@ -84,7 +87,7 @@ class ProposeAndSolve:
                     reward_N[n] = refused_reward(ctx.conjecturer_reward, admission.reasons[n], rules.invalid_reward)
                 elif index < kept:
                     reward_N[n] = reward_of_problem[index]
-            metrics |= conjecturer_health(candidates, admission, reward_N, kept, ctx.excluded, ctx.domain)
+            metrics |= conjecturer_health(ctx, candidates, admission, reward_N, kept)
 
         # Credit: advantages per role, over whole groups of this process.
         bits_B = torch.tensor([v.correct for v in verdicts])

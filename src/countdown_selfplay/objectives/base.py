@@ -8,6 +8,8 @@ from typing import Any, Literal, Protocol
 
 import torch
 
+from ..errors import ConfigError
+
 Normalization = Literal["sequence", "sequence_mean", "token", "group", "length_cap"]
 
 
@@ -75,6 +77,47 @@ class Objective(Protocol):
         ...
 
     def loss(self, inputs: LossInputs) -> LossOutput: ...
+
+
+def checked_advantages(
+    objective: Objective, role: str, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None
+) -> torch.Tensor:
+    """What `objective.advantages` returns; ConfigError unless it is one finite number per sample. (One number for all
+    of them would be spread over the round, and trained on.)"""
+    found = objective.advantages(rewards_PG, correct_PG)
+    rule = f"must return a tensor of one finite number per sample, shape {tuple(rewards_PG.shape)}"
+    if not isinstance(found, torch.Tensor) or found.shape != rewards_PG.shape:
+        shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+        raise ConfigError(f"`advantages` of the {role}'s objective {rule}, and returned {shape}.")
+    if not bool(torch.isfinite(found).all()):
+        raise ConfigError(f"`advantages` of the {role}'s objective {rule}; NaN or infinity is among them.")
+    return found
+
+
+def selected(
+    objective: Objective, role: str, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None
+) -> torch.Tensor:
+    """What `objective.select` returns, one bool per sample; all True for an objective without it."""
+    select = getattr(objective, "select", None)
+    found = torch.ones_like(rewards_PG, dtype=torch.bool) if select is None else select(rewards_PG, correct_PG)
+    if not isinstance(found, torch.Tensor) or found.shape != rewards_PG.shape or found.dtype != torch.bool:
+        raise ConfigError(
+            f"`select` of the {role}'s objective must return a tensor of one bool per sample, shape "
+            f"{tuple(rewards_PG.shape)}."
+        )
+    return found
+
+
+def checked_loss(objective: Objective, inputs: LossInputs) -> LossOutput:
+    """What `objective.loss` returns; ConfigError unless it is a LossOutput whose loss is one number."""
+    output = objective.loss(inputs)
+    if not isinstance(output, LossOutput) or output.loss.dim() != 0:
+        shape = tuple(output.loss.shape) if isinstance(output, LossOutput) else type(output).__name__
+        raise ConfigError(
+            f"`loss` of the objective {type(objective).__name__} must return a LossOutput with a loss of shape (), "
+            f"and returned {shape}."
+        )
+    return output
 
 
 class BaseObjective:

@@ -3,7 +3,6 @@ torch."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,25 +10,25 @@ import numpy as np
 
 from ..errors import RewardError
 from .composition import Clip, Product, Sum
-from .conjecturer import Composable, ConjecturerReward, RewardContext, problem_of_key
+from .conjecturer import LARGEST_REWARD, Composable, ConjecturerReward, RewardContext, called, problem_of_key
 from .factory import CONJECTURER_REWARDS, make_conjecturer_reward
 
 
 def checked_rewards(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray:
     """Call `reward` and insist on one finite number per problem; RewardError names the function and the problem."""
     name = _name(reward)
-    reward_P = np.asarray(reward(solve_rate_P, ctx), dtype=float)
+    reward_P = called(reward, solve_rate_P, ctx)
     if reward_P.shape != solve_rate_P.shape:
         raise RewardError(
             f"Conjecturer reward '{name}' returned shape {reward_P.shape} for {solve_rate_P.shape[0]} solve rates; "
             "it must return one reward per problem."
         )
-    bad = np.flatnonzero(~np.isfinite(reward_P))
+    bad = np.flatnonzero(~(np.abs(reward_P) <= LARGEST_REWARD))  # NaN is not <= anything
     if bad.size:
         row = int(bad[0])
         raise RewardError(
             f"Conjecturer reward '{name}' returned {reward_P[row]} for problem {row} of the round (solve rate "
-            f"{solve_rate_P[row]:.3f}); rewards must be finite."
+            f"{solve_rate_P[row]:.3f}); rewards must be finite, and at most {LARGEST_REWARD:g} in size."
         )
     return reward_P
 
@@ -41,10 +40,10 @@ def refused_reward(reward: Callable[..., Any], reason: str, otherwise: float) ->
     value = None if hook is None else hook(reason)
     if value is None:
         return otherwise
-    if not math.isfinite(value):
+    if not abs(value) <= LARGEST_REWARD:
         raise RewardError(
             f"`invalid_reward` of conjecturer reward '{_name(reward)}' returned {value} for reason '{reason}'; "
-            "rewards must be finite."
+            f"rewards must be finite, and at most {LARGEST_REWARD:g} in size."
         )
     return float(value)
 

@@ -14,7 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ConfigError, RewardError
-from .conjecturer import UNKNOWN, Composable, ConjecturerReward, RewardContext, check_number, is_number
+from .conjecturer import (
+    UNKNOWN,
+    Composable,
+    ConjecturerReward,
+    RewardContext,
+    called,
+    check_number,
+    is_number,
+    takes_context,
+)
 
 Part = ConjecturerReward | float
 
@@ -106,7 +115,7 @@ def refused(reward: Part, reason: str) -> float | None:
 def _values(part: Part, solve_rate_P: np.ndarray, ctx: RewardContext | None) -> np.ndarray:
     if not callable(part):
         return np.full(solve_rate_P.shape, float(part))
-    reward_P = np.asarray(part(solve_rate_P, UNKNOWN if ctx is None else ctx), dtype=float)
+    reward_P = called(part, solve_rate_P, UNKNOWN if ctx is None else ctx)
     if reward_P.shape != solve_rate_P.shape:  # NumPy would spread one value over all problems without a word
         name = getattr(part, "__name__", type(part).__name__)
         raise RewardError(
@@ -124,3 +133,5 @@ def _check_parts(kind: str, parts: Sequence[Part]) -> None:
             raise ConfigError(
                 f"Conjecturer reward '{kind}' got {part!r} as a part; a part is a reward or a finite number."
             )
+        if callable(part):
+            takes_context(part)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
@@ -97,6 +99,42 @@ def is_number(value: object) -> bool:
     """Whether `value` is a real number that a float can hold (NumPy's included; bools, NaN and infinity not)."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     return number and bool(abs(cast("float", value)) <= sys.float_info.max)
+
+
+LARGEST_REWARD = 1e12
+"""Rewards beyond it are refused: squares of advantages times tokens, summed over a round, must fit float32 (3e38)."""
+
+
+def takes_context(reward: Callable[..., Any]) -> bool:
+    """Whether `reward` is called as (solve_rate_P, ctx) or, a plain function of the solve rates, as (solve_rate_P).
+
+    A second argument is the context unless it has a default other than None. ConfigError for a class, and for what can
+    be called in neither way.
+    """
+    name = getattr(reward, "__name__", type(reward).__name__)
+    if isinstance(reward, type):
+        raise ConfigError(f"The conjecturer reward {name} is a class; pass an object of it, such as {name}().")
+    if isinstance(reward, np.ufunc):
+        return reward.nin > 1
+    try:
+        signature = inspect.signature(reward)
+    except ValueError:  # a function of C code that does not say
+        return True
+    for arguments in (2, 1):
+        try:
+            bound = signature.bind(*[None] * arguments).arguments
+        except TypeError:
+            continue
+        own = [signature.parameters[given] for given in bound]
+        return arguments == 2 and own[-1].default in (None, inspect.Parameter.empty)
+    raise ConfigError(
+        f"The conjecturer reward {name}{signature} must be callable as (solve_rate_P, ctx) or as (solve_rate_P)."
+    )
+
+
+def called(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray:
+    """What `reward` returns, as floats; it gets the context if it takes one."""
+    return np.asarray(reward(solve_rate_P, ctx) if takes_context(reward) else reward(solve_rate_P), dtype=float)
 
 
 def check_number(reward: str, name: str, value: object, low: float = -math.inf, high: float = math.inf) -> None:

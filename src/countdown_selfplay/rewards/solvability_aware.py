@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from .composition import refused
-from .conjecturer import UNKNOWN, Composable, ConjecturerReward, RewardContext, check_number
+from .conjecturer import UNKNOWN, Composable, ConjecturerReward, RewardContext, called, check_number
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,13 @@ class SolvabilityAware(Composable):
             check_number("solvability_aware", field.name, getattr(self, field.name), high=0.0)
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
-        return np.asarray(self.of(solve_rate_P, UNKNOWN if ctx is None else ctx), dtype=float)
+        return called(self.of, solve_rate_P, UNKNOWN if ctx is None else ctx)
 
     def invalid_reward(self, reason: str) -> float | None:
         """The charge of this reason of refusal. Every reason without one of its own is a text that could not be
         read, as `ProposalReason` lists them. What `of` says itself is added."""
-        return getattr(self, reason if reason in _REASONS else "unparseable") + (refused(self.of, reason) or 0.0)
+        return getattr(self, _FIELDS.get(reason, "unparseable")) + (refused(self.of, reason) or 0.0)
 
 
-_REASONS = ("out_of_range", "unsolvable", "held_out", "duplicate", "not_novel")
+_FIELDS = {name: name for name in ("out_of_range", "unsolvable", "held_out", "duplicate", "not_novel")}
+_FIELDS["not_as_asked"] = "out_of_range"  # in the range of the run, and not of the prompt

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ConfigError, DataError
+from ..evaluation import sampling
 
 IGNORED = -100
 """The label of tokens that are not in the loss."""
@@ -62,15 +63,10 @@ def end_of_text(tokenizer: Any) -> int:
 
 
 def end_of_turn(tokenizer: Any) -> int:
-    """The id that the chat template puts after an assistant's turn; the end of text if that is no special token."""
+    """The id that ends a turn where training and evaluation sample; the end of text if the template has none."""
     _insist_on_template(tokenizer)
-    turn = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
-    rendered = tokenizer.apply_chat_template(turn, tokenize=False)
-    after = tokenizer(rendered[rendered.rfind("2") + 1 :], add_special_tokens=False)["input_ids"]
-    added = tokenizer.added_tokens_decoder  # some tokenizers mark the token here only
-    if after and (after[0] in tokenizer.all_special_ids or (after[0] in added and added[after[0]].special)):
-        return int(after[0])
-    return end_of_text(tokenizer)
+    turn = sampling.end_of_turn(tokenizer)
+    return end_of_text(tokenizer) if turn is None else turn
 
 
 def demonstration_ids(tokenizer: Any, prompt: Any, completion: Any) -> dict[str, list[int]]:

@@ -109,8 +109,8 @@ def sample_proposals(
             elif c.truncated:
                 left_out[UNFINISHED] += 1
             else:
-                right_size = problem is not None and len(problem.numbers) == k
-                score = scores.get(problem.key, 0.0) if problem is not None and right_size else 0.0
+                as_asked = problem is not None and domain.as_asked(problem, k)
+                score = scores.get(problem.key, 0.0) if problem is not None and as_asked else 0.0
                 found.append(ScoredSample(str(k), prompt, c.text, score))
     return found, each * len(operands), left_out
 

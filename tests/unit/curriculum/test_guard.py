@@ -2,7 +2,7 @@
 
 import math
 
-from countdown_selfplay.curriculum import CollapseGuard
+from countdown_selfplay.curriculum import CollapseGuard, Trip
 
 
 def healthy(**changes):
@@ -81,3 +81,13 @@ def test_its_state_survives_a_round_trip_through_json():
     resumed.load_state_dict(json.loads(json.dumps(stopped.state_dict())))
     assert resumed == straight
     assert resumed.observe(rounds[0]) == straight.observe(rounds[0]) is not None
+
+
+def test_the_advice_is_for_the_role_whose_metric_tripped():
+    assert Trip("prover/loss", math.nan, "and must be finite").advice == (
+        "Lower the prover's learning rate or raise its beta, and look for what is not finite in its rewards or loss"
+    )
+    assert Trip("grad_norm/prover", math.inf, "").advice.startswith("Lower the prover's learning rate")
+    assert Trip("prover/entropy", 0.1, "under 0.2").advice == "Lower the prover's learning rate or raise its beta"
+    for name in ("conjecturer/parseable_rate", "round/starved", "round/solve_rate_mean"):
+        assert Trip(name, 0.1, "").advice == "Lower the conjecturer's learning rate or raise its beta"

@@ -1,0 +1,116 @@
+"""What becomes of the data set's rows: extra columns, ranges, and held-out problems."""
+
+import logging
+
+import pytest
+from datasets import Dataset
+
+from countdown_selfplay.anchors import problem_keys
+from countdown_selfplay.countdown import Problem, generate_problems
+from countdown_selfplay.tiny import TINY_SPEC
+
+ANCHORS = generate_problems(12, TINY_SPEC, seed=5)
+
+
+def rows_of(problems, **columns):
+    rows = [{"nums": list(p.numbers), "target": p.target} for p in problems]
+    return Dataset.from_list([row | {k: value(i) for k, value in columns.items()} for i, row in enumerate(rows)])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_reward_functions_get_the_extra_columns_of_anchors_and_none_for_other_problems(build, stream):
+    seen = {}
+
+    def reward(completions, numbers, target, level, tags, **kwargs):
+        for n, t, extra, names in zip(numbers, target, level, tags, strict=True):
+            seen[Problem(tuple(n), t)] = (extra, names)
+        return [0.0] * len(completions)
+
+    data = rows_of(ANCHORS, level=lambda i: 10 * i, tags=lambda i: ["a", str(i)])
+    data = data.to_iterable_dataset() if stream else data
+    trainer = build(max_steps=1, trainer={"reward_funcs": reward, "train_dataset": data})
+    trainer.train()
+    assert len(seen) == 8  # 32 answers, 4 to each problem: some are conjectured, the others anchors
+    own = {problem: (10 * i, ["a", str(i)]) for i, problem in enumerate(ANCHORS)}
+    assert {seen[p] for p in seen if p not in own} == {(None, None)}
+    assert len(seen.keys() & own.keys()) >= 4  # half of the slots are the anchors'
+    assert all(seen[p] == own[p] for p in seen.keys() & own.keys())
+
+
+def test_columns_that_hold_the_problem_itself_are_not_handed_on(build):
+    names = set()
+
+    def reward(completions, **kwargs):
+        names.update(kwargs)
+        return [0.0] * len(completions)
+
+    data = rows_of(ANCHORS, ground_truth=lambda i: {"target": 1}, prompt=lambda i: "?", completion=lambda i: "!")
+    build(max_steps=1, trainer={"reward_funcs": reward, "train_dataset": data}).train()
+    assert names & {"nums", "ground_truth", "completion"} == set() and {"numbers", "target"} <= names
+
+
+def test_generated_anchors_and_random_problems_leave_the_evaluations_problems_out(build):
+    # problems of the training side: the side alone does not keep them apart from generated ones
+    held_out = generate_problems(600, TINY_SPEC, seed=9)
+    evaluation = rows_of(held_out)
+    trainer = build(
+        max_steps=3, conjecturer_micro_batches=0, random_fraction=0.5, samples_per_log=64,
+        trainer={"eval_dataset": evaluation},
+    )  # fmt: skip
+    assert len(trainer.held_out) == 600
+    assert (
+        len(problem_keys(trainer.train_dataset)) == 2048 and not problem_keys(trainer.train_dataset) & trainer.held_out
+    )
+    played, play = set(), trainer.game.play
+
+    def watch(ctx, anchors):
+        result = play(ctx, anchors)
+        played.update(sample["problem"] for sample in result.samples)
+        return result
+
+    trainer.game.play = watch
+    trainer.train()
+    assert len(played) >= 3 * 4 and not played & trainer.held_out
+
+
+def test_a_row_out_of_range_is_said_once_with_the_field_that_it_is_beyond(build, caplog):
+    wide = [*ANCHORS, Problem((3, 5, 40), 2), Problem((3, 5, 7, 9), 6)]  # numbers up to 12, three of them
+    with caplog.at_level(logging.WARNING):
+        build(trainer={"train_dataset": rows_of(wide)})
+    (said,) = [record.message for record in caplog.records if "out of range" in record.message]
+    assert said.startswith(
+        "Row 12 of train_dataset (3,5,40=2) is out of range: its number 40 is beyond `number_high` (12)."
+    )
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):  # an evaluation may be harder than what is trained on
+        build(
+            "eval",
+            trainer={
+                "train_dataset": rows_of(ANCHORS),
+                "eval_dataset": rows_of(wide[12:]),
+            },
+        )
+    assert "out of range" not in caplog.text
+
+
+def test_a_stream_that_holds_an_evaluation_problem_says_so_when_it_comes_by(build, caplog):
+    data = rows_of(ANCHORS).to_iterable_dataset()
+    trainer = build(max_steps=1, trainer={"train_dataset": data, "eval_dataset": rows_of(ANCHORS[1:3])})
+    with caplog.at_level(logging.WARNING):
+        trainer.train()
+    said = [record.message for record in caplog.records if "is also in eval_dataset" in record.message]
+    assert len(said) == 1 and said[0].startswith(f"Row 1 of train_dataset ({ANCHORS[1].key})")
+
+
+@pytest.mark.parametrize(
+    "problem, words",
+    [
+        (Problem((3, 5), 8), "it has 2 numbers, and `operands` is 3"),
+        (Problem((3, 5, 13), 8), "its number 13 is beyond `number_high` (12)"),
+        (Problem((3, 5, 7), 100), "its target 100 is beyond `target_high` (99)"),
+        (Problem((3, 5, 7), 0), "its target 0 is beyond `target_low` (1)"),
+        (Problem((3, 5, 7), 22), None),
+    ],
+)
+def test_what_is_out_of_range_is_named(problem, words):
+    assert TINY_SPEC.outside(problem) == words and TINY_SPEC.admits(problem) == (words is None)

@@ -1,0 +1,82 @@
+"""A model's own generation_config bends no rollout and no evaluation, and is saved as it was."""
+
+import json
+from pathlib import Path
+
+import pytest
+from datasets import Dataset
+from peft import LoraConfig
+from transformers import GenerationConfig
+
+from countdown_selfplay.evaluation.sampling import neutral_generation
+from countdown_selfplay.exports import export_policies
+from countdown_selfplay.tiny import TINY_SPEC, load_tiny_model
+from countdown_selfplay.tiny.figures import held_out_problems
+
+LORA = LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+BENT = dict(  # each of them changes what is sampled, or fails, where it is filled in
+    do_sample=True, num_beams=2, min_p=0.3, typical_p=0.5, epsilon_cutoff=0.1, repetition_penalty=1.5,
+    no_repeat_ngram_size=2, min_new_tokens=10, suppress_tokens=[20], bad_words_ids=[[21]], max_time=1e-4,
+    sequence_bias=[[[20], -10.0]], exponential_decay_length_penalty=(2, 1.5), forced_eos_token_id=2, top_k=3,
+)  # fmt: skip
+
+BATCHING = dict(
+    generation_backend="continuous_batching",
+    transformers_continuous_batching_config={"block_size": 32, "num_blocks": 64, "max_batch_tokens": 256},
+)
+
+
+def played(build, folder, own, sharing="full", **changes):
+    """Texts of one round, pass@1, and the trainer; the model's own generation_config has the fields `own`."""
+    model, tokenizer = load_tiny_model()
+    for name, value in own.items():
+        setattr(model.generation_config, name, value)
+    rows = [{"nums": list(p.numbers), "target": p.target} for p in held_out_problems(TINY_SPEC)[:8]]
+    extra = {"processing_class": tokenizer, "eval_dataset": Dataset.from_list(rows)}
+    extra |= {"peft_config": LORA} if sharing == "lora" else {}
+    trainer = build(folder, model=model, policy_sharing=sharing, max_steps=1, trainer=extra, **changes)
+    texts, rollout = [], trainer._rollout
+
+    def keep(role, rows):
+        result = rollout(role, rows)
+        texts.append(result.texts)
+        return result
+
+    trainer._rollout = keep
+    trainer.train()
+    return texts, trainer.evaluate()["eval_pass@1"], trainer
+
+
+@pytest.mark.parametrize("sharing, changes", [("full", {}), ("lora", {}), ("tied", {}), ("full", BATCHING)])
+def test_rollouts_and_evaluation_are_those_of_a_model_without_settings_of_its_own(build, sharing, changes):
+    texts, rate, _ = played(build, "plain", {}, sharing, **changes)
+    bent_texts, bent_rate, trainer = played(build, "bent", BENT, sharing, **changes)
+    assert bent_texts == texts and bent_rate == rate
+    config = trainer.policies.module.generation_config
+    assert {name: getattr(config, name) for name in BENT} == BENT
+
+
+def test_a_setting_of_the_run_acts_on_purpose(build):
+    texts, _, _ = played(build, "plain", {})
+    assert played(build, "field", {}, min_p=0.3)[0] != texts
+    assert played(build, "kwargs", {}, generation_kwargs={"suppress_tokens": [20]})[0] != texts
+
+
+def test_exports_hold_the_models_own_settings(build):
+    _, _, trainer = played(build, "run", {"repetition_penalty": 1.5, "do_sample": True, "min_p": 0.3})
+    for folder in export_policies(trainer, Path(trainer.args.output_dir) / "exports"):
+        saved = json.loads((folder / "generation_config.json").read_text())
+        assert (saved["repetition_penalty"], saved["min_p"], saved["do_sample"]) == (1.5, 0.3, True)
+
+
+def test_the_settings_are_back_after_an_error():
+    class Model:
+        generation_config = GenerationConfig(min_p=0.3, eos_token_id=[2, 5], pad_token_id=0, mine="custom")
+
+    before = Model.generation_config.to_dict()
+    with pytest.raises(KeyError), neutral_generation(Model):
+        config = Model.generation_config
+        assert (config.min_p, config.eos_token_id, config.pad_token_id) == (None, [2, 5], 0)
+        assert not hasattr(config, "mine")
+        raise KeyError
+    assert Model.generation_config.to_dict() == before

@@ -1,0 +1,109 @@
+"""Slots go to the operand counts in turn, and a proposal of another count than was asked for has its own reason."""
+
+import math
+from collections import Counter
+
+import torch
+
+from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, generate_problems
+from countdown_selfplay.countdown.prompts import CONJECTURER_PROMPTS
+from countdown_selfplay.curriculum import CurriculumState
+from countdown_selfplay.games.admission import admit, dealt, examine
+from countdown_selfplay.games.base import GameSettings, Rollout, RoundContext
+from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
+from countdown_selfplay.objectives import make_objective
+from countdown_selfplay.rewards import make_conjecturer_reward
+
+BOTH = CountdownDomain(ProblemSpec((3, 4), 1, 12, 1, 99), conjecturer_prompt="compact", prover_prompt="compact")
+
+
+def play_rounds(operands, rounds, groups=4, group=8, slots=8):
+    """(proposals that got a slot by operand count, last metrics) of rounds in which every proposal is admitted; four
+    slots are the anchors'."""
+    domain = CountdownDomain(ProblemSpec(tuple(dict.fromkeys(operands)), 1, 99, 10, 100), conjecturer_prompt="compact")
+    pools = {k: iter(generate_problems(rounds * groups * group, ProblemSpec((k,)), seed=k)) for k in operands}
+    settings = GameSettings(
+        slots=slots, anchor_slots=4, proposals=groups * group, prover_group=1, conjecturer_group=group,
+        operands=operands,
+    )  # fmt: skip
+
+    def rollout(role, rows):
+        if role == "prover":
+            return Rollout(role, rows, ["1 + 1"] * len(rows), torch.zeros(len(rows)), {})
+        problems = [next(pools[row["operands"]]) for row in rows]
+        texts = [f"{' '.join(map(str, p.numbers))} = {p.target}" for p in problems]
+        return Rollout(role, rows, texts, torch.full((len(rows),), math.nan), {})
+
+    context = RoundContext(
+        settings=settings, domain=domain, state=CurriculumState(), conjecturer_reward=make_conjecturer_reward("tent"),
+        objectives={role: make_objective("rloo") for role in ("prover", "conjecturer")},
+        excluded=frozenset(), rollout=rollout, gather=lambda items: items,
+    )  # fmt: skip
+    played = Counter()
+    for _ in range(rounds):
+        result = ProposeAndSolve().play(context, generate_problems(slots, ProblemSpec((3,)), seed=77))
+        proposals = result.batches["conjecturer"].rollout
+        measured = zip(proposals.rows, proposals.rewards_B.tolist(), strict=True)
+        played.update(row["operands"] for row, reward in measured if not math.isnan(reward))
+    return played, result.metrics
+
+
+def test_every_operand_count_gets_its_share_of_the_slots_where_the_groups_are_a_multiple_of_the_counts():
+    # 4 slots for 32 proposals, half of which ask for 3 numbers: 2 slots each (by row order, all 4 for the first count)
+    played, metrics = play_rounds((3, 4), rounds=5)
+    assert played == {3: 10, 4: 10}
+    assert metrics["conjecturer/played_rate"] == 4 / 32
+    assert metrics["conjecturer/played_rate_operands_3"] == metrics["conjecturer/played_rate_operands_4"] == 2 / 16
+
+
+def test_an_odd_slot_goes_to_each_count_in_turn():
+    played, _ = play_rounds((3, 4), rounds=4, slots=7)  # 3 slots: 2 + 1, 1 + 2, 2 + 1, 1 + 2
+    assert played == {3: 6, 4: 6}
+
+
+def test_a_count_that_is_listed_twice_gets_two_turns():
+    played, _ = play_rounds((3, 3, 4), rounds=2, groups=3, slots=7)  # 3 slots a round
+    assert played == {3: 4, 4: 2}
+
+
+def names(admission):
+    return [problem.key for problem in admission.problems]
+
+
+def admitted(texts, asked, domain=BOTH, duplicates="reject"):
+    candidates = examine(domain, texts, asked)
+    return candidates, admit(domain, candidates, CurriculumState(), frozenset(), 0, duplicates)
+
+
+def test_a_single_count_is_played_in_the_order_of_the_rows_whatever_the_round():
+    texts = ["2 3 4 = 24", "?", "3 5 7 = 22", "6 5 4 = 15"]
+    candidates, admission = admitted(texts, [3] * 4, CountdownDomain.tiny())
+    for turn in range(3):
+        assert dealt(admission, candidates, (3,), turn) == admission
+
+
+def test_rewards_find_their_proposals_after_the_deal():
+    # rows ask for 3, 3, 4, 4; the turn begins with 4: 4, 3, 4, 3. The duplicate points where its problem went.
+    texts = ["2 3 4 = 24", "3 5 7 = 22", "1 2 3 4 = 10", "4 3 2 1 = 10", "5 6 7 8 = 26"]
+    candidates, admission = admitted(texts, [3, 3, 4, 4, 4], duplicates="share")
+    found = dealt(admission, candidates, (3, 4), 1)
+    assert names(found) == ["1,2,3,4=10", "2,3,4=24", "5,6,7,8=26", "3,5,7=22"]
+    assert found.problem_of == [1, 3, 0, 0, 2] and found.reasons == admission.reasons
+
+
+def test_a_proposal_that_ignores_the_count_asked_for_has_its_own_reason():
+    texts = ["3 5 7 = 22", "1 2 3 4 = 10", "3 5 = 8", "1 1 1 = 99"]
+    candidates, admission = admitted(texts, [4, 4, 4, 4])
+    assert admission.reasons == ["not_as_asked", "ok", "out_of_range", "not_as_asked"]
+    assert [c.solvable for c in candidates] == [True, True, False, False]  # the metric says what the solver says
+    reward = make_conjecturer_reward("solvability_aware")
+    assert reward.invalid_reward("not_as_asked") == reward.invalid_reward("out_of_range") == -0.75
+
+
+def test_every_shipped_prompt_asks_for_a_count_and_one_that_does_not_refuses_none(monkeypatch):
+    for name in ("json", "completion", "compact"):
+        domain = CountdownDomain(conjecturer_prompt=name)  # operands 3 and 4
+        assert domain.asks_operands and not domain.as_asked(Problem((3, 5, 7), 22), 4)
+    monkeypatch.setitem(CONJECTURER_PROMPTS, "compact", lambda operands, spec: "propose :")
+    _, admission = admitted(["3 5 7 = 22"], [4], CountdownDomain(BOTH.spec, conjecturer_prompt="compact"))
+    assert admission.reasons == ["ok"]
