@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .config import JointSelfPlayConfig, RoleSettings
-from .config.checks import check_output
+from .config.checks import check_run
 from .countdown import CountdownDomain, Problem
 from .errors import ConfigError
-from .evaluation.sampling import end_token_ids
+from .evaluation.sampling import check_stop_strings, end_token_ids
 from .games.base import GameSettings
 from .objectives import make_objective
 from .objectives.base import Objective
@@ -43,7 +43,7 @@ def game_settings(args: JointSelfPlayConfig) -> GameSettings:
 
 def refuse_unsupported(args: JointSelfPlayConfig) -> None:
     """One sentence, before any model loads, for options that cannot be run."""
-    check_output(args.output_dir)
+    check_run(args)
     if args.push_to_hub:
         raise ConfigError(
             "`push_to_hub` (True) is not supported: a checkpoint holds several policies; after training upload the "
@@ -86,8 +86,9 @@ def conjecturer_reward_of(args: JointSelfPlayConfig, given: ConjecturerReward | 
     return given
 
 
-def refuse_chat_without_template(args: JointSelfPlayConfig, domain: CountdownDomain, tokenizer: Any) -> None:
-    """A chat prompt for a model that knows no chats would fail in the first round."""
+def refuse_unfit_prompts(args: JointSelfPlayConfig, domain: CountdownDomain, tokenizer: Any) -> None:
+    """A chat prompt for a model that knows no chats would fail in the first round, as would a stop string that its
+    tokenizer cannot write."""
     chat = any(isinstance(row["prompt"], list) for row in _example_rows(args, domain))
     if chat and not getattr(tokenizer, "chat_template", None):
         raise ConfigError(
@@ -95,6 +96,8 @@ def refuse_chat_without_template(args: JointSelfPlayConfig, domain: CountdownDom
             "chat, and the tokenizer has no chat template; set both to compact (the embedded model and what was "
             "warm-started from it), or prover_prompt=tinyzero and conjecturer_prompt=completion."
         )
+    for role in args.trained_roles:
+        check_stop_strings(tokenizer, domain.stop_strings(role))
 
 
 def refuse_unread_shaping(args: JointSelfPlayConfig, reward_funcs: object) -> None:

@@ -45,9 +45,9 @@ from .scoring import allow_padding_free
 from .setup import (
     conjecturer_reward_of,
     end_tokens,
-    refuse_chat_without_template,
     refuse_mapping,
     refuse_mixed_tables,
+    refuse_unfit_prompts,
     refuse_unread_shaping,
     refuse_unsupported,
     role_objectives,
@@ -128,7 +128,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.solve_rate = CumulativeSolveRate(listed) if listed else None
         if processing_class is None:
             processing_class = load_tokenizer(model, args.trust_remote_code)
-        refuse_chat_without_template(args, self.domain, processing_class)
+        refuse_unfit_prompts(args, self.domain, processing_class)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
         self.policies = build_policies(
             model,

@@ -110,7 +110,10 @@ def test_trainable_tensors_of_no_role_are_refused(build):
 
 
 def test_rows_that_end_on_a_stop_string_lose_their_padding_and_others_keep_their_end_token(build):
-    trainer = build(conjecturer_prompt="completion", conjecturer_max_completion_length=8)
+    tokenizer = load_tiny_model()[1]
+    tokenizer.add_tokens(["</problem>", "abcdef"])  # the stop string, and the word that transformers looks for it with
+    words = {"conjecturer_prompt": "completion", "conjecturer_max_completion_length": 8}
+    trainer = build(trainer={"processing_class": tokenizer}, **words)
     pad = trainer.processing_class.pad_token_id
     tensors = {
         "completion_ids": torch.tensor([[5, 6, pad], [5, pad, pad]]),

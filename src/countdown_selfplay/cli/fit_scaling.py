@@ -18,7 +18,7 @@ from ..evaluation.report.svg import Line, line_chart, number, standalone
 from ..evaluation.scaling_checks import TAILS, Assessment, Ranking, assess, rank
 from ..evaluation.scaling_data import load_series
 from .compare import write_all
-from .countdown_options import OneLineParser, RawDescription
+from .countdown_options import OneLineParser, RawDescription, seed_number
 from .tables import aligned
 
 HELP = "Fit solve rate against compute and say how far the asymptote can be trusted"
@@ -81,7 +81,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--rate", metavar="COLUMN", help="default: rate, a cumulative solve rate, or eval_pass@1")
     parser.add_argument("--drop_below", type=float, default=0.0, metavar="C", help="leave out less compute (0)")
     parser.add_argument("--resamples", type=int, default=500, metavar="N", help="of the bootstrap (500)")
-    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap and the halves (0)")
+    parser.add_argument("--seed", type=seed_number, default=0, help="of the bootstrap and the halves (0)")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="write scaling.md, .json and .svg")
     options = parser.parse_args(argv)
     if options.resamples < 1:

@@ -22,8 +22,8 @@ from .warm_start_run import held_out_problems
 HELP = "Prefer right over wrong samples with IPO, TRL's DPOTrainer"
 
 EPILOG = """
-With no argument the embedded tiny model (recipe tiny/ipo) is trained on pairs of its own answers. --config FILE or
---recipe NAME sets any field; a flag overrides it. Held-out problems are never trained on.
+With no argument the embedded tiny model (recipe tiny/ipo) is trained on pairs of its own answers. --recipe NAME and
+--config FILE set any field; the file overrides the recipe, a flag both. Held-out problems are never trained on.
 """
 
 Samples = tuple[list[ScoredSample], int, "Counter[str]"]

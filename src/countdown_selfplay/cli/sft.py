@@ -18,7 +18,8 @@ HELP = "Warm-start a role by supervised fine-tuning on demonstrations"
 
 EPILOG = """
 With no argument it fine-tunes the embedded tiny model (recipe tiny/sft) on demonstrations of the exact solver.
---config FILE or --recipe NAME sets any field; a flag overrides it. Held-out problems are never trained on.
+--recipe NAME and --config FILE set any field; the file overrides the recipe, a flag both. Held-out problems are
+never trained on.
 """
 
 

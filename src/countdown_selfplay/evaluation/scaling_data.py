@@ -28,7 +28,10 @@ def load_series(path: str, compute: str | None, rate: str | None) -> tuple[list[
         place = run / "metrics.jsonl"
     if not place.is_file():
         raise DataError(f"There is no file '{place}'; pass a run folder, or a .csv or .jsonl file.")
-    rows = list(_csv_rows(place) if place.suffix == ".csv" else _json_rows(place))
+    try:
+        rows = list(_csv_rows(place) if place.suffix == ".csv" else _json_rows(place))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"'{place}' is not a table in UTF-8 text ({error}).") from None
     columns = list(dict.fromkeys(name for row in rows for name in row))
     rate = rate or _default_rate(columns, place)
     if compute is None:
