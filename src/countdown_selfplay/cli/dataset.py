@@ -83,7 +83,7 @@ def read_rows(path: Path) -> Iterator[Any]:
         else:
             with path.open(encoding="utf-8") as lines:
                 yield from (json.loads(line) for line in lines if line.strip())
-    except (OSError, ValueError) as error:  # pyarrow's and json's errors are ValueErrors
+    except (OSError, ValueError, RecursionError) as error:  # pyarrow's and json's errors are ValueErrors
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise DataError(f"'{path}' cannot be read as {path.suffix or 'JSONL'}: {reason[:80]}.") from None
 

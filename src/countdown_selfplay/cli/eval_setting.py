@@ -51,9 +51,7 @@ def role_of(model: str, asked: str | None) -> str:
     other role alone and none is asked for: its answers would be scored as a prover's, which it never learned to be."""
     played: list[str] = []
     run = find_run(model)
-    with suppress(
-        OSError, ValueError, KeyError, TypeError
-    ):  # neither file is needed
+    with suppress(OSError, ValueError, KeyError, TypeError):  # neither file is needed
         if (Path(model) / ROLES_FILE).is_file():
             played = json.loads((Path(model) / ROLES_FILE).read_text(encoding="utf-8"))["roles"]
         elif run is not None and run.parent == Path(model).resolve():

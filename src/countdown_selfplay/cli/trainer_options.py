@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 
 import yaml
 from trl import ModelConfig, TrlParser
@@ -60,19 +61,20 @@ def parse_options(
     config, argv = _config_of(argv)
     names = recipes(command)
     written = {} if config is None else _content(config, classes, list(names))
-    chosen = flag_value(argv, "--recipe") or written.get("recipe")
+    chosen = flag_value(argv, "--recipe") or _typed(written, classes, parser).get("recipe")
     if chosen is None and config is None and "--model_name_or_path" not in given:
         chosen = recipe
     shipped = {} if chosen is None else _content(str(names[chosen]), classes, list(names))
     settings = _below(shipped, written, training) | written
     settings = _below(settings, [name[2:] for name in given], training)
+    settings = _typed(settings, classes, parser)
     try:
         os.environ.update({key: str(value) for key, value in settings.pop("env", {}).items()})
         parser.set_defaults_with_config(**settings)
         found = parser.parse_args_into_dataclasses(args=argv)
     except CountdownSelfPlayError:
         raise
-    except (ValueError, TypeError, OverflowError) as error:  # what argparse and the configs of others check with
+    except ValueError as error:  # TrainingArguments and TRL's configs check their own fields with it
         raise ConfigError(f"Transformers or TRL refuses these settings: {error}") from error
     for name, value in parser.planned.items():
         setattr(found[1], name, value)
@@ -86,6 +88,26 @@ def _below(settings: Mapping[str, Any], above: Iterable[str], training: type) ->
     fields = {f.name for f in dataclasses.fields(training)}
     hidden = {f"{role}_{name}" for role in ROLES for name in above if name in fields}
     return {name: value for name, value in settings.items() if name not in hidden}
+
+
+def _typed(settings: Mapping[str, Any], classes: tuple[type, ...], parser: OneLineTrlParser) -> dict[str, Any]:
+    """The values of a YAML file as their fields want them: argparse converts texts alone, and takes all others."""
+    hints = {name: hint for one in classes for name, hint in get_type_hints(one).items()}
+    kinds = {action.dest: action.type for action in parser._actions if action.nargs not in ("+", "*")}
+    found = dict(settings)
+    for name, value in settings.items():
+        kind, allowed = kinds.get(name), {get_origin(a) or a for a in get_args(hints.get(name)) or (hints.get(name),)}
+        if kind not in (int, float, str) or isinstance(value, str) or type(value) in allowed:
+            continue
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if kind is str and isinstance(value, int | float | datetime.date):
+            found[name] = value if isinstance(value, bool) else str(value)
+        elif not number or (kind is int and value != int(value)):
+            words = {int: "a whole number", float: "a number", str: "a text"}[kind]
+            raise ConfigError(f"`{name}` ({value}) must be {words}.")
+        else:
+            found[name] = kind(value)
+    return found
 
 
 def _config_of(argv: list[str]) -> tuple[str | None, list[str]]:

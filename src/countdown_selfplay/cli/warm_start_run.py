@@ -17,7 +17,6 @@ from transformers.utils import logging as transformers_logging
 from trl import ModelConfig, get_peft_config
 
 from .. import __version__, _trl  # noqa: F401  (the seam quiets a warning of TRL that nobody can act on)
-from ..config.checks import check_run
 from ..countdown import Problem, generate_problems, problem_from_row
 from ..data import load_problem_rows
 from ..errors import CheckpointError, ConfigError, DataError
@@ -45,7 +44,6 @@ def held_out_problems(script: WarmStartArguments) -> list[Problem]:
 
 def load(args: Any, options: ModelConfig) -> tuple[Any, Any, Any]:
     """(model on the training device, tokenizer, PEFT config or None). An adapter folder is merged into its base."""
-    check_run(args)
     transformers_logging.disable_progress_bar()
     disable_hub_progress_bars()
     disable_dataset_progress_bars()

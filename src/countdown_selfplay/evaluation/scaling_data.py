@@ -93,7 +93,7 @@ def _json_rows(place: Path) -> Iterator[dict[str, Any]]:
             continue
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             row = None
         if not isinstance(row, Mapping):
             raise DataError(f"'{place}', line {number}: this is no JSON object.")
