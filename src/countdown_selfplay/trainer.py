@@ -33,7 +33,7 @@ from .losses import RoleLoss
 from .metrics import averaged_rounds, role_rollout_metrics, summed_histogram
 from .micro_batch import role_loss
 from .objectives.base import Objective
-from .optimization import parameter_groups, role_schedule, tag_roles
+from .optimization import optimizer_class, parameter_groups, role_schedule, tag_roles
 from .policies import build_policies
 from .policies.build import load_tokenizer
 from .prover_rewards import checked_reward_funcs, default_reward_funcs
@@ -324,8 +324,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
         if self.optimizer is None:
-            cls, kwargs = self.get_optimizer_cls_and_kwargs(self.args, self.model)
-            kwargs.pop("lr", None)
+            cls, kwargs = optimizer_class(self.args, self.model)
             decayed = set(self.get_decay_parameter_names(self.model))
             self.optimizer = cls(
                 parameter_groups(self.policies, self.roles, decayed, self.args.weight_decay), **kwargs

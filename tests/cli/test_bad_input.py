@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,17 @@ CASES = {
     "joint --config none.yaml": "`seed` (None) must be a whole number",
     "joint --config table.yaml": "`prover_objective` ({'a': 1}) must be a text",
     "joint --config names.yaml": "`recipe` (['tiny/default']) must be a text",
+    "joint --conjecturer_model_name_or_path folder": "The model 'folder' cannot be loaded: it is a folder without",
+    "joint --attn_implementation nonsense": "cannot be loaded: it is a model folder (Specified `attn_implementation",
+    'joint --model_init_kwargs {"nonsense":1}': "cannot be loaded: it is a model folder",
+    "joint --model_init_kwargs [1]": "`model_init_kwargs` ('[1]') must be a JSON object",
+    "sft --lr_scheduler_kwargs nonsense": "`lr_scheduler_kwargs` ('nonsense') must be a JSON object",
+    "joint --generation_kwargs nonsense": "`generation_kwargs` ('nonsense') must be a JSON object",
+    "joint --use_peft --lora_r 0": "PEFT refuses this adapter: `r` should be a positive integer",
+    "joint --lora_r 4": "`lora_r` is read under --use_peft only",
+    "joint --load_in_4bit": "`load_in_8bit` and `load_in_4bit` are not supported",
+    "joint --save_strategy best": "`save_strategy` (best) needs `metric_for_best_model`",
+    "joint --recipe=": "Unknown recipe ''",
     "joint --accelerate_config bin.yaml": "`--accelerate_config` (bin.yaml) must be a YAML mapping",
     "joint --seed -1": "`seed` (-1) must be a finite number of at least 0",
     "sft --seed -1": "`seed` (-1) must be a finite number of at least 0",
@@ -81,6 +93,16 @@ def test_bad_input_is_one_sentence_in_every_command(line, here, capsys):
     error = capsys.readouterr().err
     assert CASES[line] in error and error.count("\n") == 1
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("options", [["--optim_args", "nonsense"], ["--optim", "adamw_bnb_8bit"]])
+def test_an_optimizer_that_cannot_be_made_is_one_sentence(options, here, capsys):
+    if options[0] == "--optim" and find_spec("bitsandbytes"):
+        pytest.skip("bitsandbytes is installed")
+    short = ["--max_steps", "1", "--eval_problems", "0", "--report", "false", "--disable_tqdm", "true"]
+    assert main(["joint", "--output_dir", "out", *short, *options]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "cannot be used:" in error
 
 
 def test_a_dry_run_plans_for_a_machine_that_has_the_reporters_package(here, capsys):

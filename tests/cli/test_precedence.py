@@ -101,9 +101,9 @@ def test_rloo_reads_the_same_way(tmp_path, capsys):
     ("values", "message"),
     [
         ({"learning_rate": "nan"}, "`learning_rate` (nan) must be a finite number of at least 0"),
-        ({"learning_rate": -1}, "`learning_rate` (-1) must be a finite number of at least 0"),
+        ({"learning_rate": -1.0}, "`learning_rate` (-1.0) must be a finite number of at least 0"),
         ({"prover_temperature": ".inf"}, "`prover_temperature` (inf) must be a finite number above 0"),
-        ({"temperature": 0}, "`temperature` (0) must be a finite number above 0"),
+        ({"temperature": 0.0}, "`temperature` (0.0) must be a finite number above 0"),
         ({"top_p": 1.5}, "`top_p` (1.5) must be a finite number above 0 and at most 1"),
         ({"conjecturer_top_k": -1}, "`conjecturer_top_k` (-1) must be a finite number of at least 0"),
         ({"adam_beta2": "nan"}, "`adam_beta2` (nan)"),

@@ -61,7 +61,9 @@ def parse_options(
     config, argv = _config_of(argv)
     names = recipes(command)
     written = {} if config is None else _content(config, classes, list(names))
-    chosen = flag_value(argv, "--recipe") or _typed(written, classes, parser).get("recipe")
+    chosen = flag_value(argv, "--recipe")
+    if chosen is None:
+        chosen = _typed(written, classes, parser).get("recipe")
     if chosen is None and config is None and "--model_name_or_path" not in given:
         chosen = recipe
     shipped = {} if chosen is None else _content(str(names[chosen]), classes, list(names))
@@ -79,7 +81,20 @@ def parse_options(
     for name, value in parser.planned.items():
         setattr(found[1], name, value)
     found[0].recipe = chosen
+    _refuse_unread(found[2], {name[2:] for name in given} | set(settings))
     return found  # type: ignore[return-value]
+
+
+def _refuse_unread(model: ModelConfig, named: set[str]) -> None:
+    """Options of the model that would be passed over."""
+    if model.load_in_8bit or model.load_in_4bit:
+        raise ConfigError(
+            "`load_in_8bit` and `load_in_4bit` are not supported: the finished folder holds whole weights, which a "
+            "quantized base would round; leave them unset."
+        )
+    adapter = sorted(name for name in named if name.startswith("lora_") or name in ("use_dora", "use_rslora"))
+    if adapter and not model.use_peft:
+        raise ConfigError(f"`{adapter[0]}` is read under --use_peft only; pass that too, or leave it unset.")
 
 
 def _below(settings: Mapping[str, Any], above: Iterable[str], training: type) -> dict[str, Any]:

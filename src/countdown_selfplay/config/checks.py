@@ -167,6 +167,8 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             "`load_best_model_at_end` (True) is not supported: a checkpoint holds several policies; choose one by its "
             "eval_pass@k in metrics.jsonl."
         )
+    if config.save_strategy == "best" and config.metric_for_best_model is None:
+        _fail("`save_strategy` (best) needs `metric_for_best_model`, such as eval_pass@1, and an eval_strategy.")
     if config.save_only_model and config.guard:
         _fail(
             "`save_only_model` (True) leaves the guard nothing to go back to; set guard=False or "

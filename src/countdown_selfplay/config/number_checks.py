@@ -4,6 +4,7 @@ late and in another library's words, or trains as if they had not been given."""
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from typing import Any
 
@@ -42,10 +43,28 @@ _ABOVE = ("temperature", "top_p", "num_train_epochs")
 """Their least value is itself not allowed."""
 
 
+_OBJECTS = (
+    *("model_init_kwargs", "generation_kwargs", "chat_template_kwargs", "lr_scheduler_kwargs"),
+    *("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs"),
+)  # fmt: skip
+
+
+def _check_object(name: str, value: str) -> None:
+    try:
+        found = json.loads(value)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ConfigError(f'`{name}` ({value!r}) must be a JSON object, such as {{"name": "value"}}.')
+
+
 def check_numbers(config: Any) -> None:
-    """ConfigError for the first field of the dataclass `config` that holds no usable number; None is left alone."""
+    """ConfigError for the first field of the dataclass `config` that holds no usable number, or a text where arguments
+    of another library belong; None is left alone."""
     for field in dataclasses.fields(config):
         value = getattr(config, field.name, None)
+        if field.name in _OBJECTS and isinstance(value, str):
+            _check_object(field.name, value)
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
         name = field.name.removeprefix("prover_").removeprefix("conjecturer_")
