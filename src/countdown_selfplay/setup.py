@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +109,16 @@ def refuse_unread_shaping(args: JointSelfPlayConfig, reward_funcs: object) -> No
                 f"`{name}` ({getattr(args, name)}) is added to the default rewards only; add {maker}(...) to your "
                 "reward_funcs and leave it unset."
             )
+
+
+def refuse_odd_weights(args: JointSelfPlayConfig, reward_funcs: object) -> None:
+    """TRL counts them when the models have loaded, and takes any number."""
+    functions, weights = reward_funcs if isinstance(reward_funcs, list) else [reward_funcs], args.reward_weights
+    if weights is not None and (len(weights) != len(functions) or not all(map(math.isfinite, weights))):
+        raise ConfigError(
+            f"`reward_weights` ({weights}) must hold one finite number for each of the {len(functions)} reward "
+            "functions; leave it unset to add them up."
+        )
 
 
 def refuse_mapping(eval_dataset: object) -> None:

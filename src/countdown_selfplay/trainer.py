@@ -47,6 +47,7 @@ from .setup import (
     end_tokens,
     refuse_mapping,
     refuse_mixed_tables,
+    refuse_odd_weights,
     refuse_unfit_prompts,
     refuse_unread_shaping,
     refuse_unsupported,
@@ -140,6 +141,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         refuse_unread_shaping(args, reward_funcs)
         if reward_funcs is None:
             reward_funcs = default_reward_funcs(self.domain.rules, args.length_penalty, self.roles["prover"])
+        refuse_odd_weights(args, reward_funcs)
         with _trl.trl_defaults(args):
             super().__init__(
                 model=self.policies.module,

@@ -41,7 +41,7 @@ def public(tmp_path_factory):
         "model_name_or_path": str(folder / "model"),
         "dataset_name": str(folder / "train.jsonl"),
         "eval_dataset_name": str(folder / "heldout.jsonl"),
-        "prover_max_completion_length": "16",
+        "prover_max_completion_length": "8",
     }
 
 
@@ -81,7 +81,7 @@ def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, publi
 @pytest.mark.parametrize("sharing", ["lora", "tied"])
 def test_the_other_policies_are_played_with_stop_strings_too(sharing, public, tmp_path):
     """The recipes above are all `full`. Under lora both roles have one temperature, under tied one learning rate."""
-    same = {"temperature": "0.7", "learning_rate": "1e-5", "policy_sharing": sharing}
+    same = {"temperature": "0.7", "learning_rate": "1e-5", "policy_sharing": sharing, "max_steps": "1"}
     changed = ({"recipe": "qwen2.5-0.5b/anchored_shaped_fixed", "output_dir": str(tmp_path)}, SHORT, SHORT_JOINT)
     assert main(["joint", *flags(*changed, public, same)]) == 0
     assert set(json.loads((tmp_path / "evaluation.json").read_text())) == {"before", "after", "difference"}

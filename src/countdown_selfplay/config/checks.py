@@ -180,7 +180,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             f"`anchor_fraction` ({config.anchor_fraction}) of {config.slots_per_round} slots leaves the conjecturer "
             "none; lower it, or set conjecturer_micro_batches=0 for plain RL on the anchors."
         )
-    for name in ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32"):
+    for name in ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "remove_unused_columns"):
         if getattr(config, name):
             _fail(f"`{name}` (True) is not supported by the joint trainer; leave it unset.")
     _check_names(config)
