@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,9 @@ from . import __version__
 
 if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
+
+ROLES_FILE = "countdown_selfplay.json"
+"""Beside the weights: which roles they played, so that `eval` does not score a conjecturer as a prover."""
 
 _CARD = """---
 library_name: {library}
@@ -43,6 +47,7 @@ def export_policies(trainer: JointConjecturerProverTrainer, folder: Path) -> lis
         trainer.policies.export(name, target, state)
         trainer.processing_class.save_pretrained(target)
         (target / "README.md").write_text(_card(trainer, name))
+        (target / ROLES_FILE).write_text(json.dumps({"roles": trainer.policies.shared_by(name)}) + "\n")
         written.append(target)
     return written
 

@@ -7,11 +7,23 @@ from typing import Any
 
 import torch
 from torch.optim.lr_scheduler import LambdaLR
-from transformers import get_scheduler
+from transformers import Trainer, get_scheduler
 
 from .config import RoleSettings
 from .errors import ConfigError
 from .policies import PolicySet
+
+
+def optimizer_class(args: Any, model: Any) -> tuple[Any, dict[str, Any]]:
+    """The class that `optim` names and its arguments; the learning rate is each role's own."""
+    try:
+        cls, kwargs = Trainer.get_optimizer_cls_and_kwargs(args, model)
+    except (ImportError, ValueError) as error:  # a package that is absent, `optim_args` that are no a=b,c=d
+        raise ConfigError(
+            f"`optim` ({args.optim.value}) with `optim_args` ({args.optim_args}) cannot be used: {error}"
+        ) from error
+    kwargs.pop("lr", None)
+    return cls, kwargs
 
 
 def parameter_groups(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .config import JointSelfPlayConfig, RoleSettings
-from .config.checks import check_output
+from .config.checks import check_run
 from .countdown import CountdownDomain, Problem
 from .curriculum import CollapseGuard
 from .errors import ConfigError
-from .evaluation.sampling import end_token_ids
+from .evaluation.sampling import check_stop_strings, end_token_ids
 from .games.base import GameSettings
 from .objectives import make_objective
 from .objectives.base import Objective
@@ -57,7 +58,7 @@ def guard_of(args: JointSelfPlayConfig) -> CollapseGuard:
 
 def refuse_unsupported(args: JointSelfPlayConfig) -> None:
     """One sentence, before any model loads, for options that cannot be run."""
-    check_output(args.output_dir)
+    check_run(args)
     if args.push_to_hub:
         raise ConfigError(
             "`push_to_hub` (True) is not supported: a checkpoint holds several policies; after training upload the "
@@ -113,8 +114,9 @@ def refuse_class(name: str, part: object) -> None:
         raise ConfigError(f"`{name}` is the class {part.__name__}; pass an object of it, such as {part.__name__}().")
 
 
-def refuse_chat_without_template(args: JointSelfPlayConfig, domain: CountdownDomain, tokenizer: Any) -> None:
-    """A chat prompt for a model that knows no chats would fail in the first round."""
+def refuse_unfit_prompts(args: JointSelfPlayConfig, domain: CountdownDomain, tokenizer: Any) -> None:
+    """A chat prompt for a model that knows no chats would fail in the first round, as would a stop string that its
+    tokenizer cannot write."""
     chat = any(isinstance(row["prompt"], list) for row in _example_rows(args, domain))
     if chat and not getattr(tokenizer, "chat_template", None):
         raise ConfigError(
@@ -122,6 +124,8 @@ def refuse_chat_without_template(args: JointSelfPlayConfig, domain: CountdownDom
             "chat, and the tokenizer has no chat template; set both to compact (the embedded model and what was "
             "warm-started from it), or prover_prompt=tinyzero and conjecturer_prompt=completion."
         )
+    for role in args.trained_roles:
+        check_stop_strings(tokenizer, domain.stop_strings(role))
 
 
 def check_parts(args: JointSelfPlayConfig, reward_funcs: Any, **objects: object) -> None:
@@ -139,6 +143,16 @@ def check_parts(args: JointSelfPlayConfig, reward_funcs: Any, **objects: object)
                 f"`{name}` ({getattr(args, name)}) is added to the default rewards only; add {maker}(...) to your "
                 "reward_funcs and leave it unset."
             )
+
+
+def refuse_odd_weights(args: JointSelfPlayConfig, reward_funcs: object) -> None:
+    """TRL counts them when the models have loaded, and takes any number."""
+    functions, weights = reward_funcs if isinstance(reward_funcs, list) else [reward_funcs], args.reward_weights
+    if weights is not None and (len(weights) != len(functions) or not all(map(math.isfinite, weights))):
+        raise ConfigError(
+            f"`reward_weights` ({weights}) must hold one finite number for each of the {len(functions)} reward "
+            "functions; leave it unset to add them up."
+        )
 
 
 def refuse_mapping(eval_dataset: object) -> None:

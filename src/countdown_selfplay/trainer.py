@@ -38,7 +38,7 @@ from .losses import RoleLoss
 from .metrics import averaged_rounds, role_rollout_metrics, summed_histogram
 from .micro_batch import role_loss
 from .objectives.base import Objective
-from .optimization import group_settings, parameter_groups, role_schedule, tag_roles
+from .optimization import group_settings, optimizer_class, parameter_groups, role_schedule, tag_roles
 from .policies import build_policies
 from .policies.build import load_tokenizer
 from .prover_rewards import checked_reward_funcs, default_reward_funcs
@@ -54,9 +54,10 @@ from .setup import (
     conjecturer_reward_of,
     end_tokens,
     guard_of,
-    refuse_chat_without_template,
     refuse_mapping,
     refuse_mixed_tables,
+    refuse_odd_weights,
+    refuse_unfit_prompts,
     refuse_unsupported,
     role_objectives,
 )
@@ -135,7 +136,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.verified_checkpoint: Path | None = None
         if processing_class is None:
             processing_class = load_tokenizer(model, args.trust_remote_code)
-        refuse_chat_without_template(args, self.domain, processing_class)
+        refuse_unfit_prompts(args, self.domain, processing_class)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
         self.policies = build_policies(
             model,
@@ -146,6 +147,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         )
         if reward_funcs is None:
             reward_funcs = default_reward_funcs(self.domain.rules, args.length_penalty, self.roles["prover"])
+        refuse_odd_weights(args, reward_funcs)
         with _trl.trl_defaults(args):
             super().__init__(
                 model=self.policies.module,
@@ -326,8 +328,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
         if self.optimizer is None:
-            cls, kwargs = self.get_optimizer_cls_and_kwargs(self.args, self.model)
-            kwargs.pop("lr", None)
+            cls, kwargs = optimizer_class(self.args, self.model)
             decayed = set(self.get_decay_parameter_names(self.model))
             self.optimizer = cls(
                 parameter_groups(self.policies, self.roles, decayed, self.args.weight_decay), **kwargs

@@ -93,7 +93,8 @@ def test_a_dry_run_of_a_model_that_cannot_be_reached_says_so(tmp_path, capsys):
     [
         (["--recipe", "tiny/defualt"], "Unknown recipe 'tiny/defualt'. Did you mean 'tiny/default'"),
         (["--config", "nowhere.yaml"], "There is no config file 'nowhere.yaml'"),
-        (["--recipe", "tiny/default", "--config", "a.yaml"], "Pass either `--recipe`"),
+        (["--recipe", "tiny/default", "--config", "a.yaml"], "There is no config file 'a.yaml'"),
+        (["--config"], "`--config` needs a YAML file"),
         (["--conjecturer_reward", "tnet"], "Did you mean 'tent'"),
         (["--num_generations", "7"], "`num_generations` (7) must divide"),
         (["--dataset_name", "nobody/nothing"], "Data set 'nobody/nothing' (split 'train') cannot be reached"),

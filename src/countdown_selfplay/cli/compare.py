@@ -11,7 +11,7 @@ from ..errors import ConfigError
 from ..evaluation.arms import Arm, aligned_arms, check_settings, load_arms
 from ..evaluation.comparison import compare_arms
 from ..evaluation.comparison_tables import figure, latex, markdown, rows_of
-from .countdown_options import OneLineParser, RawDescription
+from .countdown_options import OneLineParser, RawDescription, seed_number
 from .tables import aligned
 
 HELP = "Compare evaluations: paired differences of pass@k with 95% intervals"
@@ -72,7 +72,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         help="compare in spite of another temperature, budget, prompt or rule set",
     )
     parser.add_argument("--resamples", type=int, default=10_000, metavar="N", help="of the bootstrap (10000)")
-    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (0)")
+    parser.add_argument("--seed", type=seed_number, default=0, help="of the bootstrap (0)")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="write comparison.md, .tex, .svg and .json")
     return parser.parse_args(argv)
 

@@ -16,6 +16,19 @@ class OneLineParser(argparse.ArgumentParser):
         raise ConfigError(f"{message[:1].upper()}{message[1:]}; `{self.prog} --help` lists the options.")
 
 
+def seed_number(word: str) -> int:
+    """The type of a `--seed` option."""
+    if not (word.isascii() and word.isdigit() and int(word) < 2**32):
+        raise argparse.ArgumentTypeError(f"'{word[:40]}' is not a whole number from 0 to {2**32 - 1}")
+    return int(word)
+
+
+def underscored(argument: str) -> str:
+    """`--n-problems=5` as `--n_problems=5`; what is no option stays as it is."""
+    name, equals, value = argument.partition("=")
+    return name.replace("-", "_").replace("__", "--", 1) + equals + value if name.startswith("--") else argument
+
+
 class RawDescription(argparse.RawDescriptionHelpFormatter):
     """Keeps the lines of examples and exit codes as they are written."""
 

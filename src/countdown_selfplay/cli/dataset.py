@@ -7,6 +7,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -29,7 +30,7 @@ from ..countdown.generator import iterate_problems
 from ..countdown.rows import ROW_SCHEMAS
 from ..countdown.solver import solution_trees
 from ..errors import ConfigError, DataError
-from .countdown_options import OneLineParser, RawDescription, add_rule_options, rules_of
+from .countdown_options import OneLineParser, RawDescription, add_rule_options, rules_of, seed_number
 
 HELP = "Write solvable problems or demonstrations to a file"
 
@@ -82,7 +83,7 @@ def read_rows(path: Path) -> Iterator[Any]:
         else:
             with path.open(encoding="utf-8") as lines:
                 yield from (json.loads(line) for line in lines if line.strip())
-    except (OSError, ValueError) as error:  # pyarrow's and json's errors are ValueErrors
+    except (OSError, ValueError, RecursionError) as error:  # pyarrow's and json's errors are ValueErrors
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise DataError(f"'{path}' cannot be read as {path.suffix or 'JSONL'}: {reason[:80]}.") from None
 
@@ -136,7 +137,7 @@ def options_of(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("out", help="the file to write, .jsonl or .parquet")
     parser.add_argument("--count", type=int, required=True, metavar="N", help="how many problems")
     parser.add_argument("--schema", choices=sorted(ROW_SCHEMAS), default="nums", help="columns, see below")
-    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same file (0)")
+    parser.add_argument("--seed", type=seed_number, default=0, help="the same seed gives the same file (0)")
     parser.add_argument("--split", choices=("train", "heldout"), default="train", help="side of the split (train)")
     parser.add_argument("--operands", type=int, nargs="+", default=list(spec.operands), metavar="K",
                         help="operand counts; one given twice comes twice as often (3 4)")  # fmt: skip
@@ -200,8 +201,11 @@ def main(argv: list[str]) -> int:
         meta.unlink(missing_ok=True)  # at no time does it speak of another file
         unfinished.replace(out)
         meta.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:  # a full disk, one that is read-only, a name that is too long
+        raise ConfigError(f"'{out}' cannot be written: {error.strerror or error}.") from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
     mix = ", ".join(f"{n} with {k} numbers" for k, n in sorted(written.items()))
     print(f"{out}: {written.total()} problems ({mix}), split {options.split}, seed {options.seed}")
     if options.exclude:

@@ -12,10 +12,10 @@ from typing import Any, get_args
 
 from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, AnswerRule
 from ..errors import ConfigError
-from .countdown_options import OneLineParser, RawDescription
+from .countdown_options import OneLineParser, RawDescription, seed_number, underscored
 from .eval_model import device_name, folder_of, load_model, place_of, versions, weights_digest
 from .eval_problems import ProblemSet, problem_set
-from .eval_setting import Setting, setting_of
+from .eval_setting import Setting, role_of, setting_of
 from .tables import aligned
 
 Row = tuple[str, ...]
@@ -61,7 +61,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         prog="countdown-selfplay eval", description=HELP + ".", epilog=EPILOG, formatter_class=RawDescription
     )
     parser.add_argument("--model", required=True, help="a model or adapter folder, a hub id, or tiny")
-    parser.add_argument("--role", choices=("prover", "conjecturer"), default="prover")
+    parser.add_argument("--role", choices=("prover", "conjecturer"), help="what to score it as (default: prover)")
     parser.add_argument(
         "--problems",
         metavar="FILE",
@@ -71,7 +71,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--n_problems", type=_positive, help="how many (500 generated ones, else all)")
     parser.add_argument("--samples", type=_positive, help="answers per problem (16), or proposals in all (1024)")
     parser.add_argument("--batch_size", type=_positive, help="texts generated at once (1024 short or 128 long ones)")
-    parser.add_argument("--seed", type=int, default=0, help="of the samples and intervals (default: 0)")
+    parser.add_argument("--seed", type=seed_number, default=0, help="of the samples and intervals (default: 0)")
     parser.add_argument("--device", help="such as cpu or cuda:1 (default: the GPU if there is one)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="see below: .json the result, .jsonl every answer")
     parser.add_argument("--disable_tqdm", action="store_true", help="no progress line on stderr")
@@ -87,7 +87,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     domain.add_argument("--operands", type=_positive, nargs="+", help="operand counts of the problems")
     for name in ("number_low", "number_high", "target_low", "target_high"):
         domain.add_argument(f"--{name}", type=int, metavar="N")
-    return parser.parse_args([_underscored(argument) for argument in argv])
+    options = parser.parse_args([underscored(argument) for argument in argv])
+    options.role = role_of(options.model, options.role)
+    return options
 
 
 def check_output(options: argparse.Namespace) -> None:
@@ -237,11 +239,6 @@ def _positive(word: str) -> int:
     if not (word.isascii() and word.isdigit() and int(word) > 0):
         raise argparse.ArgumentTypeError(f"'{word}' is no whole number above 0")
     return int(word)
-
-
-def _underscored(argument: str) -> str:
-    name, equals, value = argument.partition("=")
-    return name.replace("-", "_").replace("__", "--", 1) + equals + value if name.startswith("--") else argument
 
 
 if __name__ == "__main__":

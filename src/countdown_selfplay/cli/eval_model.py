@@ -28,7 +28,7 @@ def place_of(device: str | None) -> str:
 
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        torch.empty(0, device=place)
+        torch.zeros(1, device=place).item()  # a device of no memory, such as meta, fails here too
     except (RuntimeError, AssertionError) as error:  # torch raises either, by what is missing
         raise ConfigError(f"`--device` ({device}) cannot be used: {str(error).splitlines()[0]}") from error
     return place

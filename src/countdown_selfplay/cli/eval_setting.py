@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..countdown import CountdownDomain, ProblemSpec, Rules
-from ..errors import DataError
+from ..errors import ConfigError, DataError
+from ..exports import ROLES_FILE
 
 _RANGES = ("number_low", "number_high", "target_low", "target_high")
 _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
@@ -42,6 +44,26 @@ def setting_of(options: argparse.Namespace) -> Setting:
         _changed(base.domain, given),
         {**base.sampling, **{name: given[name] for name in _SAMPLING if name in given}},
     )
+
+
+def role_of(model: str, asked: str | None) -> str:
+    """The role to score: what is asked for, else prover. ConfigError where the model's folder says that it played the
+    other role alone and none is asked for: its answers would be scored as a prover's, which it never learned to be."""
+    played: list[str] = []
+    run = find_run(model)
+    with suppress(OSError, ValueError, KeyError, TypeError):  # neither file is needed
+        if (Path(model) / ROLES_FILE).is_file():
+            played = json.loads((Path(model) / ROLES_FILE).read_text(encoding="utf-8"))["roles"]
+        elif run is not None and run.parent == Path(model).resolve():
+            played = [json.loads(run.read_text(encoding="utf-8"))["config"]["role"]]  # sft and ipo train one
+        elif run is not None:  # an adapter in a checkpoint has no file of ours, and is named after its role
+            played = [Path(model).resolve().name]
+    if asked is None and played == ["conjecturer"]:
+        raise ConfigError(
+            f"'{model}' was trained as a conjecturer; pass --role conjecturer, or --role prover to score its "
+            "answers all the same."
+        )
+    return asked or "prover"
 
 
 def find_run(model: str) -> Path | None:

@@ -18,7 +18,7 @@ from ..evaluation.report.svg import Line, line_chart, number, standalone
 from ..evaluation.scaling_checks import TAILS, Assessment, Ranking, assess, rank
 from ..evaluation.scaling_data import load_curve
 from .compare import write_all
-from .countdown_options import OneLineParser, RawDescription
+from .countdown_options import OneLineParser, RawDescription, seed_number
 from .tables import aligned
 
 HELP = "Fit solve rate against compute and say how far the asymptote can be trusted"
@@ -84,7 +84,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--resamples", type=int, default=500, metavar="N", help="of the bootstrap of one run's points (500)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap and the halves (0)")
+    parser.add_argument("--seed", type=seed_number, default=0, help="of the bootstrap and the halves (0)")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="write scaling.md, .json and .svg")
     options = parser.parse_args(argv)
     if options.resamples < 1:

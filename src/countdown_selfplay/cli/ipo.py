@@ -10,6 +10,7 @@ from typing import Any
 
 from trl import ModelConfig
 
+from ..config.checks import check_run
 from ..countdown import Problem, generate_problems, problem_from_row
 from ..warm_starts.configs import IPOArguments, IPOSettings
 from ..warm_starts.demonstrations import read_demonstrations
@@ -22,8 +23,8 @@ from .warm_start_run import held_out_problems
 HELP = "Prefer right over wrong samples with IPO, TRL's DPOTrainer"
 
 EPILOG = """
-With no argument the embedded tiny model (recipe tiny/ipo) is trained on pairs of its own answers. --config FILE or
---recipe NAME sets any field; a flag overrides it. Held-out problems are never trained on.
+With no argument the embedded tiny model (recipe tiny/ipo) is trained on pairs of its own answers. --recipe NAME and
+--config FILE set any field; the file overrides the recipe, a flag both. Held-out problems are never trained on.
 """
 
 Samples = tuple[list[ScoredSample], int, "Counter[str]"]
@@ -33,6 +34,8 @@ def main(argv: list[str] | None = None) -> int:
     script, args, model = parse_options(
         sys.argv[1:] if argv is None else argv, "ipo", IPOArguments, IPOSettings, EPILOG, "tiny/ipo"
     )
+    if not script.dry_run:
+        check_run(args)
     held_out = held_out_problems(script)
     evaluated = {problem.key for problem in held_out}
     if script.dry_run:

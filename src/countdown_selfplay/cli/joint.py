@@ -13,14 +13,15 @@ from trl import ModelConfig, get_peft_config
 
 from ..config import JointSelfPlayConfig
 from ..errors import ConfigError
+from ..warm_starts.configs import at_least
 from .trainer_options import parse_options, resolve_model
 
 HELP = "Train a conjecturer and a prover jointly"
 
 DEFAULT_RECIPE = "tiny/default"
 EXTRA_HELP = """
-With no argument it trains the embedded tiny model (recipe tiny/default). --config FILE or --recipe NAME sets any field
-below; a flag overrides it.
+With no argument it trains the embedded tiny model (recipe tiny/default). --recipe NAME and --config FILE set any field
+below; the file overrides the recipe, and a flag both: --learning_rate also the prover_learning_rate of a recipe.
 """
 
 
@@ -53,10 +54,21 @@ class JointScriptArguments:
         metadata={"help": "Print the resolved settings, the batch arithmetic and a memory estimate, and exit."},
     )
 
+    def __post_init__(self) -> None:
+        at_least(self, 0, "eval_problems")
+        at_least(self, 1, "eval_proposals")
+
 
 def parse(argv: list[str], command: str = "joint") -> tuple[JointScriptArguments, JointSelfPlayConfig, ModelConfig]:
     """Recipe < config file < flags. Unknown fields are errors."""
-    return parse_options(argv, command, JointScriptArguments, JointSelfPlayConfig, EXTRA_HELP, DEFAULT_RECIPE)
+    found = parse_options(argv, command, JointScriptArguments, JointSelfPlayConfig, EXTRA_HELP, DEFAULT_RECIPE)
+    script, training, _ = found
+    if script.eval_problems == 0 and training.eval_strategy != "no":
+        raise ConfigError(
+            f"`eval_strategy` ({training.eval_strategy.value}) evaluates on held-out problems, and `eval_problems` is "
+            "0; raise that, or pass --eval_strategy no."
+        )
+    return found
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:

@@ -131,7 +131,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError:
+    except (yaml.YAMLError, UnicodeDecodeError):
         content = None
     if not isinstance(content, dict):
         raise ConfigError(f"`--accelerate_config` ({path}) must be a YAML mapping, as `accelerate config` writes it.")

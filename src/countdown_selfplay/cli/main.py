@@ -1,11 +1,12 @@
 """The `countdown-selfplay` program: finds the command, imports only that one, and turns errors into one line.
 
-Exit codes: 0 done, 2 a wrong command, setting or input (one line on stderr), 130 interrupted. Anything else that is
-raised is a bug or a failure of the machine and keeps its traceback.
+Exit codes: 0 done, 2 a wrong command, setting or input, or a disk that is full or refuses (one line on stderr), 130
+interrupted. Anything else that is raised is a bug or a failure of the machine and keeps its traceback.
 """
 
 from __future__ import annotations
 
+import errno
 import importlib
 import importlib.util
 import os
@@ -80,8 +81,10 @@ def run(argv: list[str]) -> int:
     if name not in known:
         raise UnknownNameError(f"Unknown command '{name}'.{nearest(name, list(known))}")
     if name in TRAINERS:
+        from .countdown_options import underscored
         from .launch import launch, split_launch_options
 
+        rest = [underscored(argument) for argument in rest]
         options, rest = split_launch_options(rest)
         if options and name in _PLANNERS and _asks_for_dry_run(rest):
             return int(importlib.import_module(known[name]).main(rest, options))
@@ -121,17 +124,40 @@ def guarded(command: Callable[[list[str]], int], argv: list[str]) -> int:
     try:
         return command(argv)
     except CountdownSelfPlayError as error:
-        message = " ".join(str(error).split())
-        if _is_news(message):
-            rank = os.environ.get("RANK", "0")
-            print(f"{PROG}{'' if rank == '0' else f' (rank {rank})'}: error: {message}", file=sys.stderr)
-        return 2
+        return _report(str(error))
     except KeyboardInterrupt:
         print(f"{PROG}: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader went away, as in `countdown-selfplay solve ... | head -1`
         sys.stderr.close()
         return 141
+    except OSError as error:
+        if error.errno not in _REFUSED:
+            raise
+        place = "a file" if error.filename is None else f"'{error.filename}'"
+        return _report(f"{place} cannot be written or read: {error.strerror}; {_REFUSED[error.errno]}.")
+
+
+_REFUSED = {
+    errno.ENOSPC: "make room, or name a folder on another disk",
+    errno.EDQUOT: "make room, or name a folder on another disk",
+    errno.EROFS: "name a folder that can be written to",
+    errno.EACCES: "name a place that you may use",
+    errno.EPERM: "name a place that you may use",
+    errno.EISDIR: "name a file",
+    errno.ENOTDIR: "name a folder",
+    errno.ENAMETOOLONG: "use a shorter name",
+}
+"""What a disk refuses whoever asks, and the cure. Other failures of the system keep their traceback."""
+
+
+def _report(error: str) -> int:
+    """Say it in one line on stderr; the exit code."""
+    message = " ".join(error.split())
+    if _is_news(message):
+        rank = os.environ.get("RANK", "0")
+        print(f"{PROG}{'' if rank == '0' else f' (rank {rank})'}: error: {message}", file=sys.stderr)
+    return 2
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -7,6 +7,7 @@ from collections import Counter
 
 from trl import ModelConfig
 
+from ..config.checks import check_run
 from ..warm_starts.configs import SFTArguments, SFTSettings
 from ..warm_starts.demonstrations import generated_rows, read_demonstrations
 from ..warm_starts.filters import Kept, clean_demonstrations
@@ -18,7 +19,8 @@ HELP = "Warm-start a role by supervised fine-tuning on demonstrations"
 
 EPILOG = """
 With no argument it fine-tunes the embedded tiny model (recipe tiny/sft) on demonstrations of the exact solver.
---config FILE or --recipe NAME sets any field; a flag overrides it. Held-out problems are never trained on.
+--recipe NAME and --config FILE set any field; the file overrides the recipe, a flag both. Held-out problems are
+never trained on.
 """
 
 
@@ -26,6 +28,8 @@ def main(argv: list[str] | None = None) -> int:
     script, args, model = parse_options(
         sys.argv[1:] if argv is None else argv, "sft", SFTArguments, SFTSettings, EPILOG, "tiny/sft"
     )
+    if not script.dry_run:
+        check_run(args)
     held_out = held_out_problems(script)
     kept = demonstrations(script, args.seed, {problem.key for problem in held_out})
     if script.dry_run:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, DataError
+from .countdown_options import seed_number
 from .tables import aligned
 
 if TYPE_CHECKING:
@@ -114,14 +115,16 @@ def _parser() -> argparse.ArgumentParser:
     making.add_argument(
         "--steps", type=int, help="optimizer steps of 256 examples (default: those of the shipped model)"
     )
-    making.add_argument("--seed", type=int, default=0, help="of the first weights and the examples (default: 0)")
+    making.add_argument(
+        "--seed", type=seed_number, default=0, help="of the first weights and the examples (default: 0)"
+    )
     measuring = parser.add_argument_group("to measure one")
     measuring.add_argument("--evaluate", action="store_true", help="print the figures of the model")
     measuring.add_argument("--model", type=Path, metavar="DIR", help="weights to measure (default: the shipped ones)")
     measuring.add_argument("--problems", type=int, help="held-out problems (default: all there are)")
     measuring.add_argument("--samples", type=int, default=16, help="answers per problem (default: 16)")
     measuring.add_argument("--proposals", type=int, default=2048, help="proposals (default: 2048)")
-    measuring.add_argument("--evaluation_seed", type=int, default=0, help="of the sampling (default: 0)")
+    measuring.add_argument("--evaluation_seed", type=seed_number, default=0, help="of the sampling (default: 0)")
     measuring.add_argument("--json", action="store_true", help="print one JSON object, with the counts per problem")
     return parser
 

@@ -66,7 +66,7 @@ def help_text(parser: argparse.ArgumentParser, classes: Sequence[type], everythi
         else:
             sections.setdefault(title, []).append(action)
     used = [borrowed.pop(name) for name in _USED if name in borrowed]
-    lines = [f"usage: {parser.prog} [--recipe NAME | --config FILE] [--FIELD VALUE ...]", *_paragraph(parser.epilog)]
+    lines = [f"usage: {parser.prog} [--recipe NAME] [--config FILE] [--FIELD VALUE ...]", *_paragraph(parser.epilog)]
     for title in _ORDER:
         if title in sections:
             lines += ["", f"{title}:", *_entries(sections[title])]

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 
 import yaml
 from trl import ModelConfig, TrlParser
 
+from ..config.joint import ROLES
 from ..errors import ConfigError, CountdownSelfPlayError
 from ..recipes import recipes
-from ..registry import nearest
+from ..registry import suggestion
+from .countdown_options import underscored
 from .trainer_help import ALL, help_text
 
 
@@ -36,9 +41,10 @@ class OneLineTrlParser(TrlParser):
 def parse_options(
     argv: list[str], command: str, script: type, training: type, epilog: str, recipe: str
 ) -> tuple[Any, Any, ModelConfig]:
-    """Recipe < config file < flags. Without recipe, config file and model: `recipe`. Unknown names are errors that
-    suggest the nearest."""
-    argv = list(argv)
+    """Recipe < config file < flags; within each a role's own field wins over the plain one, but not over a plain one
+    of a higher place. Without recipe, config file and model: `recipe`. Unknown names are errors that suggest the
+    nearest."""
+    argv = [underscored(argument) for argument in argv]
     classes = (script, training, ModelConfig)
     parser = OneLineTrlParser(classes, prog=f"countdown-selfplay {command}", epilog=epilog)  # type: ignore[arg-type]
     asked = [argument for argument in argv if argument in ("-h", "--help", *ALL)]
@@ -47,26 +53,27 @@ def parse_options(
         raise SystemExit(0)
     # Adapter dropout would make the sampled and the trained policy two different ones; TRL's default is 0.05.
     parser.set_defaults(lora_dropout=0.0)
-    chosen = flag_value(argv, "--recipe")
-    if chosen is None and not has_flag(argv, "--config") and not has_flag(argv, "--model_name_or_path"):
-        chosen = recipe
-    if chosen is not None:
-        if has_flag(argv, "--config"):
-            raise ConfigError(
-                f"Pass either `--recipe` ({chosen}) or `--config`, not both; copy the recipe to edit it."
-            )
-        argv += ["--config", str(recipes(command)[chosen])]
-    config = flag_value(argv, "--config")
-    if config is not None:
-        _check_file(config, classes, list(recipes(command)))
-    known = {action.option_strings[0] for action in parser._actions if action.option_strings} | {"--config"}
-    known |= {name for action in parser._actions for name in action.option_strings}
-    for argument in argv:
-        name = argument.partition("=")[0]
-        if name.startswith("--") and name not in known:
+    known = {name for action in parser._actions for name in action.option_strings} | {"--config"}
+    given = [argument.partition("=")[0] for argument in argv if argument.startswith("--")]
+    for name in given:
+        if name not in known:
             raise ConfigError(f"Unknown option '{name}'.{nearest_only(name, sorted(known))}")
+    config, argv = _config_of(argv)
+    names = recipes(command)
+    written = {} if config is None else _content(config, classes, list(names))
+    chosen = flag_value(argv, "--recipe")
+    if chosen is None:
+        chosen = _typed(written, classes, parser).get("recipe")
+    if chosen is None and config is None and "--model_name_or_path" not in given:
+        chosen = recipe
+    shipped = {} if chosen is None else _content(str(names[chosen]), classes, list(names))
+    settings = _below(shipped, written, training) | written
+    settings = _below(settings, [name[2:] for name in given], training)
+    settings = _typed(settings, classes, parser)
     try:
-        found = parser.parse_args_and_config(args=_joined(argv))
+        os.environ.update({key: str(value) for key, value in settings.pop("env", {}).items()})
+        parser.set_defaults_with_config(**settings)
+        found = parser.parse_args_into_dataclasses(args=argv)
     except CountdownSelfPlayError:
         raise
     except ValueError as error:  # TrainingArguments and TRL's configs check their own fields with it
@@ -74,30 +81,87 @@ def parse_options(
     for name, value in parser.planned.items():
         setattr(found[1], name, value)
     found[0].recipe = chosen
+    _refuse_unread(found[2], {name[2:] for name in given} | set(settings))
     return found  # type: ignore[return-value]
 
 
-def _check_file(config: str, classes: tuple[type, ...], names: list[str]) -> None:
+def _refuse_unread(model: ModelConfig, named: set[str]) -> None:
+    """Options of the model that would be passed over."""
+    if model.load_in_8bit or model.load_in_4bit:
+        raise ConfigError(
+            "`load_in_8bit` and `load_in_4bit` are not supported: the finished folder holds whole weights, which a "
+            "quantized base would round; leave them unset."
+        )
+    adapter = sorted(name for name in named if name.startswith("lora_") or name in ("use_dora", "use_rslora"))
+    if adapter and not model.use_peft:
+        raise ConfigError(f"`{adapter[0]}` is read under --use_peft only; pass that too, or leave it unset.")
+
+
+def _below(settings: Mapping[str, Any], above: Iterable[str], training: type) -> dict[str, Any]:
+    """`settings` without the roles' own fields whose plain field is in `above`, the names that a higher place sets:
+    `--learning_rate` acts although the recipe has a prover_learning_rate."""
+    fields = {f.name for f in dataclasses.fields(training)}
+    hidden = {f"{role}_{name}" for role in ROLES for name in above if name in fields}
+    return {name: value for name, value in settings.items() if name not in hidden}
+
+
+def _typed(settings: Mapping[str, Any], classes: tuple[type, ...], parser: OneLineTrlParser) -> dict[str, Any]:
+    """The values of a YAML file as their fields want them: argparse converts texts alone, and takes all others."""
+    hints = {name: hint for one in classes for name, hint in get_type_hints(one).items()}
+    kinds = {action.dest: action.type for action in parser._actions if action.nargs not in ("+", "*")}
+    found = dict(settings)
+    for name, value in settings.items():
+        kind, allowed = kinds.get(name), {get_origin(a) or a for a in get_args(hints.get(name)) or (hints.get(name),)}
+        if kind not in (int, float, str) or isinstance(value, str) or type(value) in allowed:
+            continue
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if kind is str and isinstance(value, int | float | datetime.date):
+            found[name] = value if isinstance(value, bool) else str(value)
+        elif not number or (kind is int and value != int(value)):
+            words = {int: "a whole number", float: "a number", str: "a text"}[kind]
+            raise ConfigError(f"`{name}` ({value}) must be {words}.")
+        else:
+            found[name] = kind(value)
+    return found
+
+
+def _config_of(argv: list[str]) -> tuple[str | None, list[str]]:
+    """The file of `--config`, and the other arguments."""
+    path = flag_value(argv, "--config")
+    if path is None:
+        if has_flag(argv, "--config"):
+            raise ConfigError("`--config` needs a YAML file.")
+        return None, argv
+    at = next(i for i, argument in enumerate(argv) if argument.partition("=")[0] == "--config")
+    return path, argv[:at] + argv[at + (2 if argv[at] == "--config" else 1) :]
+
+
+def _content(config: str, classes: tuple[type, ...], names: list[str]) -> dict[str, Any]:
+    """The settings of a YAML file; every key is a field."""
     if not Path(config).is_file():
         raise ConfigError(
             f"There is no config file '{config}'; pass a YAML file, or a --recipe: {', '.join(names) or 'none ships'}."
         )
     try:
         content = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{config} is no YAML: {' '.join(str(error).split())[:120]}.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{config} is not a YAML file: it is not UTF-8 text.") from None
+    except (yaml.YAMLError, ValueError) as error:  # a date that there is not is a ValueError
+        raise ConfigError(f"{config} is not YAML: {' '.join(str(error).split())[:120]}.") from None
     if not isinstance(content, dict):
         raise ConfigError(f"{config} must be a YAML mapping from fields to values.")
     fields = sorted({f.name for one in classes for f in dataclasses.fields(one)})
     for key in content:
         if key not in fields and key != "env":
             raise ConfigError(f"{config}: unknown field '{key}'.{nearest_only(str(key), fields)}")
+    if not isinstance(content.get("env", {}), dict):
+        raise ConfigError(f"{config}: `env` ({content['env']}) must map environment variables to their values.")
+    return content
 
 
 def nearest_only(name: str, known: list[str]) -> str:
     """ " Did you mean 'x'?" or ""; the list of some 200 fields would help nobody."""
-    phrase = nearest(name, known)
-    return phrase.partition(" Known names:")[0] or " `--help` lists them."
+    return suggestion(name, known) or " `--help` lists them."
 
 
 def has_flag(argv: list[str], flag: str) -> bool:
@@ -111,11 +175,6 @@ def flag_value(argv: list[str], flag: str) -> str | None:
         if argument == flag and i + 1 < len(argv):
             return argv[i + 1]
     return None
-
-
-def _joined(argv: list[str]) -> list[str]:
-    """TrlParser only knows `--config FILE`, not `--config=FILE`."""
-    return [part for a in argv for part in (a.split("=", 1) if a.startswith("--config=") else [a])]
 
 
 def resolve_model(name: str | None) -> str:

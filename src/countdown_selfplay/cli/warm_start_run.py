@@ -12,19 +12,19 @@ from typing import Any
 
 from datasets.utils import disable_progress_bars as disable_dataset_progress_bars
 from huggingface_hub.utils import disable_progress_bars as disable_hub_progress_bars
-from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+from transformers import AutoTokenizer, TrainerCallback
 from transformers.utils import logging as transformers_logging
 from trl import ModelConfig, get_peft_config
 
 from .. import __version__, _trl  # noqa: F401  (the seam quiets a warning of TRL that nobody can act on)
-from ..config.checks import check_output
 from ..countdown import Problem, generate_problems, problem_from_row
 from ..data import load_problem_rows
-from ..errors import CheckpointError, ConfigError, DataError
+from ..errors import CheckpointError, DataError
 from ..evaluation.bootstrap import paired_bootstrap
 from ..evaluation.processes import processes_of
 from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
+from ..policies.build import load_pretrained
 from ..warm_starts.configs import WarmStartArguments
 from ..warm_starts.encoding import end_of_turn
 from .tables import aligned, before_after_table
@@ -45,15 +45,9 @@ def held_out_problems(script: WarmStartArguments) -> list[Problem]:
 
 def load(args: Any, options: ModelConfig) -> tuple[Any, Any, Any]:
     """(model on the training device, tokenizer, PEFT config or None). An adapter folder is merged into its base."""
-    check_output(args.output_dir)
     transformers_logging.disable_progress_bar()
     disable_hub_progress_bars()
     disable_dataset_progress_bars()
-    if options.load_in_8bit or options.load_in_4bit:
-        raise ConfigError(
-            "`load_in_8bit` and `load_in_4bit` are not supported: the finished folder holds whole weights, which a "
-            "quantized base would round; leave them unset."
-        )
     path = resolve_model(options.model_name_or_path)
     kwargs = {
         "dtype": options.dtype,
@@ -78,16 +72,15 @@ def load(args: Any, options: ModelConfig) -> tuple[Any, Any, Any]:
 
 def load_weights(path: str, kwargs: Mapping[str, Any]) -> Any:
     """A causal language model; DataError if `path` leads to none."""
-    try:
-        if (Path(path) / "adapter_config.json").is_file():
-            from peft import AutoPeftModelForCausalLM
+    if not (Path(path) / "adapter_config.json").is_file():
+        return load_pretrained(path, kwargs)
+    from peft import AutoPeftModelForCausalLM
 
-            return AutoPeftModelForCausalLM.from_pretrained(path, dtype=kwargs["dtype"]).merge_and_unload()
-        return AutoModelForCausalLM.from_pretrained(path, **kwargs)
+    try:
+        return AutoPeftModelForCausalLM.from_pretrained(path, dtype=kwargs["dtype"]).merge_and_unload()
     except (OSError, ValueError) as error:
-        what = "a folder without a model" if Path(path).is_dir() else "neither a folder nor a hub model in reach"
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise DataError(f"The model '{path}' cannot be loaded: it is {what} ({first})") from error
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise DataError(f"The adapter '{path}' cannot be loaded ({first})") from error
 
 
 def longest(args: Any, model: Any) -> int | None:

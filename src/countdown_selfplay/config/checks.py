@@ -7,13 +7,16 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from ..errors import ConfigError
 from ..registry import suggestion
 from ..rewards.conjecturer import LARGEST_REWARD
 from ..run_settings import NEVER, PARTS, allowed_names
 from .generation_checks import check_generation
+from .number_checks import check_numbers
 from .role_checks import check_choices, check_role
 
 if TYPE_CHECKING:
@@ -38,6 +41,8 @@ def _share(config: JointSelfPlayConfig, name: str) -> None:
 
 def before_trl(config: JointSelfPlayConfig) -> None:
     """Rules that must hold before TRL derives its batch sizes from the fields."""
+    check_numbers(config)
+    check_reporters(config)
     _at_least(config, "prover_micro_batches", 1, "the prover is always trained")
     _at_least(config, "conjecturer_micro_batches", 0, "0 means that there is no conjecturer")
     derived = config.prover_micro_batches + config.conjecturer_micro_batches
@@ -169,6 +174,8 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             "`load_best_model_at_end` (True) is not supported: a checkpoint holds several policies; choose one by its "
             "eval_pass@k in metrics.jsonl."
         )
+    if config.save_strategy == "best" and config.metric_for_best_model is None:
+        _fail("`save_strategy` (best) needs `metric_for_best_model`, such as eval_pass@1, and an eval_strategy.")
     if config.save_only_model and config.guard:
         _fail(
             "`save_only_model` (True) leaves the guard nothing to go back to; set guard=False or "
@@ -180,7 +187,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             f"`anchor_fraction` ({config.anchor_fraction}) of {config.slots_per_round} slots leaves the conjecturer "
             "none; lower it, or set conjecturer_micro_batches=0 for plain RL on the anchors."
         )
-    for name in ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32"):
+    for name in ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "remove_unused_columns"):
         if getattr(config, name):
             _fail(f"`{name}` (True) is not supported by the joint trainer; leave it unset.")
     _check_names(config)
@@ -198,9 +205,36 @@ def _check_allowed(config: JointSelfPlayConfig) -> None:
             _fail(f"`allow_changed` names {name}, which cannot change in a resume; start a new run.")
 
 
+def check_reporters(config: Any) -> None:
+    """Names in `report_to` that Transformers does not know: it says so when the models have loaded."""
+    given = config.report_to
+    known = [*INTEGRATION_TO_CALLBACK, "all", "none"]
+    for name in [given] if isinstance(given, str) else given or []:
+        if name not in known:
+            _fail(f"`report_to` ({name}) must be one of {', '.join(known)}.{suggestion(name, known)}")
+
+
+def check_run(config: Any) -> None:
+    """What can be judged only where the run is, for a dry run on a laptop plans for another machine: are the packages
+    of `report_to` installed, and can files be written into `output_dir`?"""
+    for name in config.report_to:
+        try:
+            INTEGRATION_TO_CALLBACK[name]()
+        except (
+            RuntimeError,
+            ImportError,
+            ValueError,
+        ) as error:  # each integration looks for its package when it is made
+            raise ConfigError(
+                f"`report_to` ({name}) cannot be used here: {error} Or pass --report_to none."
+            ) from error
+    check_output(config.output_dir)
+
+
 def check_output(folder: str | None) -> None:
-    """Can files be written there? For a run and not for a config: a dry run on a laptop plans for another machine's
-    folders."""
+    """Can files be written there?"""
+    if folder == "":
+        _fail("`output_dir` ('') must name a folder; leave it unset for the default.")
     path = Path(folder or ".").absolute()
     there = next(p for p in (path, *path.parents) if p.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from ..errors import ConfigError
 from ..objectives import make_objective
-from ..registry import nearest
+from ..registry import suggestion
 from .countdown_fields import CountdownFields
 from .curriculum_fields import CurriculumFields
 from .generation_fields import GenerationFields
@@ -16,19 +15,6 @@ from .role_fields import RoleFields
 
 if TYPE_CHECKING:
     from .joint import JointSelfPlayConfig
-
-# field -> (least value, whether that itself is allowed, what it means)
-_LEAST = {
-    "learning_rate": (0.0, True, "0 freezes the role"),
-    "beta": (0.0, True, "0 means no KL term"),
-    "warmup_steps": (0.0, True, "a share of the rounds below 1, else a number of rounds"),
-    "max_grad_norm": (0.0, True, "0 means no clip"),
-    "entropy_coef": (0.0, True, "0 means no bonus"),
-    "max_completion_length": (1, True, "tokens"),
-    "temperature": (0.0, False, "training samples, it does not decode greedily"),
-    "top_p": (0.0, False, "1 switches it off"),
-    "top_k": (0, True, "0 switches it off"),
-}
 
 
 def check_choices(config: JointSelfPlayConfig) -> None:
@@ -38,24 +24,25 @@ def check_choices(config: JointSelfPlayConfig) -> None:
             value = getattr(config, name)
             if get_origin(hint) is Literal and value not in get_args(hint):
                 allowed = [str(choice) for choice in get_args(hint)]
-                raise ConfigError(f"`{name}` ({value!r}) must be one of {', '.join(allowed)}.{_maybe(value, allowed)}")
-
-
-def _maybe(value: Any, allowed: list[str]) -> str:
-    return nearest(str(value), allowed).partition(" Known names:")[0]
+                raise ConfigError(
+                    f"`{name}` ({value!r}) must be one of {', '.join(allowed)}.{suggestion(str(value), allowed)}"
+                )
 
 
 def check_role(config: JointSelfPlayConfig, role: str) -> None:
-    """Ranges of the resolved settings, the objective and what goes with it."""
-    for name, (least, included, meaning) in _LEAST.items():
-        own = f"{role}_{name}"
-        field, value = (
-            (own, getattr(config, own)) if getattr(config, own) is not None else (name, getattr(config, name))
-        )
-        fits = value is not None and math.isfinite(value) and (value >= least if included else value > least)
-        if not fits:
-            bound = "of at least" if included else "above"
-            raise ConfigError(f"`{field}` ({value}) must be a finite number {bound} {least:g}: {meaning}.")
+    """That each setting has a value, the objective and what goes with it; number_checks.py has the ranges."""
+    for name in (
+        "learning_rate",
+        "beta",
+        "warmup_steps",
+        "max_grad_norm",
+        "entropy_coef",
+        "temperature",
+        "top_p",
+        "top_k",
+    ):
+        if getattr(config, f"{role}_{name}") is None and getattr(config, name) is None:
+            raise ConfigError(f"`{name}` (None) must be a number, for `{role}_{name}` is not set either.")
     if getattr(config, f"{role}_entropy_target") is not None and not config.use_adaptive_entropy:
         raise ConfigError(
             f"`{role}_entropy_target` ({getattr(config, f'{role}_entropy_target')}) is read under "

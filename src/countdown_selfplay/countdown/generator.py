@@ -9,6 +9,7 @@ every solvable one is as likely as any other. All draws are a fixed function of 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, get_args
 
@@ -49,10 +50,12 @@ def _draws(seed: int, spec: ProblemSpec, start: int, count: int) -> tuple[Array,
     return numbers, _within(words[:, 1], spec.target_low, spec.target_high)
 
 
-def _operand_counts(seed: int, spec: ProblemSpec, n: int) -> list[int]:
+def _operand_counts(seed: int, spec: ProblemSpec, n: int) -> Iterator[int]:
     """The operand counts of the first n problems."""
-    words = mix(_key(f"operands {seed}") + np.arange(1, n + 1, dtype=np.uint64) * _GAMMA)
-    return np.array(spec.operands)[(words % np.uint64(len(spec.operands))).astype(np.int64)].tolist()
+    for start in range(1, n + 1, 1 << 16):
+        at = np.arange(start, min(start + (1 << 16), n + 1), dtype=np.uint64)
+        words = mix(_key(f"operands {seed}") + at * _GAMMA)
+        yield from np.array(spec.operands)[(words % np.uint64(len(spec.operands))).astype(np.int64)].tolist()
 
 
 def _within(words: Array, low: int, high: int) -> Array:
@@ -125,6 +128,14 @@ def iterate_problems(
     if max(spec.operands) > MAX_OPERANDS:
         raise ConfigError(f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS}, the most the solver takes.")
     seen = {item.key if isinstance(item, Problem) else str(item) for item in exclude}
+    # Multisets of k numbers x targets: more there cannot be, and to find that out by drawing takes hours.
+    numbers, targets = spec.number_high - spec.number_low + 1, spec.target_high - spec.target_low + 1
+    most = sum(math.comb(numbers + k - 1, k) * targets for k in set(spec.operands))
+    if n > most:
+        raise ConfigError(
+            f"`n` ({n}) exceeds the {most} problems, solvable or not, that there are in {spec}; ask for fewer or "
+            "widen the ranges."
+        )
     return _stream(n, spec, seed, split, rules, seen, accept)
 
 

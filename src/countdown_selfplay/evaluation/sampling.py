@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
 from transformers import GenerationConfig
+from transformers.generation.stopping_criteria import StopStringCriteria
 
 from ..errors import ConfigError, DataError
 from ..random_state import private_generator
@@ -76,7 +78,8 @@ def sample_completions(
     `progress(done, total)` is called after each batch with rows. `in_step`: other processes generate at the same time
     and no step may be left out (Processes).
     """
-    _check(n, temperature, max_new_tokens, batch_size)
+    _check(n, temperature, top_k, max_new_tokens, batch_size)
+    check_stop_strings(tokenizer, stop_strings)
     ids = [_encode(tokenizer, prompt) for prompt in prompts]
     chat = any(not isinstance(prompt, str) for prompt in prompts)
     ends = end_token_ids(model, tokenizer, chat)
@@ -132,12 +135,29 @@ def end_of_turn(tokenizer: Any) -> int | None:
     return int(after[0]) if special else None
 
 
-def _check(n: int, temperature: float, max_new_tokens: int, batch_size: int) -> None:
+def check_stop_strings(tokenizer: Any, stop_strings: list[str] | None) -> None:
+    """ConfigError if generation could not look for them: transformers takes every token's text after a word of its
+    own, which a vocabulary of whole words need not know. What is built here generation takes from a cache."""
+    if not stop_strings:
+        return
+    try:
+        StopStringCriteria(tokenizer, stop_strings)
+    except ValueError as error:
+        raise ConfigError(
+            f"The prompt style ends its completions with {' or '.join(map(repr, stop_strings))}, a text that "
+            f"generation cannot look for with this tokenizer of whole words ({len(tokenizer)} of them); use a style "
+            "that it was made for: conjecturer_prompt=compact for the embedded model."
+        ) from error
+
+
+def _check(n: int, temperature: float, top_k: int | None, max_new_tokens: int, batch_size: int) -> None:
     for name, value in (("n", n), ("max_new_tokens", max_new_tokens), ("batch_size", batch_size)):
         if value < 1:
             raise ConfigError(f"`{name}` ({value}) must be at least 1.")
-    if not temperature >= 0:
-        raise ConfigError(f"`temperature` ({temperature}) must be 0 (greedy) or above.")
+    if not (math.isfinite(temperature) and temperature >= 0):
+        raise ConfigError(f"`temperature` ({temperature}) must be 0 (greedy) or a finite number above.")
+    if (top_k or 0) < 0:
+        raise ConfigError(f"`top_k` ({top_k}) must be at least 0 (0 switches it off).")
 
 
 def _generation_config(
@@ -157,7 +177,7 @@ def _generation_config(
             "do_sample": True,
             "temperature": float(temperature),
             "top_p": 1.0 if top_p is None else float(top_p),
-            "top_k": max(int(top_k or 0), 0),
+            "top_k": int(top_k or 0),
         }
     return GenerationConfig(
         max_new_tokens=max_new_tokens,

@@ -59,7 +59,10 @@ def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Curve,
         place = run / "metrics.jsonl"
     if not place.is_file():
         raise DataError(f"There is no file '{place}'; pass a run folder, or a .csv or .jsonl file.")
-    rows = list(_csv_rows(place) if place.suffix == ".csv" else _json_rows(place))
+    try:
+        rows = list(_csv_rows(place) if place.suffix == ".csv" else _json_rows(place))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"'{place}' is not a table in UTF-8 text ({error}).") from None
     columns = list(dict.fromkeys(name for row in rows for name in row))
     rate = rate or _default_rate(columns, place)
     if compute is None:
@@ -145,7 +148,7 @@ def _json_rows(place: Path) -> Iterator[dict[str, Any]]:
             continue
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             row = None
         if not isinstance(row, Mapping):
             raise DataError(f"'{place}', line {number}: this is no JSON object.")

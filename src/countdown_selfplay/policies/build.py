@@ -57,10 +57,10 @@ def build_policies(
         names = dict.fromkeys(roles, "policy")
         if peft_config is None:
             return FullPolicies({"policy": base}, names, same_start=True)
-        return LoraPolicies(base, peft_config, names)
+        return _with_adapters(base, peft_config, names)
     if peft_config is None:
         peft_config = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")
-    return LoraPolicies(base, peft_config, {role: role for role in roles})
+    return _with_adapters(base, peft_config, {role: role for role in roles})
 
 
 def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_code: bool) -> PreTrainedTokenizerBase:
@@ -105,10 +105,29 @@ def _refuse_mixture(model: PreTrainedModel) -> PreTrainedModel:
     return model
 
 
+def load_pretrained(path: str, kwargs: Mapping[str, Any]) -> Any:
+    """A causal language model; DataError if `path` leads to none or the arguments do not fit it: transformers raises a
+    TypeError for one that it does not have, an ImportError for an attention whose package is absent."""
+    try:
+        return AutoModelForCausalLM.from_pretrained(path, **kwargs)
+    except (OSError, ValueError, TypeError, ImportError) as error:
+        what = "neither a folder nor a hub model in reach"
+        if Path(path).is_dir():
+            what = "a model folder" if (Path(path) / "config.json").is_file() else "a folder without a model"
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise DataError(f"The model '{path}' cannot be loaded: it is {what} ({first})") from error
+
+
+def _with_adapters(base: PreTrainedModel, peft_config: PeftConfig, weights_of: dict[str, str]) -> LoraPolicies:
+    try:
+        return LoraPolicies(base, peft_config, weights_of)
+    except ValueError as error:  # PEFT's words on ranks, target modules and the like
+        raise ConfigError(f"PEFT refuses this adapter: {error}") from error
+
+
 def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool = False) -> PreTrainedModel:
     if isinstance(source, str):
-        model = AutoModelForCausalLM.from_pretrained(source, **{"dtype": "float32", **(init_kwargs or {})})
-        return _refuse_mixture(model)
+        return _refuse_mixture(load_pretrained(source, {"dtype": "float32", **(init_kwargs or {})}))
     if not isinstance(source, PreTrainedModel):
         raise ConfigError(
             f"`model` must be a hub id, a path or a transformers PreTrainedModel, got {type(source).__name__}; to "

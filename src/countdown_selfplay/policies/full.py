@@ -93,9 +93,9 @@ class PolicyModule(PreTrainedModel):
         save_torch_state_dict(kept, save_directory)
 
 
-def generate_with_stops(generate: Any, tokenizer: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+def generate_with_stops(generate: Any, tokenizer: Any, /, *args: Any, **kwargs: Any) -> torch.Tensor:
     """`model.generate`, which insists on being handed the tokenizer when the config has stop strings, and which would
-    read a prompt once per completion."""
+    read a prompt once per completion. Positional-only: a caller may pass `tokenizer=` on to generate itself."""
     config = kwargs.get("generation_config")
     if config is not None and getattr(config, "stop_strings", None):
         kwargs.setdefault("tokenizer", tokenizer)

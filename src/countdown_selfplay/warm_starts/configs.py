@@ -8,7 +8,9 @@ import torch
 from transformers import TrainingArguments
 from trl import DPOConfig, SFTConfig
 
+from ..config.checks import check_reporters
 from ..config.countdown_fields import CountdownFields, domain_from
+from ..config.number_checks import check_numbers
 from ..countdown import CountdownDomain
 from ..errors import ConfigError
 
@@ -46,8 +48,7 @@ class WarmStartArguments(CountdownFields):
     def __post_init__(self) -> None:
         at_least(self, 0, "eval_problems")
         at_least(self, 1, "eval_samples", "eval_proposals", "max_completion_length")
-        if self.temperature <= 0:
-            raise ConfigError(f"`temperature` ({self.temperature}) must be above 0: several samples are drawn.")
+        check_numbers(self)
         _ = self.domain
 
     @property
@@ -144,6 +145,8 @@ class _Settled:
     def settle(self) -> None:
         """To be called before TRL's `__post_init__`."""
         args: Any = self
+        check_numbers(args)
+        check_reporters(args)
         if args.bf16 is None:
             # TRL's default is bf16 everywhere, which is slow or fails on CPUs without it: decide by device.
             args.bf16 = bool(
@@ -161,6 +164,7 @@ class _Settled:
     def refuse(self, unread: dict[str, str]) -> None:
         """ConfigError for a setting that differs from its default and would not be read; after `__post_init__`."""
         args: Any = self
+        unread = {**unread, "eval_strategy": "the model is measured before and after training"}
         for name, why in unread.items():
             if getattr(args, name) not in (None, False, type(args).__dataclass_fields__[name].default):
                 raise ConfigError(f"`{name}` ({getattr(args, name)}) is not read here: {why}; leave it unset.")

@@ -144,7 +144,7 @@ def _rows(path: str) -> Any:
             continue
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             row = None
         if not isinstance(row, dict):
             raise DataError(

@@ -1,0 +1,82 @@
+"""Ranges of numbers that TRL and Transformers take unchecked: nan in any of them, and values with which a run ends
+late and in another library's words, or trains as if they had not been given."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Any
+
+from ..errors import ConfigError
+
+INF = math.inf
+_RANGES: dict[
+    str, tuple[float, float, str]
+] = {  # a field and the roles' own fields of that name: least, greatest, why
+    "learning_rate": (0, INF, "0 freezes the role"),
+    "beta": (0, INF, "0 means no KL term"),
+    "warmup_steps": (0, INF, "a share of the rounds below 1, else a number of rounds"),
+    "max_grad_norm": (0, INF, "0 means no clip"),
+    "entropy_coef": (0, INF, "0 means no bonus"),
+    "max_completion_length": (1, INF, "tokens"),
+    "temperature": (0, INF, "training samples, it does not decode greedily"),
+    "top_p": (0, 1, "1 switches it off"),
+    "top_k": (0, INF, "0 switches it off"),
+    "min_p": (0, 1, "0 switches it off"),
+    "weight_decay": (0, INF, "0 switches it off"),
+    "adam_beta1": (0, 1, "the share that the mean keeps"),
+    "adam_beta2": (0, 1, "the share that the mean square keeps"),
+    "adam_epsilon": (0, INF, "it keeps a step finite"),
+    "num_train_epochs": (0, INF, "passes over the data"),
+    "save_steps": (0, INF, "a share of the steps below 1, else a number of steps"),
+    "eval_steps": (0, INF, "a share of the steps below 1, else a number of steps"),
+    "save_total_limit": (1, INF, "checkpoints; leave it unset to keep all"),
+    "dataloader_num_workers": (0, INF, "0 loads in the main process"),
+    "per_device_train_batch_size": (1, INF, "samples"),
+    "per_device_eval_batch_size": (1, INF, "samples"),
+    "num_generations_eval": (1, INF, "answers per problem"),
+    "seed": (0, 2**32 - 1, "NumPy's generator takes no other"),
+    "data_seed": (0, 2**32 - 1, "NumPy's generator takes no other"),
+}
+_ABOVE = ("temperature", "top_p", "num_train_epochs")
+"""Their least value is itself not allowed."""
+
+
+_OBJECTS = (
+    *("model_init_kwargs", "generation_kwargs", "chat_template_kwargs", "lr_scheduler_kwargs"),
+    *("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs"),
+)  # fmt: skip
+
+
+def _check_object(name: str, value: str) -> None:
+    try:
+        found = json.loads(value)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ConfigError(f'`{name}` ({value!r}) must be a JSON object, such as {{"name": "value"}}.')
+
+
+def check_numbers(config: Any) -> None:
+    """ConfigError for the first field of the dataclass `config` that holds no usable number, or a text where arguments
+    of another library belong; None is left alone."""
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name, None)
+        if field.name in _OBJECTS and isinstance(value, str):
+            _check_object(field.name, value)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        name = field.name.removeprefix("prover_").removeprefix("conjecturer_")
+        low, high, why = _RANGES.get(name, (-INF, INF, ""))
+        fits = math.isfinite(value) and low <= value <= high and not (name in _ABOVE and value == low)
+        if not fits:
+            bound = f" {'above' if name in _ABOVE else 'of at least'} {low:g}" if why else ""
+            bound += f" and at most {high:.12g}" if high < INF else ""
+            raise ConfigError(f"`{field.name}` ({value}) must be a finite number{bound}{f': {why}' if why else ''}.")
+    steps = getattr(config, "max_steps", -1)
+    if steps < 1 and steps != -1:
+        raise ConfigError(
+            f"`max_steps` ({steps}) must be at least 1, or -1 to go by num_train_epochs, as which Transformers takes "
+            "any other."
+        )

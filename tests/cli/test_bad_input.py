@@ -1,0 +1,221 @@
+"""Whatever a user gets wrong is one sentence and exit code 2, in every command; what is a bug keeps its traceback."""
+
+import errno
+import json
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from countdown_selfplay.cli.main import guarded, main
+from countdown_selfplay.countdown import ProblemSpec, generate_problems
+from countdown_selfplay.countdown.generator import _operand_counts
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.exports import ROLES_FILE
+
+BINARY = bytes(range(128, 256)) * 4
+HANDFUL = ["--operands", "2", "--number_high", "3", "--target_low", "1"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("bin.yaml", "bin.jsonl", "bin.csv"):
+        Path(name).write_bytes(BINARY)
+    Path("deep.jsonl").write_text("[" * 100_000)
+    Path("typed.yaml").write_text("recipe: tiny/default\nmax_steps: [1, 2]\n")
+    Path("half.yaml").write_text("recipe: tiny/default\nmax_steps: 2.5\n")
+    Path("flag.yaml").write_text("recipe: tiny/default\nlearning_rate: true\n")
+    Path("none.yaml").write_text("recipe: tiny/default\nseed: null\n")
+    Path("table.yaml").write_text("recipe: tiny/default\nprover_objective: {a: 1}\n")
+    Path("names.yaml").write_text("recipe: [tiny/default]\n")
+    Path("folder").mkdir()
+    return tmp_path
+
+
+CASES = {
+    "joint --config bin.yaml": "bin.yaml is not a YAML file: it is not UTF-8 text",
+    "joint --config typed.yaml": "`max_steps` ([1, 2]) must be a whole number",
+    "joint --config half.yaml": "`max_steps` (2.5) must be a whole number",
+    "joint --config flag.yaml": "`learning_rate` (True) must be a number",
+    "joint --config none.yaml": "`seed` (None) must be a whole number",
+    "joint --config table.yaml": "`prover_objective` ({'a': 1}) must be a text",
+    "joint --config names.yaml": "`recipe` (['tiny/default']) must be a text",
+    "joint --conjecturer_model_name_or_path folder": "The model 'folder' cannot be loaded: it is a folder without",
+    "joint --attn_implementation nonsense": "cannot be loaded: it is a model folder (Specified `attn_implementation",
+    'joint --model_init_kwargs {"nonsense":1}': "cannot be loaded: it is a model folder",
+    "joint --model_init_kwargs [1]": "`model_init_kwargs` ('[1]') must be a JSON object",
+    "sft --lr_scheduler_kwargs nonsense": "`lr_scheduler_kwargs` ('nonsense') must be a JSON object",
+    "joint --generation_kwargs nonsense": "`generation_kwargs` ('nonsense') must be a JSON object",
+    "joint --use_peft --lora_r 0": "PEFT refuses this adapter: `r` should be a positive integer",
+    "joint --lora_r 4": "`lora_r` is read under --use_peft only",
+    "joint --load_in_4bit": "`load_in_8bit` and `load_in_4bit` are not supported",
+    "joint --reward_weights 1 2 3": "`reward_weights` ([1.0, 2.0, 3.0]) must hold one finite number for each of the 1",
+    "joint --remove_unused_columns true": "`remove_unused_columns` (True) is not supported",
+    "ipo --samples_file deep.jsonl": "'deep.jsonl', line 1",
+    "joint --save_strategy best": "`save_strategy` (best) needs `metric_for_best_model`",
+    "joint --recipe=": "Unknown recipe ''",
+    "joint --accelerate_config bin.yaml": "`--accelerate_config` (bin.yaml) must be a YAML mapping",
+    "joint --seed -1": "`seed` (-1) must be a finite number of at least 0",
+    "sft --seed -1": "`seed` (-1) must be a finite number of at least 0",
+    "ipo --learning_rate nan": "`learning_rate` (nan) must be a finite number",
+    "sft --temperature inf": "`temperature` (inf) must be a finite number above 0",
+    "joint --output_dir=": "`output_dir` ('') must name a folder",
+    "sft --output_dir=": "`output_dir` ('') must name a folder",
+    "joint --report_to wandd": "`report_to` (wandd) must be one of",
+    "ipo --report_to wandd": "Did you mean 'wandb'?",
+    "joint --report_to swanlab": "`report_to` (swanlab) cannot be used here: SwanLabCallback requires",
+    "sft --report_to swanlab": "Or pass --report_to none",
+    "joint --eval_strategy steps --eval_problems 0": "`eval_strategy` (steps) evaluates on held-out problems",
+    "sft --eval_strategy steps": "`eval_strategy` (IntervalStrategy.STEPS) is not read here",
+    "joint --eval_proposals 0": "`eval_proposals` (0) must be at least 1",
+    "joint --eval_problems -1": "`eval_problems` (-1) must be at least 0",
+    "joint --num_generations_eval 0": "`num_generations_eval` (0) must be a finite number of at least 1",
+    "eval --model tiny --temperature inf": "`temperature` (inf) must be 0 (greedy) or a finite number above",
+    "eval --model tiny --top_k -1": "`top_k` (-1) must be at least 0",
+    "eval --model tiny --device meta": "`--device` (meta) cannot be used",
+    "eval --model tiny --seed -1": "'-1' is not a whole number from 0 to 4294967295",
+    "compare a b --seed -1": "'-1' is not a whole number from 0 to 4294967295",
+    "fit-scaling bin.csv": "'bin.csv' is not a table in UTF-8 text",
+    "fit-scaling bin.jsonl": "'bin.jsonl' is not a table in UTF-8 text",
+    "fit-scaling deep.jsonl": "'deep.jsonl', line 1: this is no JSON object",
+    "dataset x.jsonl --count 1 --exclude deep.jsonl": "'deep.jsonl' cannot be read",
+    "dataset folder.jsonl --count 3": "'folder.jsonl' cannot be written: Is a directory",
+    f"dataset {'x' * 250}.jsonl --count 3": "cannot be written: File name too long",
+}
+
+
+@pytest.mark.parametrize("line", CASES, ids=lambda line: line[:60])
+def test_bad_input_is_one_sentence_in_every_command(line, here, capsys):
+    Path("folder.jsonl").mkdir()
+    arguments = line.split()
+    if arguments[0] in ("joint", "sft", "ipo") and "--output_dir" not in line:
+        arguments += ["--output_dir", "out"]
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert CASES[line] in error and error.count("\n") == 1
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("options", [["--optim_args", "nonsense"], ["--optim", "adamw_bnb_8bit"]])
+def test_an_optimizer_that_cannot_be_made_is_one_sentence(options, here, capsys):
+    if options[0] == "--optim" and find_spec("bitsandbytes"):
+        pytest.skip("bitsandbytes is installed")
+    short = ["--max_steps", "1", "--eval_problems", "0", "--report", "false", "--disable_tqdm", "true"]
+    assert main(["joint", "--output_dir", "out", *short, *options]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "cannot be used:" in error
+
+
+def test_a_dry_run_plans_for_a_machine_that_has_the_reporters_package(here, capsys):
+    assert main(["joint", "--report_to", "swanlab", "--dry_run"]) == 0
+    assert "swanlab" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("schema", ["x.jsonl", "x.parquet"])
+def test_a_disk_that_is_full_is_one_sentence(schema, here, capsys):
+    """/dev/full refuses every write with ENOSPC; the unfinished file of the command is led there."""
+    Path(f".{schema}.unfinished").symlink_to("/dev/full")
+    assert main(["dataset", schema, "--count", "30"]) == 2
+    error = capsys.readouterr().err
+    assert f"'{schema}' cannot be written: " in error and "No space left" in error and error.count("\n") == 1
+    assert not Path(schema).exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (errno.ENOSPC, "make room, or name a folder on another disk"),
+        (errno.EROFS, "name a folder that can be written to"),
+        (errno.EACCES, "name a place that you may use"),
+    ],
+)
+def test_what_a_disk_refuses_anywhere_in_a_command_is_one_sentence(number, text, capsys):
+    def command(argv):
+        raise OSError(number, os.strerror(number), "runs/a/metrics.jsonl")
+
+    assert guarded(command, []) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and text in error
+    assert "'runs/a/metrics.jsonl' cannot be written or read" in error
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), OSError(errno.EIO, "input/output error"), RecursionError("y")])
+def test_a_bug_or_a_failing_machine_keeps_its_traceback(error):
+    def command(argv):
+        raise error
+
+    with pytest.raises(type(error)):
+        guarded(command, [])
+
+
+# more problems than there are
+
+
+def test_more_problems_than_there_can_be_are_refused_at_once(here, capsys):
+    """Two numbers from 1 to 3 and targets 1 to 4: C(3 + 1, 2) = 6 multisets x 4 targets = 24."""
+    assert main(["dataset", "x.jsonl", "--count", "1000000000", *HANDFUL, "--target_high", "4"]) == 2
+    error = capsys.readouterr().err
+    assert "`n` (1000000000) exceeds the 24 problems" in error and error.count("\n") == 1
+
+
+def test_a_spec_that_runs_dry_stops_without_holding_a_list_as_long_as_what_was_asked_for(here, capsys):
+    """The bound is no help where most targets cannot be reached: 6 x 10^9 here, and 1 to 9 are the only ones that can.
+    The operand counts of 4 x 10^9 problems would take 32 GB."""
+    count = ["--count", "4000000000", *HANDFUL, "--target_high", "1000000000"]
+    assert main(["dataset", "x.jsonl", *count]) == 2
+    assert "of 4000000000 problems were found" in capsys.readouterr().err
+    assert not Path("x.jsonl").exists()
+
+
+def test_operand_counts_come_in_pieces_as_they_came_at_once():
+    spec = ProblemSpec((2, 3, 5))
+    whole = list(_operand_counts(7, spec, 200_000))  # four pieces of 65,536 and a rest
+    assert len(whole) == 200_000 and whole[:70_000] == list(_operand_counts(7, spec, 70_000))
+    assert {k: round(whole.count(k) / 200_000, 2) for k in (2, 3, 5)} == {2: 0.33, 3: 0.33, 5: 0.33}
+    assert len(generate_problems(24, ProblemSpec((2,), 1, 30, 1, 30))) == 24
+    with pytest.raises(ConfigError, match="exceeds the 24 problems"):
+        generate_problems(25, ProblemSpec((2,), 1, 3, 1, 4))
+
+
+# whose folder it is
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    short = ["--max_steps", "1", "--eval_problems", "0", "--report", "false", "--disable_tqdm", "true"]
+    lora = ["--policy_sharing", "lora", "--save_steps", "1"]
+    assert main(["joint", "--output_dir", str(folder), *short, *lora]) == 0
+    return folder
+
+
+def test_an_export_says_which_roles_it_played(run):
+    assert json.loads((run / "conjecturer" / ROLES_FILE).read_text()) == {"roles": ["conjecturer"]}
+    assert json.loads((run / "prover" / ROLES_FILE).read_text()) == {"roles": ["prover"]}
+
+
+@pytest.mark.parametrize("place", ["conjecturer", "checkpoint-1/conjecturer", "elsewhere"])
+def test_a_conjecturers_folder_is_not_scored_as_a_provers_unless_asked(place, run, tmp_path, capsys):
+    folder = run / place
+    if place == "elsewhere":  # what the folder says goes with it
+        folder = (run / "conjecturer").rename(tmp_path / "copied")
+    try:
+        assert main(["eval", "--model", str(folder), "--n_problems", "2", "--samples", "2"]) == 2
+        error = capsys.readouterr().err
+        assert f"'{folder}' was trained as a conjecturer; pass --role conjecturer" in error and error.count("\n") == 1
+    finally:
+        if place == "elsewhere":
+            folder.rename(run / "conjecturer")
+    assert main(["eval", "--model", str(run / "prover"), "--n_problems", "2", "--samples", "2"]) == 0
+    assert main(["eval", "--model", str(run / "conjecturer"), "--role", "conjecturer", "--samples", "8"]) == 0
+
+
+def test_a_warm_started_conjecturer_is_known_by_its_run(tmp_path, capsys):
+    from countdown_selfplay.cli.eval_setting import role_of
+
+    (tmp_path / "run.json").write_text(json.dumps({"config": {"role": "conjecturer"}}))
+    with pytest.raises(ConfigError, match="was trained as a conjecturer"):
+        role_of(str(tmp_path), None)
+    assert (role_of(str(tmp_path), "prover"), role_of("tiny", None)) == ("prover", "prover")

@@ -1,0 +1,124 @@
+"""Command line over YAML over recipe; within one source a role's own field over the plain one."""
+
+import dataclasses
+
+import pytest
+
+from countdown_selfplay import JointSelfPlayConfig
+from countdown_selfplay.cli.joint import parse
+from countdown_selfplay.cli.main import main
+from countdown_selfplay.config.role_fields import RoleFields
+from countdown_selfplay.errors import ConfigError, UnknownNameError
+
+ROLE_NAMES = {f.name.removeprefix("prover_") for f in dataclasses.fields(RoleFields) if f.name.startswith("prover_")}
+PLAIN = sorted(ROLE_NAMES & {f.name for f in dataclasses.fields(JointSelfPlayConfig)})
+VALUES = {  # field -> (what the recipe says, what the flag says); each pair is allowed in a round of 16 x (8 + 1)
+    "num_generations": (8, 4),
+    "learning_rate": (1e-5, 1e-3),
+    "warmup_steps": (3.0, 7.0),
+    "max_grad_norm": (1.0, 0.25),
+    "beta": (0.02, 0.5),
+    "entropy_coef": (0.01, 0.03),
+    "entropy_target": (0.3, 0.6),
+    "temperature": (0.7, 0.9),
+    "top_p": (1.0, 0.95),
+    "top_k": (0, 5),
+    "max_completion_length": (64, 32),
+}
+
+
+def settings(*argv):
+    return parse([*argv, "--report_to", "none"])[1]
+
+
+def write(path, **values):
+    path.write_text("".join(f"{name}: {value}\n" for name, value in values.items()))
+    return str(path)
+
+
+def of_roles(name, value):
+    return {f"{role}_{name}": value for role in ("prover", "conjecturer")}
+
+
+def found(args, name):
+    return [getattr(args.role(role), name) for role in ("prover", "conjecturer")]
+
+
+def test_every_plain_field_of_a_role_field_is_tried_below():
+    assert sorted(VALUES) == PLAIN
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_plain_flag_acts_although_the_file_sets_the_roles_own_fields(name, tmp_path):
+    low, high = VALUES[name]
+    base = {"per_device_train_batch_size": 16, "use_adaptive_entropy": "true"}
+    file = write(tmp_path / "a.yaml", **base, **of_roles(name, low))
+    assert found(settings("--config", file), name) == [low, low]
+    assert found(settings("--config", file, f"--{name}", str(high)), name) == [high, high]
+    dashed = f"--{name.replace('_', '-')}={high}"
+    assert found(settings("--config", file, dashed), name) == [high, high]
+
+
+def test_the_default_runs_learning_rate_can_be_set():
+    assert found(settings("--learning_rate", "1e-3"), "learning_rate") == [1e-3, 1e-3]
+
+
+def test_within_one_source_the_roles_own_field_wins(tmp_path):
+    both = ("--learning_rate", "1e-3", "--prover_learning_rate", "1e-6")
+    assert found(settings(*both), "learning_rate") == [1e-6, 1e-3]
+    file = write(tmp_path / "a.yaml", learning_rate=2e-3, conjecturer_learning_rate=3e-6)
+    assert found(settings("--config", file), "learning_rate") == [2e-3, 3e-6]
+    # the other role's own field of the file stays under a role's own flag
+    assert found(settings("--config", file, "--prover_learning_rate", "5e-6"), "learning_rate") == [5e-6, 3e-6]
+
+
+def test_a_file_wins_over_a_recipe_whether_it_names_it_or_a_flag_does(tmp_path):
+    name = "qwen2.5-0.5b/anchored_shaped_fixed"  # prover 1e-5, conjecturer 1e-6; conjecturer_temperature 0.7
+    plain = write(tmp_path / "plain.yaml", learning_rate=2e-4)
+    args = settings("--recipe", name, "--config", plain)
+    assert found(args, "learning_rate") == [2e-4, 2e-4] and args.role("conjecturer").temperature == 0.7
+    named = write(tmp_path / "named.yaml", recipe=name, prover_learning_rate=2e-4)
+    script, args, model = parse(["--config", named, "--report_to", "none", "--temperature", "0.5"])
+    assert found(args, "learning_rate") == [2e-4, 1e-6] and found(args, "temperature") == [0.5, 0.5]
+    assert script.recipe == name and model.model_name_or_path == "asingh15/qwen-sft-countdown-defaultproj"
+    with pytest.raises(UnknownNameError, match="Did you mean 'tiny/default'"):
+        settings("--config", write(tmp_path / "wrong.yaml", recipe="tiny/defualt"))
+
+
+def test_a_model_of_ones_own_is_not_given_the_tiny_models_recipe_however_it_is_spelled():
+    for flag in ("--model_name_or_path", "--model-name-or-path"):
+        script, args, _ = parse([flag, "some/model"])
+        assert script.recipe is None and args.prover_prompt == "countdown_3to4"
+
+
+def test_rloo_reads_the_same_way(tmp_path, capsys):
+    assert main(["rloo", "--learning_rate", "3e-3", "--dry_run", "--output_dir", str(tmp_path)]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("learning_rate ")][-1:]
+    assert line.split()[1] == "0.003"  # in the table of the prover's resolved settings
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"learning_rate": "nan"}, "`learning_rate` (nan) must be a finite number of at least 0"),
+        ({"learning_rate": -1.0}, "`learning_rate` (-1.0) must be a finite number of at least 0"),
+        ({"prover_temperature": ".inf"}, "`prover_temperature` (inf) must be a finite number above 0"),
+        ({"temperature": 0.0}, "`temperature` (0.0) must be a finite number above 0"),
+        ({"top_p": 1.5}, "`top_p` (1.5) must be a finite number above 0 and at most 1"),
+        ({"conjecturer_top_k": -1}, "`conjecturer_top_k` (-1) must be a finite number of at least 0"),
+        ({"adam_beta2": "nan"}, "`adam_beta2` (nan)"),
+        ({"weight_decay": -0.1}, "`weight_decay` (-0.1)"),
+        ({"guard_min_entropy": ".inf"}, "`guard_min_entropy` (inf) must be a finite number"),
+        ({"seed": -1}, "`seed` (-1) must be a finite number of at least 0 and at most 4294967295"),
+        ({"max_steps": 0}, "`max_steps` (0) must be at least 1, or -1"),
+    ],
+)
+def test_a_number_that_cannot_be_used_is_refused_in_python_as_on_the_command_line(values, message, tmp_path, capsys):
+    file = write(tmp_path / "a.yaml", **values)
+    for command in ("joint", "rloo"):
+        assert main([command, "--recipe", "tiny/default", "--config", file, "--output_dir", str(tmp_path)]) == 2
+        error = capsys.readouterr().err
+        assert message in error and error.count("\n") == 1
+    converted = {n: float(v.strip(".")) if isinstance(v, str) else v for n, v in values.items()}
+    with pytest.raises(ConfigError):  # also where both roles have a value of their own
+        JointSelfPlayConfig(str(tmp_path), **{**of_roles("learning_rate", 1e-4), **converted})

@@ -1,0 +1,96 @@
+"""Every shipped recipe is played for two rounds, with the evaluation before and after, on models and rows made here.
+
+Of a recipe's values only these are replaced: where model, rows and results lie; how long the run is (max_steps 2, a
+few evaluated problems and samples, fewer problems for the warm starts to prepare, one report for all); and for the
+0.5B recipes prover_max_completion_length, because 128 answers of 1,024 tokens take a CPU minutes.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from countdown_selfplay.cli.main import main
+from countdown_selfplay.countdown import generate_problems
+from countdown_selfplay.recipes import recipes
+
+from .stand_in import DOMAIN, make_stand_in
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / "examples" / "recipes").glob("*/*.yaml"))
+NAMES = [f"{path.parent.name}/{path.stem}" for path in FILES]
+COMMANDS = {"sft": "sft", "ipo": "ipo", "rloo": "rloo"}
+
+SHORT = {"max_steps": "2", "eval_problems": "8", "report_to": "none", "disable_tqdm": "true"}
+SHORT_JOINT = {"num_generations_eval": "2", "eval_proposals": "64", "report": "false"}
+SHORT_WARM = {"sft": {"demonstrations": "256", "eval_samples": "2"}, "ipo": {"problems": "64", "eval_samples": "2"}}
+
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory):
+    """The 0.5B recipes' model, and both sides of their data with the columns of asingh15/countdown_tasks_3to4."""
+    folder = tmp_path_factory.mktemp("public")
+    make_stand_in(folder / "model")
+    for split, seed in (("train", 1), ("heldout", 2)):
+        rows = [
+            {"nums": list(p.numbers), "target": p.target}
+            for p in generate_problems(400 if split == "train" else 16, DOMAIN.spec, seed=seed, split=split)
+        ]
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {
+        "model_name_or_path": str(folder / "model"),
+        "dataset_name": str(folder / "train.jsonl"),
+        "eval_dataset_name": str(folder / "heldout.jsonl"),
+        "prover_max_completion_length": "8",
+    }
+
+
+def flags(*settings):
+    return [word for one in settings for name, value in one.items() for word in (f"--{name}", value)]
+
+
+def test_the_played_recipes_are_all_that_any_command_knows():
+    known = {name for command in ("joint", "sft", "ipo") for name in recipes(command)}
+    assert set(NAMES) == known and len(known) == 12
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, public, tmp_path, capsys):
+    command = COMMANDS.get(name.partition("/")[2], "joint")
+    changed = [{"recipe": name, "output_dir": str(tmp_path)}, SHORT, SHORT_WARM.get(command, SHORT_JOINT)]
+    if not name.startswith("tiny/"):
+        changed.append(public)
+    if name == "tiny/default":
+        changed.append({"report": "true"})
+    assert main([command, *flags(*changed)]) == 0
+    result = json.loads((tmp_path / "evaluation.json").read_text())
+    assert [len(result[when]["prover"]["correct"]) for when in ("before", "after")] == [8, 8]
+    steps = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert max(line["step"] for line in steps) == 2
+    assert "prover pass@1" in capsys.readouterr().out
+    if command == "joint":
+        proposed = [result[when]["conjecturer"] for when in ("before", "after")]
+        # by construction nearly every proposal of either model has the right form, and about a fifth is solvable
+        assert all(one["n"] == 64 and one["parseable"]["value"] > 0.5 for one in proposed)
+        assert all("solve_rate" in one for one in proposed)
+        lines = [line for line in steps if "loss" in line]
+        assert [line["step"] for line in lines] == [1, 2] and lines[0]["conjecturer/parseable_rate"] > 0.5
+        assert {"prover", "conjecturer"} <= {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize("sharing", ["lora", "tied"])
+def test_the_other_policies_are_played_with_stop_strings_too(sharing, public, tmp_path):
+    """The recipes above are all `full`. Under lora both roles have one temperature, under tied one learning rate."""
+    same = {"temperature": "0.7", "learning_rate": "1e-5", "policy_sharing": sharing, "max_steps": "1"}
+    changed = ({"recipe": "qwen2.5-0.5b/anchored_shaped_fixed", "output_dir": str(tmp_path)}, SHORT, SHORT_JOINT)
+    assert main(["joint", *flags(*changed, public, same)]) == 0
+    assert set(json.loads((tmp_path / "evaluation.json").read_text())) == {"before", "after", "difference"}
+
+
+def test_a_stop_string_that_the_tokenizer_cannot_write_is_refused_before_a_model_loads(tmp_path, capsys):
+    arguments = {"conjecturer_prompt": "completion", "output_dir": str(tmp_path), "report_to": "none"}
+    assert main(["joint", *flags(arguments)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "generation cannot look for with this tokenizer of whole words" in error
+    assert main(["eval", "--model", "tiny", "--role", "conjecturer", "--conjecturer_prompt", "completion"]) == 2
+    assert "conjecturer_prompt=compact for the embedded model" in capsys.readouterr().err
