@@ -40,6 +40,10 @@ def run_lock(output: str | Path) -> Iterator[None]:
     finally:
         file = _held.pop(folder, None) if mine else None
         if file is not None:
+            with suppress(OSError):  # a run that was refused leaves no folder
+                if [path.name for path in folder.iterdir()] == [LOCK]:
+                    (folder / LOCK).unlink()
+                    folder.rmdir()
             file.close()
 
 
