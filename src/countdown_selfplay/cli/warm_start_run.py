@@ -25,6 +25,7 @@ from ..evaluation.processes import processes_of
 from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
 from ..policies.build import load_pretrained
+from ..run_lock import run_lock
 from ..warm_starts.configs import WarmStartArguments
 from ..warm_starts.encoding import end_of_turn
 from .tables import aligned, before_after_table
@@ -250,23 +251,24 @@ def run(
     script: Any, args: Any, trainer: Any, tokenizer: Any, held_out: Any, path: str, method: str, data: list[str]
 ) -> None:
     """Measure, train, export, measure again; leaves the finished folder."""
-    say = trainer.accelerator.print
-    main = trainer.accelerator.is_main_process
-    trainer.add_callback(MetricsFile())
-    if main:
-        describe(script, args, path, method, data)
-    start = trainer.accelerator.unwrap_model(trainer.model)
-    before = measure(start, tokenizer, script, args, held_out, trainer.accelerator)
-    trainer.accelerator.wait_for_everyone()
-    train(trainer, args.resume_from_checkpoint)
-    model = export(trainer, tokenizer, script)
-    table = ""
-    after = measure(model, tokenizer, script, args, held_out, trainer.accelerator)
-    if main:
-        if before:
-            result, table = compare(before, after)
-            (Path(args.output_dir) / "evaluation.json").write_text(json.dumps(result, indent=1) + "\n")
-            say(table)
-        write_card(script, trainer, path, method, data, table)
-        say(f"Model: {args.output_dir}")
-    trainer.accelerator.wait_for_everyone()
+    with run_lock(args.output_dir):
+        say = trainer.accelerator.print
+        main = trainer.accelerator.is_main_process
+        trainer.add_callback(MetricsFile())
+        if main:
+            describe(script, args, path, method, data)
+        start = trainer.accelerator.unwrap_model(trainer.model)
+        before = measure(start, tokenizer, script, args, held_out, trainer.accelerator)
+        trainer.accelerator.wait_for_everyone()
+        train(trainer, args.resume_from_checkpoint)
+        model = export(trainer, tokenizer, script)
+        table = ""
+        after = measure(model, tokenizer, script, args, held_out, trainer.accelerator)
+        if main:
+            if before:
+                result, table = compare(before, after)
+                (Path(args.output_dir) / "evaluation.json").write_text(json.dumps(result, indent=1) + "\n")
+                say(table)
+            write_card(script, trainer, path, method, data, table)
+            say(f"Model: {args.output_dir}")
+        trainer.accelerator.wait_for_everyone()
