@@ -2,19 +2,20 @@
 PYTHON ?= python
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: install test test-slow test-distributed test-gpu test-vllm lint format types docs bench ci
+.PHONY: install test test-slow test-matrices test-gpu test-vllm lint format types docs bench ci
 
 install:
 	$(PYTHON) -m pip install -c constraints.txt -e '.[test]'
 
 test:
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n 2 --dist loadfile
 
 test-slow:
 	$(PYTHON) -m pytest -m "slow and not gpu and not vllm"
 
-test-distributed:
-	$(PYTHON) -m pytest -m "distributed and not gpu and not vllm"
+# Two processes, engines, kills and resumes: each test starts several runs.
+test-matrices:
+	$(PYTHON) -m pytest -m "(distributed or matrix) and not slow and not gpu and not vllm and not nightly"
 
 test-gpu:
 	$(PYTHON) -m pytest -m gpu

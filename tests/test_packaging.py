@@ -20,6 +20,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = {
     "errors": 0,  # leaves that everyone may use
     "registry": 0,
+    "run_files": 0,
     "random_state": 0,
     "__version__": 0,
     "countdown": 1,
@@ -147,7 +148,7 @@ def test_the_constraints_satisfy_the_declared_ranges():
 
 README_LINES = {
     "run": "pip install -c constraints.txt -e . && accelerate launch examples/joint_rloo.py",
-    "test": "pip install -c constraints.txt -e '.[test]' && pytest",
+    "test": "pip install -c constraints.txt -e '.[test]' && pytest -n 2 --dist loadfile",
 }
 
 
