@@ -108,7 +108,7 @@ def _reached(kind: Any, name: str, instead: str) -> Any:
         return kind.from_pretrained(name)
     except (OSError, ValueError) as error:
         raise SystemExit(
-            f"'{name}' is no folder here, and the hub (or its cache) does not give it ({type(error).__name__}): "
+            f"'{name}' is not a folder here, and the hub (or its cache) does not give it ({type(error).__name__}): "
             f"download it once with `hf download {name}` and leave HF_HUB_OFFLINE unset, or pass {instead}."
         ) from error
 

@@ -28,8 +28,7 @@ _STAGING = ".incomplete"
 _OLD = ".old-"
 
 
-# -- writing
-# -------------------------------------------------------------------------------------------------------------
+# -- writing ----------------------------------------------------------------------------------------------------------
 
 
 def save(trainer: JointConjecturerProverTrainer, stock_save: Callable[..., None], model: Any, trial: Any) -> None:
@@ -167,8 +166,7 @@ def _rotate(output: Path, limit: int | None, best: str | None) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-# -- finding and checking
-# ------------------------------------------------------------------------------------------------
+# -- finding and checking ---------------------------------------------------------------------------------------------
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
@@ -186,7 +184,7 @@ def defect(folder: Path, processes: int, engine: str | None = None, contents: bo
         return "there is no such folder"
     manifest = manifest_of(folder)
     if not manifest:
-        return f"it has no readable {COMPLETE}: the run stopped while it was written, or it is no self-play checkpoint"
+        return f"it has no readable {COMPLETE}: the run stopped while writing it, or it is not a self-play checkpoint"
     if not all(isinstance(what, list) for what in manifest["files"].values()):
         return "an earlier version of countdown-selfplay wrote it, without digests; finish that run with that version"
     for name, (size, _) in manifest["files"].items():

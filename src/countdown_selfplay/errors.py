@@ -21,7 +21,7 @@ class UnknownNameError(CountdownSelfPlayError, KeyError):
 
 
 class RewardError(CountdownSelfPlayError, ValueError):
-    """A reward function returned something that is no finite number; the message names the function and the row."""
+    """A reward function returned something that is not a finite number; the message names the function and the row."""
 
 
 class CheckpointError(CountdownSelfPlayError, RuntimeError):

@@ -38,8 +38,8 @@ def truncated_rows(
     stops: Sequence[str],
     limit: int,
 ) -> list[bool]:
-    """Whether the token limit cut each completion: it has `limit` tokens, the last is no end token, and no stop string
-    is in the text.
+    """Whether the token limit cut each completion:
+    it has `limit` tokens, the last is not an end token, and no stop string is in the text.
 
     `mask_BT`: 1 on a completion's own tokens, which come first. TRL counts a row that ended on a stop string in its
     last column as cut, and its lengths hold the padding behind a stop string, so both are counted here.

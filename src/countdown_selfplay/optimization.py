@@ -18,7 +18,7 @@ def optimizer_class(args: Any, model: Any) -> tuple[Any, dict[str, Any]]:
     """The class that `optim` names and its arguments; the learning rate is each role's own."""
     try:
         cls, kwargs = Trainer.get_optimizer_cls_and_kwargs(args, model)
-    except (ImportError, ValueError) as error:  # a package that is absent, `optim_args` that are no a=b,c=d
+    except (ImportError, ValueError) as error:  # a package that is absent, `optim_args` that are not a=b,c=d
         raise ConfigError(
             f"`optim` ({args.optim.value}) with `optim_args` ({args.optim_args}) cannot be used: {error}"
         ) from error
@@ -39,9 +39,9 @@ def parameter_groups(
     stray = [n for n, p in policies.module.named_parameters() if p.requires_grad and id(p) not in owned]
     if stray:
         raise ConfigError(
-            f"{stray[0]} (and {len(stray) - 1} more) would be trained by no role; the joint trainer trains adapter "
-            "weights "
-            "alone: leave out the peft_config's modules_to_save and trainable biases."
+            f"{stray[0]} (and {len(stray) - 1} more) would be trained by no role; "
+            "the joint trainer trains adapter weights alone: "
+            "leave out the peft_config's modules_to_save and trainable biases."
         )
     full_name = {id(parameter): name for name, parameter in policies.module.named_parameters()}
     groups = []
@@ -75,17 +75,16 @@ def tag_roles(optimizer: torch.optim.Optimizer, policies: PolicySet) -> None:
         if len(roles) != 1 or "none of the roles" in roles:
             raise ConfigError(
                 f"Group {number} of the optimizer in `optimizers` holds parameters of {' and '.join(sorted(roles))}; "
-                "make "
-                "one group per role, from the model objects that are passed as model={'prover': ..., 'conjecturer': "
-                "...}."
+                "make one group per role, "
+                "from the model objects that are passed as model={'prover': ..., 'conjecturer': ...}."
             )
         group["role"] = roles.pop()
     missing = set(role_of.values()) - {group["role"] for group in optimizer.param_groups}
     if missing:
         raise ConfigError(
-            f"The optimizer in `optimizers` holds no parameter of {' and '.join(sorted(missing))}; one model object "
-            "for two "
-            "roles is copied for the second, so pass two objects as model={'prover': ..., 'conjecturer': ...}."
+            f"The optimizer in `optimizers` holds no parameter of {' and '.join(sorted(missing))}; "
+            "one model object for two roles is copied for the second, "
+            "so pass two objects as model={'prover': ..., 'conjecturer': ...}."
         )
 
 

@@ -1,4 +1,4 @@
-"""The prover's reward functions: the default ones, and a wrapper that refuses what is no finite number per row."""
+"""The prover's reward functions: the default ones, and a wrapper that refuses what is not a finite number per row."""
 
 from __future__ import annotations
 

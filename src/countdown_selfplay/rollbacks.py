@@ -93,8 +93,7 @@ def _on_main(trainer: JointConjecturerProverTrainer, work: Callable[[], T]) -> T
     return result  # type: ignore[return-value]
 
 
-# -- going back
-# --------------------------------------------------------------------------------------------------------
+# -- going back -------------------------------------------------------------------------------------------------------
 
 
 def _finish_going_back(output: Path) -> None:
@@ -169,8 +168,7 @@ def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, star
     return Path(healthy)
 
 
-# -- training
-# ------------------------------------------------------------------------------------------------------------
+# -- training ---------------------------------------------------------------------------------------------------------
 
 
 def train_with_rollbacks(

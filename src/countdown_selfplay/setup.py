@@ -61,9 +61,8 @@ def refuse_unsupported(args: JointSelfPlayConfig) -> None:
     check_run(args)
     if args.push_to_hub:
         raise ConfigError(
-            "`push_to_hub` (True) is not supported: a checkpoint holds several policies; after training upload the "
-            "exported "
-            "folders with `hf upload <repo> <output_dir>/prover`."
+            "`push_to_hub` (True) is not supported: a checkpoint holds several policies; "
+            "after training upload the exported folders with `hf upload <repo> <output_dir>/prover`."
         )
     if args.enable_jit_checkpoint:
         raise ConfigError(
@@ -164,9 +163,8 @@ def refuse_mixed_tables(args: JointSelfPlayConfig, domain: CountdownDomain) -> N
     """TRL writes the completions of all roles into one table, whose prompt column has one type."""
     if args.log_completions and len({isinstance(row["prompt"], list) for row in _example_rows(args, domain)}) > 1:
         raise ConfigError(
-            "`log_completions` (True) cannot hold one role's chats and the other's texts in one table; leave it "
-            "unset: "
-            "samples.jsonl in the run folder holds examples of both."
+            "`log_completions` (True) cannot hold one role's chats and the other's texts in one table; "
+            "leave it unset: samples.jsonl in the run folder holds examples of both."
         )
 
 

@@ -79,7 +79,7 @@ CASES = {
     "compare a b --seed -1": "'-1' is not a whole number from 0 to 4294967295",
     "fit-scaling bin.csv": "'bin.csv' is not a table in UTF-8 text",
     "fit-scaling bin.jsonl": "'bin.jsonl' is not a table in UTF-8 text",
-    "fit-scaling deep.jsonl": "'deep.jsonl', line 1: this is no JSON object",
+    "fit-scaling deep.jsonl": "'deep.jsonl', line 1: this is not a JSON object",
     "dataset x.jsonl --count 1 --exclude deep.jsonl": "'deep.jsonl' cannot be read",
     "dataset folder.jsonl --count 3": "'folder.jsonl' cannot be written: Is a directory",
     f"dataset {'x' * 250}.jsonl --count 3": "cannot be written: File name too long",

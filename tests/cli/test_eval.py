@@ -152,7 +152,7 @@ def test_an_adapter_folder_is_loaded_with_its_base(tmp_path, capsys):
     ("arguments", "message"),
     [
         ([], "The following arguments are required: --model"),
-        (["--model", "tiny", "--samples", "0"], "'0' is no whole number above 0"),
+        (["--model", "tiny", "--samples", "0"], "'0' is not a whole number above 0"),
         (["--model", "tiny", "--role", "critic"], "invalid choice: 'critic'"),
         (["--model", "tiny", "--problems", "absent.jsonl"], "There is no problem file 'absent.jsonl'"),
         (["--model", "tiny", "--problems", "wrong.jsonl"], "row 1, column 'nums'"),

@@ -17,7 +17,7 @@ SHORT = ["--max_steps", "3", "--eval_problems", "32", "--eval_proposals", "64", 
 
 
 def test_the_default_run_leaves_a_complete_run_folder(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(progress, "_REPEAT", 0.0)  # a line after each batch, where stderr is no terminal
+    monkeypatch.setattr(progress, "_REPEAT", 0.0)  # a line after each batch, where stderr is not a terminal
     assert main(["joint", "--output_dir", str(tmp_path), "--save_steps", "2", "--disable_tqdm", "false", *SHORT]) == 0
     out, error = capsys.readouterr()
     assert "prover: 128 of 128 answers" in error and "conjecturer: 64 of 64 proposals" in error

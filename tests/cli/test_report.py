@@ -35,7 +35,7 @@ def test_the_output_may_be_named_and_its_folder_is_made(tmp_path):
     ("arguments", "message"),
     [
         (["absent"], "There is no run folder 'absent'"),
-        (["."], "'.' is no run folder: it has no run.json"),
+        (["."], "'.' is not a run folder: it has no run.json"),
         ([], "The following arguments are required: RUN"),
         (["a", "--outptu", "x"], "Unrecognized arguments"),
     ],

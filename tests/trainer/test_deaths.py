@@ -98,7 +98,7 @@ def test_a_run_that_is_killed_at_sixty_random_points_continues_bit_for_bit(playe
     print(f"{deaths} kills in {lives} runs, all continued bit for bit")
 
 
-# -- a full disk
+# -- a full disk ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

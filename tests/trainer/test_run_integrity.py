@@ -55,7 +55,7 @@ def names(folder):
     return sorted(p.name for p in Path(folder).glob("checkpoint-*"))
 
 
-# -- trajectories that were given up
+# -- trajectories that were given up ----------------------------------------------------------------------------------
 
 
 def test_a_run_killed_after_a_rollback_does_not_resume_from_what_the_rollback_gave_up(build, tmp_path):
@@ -140,7 +140,7 @@ def test_a_checkpoint_whose_replacement_died_between_two_renames_is_found(build,
     assert folder.is_dir() and equal(weights(straight), weights(again))
 
 
-# -- the best and the newest healthy checkpoint
+# -- the best and the newest healthy checkpoint -----------------------------------------------------------------------
 
 
 def scoring(trainer, values):
@@ -174,7 +174,7 @@ def test_a_resumed_run_knows_its_best_checkpoint_and_keeps_it(build, tmp_path):
     assert names(tmp_path / "run") == ["checkpoint-2", "checkpoint-4"]
 
 
-# -- logs
+# -- logs -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "samples.jsonl", "rollbacks.jsonl"])
@@ -191,7 +191,7 @@ def test_a_torn_last_line_of_a_log_is_no_obstacle(build, tmp_path, name):
     assert json.loads(torn) == {"torn": '{"step": 3, "tri'}
 
 
-# -- one run per folder
+# -- one run per folder -----------------------------------------------------------------------------------------------
 
 
 def test_a_second_run_in_a_folder_that_is_in_use_is_refused_in_one_sentence(build, tmp_path):
@@ -217,7 +217,7 @@ def test_the_lock_of_one_process_can_be_taken_again_by_itself(tmp_path):
         pass
 
 
-# -- changed settings
+# -- changed settings -------------------------------------------------------------------------------------------------
 
 
 CHANGES = {
@@ -295,13 +295,13 @@ def test_a_resume_in_place_adds_to_run_json_and_forgets_nothing(build, tmp_path)
 
 
 def test_names_that_may_not_or_cannot_be_allowed_are_refused_before_a_model_loads(build):
-    with pytest.raises(ConfigError, match=r"names 'learning_rat', which is no setting\. Did you mean 'learning_rate'"):
+    with pytest.raises(ConfigError, match=r"'learning_rat', which is not a setting\. Did you mean 'learning_rate'"):
         build(allow_changed="learning_rat")
     with pytest.raises(ConfigError, match="policy_sharing, which cannot change"):
         build(allow_changed="policy_sharing")
 
 
-# -- damage
+# -- damage -----------------------------------------------------------------------------------------------------------
 
 
 def test_flipped_bytes_of_the_same_size_are_found(build, tmp_path):
@@ -344,7 +344,7 @@ def test_a_full_disk_in_a_checkpoint_is_one_sentence_that_names_what_is_left(bui
     assert not (tmp_path / "run" / ".incomplete").exists()  # it would keep the disk full
 
 
-# -- how a run is ended
+# -- how a run is ended -----------------------------------------------------------------------------------------------
 
 
 def test_sigterm_ends_a_run_with_a_checkpoint_at_the_end_of_its_round(build, tmp_path, caplog):

@@ -244,7 +244,7 @@ def test_samples_are_read_in_both_shapes_and_scored_again(tmp_path):
         ({"problem": "x", "completion": "1"}, "column 'problem' must be a key such as"),
         ({"numbers": [3, 5, 7], "target": 22}, "line 1: column 'completion' is absent"),
         ({"completion": "1"}, "line 1: column 'numbers': absent"),
-        ([1], "line 1: this is no JSON object"),
+        ([1], "line 1: this is not a JSON object"),
     ],
 )
 def test_a_sample_that_cannot_be_used_is_named(tmp_path, row, message):

@@ -24,7 +24,7 @@ def seed_number(word: str) -> int:
 
 
 def underscored(argument: str) -> str:
-    """`--n-problems=5` as `--n_problems=5`; what is no option stays as it is."""
+    """`--n-problems=5` as `--n_problems=5`; what is not an option stays as it is."""
     name, equals, value = argument.partition("=")
     return name.replace("-", "_").replace("__", "--", 1) + equals + value if name.startswith("--") else argument
 
@@ -34,7 +34,7 @@ class RawDescription(argparse.RawDescriptionHelpFormatter):
 
 
 def problem_of(words: list[str], target: str) -> Problem:
-    """The problem on the command line; ConfigError names the word that is no integer."""
+    """The problem on the command line; ConfigError names the word that is not an integer."""
     return Problem(tuple(_integer(word, "A number") for word in words), _integer(target, "The target"))
 
 

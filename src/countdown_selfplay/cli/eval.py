@@ -237,7 +237,7 @@ def _cells(estimate: dict[str, float]) -> tuple[str, str]:
 
 def _positive(word: str) -> int:
     if not (word.isascii() and word.isdigit() and int(word) > 0):
-        raise argparse.ArgumentTypeError(f"'{word}' is no whole number above 0")
+        raise argparse.ArgumentTypeError(f"'{word}' is not a whole number above 0")
     return int(word)
 
 

@@ -51,7 +51,7 @@ def train(output: Path, steps: int | None, seed: int) -> None:
     """Warm-start a model and write it to the folder `output`, which must be new or empty; progress goes to stderr."""
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise ConfigError(
-            f"--output ({output}) exists and is no empty folder; name a new one, nothing is overwritten."
+            f"--output ({output}) exists and is not an empty folder; name a new one, nothing is overwritten."
         )
     from ..tiny import TINY_MODEL_PATH, TINY_SPEC
     from ..tiny.warm_start import WarmStart, save

@@ -135,7 +135,7 @@ def train(trainer: Any, resume: str | None) -> None:
     """`trainer.train`, from the last checkpoint if `resume` says true."""
     start: bool | str | None = {"true": True, "True": True}.get(resume or "", resume)
     if isinstance(start, str) and not Path(start).is_dir():
-        raise CheckpointError(f"`resume_from_checkpoint` ({start}) is no folder; pass a checkpoint or true.")
+        raise CheckpointError(f"`resume_from_checkpoint` ({start}) is not a folder; pass a checkpoint or true.")
     if start is True and not any(Path(trainer.args.output_dir).glob("checkpoint-*")):
         raise CheckpointError(f"'{trainer.args.output_dir}' holds no checkpoint to resume from.")
     trainer.train(resume_from_checkpoint=start)

@@ -48,17 +48,16 @@ def before_trl(config: JointSelfPlayConfig) -> None:
     derived = config.prover_micro_batches + config.conjecturer_micro_batches
     if config.gradient_accumulation_steps not in (None, derived):
         _fail(
-            f"`gradient_accumulation_steps` ({config.gradient_accumulation_steps}) is derived as "
-            "prover_micro_batches + "
-            f"conjecturer_micro_batches ({derived}); leave it unset and change those two."
+            f"`gradient_accumulation_steps` ({config.gradient_accumulation_steps}) is derived as prover_micro_batches "
+            f"+ conjecturer_micro_batches ({derived}); leave it unset and change those two."
         )
     if config.steps_per_generation not in (None, derived) or (
         config.generation_batch_size is not None and config.steps_per_generation is None
     ):
         _fail(
             f"`steps_per_generation` ({config.steps_per_generation}) and `generation_batch_size` "
-            f"({config.generation_batch_size}) cannot be set: a round generates once for all its {derived} "
-            "micro-batches; "
+            f"({config.generation_batch_size}) cannot be set: "
+            f"a round generates once for all its {derived} micro-batches; "
             "change prover_micro_batches, conjecturer_micro_batches or per_device_train_batch_size."
         )
     for role in ("prover", "conjecturer"):
@@ -92,9 +91,9 @@ def _check_loader(config: JointSelfPlayConfig) -> None:
     total = config.per_device_train_batch_size * (config.prover_micro_batches + config.conjecturer_micro_batches)
     if math.gcd(group, total) < 2:
         _fail(
-            f"`prover_num_generations` ({group}) and the samples of a round ({total} per process) have no common "
-            "divisor, "
-            "which TRL's data loader needs; change `conjecturer_micro_batches` or `prover_micro_batches` by one."
+            f"`prover_num_generations` ({group}) and the samples of a round ({total} per process) "
+            "have no common divisor, which TRL's data loader needs; "
+            "change `conjecturer_micro_batches` or `prover_micro_batches` by one."
         )
 
 
@@ -200,7 +199,7 @@ def _check_allowed(config: JointSelfPlayConfig) -> None:
     known = [*(f.name for f in dataclasses.fields(config)), *PARTS]
     for name in allowed_names(config.allow_changed):
         if name not in known:
-            _fail(f"`allow_changed` names '{name}', which is no setting.{suggestion(name, known)}")
+            _fail(f"`allow_changed` names '{name}', which is not a setting.{suggestion(name, known)}")
         if name in NEVER:
             _fail(f"`allow_changed` names {name}, which cannot change in a resume; start a new run.")
 

@@ -69,7 +69,7 @@ def is_expression(text: str, unary_minus: bool = False) -> bool:
 
 def to_postfix(text: str, unary_minus: bool = False) -> tuple[list[str], list[str]] | None:
     """The tokens of an expression in postfix order (a unary minus becomes "~") and its numbers as written, or None if
-    it is no expression.
+    it is not an expression.
 
     Two stacks, no recursion: depth costs memory, never the interpreter's stack.
     """

@@ -40,7 +40,7 @@ FEATURES: Mapping[str, str] = MappingProxyType(
         "needs_sub": "1 if every solution subtracts",
         "needs_mul": "1 if every solution multiplies two factors",
         "needs_div": "1 if every solution divides",
-        "needs_fraction": "1 if every solution passes through a value that is no integer",
+        "needs_fraction": "1 if every solution passes through a value that is not an integer",
         "depth_min": "least depth of a solution tree: 1 for one sum or product, 2 for products in a sum, and so on",
         "depth_mean": "mean depth of the solution trees",
         "nodes_min": "least number of sums and products in a solution tree",

@@ -109,7 +109,7 @@ def _pair_hits(values: Values, left: int, right: int, goal: Array, exact: bool) 
     hits |= np.abs(xn * yn) == below
     np.abs(p, out=p)
     np.abs(q, out=q)
-    # p and q are the numerators of x and y over one denominator; a divisor of zero is no hit: q == 0 needs p > 0
+    # p and q are the numerators of x and y over one denominator; a divisor of zero is not a hit: q == 0 needs p > 0
     hits |= (p == goal * q) & (q > 0)
     hits |= (q == goal * p) & (p > 0)
     return hits

@@ -31,7 +31,7 @@ class ProposalReason(StrEnum):
     MALFORMED = "malformed"
     """Not of the style's form: no JSON object with both fields, text around the problem, a missing bracket."""
     NOT_INTEGERS = "not_integers"
-    """A number that is no integer (whole floats of the JSON style count as integers)."""
+    """A number that is not an integer (whole floats of the JSON style count as integers)."""
     NO_NUMBERS = "no_numbers"
     """The list of numbers is empty."""
     NOT_POSITIVE = "not_positive"

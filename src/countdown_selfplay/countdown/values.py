@@ -2,8 +2,8 @@
 
 A value is a numerator and a denominator, not reduced, in float64 while they are exact there and in Python integers
 otherwise. Where a term divides by zero its denominator is NaN; everything made of it holds NaN in numerator or
-denominator, and no comparison with NaN is true. Within products a denominator of 0 stays: `x / 0` is no value, but the
-inverse of that product, `0 / x`, is one.
+denominator, and no comparison with NaN is true. Within products a denominator of 0 stays:
+`x / 0` is not a value, but the inverse of that product, `0 / x`, is one.
 
 Bounds. Over m operands of at most M, numerator and denominator are multilinear polynomials with at most 2^(m-1) terms
 of coefficient +-1. The denominator has degree at most m - 1; the numerator has degree m only if the form is a product

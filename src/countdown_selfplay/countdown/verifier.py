@@ -55,13 +55,13 @@ class Reason(StrEnum):
     TOO_LONG = "too_long"
     """The answer has more than `max_chars` characters."""
     BAD_CHARACTER = "bad_character"
-    """A character that is no digit, operator, parenthesis or white space: code, decimals, exponents, look-alikes."""
+    """A character other than a digit, operator, parenthesis or white space: code, decimals, exponents, look-alikes."""
     EQUALS_SIGN = "equals_sign"
-    """An equals sign that the rules do not allow, or whose right side is no plain number."""
+    """An equals sign that the rules do not allow, or whose right side is not a plain number."""
     LEADING_ZERO = "leading_zero"
     """A number written with a leading zero."""
     MALFORMED = "malformed"
-    """The tokens are no expression: unbalanced, two numbers or two operators in a row, a sign without a left side."""
+    """The tokens form no expression: unbalanced, two numbers or two operators in a row, a sign without a left side."""
     NOT_TEXT = "not_text"
     """The completion holds no text: None, bytes, a tool call, some other object."""
 
@@ -145,7 +145,7 @@ def _rank(verdict: Verdict) -> int:
 
 
 def _judge(answer: str, problem: Problem, rules: Rules, n_answers: int) -> Verdict:
-    expression = answer.strip(WHITE_SPACE)  # not every kind of space: a no-break space is no part of the grammar
+    expression = answer.strip(WHITE_SPACE)  # not every kind of space: a no-break space is not part of the grammar
     if len(expression) > rules.max_chars:
         return Verdict(rules.score_invalid, Reason.TOO_LONG, None, None, n_answers)
     if not expression:

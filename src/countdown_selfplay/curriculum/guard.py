@@ -47,13 +47,12 @@ class Trip:
 
 @dataclass
 class CollapseGuard:
-    """Watches parseable rate, starvation, solve rate near 0 or 1, entropy and non-finite values (seed 001, section
-    3.2).
+    """Watches parseable rate, starvation, solve rate near 0 or 1, entropy and non-finite values.
 
     A threshold is compared with the mean over the last `window` rounds that logged the metric, once there are that
     many; starvation counts rounds in a row; a non-finite value trips at once. `healthy` is False from the first round
-    that breaks
-    a rule by itself until one that does not: a checkpoint saved in between is not one to go back to.
+    that breaks a rule by itself until one that does not: a checkpoint saved in between is not one to go back to.
+    Seed 001, section 3.2.
     """
 
     window: int = 10

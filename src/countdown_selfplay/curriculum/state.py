@@ -18,14 +18,14 @@ RATES_LIMIT = 64
 class CurriculumState:
     """JSON-able state of the curriculum.
 
-    rounds: rounds played. starved_rounds: of these, rounds that played no conjectured problem. attempt: rollbacks so
-    far; it is part of every sampling seed, so that a rolled-back run does not repeat the samples that led to the
-    collapse.
-    *_samples, *_tokens: completions and completion tokens generated per role. archive: problem key -> last round it
-    was played in, limited to the novelty window. solved: problem key -> correct answers so far, no higher than an
-    objective's limit; empty unless an objective has one. played: keys of the conjectured problems played last, oldest
-    first, each once, PLAYED_LIMIT at most. recent_rates: their mean solve rate per round that had any, oldest first,
-    RATES_LIMIT at most.
+    rounds: rounds played. starved_rounds: of these, rounds that played no conjectured problem.
+    attempt: rollbacks so far; it is part of every sampling seed, so that a rolled-back run does not repeat the samples
+    that led to the collapse.
+    *_samples, *_tokens: completions and completion tokens generated per role.
+    archive: problem key -> last round it was played in, limited to the novelty window.
+    solved: problem key -> correct answers so far, no higher than an objective's limit; empty where none has a limit.
+    played: keys of the conjectured problems played last, oldest first, each once, PLAYED_LIMIT at most.
+    recent_rates: their mean solve rate per round that had any, oldest first, RATES_LIMIT at most.
     """
 
     rounds: int = 0

@@ -61,7 +61,7 @@ class Answer:
 
 def vote_of(verdict: Verdict) -> str | None:
     """What a majority counts as one answer: the exact value of a legal expression, the text of one that breaks a rule
-    of the problem (so that it never shares the vote of a right answer), None for what is no expression."""
+    of the problem (so that it never shares the vote of a right answer), None for what is not an expression."""
     if verdict.reason in (Reason.CORRECT, Reason.WRONG_VALUE):
         return str(verdict.value)
     if verdict.reason in WELL_FORMED and verdict.expression is not None:
@@ -131,7 +131,7 @@ def scan(path: Path) -> tuple[dict[str, Any] | None, list[tuple[Answer, int]], i
     """The setting (None if the first line is not complete), each row with the byte at which its line ends, and the
     byte at which the setting's line ends. A last line without newline was cut by a kill and is left out.
 
-    DataError if the file is no evaluation or a complete line is damaged.
+    DataError if the file is not an evaluation or a complete line is damaged.
     """
     try:
         raw = path.read_bytes()
@@ -139,7 +139,7 @@ def scan(path: Path) -> tuple[dict[str, Any] | None, list[tuple[Answer, int]], i
         raise DataError(f"'{path}' cannot be read ({error.strerror}).") from error
     mark = MARK.encode()
     if not (raw.startswith(mark) or mark.startswith(raw)):
-        raise DataError(f"'{path}' is no file of `countdown-selfplay eval`: its first line is not a setting.")
+        raise DataError(f"'{path}' is not a file of `countdown-selfplay eval`: its first line is not a setting.")
     lines = raw.split(b"\n")[:-1]
     if not lines:
         return None, [], 0
@@ -154,7 +154,7 @@ def scan(path: Path) -> tuple[dict[str, Any] | None, list[tuple[Answer, int]], i
         try:
             rows.append((Answer(**_object(line, path, number)), end))
         except TypeError:
-            raise DataError(f"'{path}', line {number}: this is no answer of `countdown-selfplay eval`.") from None
+            raise DataError(f"'{path}', line {number}: this is not an answer of `countdown-selfplay eval`.") from None
     return {name: value for name, value in setting.items() if name != "record"}, rows, start
 
 
@@ -164,7 +164,9 @@ def _object(line: bytes, path: Path, number: int) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise DataError(f"'{path}', line {number}: this is no JSON object; the file is damaged, so start a new one.")
+        raise DataError(
+            f"'{path}', line {number}: this is not a JSON object; the file is damaged, so start a new one."
+        )
     return found
 
 

@@ -49,7 +49,7 @@ def load_arms(words: Sequence[str]) -> list[Arm]:
     """One arm per word: a file of `eval` (.jsonl or .json), a run folder (what its evaluation.json says after
     training; `RUN:before` for before), or `name=PATH,PATH` with one path or pattern per training seed.
 
-    DataError for a path that is not there, is no result or is given twice, and for two arms with one name.
+    DataError for a path that is not there, is not a result or is given twice, and for two arms with one name.
     """
     found = [(name, [load_result(path) for path in paths]) for name, paths in map(split_arm, words)]
     names = [name or _short(results[0].path) for name, results in found]

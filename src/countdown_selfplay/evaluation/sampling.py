@@ -126,7 +126,7 @@ def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
 
 
 def end_of_turn(tokenizer: Any) -> int | None:
-    """The id that the chat template puts after an assistant's turn; None if that is no special token."""
+    """The id that the chat template puts after an assistant's turn; None if that is not a special token."""
     turn = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
     rendered = tokenizer.apply_chat_template(turn, tokenize=False)
     after = tokenizer(rendered[rendered.rfind("2") + 1 :], add_special_tokens=False)["input_ids"]

@@ -151,7 +151,7 @@ def _json_rows(place: Path) -> Iterator[dict[str, Any]]:
         except (ValueError, RecursionError):
             row = None
         if not isinstance(row, Mapping):
-            raise DataError(f"'{place}', line {number}: this is no JSON object.")
+            raise DataError(f"'{place}', line {number}: this is not a JSON object.")
         yield dict(row)
 
 

@@ -57,8 +57,7 @@ class ProposeAndSolve:
         metrics |= {"round/random_slots": len(randoms)} if randoms else {}
         problems = admission.problems[:kept] + randoms + anchors[: rules.slots - kept - len(randoms)]
 
-        # Solve: one group of answers per slot; the solve rate comes from the verifier's bit alone, never from a
-        # reward.
+        # Solve: one group of answers per slot; the solve rate comes from the verifier's bit, never from a reward.
         own = ctx.share(problems)
         mine = _repeated(own, rules.prover_group)
         rows = _repeated([ctx.domain.prove_row(problem) for problem in own], rules.prover_group)

@@ -70,8 +70,7 @@ class GRPO(BaseObjective):
 
 class DrGRPO(GRPO):
     """Differs from GRPO in that advantages are not divided by the group's deviation and a completion's sum of tokens
-    is
-    divided by the longest allowed length instead of its own: both divisions favour some problems and lengths over
+    is divided by the longest allowed length instead of its own: both divisions favour some problems and lengths over
     others. Equal to TRL's `loss_type="dr_grpo"` with `scale_rewards=False`."""
 
     normalization = "length_cap"

@@ -37,9 +37,8 @@ def build_policies(
     init_kwargs = json.loads(model_init_kwargs) if isinstance(model_init_kwargs, str) else model_init_kwargs
     if peft_config is not None and sharing == "full" and len(roles) > 1:
         raise ConfigError(
-            "A `peft_config` was passed with policy_sharing='full'; use policy_sharing='lora' (an adapter per role) "
-            "or "
-            "'tied' (one adapter for both roles)."
+            "A `peft_config` was passed with policy_sharing='full'; "
+            "use policy_sharing='lora' (an adapter per role) or 'tied' (one adapter for both roles)."
         )
     if sharing == "full" and peft_config is None:
         same = all(source is sources[roles[0]] or source == sources[roles[0]] for source in sources.values())
@@ -49,8 +48,7 @@ def build_policies(
     if len({id(s) if not isinstance(s, str) else s for s in sources.values()}) > 1:
         raise ConfigError(
             f"policy_sharing='{sharing}' needs one model for all roles, but a different one was passed for each; "
-            "pass one "
-            "model, or use policy_sharing='full'."
+            "pass one model, or use policy_sharing='full'."
         )
     base = _load(sources[roles[0]], init_kwargs)
     if sharing == "tied":
@@ -98,9 +96,8 @@ def _refuse_mixture(model: PreTrainedModel) -> PreTrainedModel:
     experts = getattr(config, "num_experts", None) or getattr(config, "num_local_experts", None) or 0
     if experts > 1:
         raise ConfigError(
-            f"{type(model).__name__} is a mixture of {experts} experts, whose load-balancing loss the joint trainer "
-            "does not "
-            "have; use a dense model."
+            f"{type(model).__name__} is a mixture of {experts} experts, "
+            "whose load-balancing loss the joint trainer does not have; use a dense model."
         )
     return model
 
@@ -130,9 +127,8 @@ def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool 
         return _refuse_mixture(load_pretrained(source, {"dtype": "float32", **(init_kwargs or {})}))
     if not isinstance(source, PreTrainedModel):
         raise ConfigError(
-            f"`model` must be a hub id, a path or a transformers PreTrainedModel, got {type(source).__name__}; to "
-            "train an "
-            "adapter pass the base model and a `peft_config`."
+            f"`model` must be a hub id, a path or a transformers PreTrainedModel, got {type(source).__name__}; "
+            "to train an adapter pass the base model and a `peft_config`."
         )
     _refuse_mixture(source)
     if not copied:

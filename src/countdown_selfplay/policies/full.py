@@ -37,7 +37,7 @@ class PolicyModule(PreTrainedModel):
         self.policies = nn.ModuleDict(policies)
         self.active = active
         self.tokenizer: Any = None  # generate needs it to look for stop strings
-        # Tied embeddings appear under two names; one of them is not saved and is no missing key on resume.
+        # Tied embeddings appear under two names; one of them is not saved and is not a missing key on resume.
         self._keys_to_ignore_on_save = sorted(_second_names(self))
         self._no_split_modules = sorted({m for p in policies.values() for m in (p._no_split_modules or ())})
 

@@ -35,7 +35,7 @@ def checked_rewards(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: R
 
 def refused_reward(reward: Callable[..., Any], reason: str, otherwise: float) -> float:
     """What a proposal earns that was refused for `reason`: what the reward's method `invalid_reward` says, or
-    `otherwise` where it has none or says None. RewardError if that is no finite number."""
+    `otherwise` where it has none or says None. RewardError if that is not a finite number."""
     hook = getattr(reward, "invalid_reward", None)
     value = None if hook is None else hook(reason)
     if value is None:

@@ -11,8 +11,8 @@ from typing import Any
 from ..countdown import ProblemSpec
 
 TINY_MODEL_PATH: Path = Path(__file__).parent / "weights"
-"""Folder of the shipped weights and tokenizer: `AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH))` works "
-"offline."""
+"""Folder of the shipped weights and tokenizer:
+`AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH))` works offline."""
 
 TINY_SPEC: ProblemSpec = ProblemSpec(operands=(3,), number_low=1, number_high=12, target_low=1, target_high=99)
 """The problems the model was warm-started on, held-out side excepted: 3 numbers from 1 to 12, targets 1 to 99."""

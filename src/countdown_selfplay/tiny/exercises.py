@@ -1,5 +1,4 @@
-"""What the warm start learns from: pairs of prompt and answer for both roles, from the train side of the split "
-"only."""
+"""What the warm start learns from: pairs of prompt and answer for both roles, from the split's train side only."""
 
 from __future__ import annotations
 

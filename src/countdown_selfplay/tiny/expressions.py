@@ -11,8 +11,7 @@ _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2}
 
 
 class Written(NamedTuple):
-    """An expression: its exact value, its text with single spaces between tokens, and its outermost operator ("" "
-    "if none)."""
+    """An expression: its exact value, its text with single spaces between tokens, and its outermost operator or ""."""
 
     value: Fraction
     text: str
@@ -47,8 +46,7 @@ def _trees(order: tuple[int, ...]) -> Iterator[Written]:
 
 
 def _combine(left: Written, operator: str, right: Written) -> Written:
-    """Parentheses only where the tree needs them; `a + ( b - c )` keeps its own, as one more way to write the "
-    "value."""
+    """Parentheses only where the tree needs them; `a + ( b - c )` keeps its own, one more way to write the value."""
     rank = _PRECEDENCE[operator]
     left_text, right_text = left.text, right.text
     if left.operator and _PRECEDENCE[left.operator] < rank:

@@ -1,5 +1,5 @@
-"""Supervised warm start of the tiny model: both roles in one set of weights, stopped while there is much left to "
-"learn."""
+"""Supervised warm start of the tiny model:
+both roles in one set of weights, stopped while there is much left to learn."""
 
 from __future__ import annotations
 
@@ -48,8 +48,7 @@ class WarmStart:
 
 
 def encode_batch(examples: Sequence[tuple[str, str]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """(prompt, answer) texts -> token ids (B, T), padded on the right, and labels (B, T) with the answers' tokens "
-    "only."""
+    """(prompt, answer) texts -> token ids (B, T), right-padded, and labels (B, T) of the answers' tokens only."""
     rows = [
         ([_ID[BOS], *(_ID[word] for word in prompt.split())], [*(_ID[word] for word in answer.split()), _ID[EOS]])
         for prompt, answer in examples

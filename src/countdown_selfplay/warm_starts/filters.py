@@ -59,7 +59,7 @@ def clean_demonstrations(
 
     A row needs `prompt`, `completion` and its problem (numbers or nums, target), for without the problem nobody can
     say whether it is held out. Left out: held-out problems (`is_held_out`; `evaluated` are keys), and, unless
-    `keep_wrong`, completions that are no correct answer (prover) or do not hold the row's problem, solvable
+    `keep_wrong`, completions that are not a correct answer (prover) or do not hold the row's problem, solvable
     (conjecturer). DataError names a row that cannot be read.
     """
     kept: list[dict[str, Any]] = []

@@ -137,7 +137,7 @@ def _rows(path: str) -> Any:
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise DataError(f"`samples_file` ({path}) cannot be read: {reason}.") from None
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -148,7 +148,7 @@ def _rows(path: str) -> Any:
             row = None
         if not isinstance(row, dict):
             raise DataError(
-                f"'{path}', line {number}: this is no JSON object; pass a JSONL file with a row per sample."
+                f"'{path}', line {number}: this is not a JSON object; pass a JSONL file with a row per sample."
             )
         if row.get("record") != "setting":
             yield number, row

@@ -68,7 +68,7 @@ def test_what_the_hub_does_not_give_is_one_sentence_that_says_what_to_do(bench, 
     """The tests run offline, as a machine without the hub would."""
     with pytest.raises(SystemExit, match=r"download it once with `hf download no/tokenizer` .* or --tokenizer tiny"):
         bench.contenders.prepare_model("qwen2.5-0.5b", None, "no/tokenizer", tmp_path)
-    with pytest.raises(SystemExit, match="'no/model' is no folder here"):
+    with pytest.raises(SystemExit, match="'no/model' is not a folder here"):
         bench.contenders.prepare_model("smollm2-135m", "no/model", "", tmp_path)
 
 

@@ -78,7 +78,7 @@ def test_solutions_that_can_be_listed_by_hand():
 def test_the_features_of_the_classic():
     found = features(Problem((3, 3, 8, 8), 24))
     # numbers 3, 3, 8, 8: mean 5.5, deviations 2.5; sum 22. The only solution 8 / (3 - 8 / 3) is a product with a sum
-    # with a product: depth 3, three nodes, one pair of parentheses, 8 / 3 is no integer.
+    # with a product: depth 3, three nodes, one pair of parentheses, 8 / 3 is not an integer.
     assert found == {
         "operands": 4, "number_min": 3, "number_max": 8, "number_mean": 5.5, "number_std": 2.5, "distinct_numbers": 2,
         "target": 24, "target_ratio": 3, "target_gap": 2, "solutions": 1, "log_solutions": math.log(2),

@@ -84,10 +84,10 @@ def test_another_setting_is_refused_and_nothing_is_lost(tmp_path, changes, messa
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"nums": [1, 2], "target": 3}\n', "is no file of `countdown-selfplay eval`"),
-        ("x", "is no file of `countdown-selfplay eval`"),
+        ('{"nums": [1, 2], "target": 3}\n', "is not a file of `countdown-selfplay eval`"),
+        ("x", "is not a file of `countdown-selfplay eval`"),
         ('{"record": "setting", "n": 2}\n', "no whole number 'n_problems'"),
-        ('{"record": "setting", \n', "line 1: this is no JSON object"),
+        ('{"record": "setting", \n', "line 1: this is not a JSON object"),
     ],
 )
 def test_a_file_that_is_something_else_is_never_written_to(tmp_path, text, message):
@@ -103,7 +103,7 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path):
     run(path)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:3], "{oops\n", *lines[4:]]))
-    with pytest.raises(DataError, match="line 4: this is no JSON object"):
+    with pytest.raises(DataError, match="line 4: this is not a JSON object"):
         run(path)
     path.write_text("".join([*lines[:3], *lines[4:]]))
     with pytest.raises(DataError, match="its rows are not in the order they are written in"):

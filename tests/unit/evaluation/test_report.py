@@ -236,13 +236,13 @@ def test_what_is_not_healthy_is_said_at_the_top(tmp_path):
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("metrics.jsonl", '{"step": 3,', '{"step": 3', r"metrics\.jsonl, line 3: this is no JSON"),
+        ("metrics.jsonl", '{"step": 3,', '{"step": 3', r"metrics\.jsonl, line 3: this is not JSON"),
         ("metrics.jsonl", '{"step": 2,', '{"stop": 2,', r"metrics\.jsonl, line 2: 'step' is None"),
         ("metrics.jsonl", '{"step": 2,', '{"step": "2",', r"metrics\.jsonl, line 2: 'step' is '2'"),
         ("metrics.jsonl", '_histogram": [', '_histogram": [1, ', r"line 1: 'round/solve_rate_histogram' .* 11 counts"),
         ("samples.jsonl", "{", "[1]\n{", r"samples\.jsonl, line 1: must be a JSON object, got list"),
         ("run.json", '"config"', '"setting"', r"run\.json has no object 'config'"),
-        ("run.json", "{", "", r"run\.json, line 1: this is no JSON"),
+        ("run.json", "{", "", r"run\.json, line 1: this is not JSON"),
         ("evaluation.json", '"low"', '"lower"', r"evaluation\.json: 'before\.prover\.pass_at\.1' must hold a value"),
         ("evaluation.json", "[0.1, 0.08, 0.12]", "[0.1]", r"evaluation\.json: 'difference\.pass@1' must hold"),
     ],
@@ -258,7 +258,7 @@ def test_damaged_files_are_named_with_their_line(tmp_path, file, old, new, messa
 def test_text_that_is_not_utf8_is_named(tmp_path):
     folder = made_up.write_run(tmp_path, "demo")
     (folder / "samples.jsonl").write_bytes(b"\xff\xfe")
-    with pytest.raises(DataError, match=r"samples\.jsonl is no UTF-8 text"):
+    with pytest.raises(DataError, match=r"samples\.jsonl is not UTF-8 text"):
         load_run(folder)
 
 
@@ -266,7 +266,7 @@ def test_text_that_is_not_utf8_is_named(tmp_path):
 def test_a_folder_that_is_no_run_is_refused(tmp_path, missing):
     folder = made_up.write_run(tmp_path, "demo")
     (folder / missing).unlink()
-    with pytest.raises(DataError, match=f"is no run folder: it has no {missing}"):
+    with pytest.raises(DataError, match=f"is not a run folder: it has no {missing}"):
         write_report([folder], tmp_path / "r.html")
 
 

@@ -31,7 +31,7 @@ def test_the_advantage_is_the_reward_minus_the_mean_of_the_others():
 
 
 def test_equal_rewards_give_exactly_no_credit():
-    # 0.1 is no binary fraction: the mean of seven of eight is off by 7e-9 in float32
+    # 0.1 is not a binary fraction: the mean of seven of eight is off by 7e-9 in float32
     for value in (0.5, 0.1, 0.05):
         for group in (3, 8, 16):
             rewards = torch.full((2, group), value)

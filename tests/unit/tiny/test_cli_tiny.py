@@ -46,7 +46,7 @@ def test_a_wrong_call_is_refused_in_one_sentence(argv, message, tmp_path, monkey
 
 def test_nothing_is_overwritten(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="is no empty folder"):
+    with pytest.raises(ConfigError, match="is not an empty folder"):
         main(["--output", str(tmp_path), "--steps", "1"])
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 

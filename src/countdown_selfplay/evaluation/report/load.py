@@ -154,7 +154,7 @@ def _object(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise DataError(f"{path}, line {getattr(error, 'lineno', 1)}: this is no JSON ({error}).") from error
+        raise DataError(f"{path}, line {getattr(error, 'lineno', 1)}: this is not JSON ({error}).") from error
     if not isinstance(found, dict):
         raise DataError(f"{path} must hold a JSON object, got {type(found).__name__}.")
     return found
@@ -172,7 +172,7 @@ def _lines(path: Path, optional: bool = False) -> list[tuple[dict[str, Any], int
             row = json.loads(line)
         except ValueError as error:
             raise DataError(
-                f"{path}, line {number}: this is no JSON ({error}); if the run was killed in mid-line, remove it."
+                f"{path}, line {number}: this is not JSON ({error}); if the run was killed in mid-line, remove it."
             ) from error
         if not isinstance(row, dict):
             raise DataError(f"{path}, line {number}: must be a JSON object, got {type(row).__name__}.")
@@ -184,9 +184,9 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise DataError(f"'{path.parent}' is no run folder: it has no {path.name}.") from None
+        raise DataError(f"'{path.parent}' is not a run folder: it has no {path.name}.") from None
     except UnicodeDecodeError as error:
-        raise DataError(f"{path} is no UTF-8 text (byte {error.start}); the run folder is damaged.") from error
+        raise DataError(f"{path} is not UTF-8 text (byte {error.start}); the run folder is damaged.") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}).") from error
 

@@ -51,7 +51,7 @@ CHART_STYLE += "".join(f".chart .fill{i} {{ fill: var(--c{i}); }}\n" for i in ra
 @dataclass(frozen=True)
 class Line:
     """One curve. mean: what is drawn bold; raw: drawn thin below it; spread: shaded around it. Each a list of
-    segments: a gap is no line. dots: single points."""
+    segments, with no line across a gap. dots: single points."""
 
     label: str
     mean: list[Segment]
