@@ -26,6 +26,7 @@ def here(tmp_path, monkeypatch):
     Path("deep.jsonl").write_text("[" * 100_000)
     Path("typed.yaml").write_text("recipe: tiny/default\nmax_steps: [1, 2]\n")
     Path("half.yaml").write_text("recipe: tiny/default\nmax_steps: 2.5\n")
+    Path("inf.yaml").write_text("recipe: tiny/default\nmax_steps: .inf\n")
     Path("flag.yaml").write_text("recipe: tiny/default\nlearning_rate: true\n")
     Path("none.yaml").write_text("recipe: tiny/default\nseed: null\n")
     Path("table.yaml").write_text("recipe: tiny/default\nprover_objective: {a: 1}\n")
@@ -38,6 +39,7 @@ CASES = {
     "joint --config bin.yaml": "bin.yaml is not a YAML file: it is not UTF-8 text",
     "joint --config typed.yaml": "`max_steps` ([1, 2]) must be a whole number",
     "joint --config half.yaml": "`max_steps` (2.5) must be a whole number",
+    "joint --config inf.yaml": "`max_steps` (inf) must be a whole number",
     "joint --config flag.yaml": "`learning_rate` (True) must be a number",
     "joint --config none.yaml": "`seed` (None) must be a whole number",
     "joint --config table.yaml": "`prover_objective` ({'a': 1}) must be a text",

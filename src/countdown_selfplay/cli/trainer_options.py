@@ -117,7 +117,7 @@ def _typed(settings: Mapping[str, Any], classes: tuple[type, ...], parser: OneLi
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if kind is str and isinstance(value, int | float | datetime.date):
             found[name] = value if isinstance(value, bool) else str(value)
-        elif not number or (kind is int and value != int(value)):
+        elif not number or (kind is int and not float(value).is_integer()):
             words = {int: "a whole number", float: "a number", str: "a text"}[kind]
             raise ConfigError(f"`{name}` ({value}) must be {words}.")
         else:

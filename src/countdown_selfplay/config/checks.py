@@ -219,11 +219,7 @@ def check_run(config: Any) -> None:
     for name in config.report_to:
         try:
             INTEGRATION_TO_CALLBACK[name]()
-        except (
-            RuntimeError,
-            ImportError,
-            ValueError,
-        ) as error:  # each integration looks for its package when it is made
+        except (RuntimeError, ImportError, ValueError) as error:  # it looks for its package when it is made
             raise ConfigError(
                 f"`report_to` ({name}) cannot be used here: {error} Or pass --report_to none."
             ) from error

@@ -20,7 +20,7 @@ _RANGES: dict[
     "max_grad_norm": (0, INF, "0 means no clip"),
     "entropy_coef": (0, INF, "0 means no bonus"),
     "max_completion_length": (1, INF, "tokens"),
-    "temperature": (0, INF, "training samples, it does not decode greedily"),
+    "temperature": (0, INF, "samples are drawn, not decoded greedily"),
     "top_p": (0, 1, "1 switches it off"),
     "top_k": (0, INF, "0 switches it off"),
     "min_p": (0, 1, "0 switches it off"),
