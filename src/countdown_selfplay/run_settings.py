@@ -9,11 +9,15 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import CheckpointError
 
-PARTS = ("train_dataset", "eval_dataset", "domain", "reward_funcs", "objectives", "conjecturer_reward", "peft_config")
+if TYPE_CHECKING:
+    from .trainer import JointConjecturerProverTrainer
+
+PARTS = ("train_dataset", "eval_dataset", "domain", "reward_funcs", "objectives", "conjecturer_reward")
+PARTS += ("peft_config", "model")
 """Arguments of the trainer that are compared beside the fields of its config."""
 
 _UPWARD = ("max_steps", "num_train_epochs")
@@ -57,13 +61,31 @@ def run_settings(
     return json.loads(json.dumps(settings, sort_keys=True, default=str))
 
 
+def model_settings(trainer: JointConjecturerProverTrainer) -> dict[str, str]:
+    """The model that was passed in, where it counts after the start too: adapters lie over it, a KL term refers to it.
+    Its first few values of each tensor tell a model that was trained from the one before. Called by all processes."""
+    under_adapters = trainer.args.policy_sharing == "lora"
+    if not under_adapters and not any(role.beta > 0 for role in trainer.roles.values()):
+        return {}
+    listed = [
+        (name, tensor.detach().flatten()[:4].tolist())
+        for name, tensor in trainer.policies.module.named_parameters()
+        if not tensor.is_meta and not (under_adapters and tensor.requires_grad)
+    ]
+    return {"model": trainer._gather([f"{len(listed)} tensors ({_hash(listed)})"])[0]}  # FSDP: the main process has it
+
+
 def _matters(name: str) -> bool:
     return name not in _FREE.split() and not name.startswith(_PREFIXES) and not name.endswith("_token")
 
 
 def _digest(keys: Iterable[str]) -> str:
     listed = list(keys)
-    return f"{len(listed)} problems ({hashlib.blake2b(repr(listed).encode(), digest_size=6).hexdigest()})"
+    return f"{len(listed)} problems ({_hash(listed)})"
+
+
+def _hash(value: object) -> str:
+    return hashlib.blake2b(repr(value).encode(), digest_size=6).hexdigest()
 
 
 _ADAPTER = ("r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora")  # PEFT rewrites other fields as it goes

@@ -7,15 +7,17 @@ import signal
 from dataclasses import replace
 
 import pytest
-from transformers import TrainerCallback
+import torch
+from transformers import AutoModelForCausalLM, TrainerCallback
 
 from countdown_selfplay.callbacks import Terminated
 from countdown_selfplay.checkpoints import restore_replaced
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.errors import CheckpointError
+from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 from .conftest import equal, rounds, weights
-from .test_round import problems
+from .test_round import LORA, problems
 from .test_run_integrity import BEST, EVERY, GUARD, names, scoring, tripping_after
 
 
@@ -122,3 +124,27 @@ def test_what_only_saves_memory_may_change_and_changes_no_number(build, tmp_path
     again.train(resume_from_checkpoint=str(tmp_path / "straight" / "checkpoint-1"))
     assert equal(weights(straight), weights(again))
     assert rounds(tmp_path / "straight")[1:] == rounds(tmp_path / "again")
+
+
+@pytest.mark.parametrize(
+    ("sharing", "beta", "counts"), [("full", 0.0, False), ("full", 0.05, True), ("lora", 0.0, True)]
+)
+def test_another_model_is_refused_where_it_is_a_reference_or_lies_under_adapters(
+    build, tmp_path, sharing, beta, counts
+):
+    """Elsewhere the checkpoint's weights replace all of it."""
+    other = AutoModelForCausalLM.from_pretrained(TINY_MODEL_PATH, dtype=torch.float32)
+    with torch.no_grad():
+        other.model.embed_tokens.weight += 0.01
+    adapter = {"trainer": {"peft_config": LORA}} if sharing == "lora" else {}
+    settings = dict(policy_sharing=sharing, beta=beta, **EVERY, **adapter)
+    build(max_steps=1, **settings).train()
+    same, another = build(max_steps=2, **settings), build("other", max_steps=2, model=other, **settings)
+    folder = str(tmp_path / "run" / "checkpoint-1")
+    if counts:
+        with pytest.raises(CheckpointError, match=r"differs .* in model \(\d+ tensors .* there, .* here\)\. Keep"):
+            another.train(resume_from_checkpoint=folder)
+    else:
+        another.train(resume_from_checkpoint=folder)
+        same.train(resume_from_checkpoint=folder)
+        assert equal(weights(same), weights(another))
