@@ -51,7 +51,7 @@ def save(trainer: JointConjecturerProverTrainer, stock_save: Callable[..., None]
             stock_save(model, trial)
         finally:
             args.output_dir = str(output)
-        _name_best(trainer, staging, output)
+        _name_best(trainer, staging / name, output)
         trainer.accelerator.wait_for_everyone()
         if args.policy_sharing != "lora":  # PEFT has written the adapters' folders already
             export_policies(trainer, staging / name)
@@ -75,13 +75,14 @@ def save(trainer: JointConjecturerProverTrainer, stock_save: Callable[..., None]
 _LITTLE = 1 << 20  # bytes that are free on a disk that counts as full
 
 
-def _name_best(trainer: JointConjecturerProverTrainer, staging: Path, output: Path) -> None:
-    """The best checkpoint lay in staging when the stock Trainer named it, in memory and in trainer_state.json."""
-    best = trainer.state.best_model_checkpoint
-    if best is not None and Path(best).parent == staging:
-        trainer.state.best_model_checkpoint = str(output / Path(best).name)
+def _name_best(trainer: JointConjecturerProverTrainer, staged: Path, output: Path) -> None:
+    """The best checkpoint's path, in memory and in trainer_state.json: it lay in staging when the stock Trainer named
+    it, or under another name of the run folder, which has been moved since."""
+    state, name = trainer.state, f"checkpoint-{trainer.state.best_global_step}"
+    if name == staged.name or (output / name).is_dir():
+        state.best_model_checkpoint = str(output / name)
         if trainer.accelerator.is_main_process:
-            trainer.state.save_to_json(str(staging / Path(best).name / "trainer_state.json"))
+            state.save_to_json(str(staged / "trainer_state.json"))
 
 
 def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
@@ -145,10 +146,13 @@ def _replace(source: Path, target: Path) -> None:
 
 
 def restore_replaced(output: Path) -> None:
-    """Give a checkpoint that was being replaced when the process died its name back."""
+    """Give a checkpoint that was being replaced when the process died its name back; one that has been replaced goes,
+    or a later call would take it for the former."""
     for old in output.glob(f"{_OLD}checkpoint-*"):
         target = output / old.name.removeprefix(_OLD)
-        if not target.exists():
+        if target.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
             old.rename(target)
 
 

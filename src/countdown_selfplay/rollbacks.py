@@ -7,6 +7,7 @@ checkpoints of a trajectory that was given up. Every step is repeated whole if t
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -80,16 +81,18 @@ def _find(trainer: JointConjecturerProverTrainer, resume: str | bool) -> str | N
 
 
 def _on_main(trainer: JointConjecturerProverTrainer, work: Callable[[], T]) -> T:
-    """What `work` returns on the main process, on all of them; its CheckpointError too. Called by all processes."""
-    result, problem = None, None
+    """What `work` returns or raises on the main process, on all of them: none is left waiting for it. Called by all
+    processes."""
+    result: T | None = None
+    problem: Exception | None = None
     if trainer.accelerator.is_main_process:
         try:
             result = work()
-        except CheckpointError as error:
-            problem = str(error)
+        except Exception as error:
+            problem = error
     result, problem = trainer._gather([(result, problem)])[0]
     if problem is not None:
-        raise CheckpointError(problem)
+        raise problem
     return result  # type: ignore[return-value]
 
 
@@ -98,13 +101,13 @@ def _on_main(trainer: JointConjecturerProverTrainer, work: Callable[[], T]) -> T
 
 def _finish_going_back(output: Path) -> None:
     """What a process that died left undone: a checkpoint between two names, and those that a rollback gave up, which
-    were written under a lower attempt than the rollback's number."""
+    were written under a lower attempt than the one that it led to."""
     restore_replaced(output)
     given_up = [
         folder
-        for number, record in enumerate(read_lines(output / ROLLBACKS))
+        for record in read_lines(output / ROLLBACKS)
         for folder in checkpoint_folders(output)
-        if step_of(folder) > step_of(record["to"]) and manifest_of(folder).get("attempt", number + 1) <= number
+        if step_of(folder) > step_of(record["to"]) and manifest_of(folder).get("attempt", math.inf) < record["attempt"]
     ]
     _abandon(output, given_up)
 
@@ -119,16 +122,16 @@ def _abandon(output: Path, folders: list[Path]) -> None:
 def _go_back(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
     """Bring the output folder to the step of `folder`, and the counts of attempts and generations up to date."""
     output = Path(trainer.args.output_dir)
+    step = int(manifest_of(folder)["step"])  # the folder may have been given another name
 
     def bring() -> list[dict[str, Any]]:
-        _abandon(output, [later for later in checkpoint_folders(output) if step_of(later) > step_of(folder)])
-        discard_logs(output, step_of(folder))
+        _abandon(output, [later for later in checkpoint_folders(output) if step_of(later) > step])
+        discard_logs(output, step)
         return read_lines(output / ROLLBACKS)
 
-    rollbacks = _on_main(trainer, bring)
-    trainer.curriculum.attempt = max(trainer.curriculum.attempt, len(rollbacks))
-    for record in rollbacks:
-        trainer.curriculum.keep_spent(record.get("spent", {}))
+    for record in _on_main(trainer, bring):
+        trainer.curriculum.attempt = max(trainer.curriculum.attempt, record["attempt"])
+        trainer.curriculum.keep_spent(record["spent"])
 
 
 def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, start: Path | None) -> Path:
@@ -159,7 +162,8 @@ def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, star
     record = {
         "step": rollback.step,
         "trip": str(rollback.trip),
-        "to": Path(healthy).name,
+        "to": f"checkpoint-{manifest_of(Path(healthy))['step']}",
+        "attempt": trainer.curriculum.attempt + 1,  # not the rollback's number: a start elsewhere brings its own
         "spent": trainer.curriculum.spent(),  # a resume after a kill must count it too
     }
     _on_main(trainer, lambda: append_lines(output / ROLLBACKS, [record]))
@@ -192,7 +196,9 @@ def train_with_rollbacks(
         if folder is not None and planned_rounds(trainer) <= step:
             return _already_done(trainer, folder, step)
         if folder is None or folder.parent.resolve() != output.resolve():
-            _on_main(trainer, lambda: set_run_aside(output))
+            aside = _on_main(trainer, lambda: set_run_aside(output))
+            if folder is not None and aside is not None and not folder.exists():  # it was in abandoned-<n>
+                start = folder = aside / folder.resolve().relative_to(output.resolve())
         _on_main(trainer, lambda: describe_run(trainer, folder, step))
         with _telling_how_to_go_on(trainer, output):
             while True:

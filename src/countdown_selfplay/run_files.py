@@ -7,6 +7,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,8 @@ def write_atomically(path: Path, text: str) -> None:
             os.fsync(file.fileno())
         new.replace(path)
     except OSError as error:
-        new.unlink(missing_ok=True)
+        with suppress(OSError):
+            new.unlink()
         raise _unwritable(path, error) from error
 
 
@@ -90,12 +92,13 @@ def discard_lines(path: Path, step: int, field: str = "step") -> None:
     if not path.exists():
         return
     lines, torn = _whole_lines(path)
-    kept = [line for line in lines if step_of(json.loads(line)[field]) <= step]
-    beyond = [line for line in lines if step_of(json.loads(line)[field]) > step]
+    records = [json.loads(line) for line in lines]
+    beyond = [record for record in records if step_of(record[field]) > step]
     if beyond or torn:
+        kept = [line for line, record in zip(lines, records, strict=True) if step_of(record[field]) <= step]
         append_lines(
             path.with_suffix(".discarded.jsonl"),
-            [json.loads(line) for line in beyond] + ([{"torn": torn.decode(errors="replace")}] if torn else []),
+            beyond + ([{"torn": torn.decode(errors="replace")}] if torn else []),
         )
         write_atomically(path, "".join(line.decode() + "\n" for line in kept))
 
@@ -120,11 +123,12 @@ def set_aside(output: Path, found: Iterable[Path], name: str) -> Path | None:
     return aside
 
 
-def set_run_aside(output: Path) -> None:
-    """Move all files of an earlier run to previous-<n>: a fresh run must not roll back to, or resume from, another
-    one's checkpoints."""
-    found = [output / name for name in _OF_A_RUN]
-    found += [*checkpoint_folders(output), *output.glob("abandoned-*"), *output.glob(".old-checkpoint-*")]
+def set_run_aside(output: Path) -> Path | None:
+    """Move all files of an earlier run to previous-<n>, if there are any: a fresh run must not roll back to, or resume
+    from, another one's checkpoints. They go first, for a kill in between must not leave them without their logs."""
+    found = [*output.glob(".old-checkpoint-*"), *checkpoint_folders(output), *output.glob("abandoned-*")]
+    found += [output / name for name in _OF_A_RUN]
     aside = set_aside(output, found, "previous")
     if aside is not None:
         logger.warning("%s holds an earlier run; its files were moved to %s.", output, aside.name)
+    return aside

@@ -8,11 +8,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
 
 from .errors import CheckpointError
 
-PARTS = ("train_dataset", "eval_dataset", "domain", "reward_funcs", "objectives", "conjecturer_reward", "peft_config")
+if TYPE_CHECKING:
+    from .trainer import JointConjecturerProverTrainer
+
+PARTS = ("train_dataset", "eval_dataset", "domain", "reward_funcs", "objectives", "conjecturer_reward")
+PARTS += ("peft_config", "model")
 """Arguments of the trainer that are compared beside the fields of its config."""
 
 _UPWARD = ("max_steps", "num_train_epochs")
@@ -32,10 +37,12 @@ _FREE = """
     conjecturer_vllm_server_base_url
     deepspeed fsdp fsdp_config accelerator_config
     gradient_accumulation_steps num_generations generation_batch_size steps_per_generation use_vllm
-    activation_checkpointing activation_checkpointing_kwargs
+    activation_checkpointing activation_checkpointing_kwargs gradient_checkpointing gradient_checkpointing_kwargs
+    torch_empty_cache_steps ds3_gather_for_generation vllm_gpu_memory_utilization vllm_enable_sleep_mode
+    bf16_full_eval fp16_full_eval
 """
 """Fields that may change at any resume: cadence, trackers, paths, addresses, what only moves data; which engine runs
-is compared by its name; the last ones are derived from others."""
+is compared by its name; the group sizes and `use_vllm` are derived from others; the last ones only save memory."""
 
 
 def run_settings(
@@ -50,8 +57,22 @@ def run_settings(
     settings = {name: value for name, value in config.items() if _matters(name)}
     settings["train_dataset"] = None if anchors is None else _digest(anchors)
     settings["eval_dataset"] = _digest(sorted(held_out))
-    settings |= {name: _said(part) for name, part in parts.items() if part is not None}
+    settings |= {name: _said(part) for name, part in parts.items() if part is not None or name not in config}
     return json.loads(json.dumps(settings, sort_keys=True, default=str))
+
+
+def model_settings(trainer: JointConjecturerProverTrainer) -> dict[str, str]:
+    """The model that was passed in, where it counts after the start too: adapters lie over it, a KL term refers to it.
+    Its first few values of each tensor tell a model that was trained from the one before. Called by all processes."""
+    under_adapters = trainer.args.policy_sharing == "lora"
+    if not under_adapters and not any(role.beta > 0 for role in trainer.roles.values()):
+        return {}
+    listed = [
+        (name, tensor.detach().flatten()[:4].tolist())
+        for name, tensor in trainer.policies.module.named_parameters()
+        if not tensor.is_meta and not (under_adapters and tensor.requires_grad)
+    ]
+    return {"model": trainer._gather([f"{len(listed)} tensors ({_hash(listed)})"])[0]}  # FSDP: the main process has it
 
 
 def _matters(name: str) -> bool:
@@ -60,21 +81,29 @@ def _matters(name: str) -> bool:
 
 def _digest(keys: Iterable[str]) -> str:
     listed = list(keys)
-    return f"{len(listed)} problems ({hashlib.blake2b(repr(listed).encode(), digest_size=6).hexdigest()})"
+    return f"{len(listed)} problems ({_hash(listed)})"
+
+
+def _hash(value: object) -> str:
+    return hashlib.blake2b(repr(value).encode(), digest_size=6).hexdigest()
 
 
 _ADAPTER = ("r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora")  # PEFT rewrites other fields as it goes
 
 
 def _said(part: Any) -> Any:
-    """A name for an object that is the same in every process: its own, its class's, or an adapter's settings."""
+    """What an object is in every process: a plain value, fields of a dataclass such as the domain, an adapter's
+    settings; of any other its name or its class's."""
     if isinstance(part, Mapping):
         return {name: _said(value) for name, value in part.items()}
     if isinstance(part, (list, tuple)):
         return [_said(value) for value in part]
     if hasattr(part, "peft_type"):
         return {name: getattr(part, name, None) for name in _ADAPTER}
-    return part if isinstance(part, str) else getattr(part, "__name__", type(part).__name__)
+    if is_dataclass(part) and not isinstance(part, type):
+        return {"class": type(part).__name__, **{f.name: _said(getattr(part, f.name)) for f in fields(part)}}
+    plain = part is None or isinstance(part, (str, int, float))
+    return part if plain else getattr(part, "__name__", type(part).__name__)
 
 
 def allowed_names(given: str | Iterable[str] | None) -> list[str]:

@@ -47,7 +47,7 @@ from .replay import replays_of
 from .rewards import ConjecturerReward
 from .round_batches import mask_after_stops
 from .rounds import play_round
-from .run_settings import run_settings
+from .run_settings import model_settings, run_settings
 from .scoring import allow_padding_free
 from .setup import (
     check_parts,
@@ -161,6 +161,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             )
         self.eos_token_ids = end_tokens(self)
         self.engine.check(self)
+        self.settings |= model_settings(self)
         self._optimizer_is_ours = optimizers[0] is None
         if optimizers[0] is not None:
             tag_roles(optimizers[0], self.policies)

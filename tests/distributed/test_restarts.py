@@ -41,3 +41,10 @@ def test_sigterm_to_one_process_ends_both_at_the_end_of_the_round_with_a_checkpo
     found = run(tmp_path, "auto", **{**SAVING, "save_steps": 100})
     for name in STATE:
         assert found[name] == straight[0][name], name
+
+
+def test_what_fails_on_the_main_process_alone_is_said_by_both_and_none_waits_for_it(tmp_path):
+    (tmp_path / ".run.json.new").mkdir()  # in the way of run.json, which the main process writes
+    process = launch(tmp_path, None, **SAVING)
+    assert process.returncode != 0
+    assert process.stderr.count("RunFolderError: " + str(tmp_path / "run.json")) == 2, process.stderr[-9000:]

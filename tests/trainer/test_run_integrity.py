@@ -1,11 +1,11 @@
 """What a run folder survives: given-up trajectories, deaths, a second run, changed settings, damaged files."""
 
 import json
+import multiprocessing
 import os
 import shutil
 import signal
-import subprocess
-import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from countdown_selfplay.checkpoints import manifest_of
 from countdown_selfplay.errors import CheckpointError, CollapseError, ConfigError, RunFolderError
 from countdown_selfplay.run_lock import run_lock
 
-from .conftest import equal, rounds, weights
+from .conftest import equal, make_trainer, rounds, weights
 from .test_round import LORA, problems
 
 EVERY = dict(save_strategy="steps", save_steps=1)
@@ -55,33 +55,55 @@ def names(folder):
     return sorted(p.name for p in Path(folder).glob("checkpoint-*"))
 
 
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    """Two rounds that nothing befell, each saved."""
+    trainer = make_trainer(tmp_path_factory.mktemp("straight") / "run", max_steps=2, **EVERY)
+    trainer.train()
+    return trainer
+
+
+@pytest.fixture
+def copied(straight, tmp_path):
+    """Its folder, to do something to."""
+    return Path(shutil.copytree(straight.args.output_dir, tmp_path / "run"))
+
+
+ROLLED_BACK = dict(max_steps=4, **EVERY, **{**GUARD, "guard_window": 2})
+
+
+@pytest.fixture(scope="module")
+def rolled_back(tmp_path_factory):
+    """Rounds 3 and 4 are bad, window 2: it trips at 4, goes back to 2 and plays both again."""
+    trainer = tripping_after(make_trainer(tmp_path_factory.mktemp("rolled") / "back", **ROLLED_BACK), 3, 4)
+    trainer.train()
+    return trainer
+
+
 # -- trajectories that were given up ----------------------------------------------------------------------------------
 
 
-def test_a_run_killed_after_a_rollback_does_not_resume_from_what_the_rollback_gave_up(build, tmp_path):
-    """Rounds 3 and 4 are bad, window 2: it trips at 4 and goes back to 2. Killed in the first round of attempt 1, the
-    resume must go on from checkpoint-2 with attempt 1, and end as the run that was not killed."""
-    settings = dict(max_steps=5, **EVERY, **{**GUARD, "guard_window": 2})
-    straight = tripping_after(build("straight", **settings), 3, 4)
-    straight.train()
-    killed = dying_at(tripping_after(build("killed", **settings), 3, 4), 2, attempt=1)
+def test_a_run_killed_after_a_rollback_does_not_resume_from_what_the_rollback_gave_up(build, tmp_path, rolled_back):
+    """Killed in the first round of attempt 1, the resume must go on from checkpoint-2 with attempt 1, and end as the
+    run that was not killed."""
+    killed = dying_at(tripping_after(build("killed", **ROLLED_BACK), 3, 4), 2, attempt=1)
     with pytest.raises(Power):
         killed.train()
     assert names(tmp_path / "killed") == ["checkpoint-0", "checkpoint-1", "checkpoint-2"]
     assert names(tmp_path / "killed" / "abandoned-1") == ["checkpoint-3"]
-    again = tripping_after(build("killed", **settings), 3, 4)
+    again = tripping_after(build("killed", **ROLLED_BACK), 3, 4)
     again.train(resume_from_checkpoint=True)
-    assert equal(weights(straight), weights(again))
-    assert straight.curriculum == again.curriculum  # what the given-up rounds cost is still counted
-    assert rounds(tmp_path / "straight") == rounds(tmp_path / "killed")
+    assert equal(weights(rolled_back), weights(again))
+    assert rolled_back.curriculum == again.curriculum
+    assert again.curriculum.prover_samples == 6 * 32  # what the two rounds that were given up cost is still counted
+    assert rounds(rolled_back.args.output_dir) == rounds(tmp_path / "killed")
     assert len((tmp_path / "killed" / "rollbacks.jsonl").read_text().splitlines()) == 1
 
 
-def test_a_kill_between_writing_a_rollback_down_and_setting_its_checkpoints_aside_is_made_good(build, tmp_path):
-    settings = dict(max_steps=4, **EVERY, **{**GUARD, "guard_window": 2})
-    straight = tripping_after(build("straight", **settings), 2, 3)
-    straight.train()
-    killed = tripping_after(build("killed", **settings), 2, 3)
+def test_a_kill_between_writing_a_rollback_down_and_setting_its_checkpoints_aside_is_made_good(
+    build, tmp_path, rolled_back
+):
+    killed = tripping_after(build("killed", **ROLLED_BACK), 3, 4)
     from countdown_selfplay import rollbacks
 
     def dies(trainer, folder):
@@ -90,54 +112,51 @@ def test_a_kill_between_writing_a_rollback_down_and_setting_its_checkpoints_asid
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Power):
         patch.setattr(rollbacks, "_go_back", dies)
         killed.train()
-    assert names(tmp_path / "killed")[-1] == "checkpoint-2"  # unhealthy: of round 2, which the rollback gave up
-    again = tripping_after(build("killed", **settings), 2, 3)
+    assert names(tmp_path / "killed")[-1] == "checkpoint-3"  # unhealthy: of round 3, which the rollback gave up
+    again = tripping_after(build("killed", **ROLLED_BACK), 3, 4)
     again.train(resume_from_checkpoint=True)
-    assert names(tmp_path / "killed" / "abandoned-1") == ["checkpoint-2"]
-    assert equal(weights(straight), weights(again)) and straight.curriculum == again.curriculum
+    assert names(tmp_path / "killed" / "abandoned-1") == ["checkpoint-3"]
+    assert equal(weights(rolled_back), weights(again)) and rolled_back.curriculum == again.curriculum
 
 
 def test_going_back_to_an_earlier_checkpoint_sets_the_later_ones_aside(build, tmp_path):
     """After it: the guard cannot roll forward into them, resume=True and rotation cannot meet them."""
-    build(max_steps=6, **EVERY).train()
+    build(max_steps=3, **EVERY).train()
     changed = dict(learning_rate=1e-4, allow_changed="learning_rate")
-    again = dying_at(build(max_steps=6, **EVERY, save_total_limit=1, **changed), 4)
+    again = dying_at(build(max_steps=3, **EVERY, save_total_limit=1, **changed), 2)
     with pytest.raises(Power):
-        again.train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-2"))
-    assert names(tmp_path / "run") == ["checkpoint-4"]  # of the new trajectory; one is kept
-    assert names(tmp_path / "run" / "abandoned-1") == ["checkpoint-6"]  # and one of the old
-    more = build(max_steps=6, **EVERY, **changed)
+        again.train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-1"))
+    assert names(tmp_path / "run") == ["checkpoint-2"]  # of the new trajectory; one is kept
+    assert names(tmp_path / "run" / "abandoned-1") == ["checkpoint-3"]  # and one of the old
+    more = build(max_steps=3, **EVERY, **changed)
     more.train(resume_from_checkpoint=True)
-    assert [line["step"] for line in rounds(tmp_path / "run")] == [1, 2, 3, 4, 5, 6]
-    assert {line["lr/prover"] for line in rounds(tmp_path / "run")[2:]} == {1e-4}
+    assert [line["step"] for line in rounds(tmp_path / "run")] == [1, 2, 3]
+    assert {line["lr/prover"] for line in rounds(tmp_path / "run")[1:]} == {1e-4}
 
 
 def test_a_trip_before_the_first_save_goes_back_to_the_checkpoint_elsewhere_that_the_run_began_from(build, tmp_path):
-    build("first", max_steps=2, **EVERY, **GUARD).train()
-    settings = dict(max_steps=4, save_strategy="steps", save_steps=4, **GUARD)
-    second = tripping_after(build("second", **settings), 3)
-    second.train(resume_from_checkpoint=str(tmp_path / "first" / "checkpoint-2"))
-    assert second.state.global_step == 4 and second.curriculum.attempt == 1
-    assert [line["step"] for line in rounds(tmp_path / "second")] == [3, 4]
-    assert names(tmp_path / "first") == ["checkpoint-0", "checkpoint-1", "checkpoint-2"]
+    build("first", max_steps=1, **EVERY, **GUARD).train()
+    second = tripping_after(build("second", max_steps=3, save_strategy="steps", save_steps=4, **GUARD), 2)
+    second.train(resume_from_checkpoint=str(tmp_path / "first" / "checkpoint-1"))
+    assert second.state.global_step == 3 and second.curriculum.attempt == 1
+    assert [line["step"] for line in rounds(tmp_path / "second")] == [2, 3]
+    assert names(tmp_path / "first") == ["checkpoint-0", "checkpoint-1"]
 
 
-def test_a_resume_from_elsewhere_sets_an_earlier_run_of_the_folder_aside(build, tmp_path):
-    build("first", max_steps=2, **EVERY).train()
-    build("second", max_steps=3, **EVERY).train()
-    build("second", max_steps=3, **EVERY).train(resume_from_checkpoint=str(tmp_path / "first" / "checkpoint-2"))
-    assert names(tmp_path / "second") == ["checkpoint-3"]
-    assert names(tmp_path / "second" / "previous-1") == ["checkpoint-1", "checkpoint-2", "checkpoint-3"]
+def test_a_resume_from_elsewhere_sets_an_earlier_run_of_the_folder_aside(build, tmp_path, straight, copied):
+    elsewhere = Path(straight.args.output_dir) / "checkpoint-2"
+    build(max_steps=3, **EVERY).train(resume_from_checkpoint=str(elsewhere))
+    assert names(copied) == ["checkpoint-3"]
+    assert names(copied / "previous-1") == ["checkpoint-1", "checkpoint-2"]
 
 
-def test_a_checkpoint_whose_replacement_died_between_two_renames_is_found(build, tmp_path):
-    straight = build(max_steps=2, **EVERY)
-    straight.train()
-    folder = tmp_path / "run" / "checkpoint-2"
+def test_a_checkpoint_whose_replacement_died_between_two_renames_is_found(build, straight, copied):
+    folder = copied / "checkpoint-2"
     folder.rename(folder.with_name(".old-checkpoint-2"))
     again = build(max_steps=2, **EVERY)
     again.train(resume_from_checkpoint=True)
     assert folder.is_dir() and equal(weights(straight), weights(again))
+    assert json.loads((copied / "run.json").read_text())["resumes"] == []  # it was complete: no round was played again
 
 
 # -- the best and the newest healthy checkpoint -----------------------------------------------------------------------
@@ -177,37 +196,42 @@ def test_a_resumed_run_knows_its_best_checkpoint_and_keeps_it(build, tmp_path):
 # -- logs -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["metrics.jsonl", "samples.jsonl", "rollbacks.jsonl"])
-def test_a_torn_last_line_of_a_log_is_no_obstacle(build, tmp_path, name):
+def test_a_torn_last_line_of_a_log_is_no_obstacle(build, tmp_path):
     settings = dict(save_strategy="steps", save_steps=2, **GUARD)
     tripping_after(build(max_steps=3, **settings)).train()
-    log = tmp_path / "run" / name
-    whole = log.read_bytes() if log.exists() else b""
-    log.write_bytes(whole + b'{"step": 3, "tri')  # killed in the middle of a write
+    logs = [tmp_path / "run" / f"{name}.jsonl" for name in ("metrics", "samples", "rollbacks")]
+    for log in logs:
+        whole = log.read_bytes() if log.exists() else b""
+        log.write_bytes(whole + b'{"step": 3, "tri')  # killed in the middle of a write
     again = tripping_after(build(max_steps=4, **settings))
     again.train(resume_from_checkpoint=True)
     assert [line["step"] for line in rounds(tmp_path / "run")] == [1, 2, 3, 4]
-    torn = log.with_suffix(".discarded.jsonl").read_text().splitlines()[-1]
-    assert json.loads(torn) == {"torn": '{"step": 3, "tri'}
+    for log in logs:
+        torn = log.with_suffix(".discarded.jsonl").read_text().splitlines()[-1]
+        assert json.loads(torn) == {"torn": '{"step": 3, "tri'}
 
 
 # -- one run per folder -----------------------------------------------------------------------------------------------
 
 
+def hold(folder, held):
+    with run_lock(folder):
+        held.set()
+        time.sleep(600)
+
+
 def test_a_second_run_in_a_folder_that_is_in_use_is_refused_in_one_sentence(build, tmp_path):
-    holder = (
-        "import sys, time; from countdown_selfplay.run_lock import run_lock\n"
-        "with run_lock(sys.argv[1]): print('held', flush=True); time.sleep(60)"
-    )
-    with subprocess.Popen([sys.executable, "-c", holder, str(tmp_path / "run")], stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"held\n"
-        trainer = build(max_steps=1)
-        with pytest.raises(RunFolderError, match=f"is in use by process {process.pid} on .*choose another folder"):
-            trainer.train()
-        assert not (tmp_path / "run" / "metrics.jsonl").exists()
-        process.kill()  # however a run ends, the lock ends with it
-        process.wait()
-        assert trainer.train().global_step == 1
+    trainer, fork = build(max_steps=1), multiprocessing.get_context("fork")
+    held = fork.Event()
+    process = fork.Process(target=hold, args=(tmp_path / "run", held), daemon=True)
+    process.start()
+    assert held.wait(60)
+    with pytest.raises(RunFolderError, match=f"is in use by process {process.pid} on .*choose another folder"):
+        trainer.train()
+    assert not (tmp_path / "run" / "metrics.jsonl").exists()
+    process.kill()  # however a run ends, the lock ends with it
+    process.join()
+    assert trainer.train().global_step == 1
 
 
 def test_the_lock_of_one_process_can_be_taken_again_by_itself(tmp_path):
@@ -226,57 +250,49 @@ CHANGES = {
     "conjecturer_reward": dict(conjecturer_reward="sgs"),
     "answer_rule": dict(answer_rule="any"),
     "prover_objective": dict(prover_objective="grpo"),
-    "beta": dict(beta=0.0),
+    "beta": dict(beta=0.05),
     "number_high": dict(number_high=11),
     "max_steps": dict(max_steps=1),
 }
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    from .conftest import make_trainer
-
-    folder = tmp_path_factory.mktemp("finished")
-    trainer = make_trainer(folder, max_steps=2, beta=0.05, **EVERY, trainer={"train_dataset": problems(40)})
-    trainer.train()
-    return folder
+def finished(straight):
+    return Path(straight.args.output_dir) / "checkpoint-2"
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_resume_under_another_setting_is_refused_by_name_and_both_values(build, finished, name):
-    settings = dict(max_steps=3, beta=0.05, **EVERY)
-    before = {"max_steps": 2, **settings, "seed": 3, "learning_rate": 1e-3}.get(name)
-    other = build("other", **{**settings, **CHANGES[name]}, trainer={"train_dataset": problems(40)})
-    said = rf"{name} \({before} there" if before is not None and name != "max_steps" else name
+    before = {"seed": 3, "learning_rate": 1e-3, "beta": 0.0, "max_steps": 2}.get(name)
+    other = build("other", **{"max_steps": 3, **EVERY, **CHANGES[name]})
+    said = rf"{name} \({before} there, {CHANGES[name][name]} here\)" if before is not None else name
     with pytest.raises(CheckpointError, match=rf"{said}.*allow_changed='.*{name}"):
-        other.train(resume_from_checkpoint=str(finished / "checkpoint-2"))
+        other.train(resume_from_checkpoint=str(finished))
 
 
 def test_other_data_is_refused_and_allowed_by_name(build, finished, tmp_path):
     other = {"train_dataset": problems(41)}
-    settings = dict(max_steps=3, beta=0.05, **EVERY)
-    with pytest.raises(CheckpointError, match=r"train_dataset \(40 problems .* there, 41 problems .* here\)"):
-        build("other", **settings, trainer=other).train(resume_from_checkpoint=str(finished / "checkpoint-2"))
+    settings = dict(max_steps=3, **EVERY)
+    with pytest.raises(CheckpointError, match=r"train_dataset \(2048 problems .* there, 41 problems .* here\)"):
+        build("other", **settings, trainer=other).train(resume_from_checkpoint=str(finished))
     assert not (tmp_path / "other" / "metrics.jsonl").exists()
     allowed = build("other", **settings, allow_changed="train_dataset", trainer=other)
-    allowed.train(resume_from_checkpoint=str(finished / "checkpoint-2"))
+    allowed.train(resume_from_checkpoint=str(finished))
     assert allowed.state.global_step == 3
 
 
 def test_cadence_trackers_paths_and_more_rounds_may_change_without_a_word(build, finished):
     free = dict(logging_steps=2, save_steps=3, save_total_limit=4, samples_per_log=1, eval_steps=7, run_name="other")
-    again = build(
-        "other", max_steps=3, beta=0.05, save_strategy="steps", **free, trainer={"train_dataset": problems(40)}
-    )
-    again.train(resume_from_checkpoint=str(finished / "checkpoint-2"))
+    again = build("other", max_steps=3, save_strategy="steps", **free)
+    again.train(resume_from_checkpoint=str(finished))
     assert again.state.global_step == 3
 
 
 def test_a_changed_learning_rate_acts_and_run_json_keeps_both(build, finished, tmp_path):
     """The checkpoint's optimizer and schedule would bring the old one back."""
     changed = dict(prover_learning_rate=5e-4, weight_decay=0.1, allow_changed="learning_rate, weight_decay")
-    again = build("other", max_steps=3, beta=0.05, **EVERY, **changed, trainer={"train_dataset": problems(40)})
-    again.train(resume_from_checkpoint=str(finished / "checkpoint-2"))
+    again = build("other", max_steps=3, **EVERY, **changed)
+    again.train(resume_from_checkpoint=str(finished))
     line = rounds(tmp_path / "other")[-1]
     assert line["lr/prover"] == 5e-4 and line["lr/conjecturer"] == 1e-3
     assert {group["weight_decay"] for group in again.optimizer.param_groups} == {0.0, 0.1}
@@ -285,13 +301,12 @@ def test_a_changed_learning_rate_acts_and_run_json_keeps_both(build, finished, t
     assert run["resumes"][0]["step"] == 2 and run["config"]["prover_learning_rate"] == 5e-4
 
 
-def test_a_resume_in_place_adds_to_run_json_and_forgets_nothing(build, tmp_path):
-    build(max_steps=1, **EVERY).train()
-    first = json.loads((tmp_path / "run" / "run.json").read_text())
-    build(max_steps=2, **EVERY).train(resume_from_checkpoint="auto")
-    second = json.loads((tmp_path / "run" / "run.json").read_text())
+def test_a_resume_in_place_adds_to_run_json_and_forgets_nothing(build, copied):
+    first = json.loads((copied / "run.json").read_text())
+    build(max_steps=3, **EVERY).train(resume_from_checkpoint="auto")
+    second = json.loads((copied / "run.json").read_text())
     assert first["resumes"] == [] and second["started"] == first["started"]
-    assert [entry["step"] for entry in second["resumes"]] == [1] and second["config"]["max_steps"] == 2
+    assert [entry["step"] for entry in second["resumes"]] == [2] and second["config"]["max_steps"] == 3
 
 
 def test_names_that_may_not_or_cannot_be_allowed_are_refused_before_a_model_loads(build):
@@ -304,27 +319,26 @@ def test_names_that_may_not_or_cannot_be_allowed_are_refused_before_a_model_load
 # -- damage -----------------------------------------------------------------------------------------------------------
 
 
-def test_flipped_bytes_of_the_same_size_are_found(build, tmp_path):
-    build(max_steps=2, **EVERY).train()
-    path = tmp_path / "run" / "checkpoint-2" / "model.safetensors"
+def test_flipped_bytes_of_the_same_size_are_found(build, copied):
+    path = copied / "checkpoint-2" / "model.safetensors"
     data = bytearray(path.read_bytes())
     data[-4000:-3996] = bytes(byte ^ 0xFF for byte in data[-4000:-3996])
     path.write_bytes(data)
     with pytest.raises(CheckpointError, match=r"model\.safetensors is damaged"):
         build(max_steps=3, **EVERY).train(resume_from_checkpoint=str(path.parent))
-    again = build(max_steps=3, **EVERY)
+    again = build(max_steps=2, **EVERY)
     again.train(resume_from_checkpoint=True)  # the newest that is whole
-    assert again.state.global_step == 3 and manifest_of(tmp_path / "run" / "checkpoint-3")["step"] == 3
+    assert [entry["step"] for entry in json.loads((copied / "run.json").read_text())["resumes"]] == [1]
+    assert again.state.global_step == 2 and names(copied / "abandoned-1") == ["checkpoint-2"]
 
 
-def test_a_checkpoint_of_an_earlier_version_is_refused_in_one_sentence(finished, build, tmp_path):
-    folder = tmp_path / "checkpoint-2"
-    shutil.copytree(finished / "checkpoint-2", folder)
+def test_a_checkpoint_of_an_earlier_version_is_refused_in_one_sentence(copied, build):
+    folder = copied / "checkpoint-2"
     manifest = manifest_of(folder)
     manifest["files"] = {name: size for name, (size, _) in manifest["files"].items()}  # as it was before digests
     (folder / "complete.json").write_text(json.dumps(manifest))
     with pytest.raises(CheckpointError, match="an earlier version of countdown-selfplay wrote it"):
-        build(max_steps=3, beta=0.05, **EVERY).train(resume_from_checkpoint=str(folder))
+        build(max_steps=3, **EVERY).train(resume_from_checkpoint=str(folder))
 
 
 def test_a_full_disk_in_a_checkpoint_is_one_sentence_that_names_what_is_left(build, tmp_path, monkeypatch):
@@ -347,27 +361,25 @@ def test_a_full_disk_in_a_checkpoint_is_one_sentence_that_names_what_is_left(bui
 # -- how a run is ended -----------------------------------------------------------------------------------------------
 
 
-def test_sigterm_ends_a_run_with_a_checkpoint_at_the_end_of_its_round(build, tmp_path, caplog):
-    settings = dict(save_strategy="steps", save_steps=100)
-    straight = build("straight", max_steps=4, **settings)
-    straight.train()
-    ended = build("ended", max_steps=4, **settings)
+def test_sigterm_ends_a_run_with_a_checkpoint_at_the_end_of_its_round(build, tmp_path, caplog, straight):
+    settings = dict(max_steps=2, save_strategy="steps", save_steps=100)
+    ended = build("ended", **settings)
     play = ended.game.play
 
     def told(ctx, anchors):
-        if ctx.state.rounds == 1:
-            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
         return play(ctx, anchors)
 
     ended.game.play = told
     with pytest.raises(Terminated) as stop:
         ended.train()
     assert stop.value.code == 143 and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    assert names(tmp_path / "ended") == ["checkpoint-2"]
-    assert "Stopped after round 2 (SIGTERM)" in caplog.text and "resume_from_checkpoint=True" in caplog.text
-    again = build("ended", max_steps=4, **settings)
+    assert names(tmp_path / "ended") == ["checkpoint-1"]
+    assert "Stopped after round 1 (SIGTERM)" in caplog.text and "resume_from_checkpoint=True" in caplog.text
+    again = build("ended", **settings)
     again.train(resume_from_checkpoint=True)
-    assert equal(weights(straight), weights(again)) and rounds(tmp_path / "straight") == rounds(tmp_path / "ended")
+    assert equal(weights(straight), weights(again))
+    assert rounds(straight.args.output_dir) == rounds(tmp_path / "ended")
 
 
 def test_saving_in_the_middle_of_a_round_is_refused(build):
@@ -376,38 +388,39 @@ def test_saving_in_the_middle_of_a_round_is_refused(build):
 
 
 def test_ctrl_c_names_the_last_checkpoint_and_how_to_go_on(build, caplog):
-    trainer = build(max_steps=3, **EVERY)
+    trainer = build(max_steps=2, **EVERY)
     play = trainer.game.play
 
     def interrupted(ctx, anchors):
-        if ctx.state.rounds == 2:
+        if ctx.state.rounds == 1:
             raise KeyboardInterrupt
         return play(ctx, anchors)
 
     trainer.game.play = interrupted
     with pytest.raises(KeyboardInterrupt):
         trainer.train()
-    assert "Stopped after round 2 (KeyboardInterrupt): the newest checkpoint is" in caplog.text
-    assert "checkpoint-2; resume with trainer.train(resume_from_checkpoint=True)" in caplog.text
+    assert "Stopped after round 1 (KeyboardInterrupt): the newest checkpoint is" in caplog.text
+    assert "checkpoint-1; resume with trainer.train(resume_from_checkpoint=True)" in caplog.text
 
 
-def test_auto_starts_a_run_that_has_no_checkpoint_and_resumes_one_that_has(build, tmp_path):
-    straight = build("straight", max_steps=2, **EVERY)
-    straight.train()
+def test_auto_starts_a_run_that_has_no_checkpoint_and_resumes_one_that_has(build, tmp_path, straight):
     first = dying_at(build("again", max_steps=2, **EVERY), 1)
     with pytest.raises(Power):
         first.train(resume_from_checkpoint="auto")
     second = build("again", max_steps=2, **EVERY)
     second.train(resume_from_checkpoint="auto")
     assert equal(weights(straight), weights(second)) and not (tmp_path / "again" / "previous-1").exists()
+    assert [entry["step"] for entry in json.loads((tmp_path / "again" / "run.json").read_text())["resumes"]] == [1]
 
 
 @pytest.mark.parametrize("sharing", ["full", "lora"])
-def test_save_model_writes_a_folder_per_policy_that_loads(build, tmp_path, sharing):
+def test_save_model_writes_a_folder_per_policy_that_loads(build, tmp_path, sharing, straight):
     from transformers import AutoModelForCausalLM
 
-    trainer = build(max_steps=1, policy_sharing=sharing, trainer={"peft_config": LORA} if sharing == "lora" else {})
-    trainer.train()
+    trainer = straight
+    if sharing == "lora":
+        trainer = build(max_steps=1, policy_sharing=sharing, trainer={"peft_config": LORA})
+        trainer.train()
     trainer.save_model(str(tmp_path / "saved"))
     tokens = torch.tensor([[1, 15, 16, 17]])
     for role in ("prover", "conjecturer"):
@@ -417,6 +430,6 @@ def test_save_model_writes_a_folder_per_policy_that_loads(build, tmp_path, shari
 
 
 def test_what_is_given_up_by_a_guard_that_gives_up_is_said(build):
-    trainer = tripping_after(build(max_steps=3, **EVERY, **GUARD, guard_max_rollbacks=0), 2)
-    with pytest.raises(CollapseError, match=r"last healthy checkpoint is .*checkpoint-1"):
+    trainer = tripping_after(build(max_steps=3, **EVERY, **GUARD, guard_max_rollbacks=0), 1)
+    with pytest.raises(CollapseError, match=r"last healthy checkpoint is .*checkpoint-0"):
         trainer.train()

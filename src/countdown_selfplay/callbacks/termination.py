@@ -27,17 +27,17 @@ class Terminated(SystemExit):
 
 class Termination(TrainerCallback):
     """Asks all processes at the end of each round whether one of them was told to end. A second SIGTERM changes
-    nothing: the round is still played to its end."""
+    nothing: the round is still played to its end. It leaves before the next round and not in `on_save`, where the
+    callbacks of a user (that copy a checkpoint away, for one) come later."""
 
     def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
         self.trainer = trainer
-        self.asked = False
-        self.ending = False
+        self.asked = self.ending = self.saved = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Inside the block SIGTERM is noted. A handler of the user's own, and any outside the main thread, stays."""
-        self.asked = self.ending = False
+        self.asked = self.ending = self.saved = False
         ours = threading.current_thread() is threading.main_thread()
         if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
             yield
@@ -57,11 +57,16 @@ class Termination(TrainerCallback):
             raise Terminated(state.global_step)
         control.should_save |= self.ending
 
-    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if self.ending:  # save_strategy="best" took the save back, for the round was not the best one
-            self.trainer._save_checkpoint(self.trainer.model, None)
-            raise Terminated(state.global_step)
-
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if self.ending:
+        self.saved = self.ending
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if not self.ending:
+            return
+        if not self.saved:  # save_strategy="best" took the save back, for the round was not the best one
+            self.trainer._save_checkpoint(self.trainer.model, None)
+        raise Terminated(state.global_step)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self.ending and self.saved:  # told to end in the last round
             raise Terminated(state.global_step)

@@ -1,0 +1,150 @@
+"""Run folders that were moved, checkpoints that were renamed or set aside, attempts and parts of a run elsewhere."""
+
+import json
+import os
+import shutil
+import signal
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, TrainerCallback
+
+from countdown_selfplay.callbacks import Terminated
+from countdown_selfplay.checkpoints import restore_replaced
+from countdown_selfplay.countdown import CountdownDomain
+from countdown_selfplay.errors import CheckpointError
+from countdown_selfplay.tiny import TINY_MODEL_PATH
+
+from .conftest import equal, rounds, weights
+from .test_round import LORA, problems
+from .test_run_integrity import BEST, EVERY, GUARD, names, scoring, tripping_after
+
+
+def test_a_rollback_of_a_run_that_began_from_a_rolled_back_one_samples_anew(build, tmp_path):
+    """`first` ends in attempt 1. `second` goes on from there and trips in it: its one rollback must lead to attempt 2,
+    for attempt 1 would draw the samples that tripped. A resume that is not told of it by a checkpoint knows it too."""
+    tripping_after(build("first", max_steps=2, **EVERY, **GUARD), 1).train()
+    start = str(tmp_path / "first" / "checkpoint-2")
+    settings = dict(max_steps=3, **EVERY, **GUARD)
+    second = tripping_after(build("second", **settings), 3, attempt=1)
+    second.train(resume_from_checkpoint=start)
+    assert second.curriculum.attempt == 2
+    record = json.loads((tmp_path / "second" / "rollbacks.jsonl").read_text())
+    assert (record["to"], record["attempt"]) == ("checkpoint-2", 2)
+
+
+def test_a_checkpoint_that_was_set_aside_can_be_gone_on_from(build, tmp_path):
+    """The whole run, with abandoned-1, moves to previous-1: the checkpoint is found there."""
+    straight = build(max_steps=2, **EVERY)
+    straight.train()
+    changed = dict(learning_rate=1e-4, allow_changed="learning_rate")
+    build(max_steps=2, **EVERY, **changed).train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-1"))
+    again = build(max_steps=3, **EVERY)
+    again.train(resume_from_checkpoint=str(tmp_path / "run" / "abandoned-1" / "checkpoint-2"))
+    assert again.state.global_step == 3 and names(tmp_path / "run") == ["checkpoint-3"]
+    assert names(tmp_path / "run" / "previous-1" / "abandoned-1") == ["checkpoint-2"]
+
+
+def test_a_checkpoint_under_another_name_is_resumed_and_rolled_back_to(build, tmp_path):
+    build("first", max_steps=2, **EVERY, **GUARD).train()
+    kept = tmp_path / "kept"
+    shutil.copytree(tmp_path / "first" / "checkpoint-2", kept)
+    second = tripping_after(build("second", max_steps=3, **EVERY, **GUARD), 3)
+    second.train(resume_from_checkpoint=str(kept))
+    assert second.state.global_step == 3 and second.curriculum.attempt == 1
+
+
+def test_the_best_checkpoint_of_a_run_folder_that_was_moved_is_kept(build, tmp_path):
+    values, data = {1: 0.9, 2: 0.3, 3: 0.2}, {"eval_dataset": problems(4)}
+    scoring(build(max_steps=2, save_total_limit=1, **BEST, trainer=data), values).train()
+    (tmp_path / "run").rename(tmp_path / "moved")
+    again = scoring(build("moved", max_steps=3, save_total_limit=1, **BEST, trainer=data), values)
+    again.train(resume_from_checkpoint=True)
+    assert names(tmp_path / "moved") == ["checkpoint-1", "checkpoint-3"]
+    state = json.loads((tmp_path / "moved" / "checkpoint-3" / "trainer_state.json").read_text())
+    assert state["best_model_checkpoint"] == str(tmp_path / "moved" / "checkpoint-1")
+
+
+def test_what_a_finished_replacement_left_is_not_taken_for_a_checkpoint_later(tmp_path):
+    """Killed before the old one was deleted; then the new one is set aside."""
+    for name in ("checkpoint-2", ".old-checkpoint-2"):
+        (tmp_path / name).mkdir()
+    restore_replaced(tmp_path)
+    (tmp_path / "checkpoint-2").rename(tmp_path / "abandoned")
+    restore_replaced(tmp_path)
+    assert names(tmp_path) == []
+
+
+def told_in(trainer, round_):
+    play = trainer.game.play
+
+    def told(ctx, anchors):
+        if ctx.state.rounds == round_:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return play(ctx, anchors)
+
+    trainer.game.play = told
+    return trainer
+
+
+@pytest.mark.parametrize("end", [1, 2])
+def test_callbacks_of_a_user_see_the_checkpoint_that_sigterm_leaves(build, end):
+    """One may copy checkpoints away. end=1: it comes in the last round."""
+    seen = []
+
+    class Copies(TrainerCallback):
+        def on_save(self, args, state, control, **kwargs):
+            seen.append(state.global_step)
+
+    settings = dict(max_steps=end, save_strategy="steps", save_steps=100)
+    with pytest.raises(Terminated):
+        told_in(build(trainer={"callbacks": [Copies()]}, **settings), 0).train()
+    assert seen == [1]
+
+
+def my_reward(completions, **columns):
+    return [0.5 for _ in completions]
+
+
+def test_parts_that_only_one_of_the_two_runs_was_given_are_compared(build, tmp_path):
+    build(max_steps=1, **EVERY, trainer={"domain": CountdownDomain.tiny()}).train()
+    folder = str(tmp_path / "run" / "checkpoint-1")
+    wider = CountdownDomain.tiny()
+    wider = replace(wider, spec=replace(wider.spec, target_high=98))
+    other = build("other", max_steps=2, **EVERY, trainer={"domain": wider, "reward_funcs": my_reward})
+    with pytest.raises(CheckpointError, match=r"domain .*reward_funcs \(null there, my_reward here\)"):
+        other.train(resume_from_checkpoint=folder)
+
+
+def test_what_only_saves_memory_may_change_and_changes_no_number(build, tmp_path):
+    straight = build("straight", max_steps=2, **EVERY)
+    straight.train()
+    again = build("again", max_steps=2, gradient_checkpointing=True, **EVERY)
+    again.train(resume_from_checkpoint=str(tmp_path / "straight" / "checkpoint-1"))
+    assert equal(weights(straight), weights(again))
+    assert rounds(tmp_path / "straight")[1:] == rounds(tmp_path / "again")
+
+
+@pytest.mark.parametrize(
+    ("sharing", "beta", "counts"), [("full", 0.0, False), ("full", 0.05, True), ("lora", 0.0, True)]
+)
+def test_another_model_is_refused_where_it_is_a_reference_or_lies_under_adapters(
+    build, tmp_path, sharing, beta, counts
+):
+    """Elsewhere the checkpoint's weights replace all of it."""
+    other = AutoModelForCausalLM.from_pretrained(TINY_MODEL_PATH, dtype=torch.float32)
+    with torch.no_grad():
+        other.model.embed_tokens.weight += 0.01
+    adapter = {"trainer": {"peft_config": LORA}} if sharing == "lora" else {}
+    settings = dict(policy_sharing=sharing, beta=beta, **EVERY, **adapter)
+    build(max_steps=1, **settings).train()
+    same, another = build(max_steps=2, **settings), build("other", max_steps=2, model=other, **settings)
+    folder = str(tmp_path / "run" / "checkpoint-1")
+    if counts:
+        with pytest.raises(CheckpointError, match=r"differs .* in model \(\d+ tensors .* there, .* here\)\. Keep"):
+            another.train(resume_from_checkpoint=folder)
+    else:
+        another.train(resume_from_checkpoint=folder)
+        same.train(resume_from_checkpoint=folder)
+        assert equal(weights(same), weights(another))
