@@ -16,8 +16,10 @@ from .errors import CheckpointError
 if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
 
-PARTS = ("train_dataset", "eval_dataset", "domain", "reward_funcs", "objectives", "conjecturer_reward")
-PARTS += ("peft_config", "model")
+PARTS = (
+    *("train_dataset", "eval_dataset", "domain", "reward_funcs", "objectives"),
+    *("conjecturer_reward", "peft_config", "model"),
+)
 """Arguments of the trainer that are compared beside the fields of its config."""
 
 _UPWARD = ("max_steps", "num_train_epochs")
