@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import TrainerCallback
 
-from countdown_selfplay import checkpoints
+from countdown_selfplay import rollbacks
 from countdown_selfplay.errors import GenerationError
 from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.tiny import TINY_MODEL_PATH
@@ -220,6 +220,6 @@ def test_a_server_killed_in_mid_run_leaves_the_checkpoint_and_the_run_goes_on_wi
         resumed.train(resume_from_checkpoint=True)
         assert resumed.state.global_step == 3
         assert all(len(d) == 1 and max(d) < 1e-4 for d in differences.values()), differences
-        assert checkpoints.resolve(resumed, True).name == "checkpoint-3"
+        assert rollbacks.resolve(resumed, True).name == "checkpoint-3"
     finally:
         server.kill()
