@@ -75,6 +75,8 @@ def role_objectives(
     args: JointSelfPlayConfig, roles: Mapping[str, RoleSettings], given: Mapping[str, Objective | str] | None
 ) -> dict[str, Objective]:
     """The objective of each role: the user's object if there is one, else the one that `args` names."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ConfigError(f"`objectives` ({given!r}) must be a dict with an objective per role: {', '.join(roles)}.")
     given = dict(given or {})
     unknown = [role for role in given if role not in roles]
     if unknown:
@@ -116,10 +118,12 @@ def refuse_class(name: str, part: object) -> None:
 def refuse_unfit_prompts(args: JointSelfPlayConfig, domain: CountdownDomain, tokenizer: Any) -> None:
     """A chat prompt for a model that knows no chats would fail in the first round, as would a stop string that its
     tokenizer cannot write."""
-    chat = any(isinstance(row["prompt"], list) for row in _example_rows(args, domain))
-    if chat and not getattr(tokenizer, "chat_template", None):
+    styles = (f"`prover_prompt` ({domain.prover_prompt})", f"`conjecturer_prompt` ({domain.conjecturer_prompt})")
+    rows = _example_rows(args, domain)
+    chats = [style for style, row in zip(styles, rows, strict=False) if isinstance(row["prompt"], list)]
+    if chats and not getattr(tokenizer, "chat_template", None):
         raise ConfigError(
-            f"`prover_prompt` ({domain.prover_prompt}) and `conjecturer_prompt` ({domain.conjecturer_prompt}) hold a "
+            f"{' and '.join(chats)} {'holds' if len(chats) == 1 else 'hold'} a "
             "chat, and the tokenizer has no chat template; set both to compact (the embedded model and what was "
             "warm-started from it), or prover_prompt=tinyzero and conjecturer_prompt=completion."
         )

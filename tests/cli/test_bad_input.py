@@ -31,6 +31,8 @@ def here(tmp_path, monkeypatch):
     Path("none.yaml").write_text("recipe: tiny/default\nseed: null\n")
     Path("table.yaml").write_text("recipe: tiny/default\nprover_objective: {a: 1}\n")
     Path("names.yaml").write_text("recipe: [tiny/default]\n")
+    Path("ragged.csv").write_text("rate\n.1,2\n")
+    Path("kept.csv").write_text("mine")
     Path("folder").mkdir()
     return tmp_path
 
@@ -79,6 +81,14 @@ CASES = {
     "eval --model tiny --device meta": "`--device` (meta) cannot be used",
     "eval --model tiny --seed -1": "'-1' is not a whole number from 0 to 4294967295",
     "compare a b --seed -1": "'-1' is not a whole number from 0 to 4294967295",
+    "joint --resume_from_checkpoint=": "`resume_from_checkpoint` ('') must be true, auto or a checkpoint's folder",
+    "joint --model_name_or_path=": "`model` ('') must be a hub id, a folder or an object",
+    "joint --conjecturer_prompt json": ": `conjecturer_prompt` (json) holds a chat, and the tokenizer has no",
+    "joint --adam_beta1 1": "`adam_beta1` (1.0) must be a finite number of at least 0 and below 1",
+    "joint --max_steps 0": "or -1 to go by num_train_epochs.",
+    "eval --model tiny --output kept.csv": "`--output` (kept.csv) must end in .json, or .jsonl for a row per answer",
+    "fit-scaling ragged.csv": "'ragged.csv' is no table: a line has more cells than the first",
+    "fit-scaling ragged.csv --drop_below nan": "`--drop_below` (nan) must be a number",
     "fit-scaling bin.csv": "'bin.csv' is not a table in UTF-8 text",
     "fit-scaling bin.jsonl": "'bin.jsonl' is not a table in UTF-8 text",
     "fit-scaling deep.jsonl": "'deep.jsonl', line 1: this is not a JSON object",

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.errors import ConfigError, RewardError
+from countdown_selfplay.errors import ConfigError, DataError, RewardError
 from countdown_selfplay.games import ProposeAndSolve
 from countdown_selfplay.objectives.base import LossOutput
 from countdown_selfplay.objectives.rloo import RLOO
@@ -19,6 +19,7 @@ NO_MODEL = "no/such/model"  # what is refused before a model loads never looks f
     "extra, message",
     [
         ({"objectives": {"prover": RLOO}}, r"`objectives\['prover'\]` is the class RLOO; pass an object of it"),
+        ({"objectives": RLOO()}, "must be a dict with an objective per role: prover, conjecturer"),
         ({"conjecturer_reward": Tent}, "conjecturer reward Tent is a class; pass an object of it, such as Tent()"),
         ({"conjecturer_reward": lambda: 1.0}, r"must be callable as \(solve_rate_P, ctx\) or as \(solve_rate_P\)"),
         ({"conjecturer_reward": lambda p, ctx, more: p}, r"must be callable as"),
@@ -37,6 +38,21 @@ def test_a_plain_function_of_the_solve_rate_trains_the_conjecturer(build):
     trainer = build(max_steps=1, trainer={"conjecturer_reward": lambda p: 1 - p})
     trainer.train()
     assert rounds(trainer.args.output_dir)[0]["conjecturer/signal"] == 1
+
+
+def test_a_conjecturer_reward_that_returns_no_numbers_is_named(build):
+    with pytest.raises(RewardError, match="'<lambda>' returned 'x'; it must return one number per problem"):
+        build(max_steps=1, trainer={"conjecturer_reward": lambda p: "x"}).train()
+
+
+@pytest.mark.parametrize(
+    ("sharing", "found"),
+    [("lora", r"saved/prover and .*saved/conjecturer"), ("tied", r"its policies lie in .*saved/policy\.")],
+)
+def test_a_folder_of_saved_policies_passed_as_a_model_names_them(build, tmp_path, sharing, found):
+    build(max_steps=1, policy_sharing=sharing).save_model(str(tmp_path / "saved"))
+    with pytest.raises(DataError, match=found):
+        build(model=str(tmp_path / "saved"))
 
 
 class Scalar(RLOO):

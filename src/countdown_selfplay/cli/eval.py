@@ -98,6 +98,8 @@ def check_output(options: argparse.Namespace) -> None:
         return
     if options.output.is_dir():
         raise ConfigError(f"`--output` ({options.output}) is a folder; pass the name of a file such as eval.json.")
+    if options.output.suffix not in (".json", ".jsonl"):
+        raise ConfigError(f"`--output` ({options.output}) must end in .json, or .jsonl for a row per answer.")
     if options.role == "conjecturer" and options.output.suffix == ".jsonl":
         raise ConfigError(
             f"`--output` ({options.output}) asks for a row per answer, which only a prover gives; use a .json file."

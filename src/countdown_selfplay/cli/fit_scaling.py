@@ -37,6 +37,8 @@ exit codes: 0 all fits converged, 1 a fit failed, 2 wrong input"""
 def main(argv: list[str]) -> int:
     """Print the fits, their checks and what can be ranked; with --output also write them as files."""
     options = parse(argv)
+    if math.isnan(options.drop_below):
+        raise ConfigError("`--drop_below` (nan) must be a number.")
     found, axes = [], set()
     for name, paths in named_arms(options.arms):
         runs = []

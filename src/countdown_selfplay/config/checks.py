@@ -224,6 +224,8 @@ def check_run(config: Any) -> None:
                 f"`report_to` ({name}) cannot be used here: {error} Or pass --report_to none."
             ) from error
     check_output(config.output_dir)
+    if config.resume_from_checkpoint == "":  # an unset variable of a shell would start anew, silently
+        _fail("`resume_from_checkpoint` ('') must be true, auto or a checkpoint's folder; leave it unset to start.")
 
 
 def check_output(folder: str | None) -> None:

@@ -25,8 +25,8 @@ _RANGES: dict[
     "top_k": (0, INF, "0 switches it off"),
     "min_p": (0, 1, "0 switches it off"),
     "weight_decay": (0, INF, "0 switches it off"),
-    "adam_beta1": (0, 1, "the share that the mean keeps"),
-    "adam_beta2": (0, 1, "the share that the mean square keeps"),
+    "adam_beta1": (0, math.nextafter(1, 0), "the share that the mean keeps"),
+    "adam_beta2": (0, math.nextafter(1, 0), "the share that the mean square keeps"),
     "adam_epsilon": (0, INF, "it keeps a step finite"),
     "num_train_epochs": (0, INF, "passes over the data"),
     "save_steps": (0, INF, "a share of the steps below 1, else a number of steps"),
@@ -39,6 +39,8 @@ _RANGES: dict[
     "seed": (0, 2**32 - 1, "NumPy's generator takes no other"),
     "data_seed": (0, 2**32 - 1, "NumPy's generator takes no other"),
 }
+_BELOW = ("adam_beta1", "adam_beta2")
+"""1, their bound, is itself not allowed: the mean would keep nothing new, and its correction divide by 0."""
 _ABOVE = ("temperature", "top_p", "num_train_epochs")
 """Their least value is itself not allowed."""
 
@@ -72,11 +74,8 @@ def check_numbers(config: Any) -> None:
         fits = math.isfinite(value) and low <= value <= high and not (name in _ABOVE and value == low)
         if not fits:
             bound = f" {'above' if name in _ABOVE else 'of at least'} {low:g}" if why else ""
-            bound += f" and at most {high:.12g}" if high < INF else ""
+            bound += f" and {'below' if name in _BELOW else 'at most'} {high:.12g}" if high < INF else ""
             raise ConfigError(f"`{field.name}` ({value}) must be a finite number{bound}{f': {why}' if why else ''}.")
     steps = getattr(config, "max_steps", -1)
     if steps < 1 and steps != -1:
-        raise ConfigError(
-            f"`max_steps` ({steps}) must be at least 1, or -1 to go by num_train_epochs, as which Transformers takes "
-            "any other."
-        )
+        raise ConfigError(f"`max_steps` ({steps}) must be at least 1, or -1 to go by num_train_epochs.")

@@ -63,6 +63,8 @@ def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Curve,
         rows = list(_csv_rows(place) if place.suffix == ".csv" else _json_rows(place))
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"'{place}' is not a table in UTF-8 text ({error}).") from None
+    if any(None in row for row in rows):  # where the csv module puts the cells of a line beyond its header
+        raise DataError(f"'{place}' is no table: a line has more cells than the first, which names the columns.")
     columns = list(dict.fromkeys(name for row in rows for name in row))
     rate = rate or _default_rate(columns, place)
     if compute is None:

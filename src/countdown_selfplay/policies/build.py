@@ -65,6 +65,8 @@ def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_
     """The tokenizer that lies beside the (first) model."""
     source = next(iter(model.values())) if isinstance(model, Mapping) else model
     path = source if isinstance(source, str) else source.config._name_or_path
+    if source == "":
+        raise ConfigError("`model` ('') must be a hub id, a folder or an object.")
     if not path:
         raise ConfigError(
             "The model was passed as an object without a path; pass its tokenizer as `processing_class`."
@@ -74,7 +76,9 @@ def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_
     except (OSError, ValueError) as error:
         folder = Path(path)
         what = "a folder without a tokenizer" if folder.is_dir() else "neither a folder nor a hub model in reach"
-        inner = [name for name in ("prover", "conjecturer") if (folder / name / "config.json").is_file()]
+        kinds = ("config.json", "adapter_config.json")
+        roles = ("prover", "conjecturer", "policy")
+        inner = [role for role in roles if any((folder / role / kind).is_file() for kind in kinds)]
         hint = f"; its policies lie in {' and '.join(str(folder / name) for name in inner)}" if inner else ""
         raise DataError(f"The model '{path}' cannot be loaded: it is {what}{hint}.") from error
 

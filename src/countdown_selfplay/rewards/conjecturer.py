@@ -134,7 +134,14 @@ def takes_context(reward: Callable[..., Any]) -> bool:
 
 def called(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray:
     """What `reward` returns, as floats; it gets the context if it takes one."""
-    return np.asarray(reward(solve_rate_P, ctx) if takes_context(reward) else reward(solve_rate_P), dtype=float)
+    returned = reward(solve_rate_P, ctx) if takes_context(reward) else reward(solve_rate_P)
+    try:
+        return np.asarray(returned, dtype=float)
+    except (TypeError, ValueError):
+        name = getattr(reward, "__name__", type(reward).__name__)
+        raise RewardError(
+            f"Conjecturer reward '{name}' returned {str(returned)[:80]!r}; it must return one number per problem."
+        ) from None
 
 
 def check_number(reward: str, name: str, value: object, low: float = -math.inf, high: float = math.inf) -> None:
