@@ -230,7 +230,7 @@ def how_to_go_on(output: Path) -> str:
     """A sentence for a run that has stopped: its newest checkpoint, and what resumes it."""
     complete = [folder for folder in checkpoint_folders(output) if manifest_of(folder)]
     if not complete:
-        return "no checkpoint has been written; set save_strategy and save_steps to be able to resume."
+        return "no checkpoint has been written, so start again (save_strategy and save_steps say when one is)."
     return (
         f"the newest checkpoint is {complete[-1]}; resume with trainer.train(resume_from_checkpoint=True), on the "
         "command line --resume_from_checkpoint true."
@@ -261,15 +261,8 @@ def load_state(trainer: JointConjecturerProverTrainer, folder: Path) -> dict[str
     trainer.curriculum.load_state_dict(state["curriculum"])
     trainer.guard.load_state_dict(state["guard"])
     for role, objective in trainer.objectives.items():
-        saved = state["objectives"][role]
-        if {f"{role}_objective", f"{role}_objective_kwargs", "objectives"} & changed.keys():
-            continue  # a new objective starts without memory
-        if saved["class"] != type(objective).__name__:
-            raise CheckpointError(
-                f"Cannot resume from {folder}: the {role}'s objective there is {saved['class']} and this run's is "
-                f"{type(objective).__name__}; resume with the objectives of the run that wrote it."
-            )
-        if hasattr(objective, "load_state_dict"):
+        saved = state["objectives"][role]  # of another class, where the change is allowed, it is left
+        if saved["class"] == type(objective).__name__ and hasattr(objective, "load_state_dict"):
             objective.load_state_dict(saved["state"])
     for role, replay in trainer.replays.items():
         if (folder / _kept_samples(role)).is_file():

@@ -48,6 +48,8 @@ T = TypeVar("T")
 def resolve(trainer: JointConjecturerProverTrainer, resume: str | bool | None) -> Path | None:
     """The checkpoint that `resume` means: a folder, True for the newest complete one in the output folder, "auto" for
     that or, without one, a fresh start (None). CheckpointError if it is absent, damaged or of another run."""
+    if resume == "":  # an unset variable of a shell: a fresh run would move the old one aside
+        raise CheckpointError("`resume_from_checkpoint` is empty; pass a checkpoint's folder, true, auto or nothing.")
     if isinstance(resume, (str, os.PathLike)):
         resume = {"true": True, "false": False}.get(str(resume).lower(), str(resume))  # the command line passes words
     if not resume:

@@ -84,8 +84,12 @@ def test_a_checkpoint_of_another_objective_is_refused(build):
     straight = build("straight", save_strategy="steps", save_steps=1, max_steps=1)
     straight.train()
     other = build("other", prover_objective="rest", max_steps=2)
-    with pytest.raises(CheckpointError, match="the prover's objective there is RLOO and this run's is ReST"):
-        other.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-1"))
+    folder = str(Path(straight.args.output_dir) / "checkpoint-1")
+    with pytest.raises(CheckpointError, match=r"prover_objective \(rloo there, rest here\)"):
+        other.train(resume_from_checkpoint=folder)
+    allowed = build("other", prover_objective="rest", max_steps=2, allow_changed="prover_objective")
+    assert allowed.train(resume_from_checkpoint=folder).global_step == 2  # and starts without kept samples
+    assert {sample.round for sample in allowed.replays["prover"].kept} <= {1}
 
 
 def test_expert_iteration_trains_on_the_correct_answers_of_the_last_three_rounds(build):
@@ -180,7 +184,7 @@ def test_kept_samples_with_other_reference_log_probs_are_refused(build):
     """They were made with the KL off: a run with the KL on would find none."""
     straight = build("straight", prover_objective="rest", save_strategy="steps", save_steps=1, max_steps=1)
     straight.train()
-    other = build("other", prover_objective="rest", beta=0.05, max_steps=2)
+    other = build("other", prover_objective="rest", beta=0.05, max_steps=2, allow_changed="beta")
     with pytest.raises(CheckpointError, match="keep beta's switch and the temperature"):
         other.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-1"))
 
