@@ -108,16 +108,19 @@ def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
         "processes": trainer.accelerator.num_processes,
         "engine": trainer.engine.name,
         "optimizer": trainer.engine.optimizer_file,
-        "files": _digests(folder, [p for p in sorted(folder.rglob("*")) if p.is_file()]),
+        "files": _digests(folder, [p for p in sorted(folder.rglob("*")) if p.is_file()], settle=True),
     }
     write_atomically(folder / COMPLETE, json.dumps(manifest, indent=1))
 
 
-def _digests(folder: Path, files: list[Path]) -> dict[str, list[Any]]:
-    """{name: [bytes, SHA-256]}; hashing lets go of the interpreter's lock, so that each core takes a file."""
+def _digests(folder: Path, files: list[Path], settle: bool = False) -> dict[str, list[Any]]:
+    """{name: [bytes, SHA-256]}; hashing lets go of the interpreter's lock, so that each core takes a file. `settle`:
+    wait until the disk holds each one, for rotation deletes older checkpoints and a power cut may follow."""
 
     def one(path: Path) -> list[Any]:
         with path.open("rb") as file:
+            if settle:
+                os.fsync(file.fileno())
             return [path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()]
 
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:

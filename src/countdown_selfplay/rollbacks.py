@@ -6,6 +6,7 @@ checkpoints of a trajectory that was given up. Every step is repeated whole if t
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import os
@@ -35,6 +36,7 @@ from .run_files import (
     set_aside,
     set_run_aside,
     step_of,
+    write_atomically,
 )
 from .run_lock import run_lock
 
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+
+_GOING_BACK = ".going_back.json"
 
 
 def resolve(trainer: JointConjecturerProverTrainer, resume: str | bool | None) -> Path | None:
@@ -102,9 +106,11 @@ def _on_main(trainer: JointConjecturerProverTrainer, work: Callable[[], T]) -> T
 
 
 def _finish_going_back(output: Path) -> None:
-    """What a process that died left undone: a checkpoint between two names, and those that a rollback gave up, which
-    were written under a lower attempt than the one that it led to."""
+    """What a process that died left undone: a checkpoint between two names, a way back that was begun, and checkpoints
+    that a rollback gave up, which were written under a lower attempt than the one that it led to."""
     restore_replaced(output)
+    if (output / _GOING_BACK).exists():
+        _bring(output, int(json.loads((output / _GOING_BACK).read_text())["to"]))
     given_up = [
         folder
         for record in read_lines(output / ROLLBACKS)
@@ -126,14 +132,21 @@ def _go_back(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
     output = Path(trainer.args.output_dir)
     step = int(manifest_of(folder)["step"])  # the folder may have been given another name
 
-    def bring() -> list[dict[str, Any]]:
-        _abandon(output, [later for later in checkpoint_folders(output) if step_of(later) > step])
-        discard_logs(output, step)
-        return read_lines(output / ROLLBACKS)
-
-    for record in _on_main(trainer, bring):
+    for record in _on_main(trainer, lambda: _bring(output, step)):
         trainer.curriculum.attempt = max(trainer.curriculum.attempt, record["attempt"])
         trainer.curriculum.keep_spent(record["spent"])
+
+
+def _bring(output: Path, step: int) -> list[dict[str, Any]]:
+    """Set aside what lies beyond `step`; the rollbacks that are left. A note says so first: who dies between two moves
+    would leave the rest to be resumed from."""
+    later = [folder for folder in checkpoint_folders(output) if step_of(folder) > step]
+    if later:
+        write_atomically(output / _GOING_BACK, json.dumps({"to": step}))
+        _abandon(output, later)
+    discard_logs(output, step)
+    (output / _GOING_BACK).unlink(missing_ok=True)
+    return read_lines(output / ROLLBACKS)
 
 
 def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, start: Path | None) -> Path:

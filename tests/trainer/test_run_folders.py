@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 from .conftest import equal, rounds, weights
 from .test_round import LORA, problems
-from .test_run_integrity import BEST, EVERY, GUARD, names, scoring, tripping_after
+from .test_run_integrity import BEST, EVERY, GUARD, Power, names, scoring, tripping_after
 
 
 def test_a_rollback_of_a_run_that_began_from_a_rolled_back_one_samples_anew(build, tmp_path):
@@ -32,6 +33,26 @@ def test_a_rollback_of_a_run_that_began_from_a_rolled_back_one_samples_anew(buil
     assert second.curriculum.attempt == 2
     record = json.loads((tmp_path / "second" / "rollbacks.jsonl").read_text())
     assert (record["to"], record["attempt"]) == ("checkpoint-2", 2)
+
+
+def test_a_way_back_that_died_between_two_moves_is_finished_by_the_next_resume(build, tmp_path):
+    """From checkpoint-3 back to 1, killed when checkpoint-2 had been moved: 3 must not be taken for the newest."""
+    build(max_steps=3, **EVERY).train()
+    rename, moves = Path.rename, []
+
+    def dies(path, target):
+        moves.append(target)
+        if len(moves) == 2:
+            raise Power
+        return rename(path, target)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Power):
+        patch.setattr(Path, "rename", dies)
+        build(max_steps=3, **EVERY).train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-1"))
+    assert names(tmp_path / "run") == ["checkpoint-1", "checkpoint-3"]
+    build(max_steps=3, **EVERY).train(resume_from_checkpoint="auto")
+    assert [resume["step"] for resume in json.loads((tmp_path / "run" / "run.json").read_text())["resumes"]] == [1, 1]
+    assert names(tmp_path / "run" / "abandoned-2") == ["checkpoint-3"]
 
 
 def test_a_checkpoint_that_was_set_aside_can_be_gone_on_from(build, tmp_path):
