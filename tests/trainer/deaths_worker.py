@@ -64,7 +64,8 @@ def play(job):
     trainer.train(resume_from_checkpoint="auto")
     found = {
         "weights": digest(weights(trainer)),
-        "optimizer": digest(optimizer_state(trainer)),
+        # none where the life before had reached the end: there is nothing left to train
+        "optimizer": digest(optimizer_state(trainer)) if trainer.optimizer is not None else None,
         "curriculum": trainer.curriculum.state_dict(),
         "guard": trainer.guard.state_dict(),
         "rounds": rounds(job["output"]),

@@ -65,7 +65,8 @@ def dies_and_goes_on(player, straight, output, kills, lora=False):
         assert found == {"killed": True} or "weights" in found, found  # it may end before that many operations
     found = player.play(output, lora=lora)
     for name in SAME:
-        assert found[name] == straight[lora][name], (name, kills)
+        if name != "optimizer" or found[name] is not None:
+            assert found[name] == straight[lora][name], (name, kills)
 
 
 # Shares of the operations of a whole run: of the first save, of the second, of rotation, of the rollback, of the last
