@@ -1,5 +1,6 @@
 """What a run folder survives: given-up trajectories, deaths, a second run, changed settings, damaged files."""
 
+import fcntl
 import json
 import multiprocessing
 import os
@@ -235,10 +236,17 @@ def test_a_second_run_in_a_folder_that_is_in_use_is_refused_in_one_sentence(buil
 
 
 def test_the_lock_of_one_process_can_be_taken_again_by_itself(tmp_path):
-    with run_lock(tmp_path), run_lock(tmp_path):
-        pass
+    """The inner end does not let go (another open file of the lock is refused by the system), the outer one does."""
+    kept = tmp_path / "metrics.jsonl"
+    kept.touch()  # or the folder would go with its lock
     with run_lock(tmp_path):
-        pass
+        with run_lock(tmp_path):
+            pass
+        with (tmp_path / ".lock").open() as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with (tmp_path / ".lock").open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert kept.exists()
 
 
 # -- changed settings -------------------------------------------------------------------------------------------------

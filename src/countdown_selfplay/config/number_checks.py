@@ -11,9 +11,8 @@ from typing import Any
 from ..errors import ConfigError
 
 INF = math.inf
-_RANGES: dict[
-    str, tuple[float, float, str]
-] = {  # a field and the roles' own fields of that name: least, greatest, why
+# A field, and the roles' own fields of that name: least, greatest, why.
+_RANGES: dict[str, tuple[float, float, str]] = {
     "learning_rate": (0, INF, "0 freezes the role"),
     "beta": (0, INF, "0 means no KL term"),
     "warmup_steps": (0, INF, "a share of the rounds below 1, else a number of rounds"),
