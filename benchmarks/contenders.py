@@ -31,7 +31,7 @@ from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.countdown import CountdownDomain, Problem, Verdict, generate_problems
 from countdown_selfplay.countdown.proposals import Proposal, ProposalReason
-from countdown_selfplay.rewards.countdown import make_countdown_reward
+from countdown_selfplay.rewards.prover.verifier import make_countdown_reward
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC
 
 NAMES = ("joint", "single", "trl_rloo", "trl_grpo", "trl_rloo_conjecturer")

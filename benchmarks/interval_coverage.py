@@ -25,10 +25,11 @@ from typing import Any
 import numpy as np
 
 from countdown_selfplay.evaluation import wilson_interval
-from countdown_selfplay.evaluation.bootstrap import ends, paired_differences, resampled_means
+from countdown_selfplay.evaluation.compare.scaling_data import curve_of
 from countdown_selfplay.evaluation.scaling_checks import assess, rank
-from countdown_selfplay.evaluation.scaling_data import Curve, curve_of
-from countdown_selfplay.evaluation.seeds import two_level_draws
+from countdown_selfplay.statistics.bootstrap import ends, paired_differences, resampled_means
+from countdown_selfplay.statistics.curve import Curve
+from countdown_selfplay.statistics.seeds import two_level_draws
 
 A, C_MID, SLOPE, R0, PROBLEMS = 0.62, 8e5, 0.9, 0.05, 500
 COMPUTE = np.concatenate([[0.0], np.geomspace(2e4, 2e7, 30)])

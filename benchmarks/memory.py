@@ -116,7 +116,7 @@ def measure(cell: dict[str, Any], output: str) -> None:
     from transformers.utils import logging
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-    from countdown_selfplay.cli.dry_run import estimate_of
+    from countdown_selfplay.planning.dry_run import estimate_of
 
     logging.set_verbosity_error()
     torch.set_num_threads(1)

@@ -16,10 +16,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from countdown_selfplay.evaluation.arms import read_counts
-from countdown_selfplay.evaluation.bootstrap import Z_95
-from countdown_selfplay.evaluation.comparison import compare_arms
-from countdown_selfplay.evaluation.seeds import t_quantile
+from countdown_selfplay.evaluation.compare.arms import read_counts
+from countdown_selfplay.evaluation.compare.comparison import compare_arms
+from countdown_selfplay.statistics.bootstrap import Z_95
+from countdown_selfplay.statistics.seeds import t_quantile
 
 
 def widest(one: dict[str, Any], seeds: int) -> tuple[float, float]:

@@ -36,8 +36,8 @@ from countdown_selfplay.countdown import (
     reachable_counts,
     solvable_arrays,
     solve,
-    solver,
 )
+from countdown_selfplay.countdown.exact import solver
 
 try:
     from reasoning_gym.games.countdown import CountdownConfig, CountdownDataset

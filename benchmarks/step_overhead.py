@@ -33,7 +33,7 @@ from trl import RLOOConfig, RLOOTrainer
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.countdown import CountdownDomain, generate_problems
-from countdown_selfplay.rewards.countdown import make_countdown_reward
+from countdown_selfplay.rewards.prover.verifier import make_countdown_reward
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC
 
 BATCH, PROVER, CONJECTURER, GROUP = 64, 2, 1, 8

@@ -28,7 +28,7 @@ from throughput import MODELS
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-from countdown_selfplay.micro_batch import role_loss
+from countdown_selfplay.training.micro_batch import role_loss
 
 
 def rows(batch: int, length: int, vocabulary: int, padded: bool, device: torch.device) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.evaluation.arms import aligned_arms, load_arms, write_counts
+from countdown_selfplay.evaluation.compare.arms import aligned_arms, load_arms, write_counts
 from countdown_selfplay.evaluation.report import write_report
 
 RUNS = ("conservative_binary", "aggressive_binary", "anchored_shaped", "anchored_shaped_fixed")

@@ -109,12 +109,12 @@ def run(task: tuple[str, int, str, int]) -> None:
     import transformers
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-    from countdown_selfplay.checkpoints import newest
     from countdown_selfplay.config.countdown_fields import domain_from
     from countdown_selfplay.countdown import ProblemSpec, generate_problems
     from countdown_selfplay.evaluation import evaluate_prover
     from countdown_selfplay.tiny import TINY_MODEL_PATH
     from countdown_selfplay.tiny.figures import held_out_problems
+    from countdown_selfplay.training.checkpoints import newest
 
     torch.set_num_threads(1)
     transformers.utils.logging.set_verbosity_error()
@@ -176,8 +176,8 @@ def study_problems(held_out: list[Any]) -> list[Any]:
 def table(root: Path, arms: list[str], seeds: list[int], file: str, title: str) -> str:
     """Markdown: pass@k of each arm on the problems of `file`, its differences to the controls with 95% intervals, and
     what it cost."""
-    from countdown_selfplay.evaluation.arms import aligned_arms, load_arms, write_counts
-    from countdown_selfplay.evaluation.comparison import compare_arms
+    from countdown_selfplay.evaluation.compare.arms import aligned_arms, load_arms, write_counts
+    from countdown_selfplay.evaluation.compare.comparison import compare_arms
 
     paths = {arm: [root / arm / f"seed-{seed}" for seed in seeds] for arm in arms}
     words = [f"{arm}={','.join(str(path / file) for path in found)}" for arm, found in paths.items()]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _LAZY = {
-    "JointConjecturerProverTrainer": "countdown_selfplay.trainer",
+    "JointConjecturerProverTrainer": "countdown_selfplay.training.trainer",
     "JointSelfPlayConfig": "countdown_selfplay.config",
 }
 
@@ -19,7 +19,7 @@ __all__ = ["JointConjecturerProverTrainer", "JointSelfPlayConfig", "__version__"
 
 if TYPE_CHECKING:
     from .config import JointSelfPlayConfig
-    from .trainer import JointConjecturerProverTrainer
+    from .training.trainer import JointConjecturerProverTrainer
 
 
 def __getattr__(name: str) -> Any:

@@ -26,8 +26,6 @@ from trl.models import prepare_deepspeed, prepare_fsdp, unwrap_model_for_generat
 from trl.trainer.utils import RepeatSampler as RepeatSampler
 from trl.trainer.utils import add_fused_lm_head
 
-from .scoring import score_completions_only
-
 # TRL 1.16 uses three names of a model that transformers renamed; nothing a user could change.
 _RENAMED = "`(is_gradient_checkpointing|gradient_checkpointing_(en|dis)able)` is deprecated"
 warnings.filterwarnings("ignore", message=_RENAMED, category=FutureWarning)
@@ -56,7 +54,6 @@ def whole_for_generation(wrapped: Any, accelerator: Any, gather: bool) -> Any:
 def patch_lm_head(model: Any, temperature: float) -> None:
     """Give a causal LM the fused log-prob head that the trainer's forward pass asks for, at the role's temperature."""
     add_fused_lm_head(model, temperature=temperature, outputs=("log_probs", "entropy"))
-    score_completions_only(model)
 
 
 @contextmanager

@@ -11,8 +11,8 @@ import pytest
 from countdown_selfplay.cli.main import guarded, main
 from countdown_selfplay.countdown import ProblemSpec, generate_problems
 from countdown_selfplay.countdown.generator import _operand_counts
+from countdown_selfplay.data.run_files import ROLES_FILE
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.exports import ROLES_FILE
 
 BINARY = bytes(range(128, 256)) * 4
 HANDFUL = ["--operands", "2", "--number_high", "3", "--target_low", "1"]
@@ -225,7 +225,7 @@ def test_a_conjecturers_folder_is_not_scored_as_a_provers_unless_asked(place, ru
 
 
 def test_a_warm_started_conjecturer_is_known_by_its_run(tmp_path, capsys):
-    from countdown_selfplay.cli.eval_setting import role_of
+    from countdown_selfplay.evaluation.setting import role_of
 
     (tmp_path / "run.json").write_text(json.dumps({"config": {"role": "conjecturer"}}))
     with pytest.raises(ConfigError, match="was trained as a conjecturer"):

@@ -8,7 +8,7 @@ import pytest
 
 from countdown_selfplay.cli import main
 from countdown_selfplay.cli.eval import parse
-from countdown_selfplay.cli.eval_setting import setting_of
+from countdown_selfplay.evaluation.setting import setting_of
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 

@@ -9,9 +9,9 @@ import torch
 
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
+from countdown_selfplay.cli.recipes import recipes
 from countdown_selfplay.countdown import Problem, problem_from_row
 from countdown_selfplay.evaluation import progress
-from countdown_selfplay.recipes import recipes
 
 SHORT = ["--max_steps", "3", "--eval_problems", "32", "--eval_proposals", "64", "--num_generations_eval", "4"]
 
@@ -129,7 +129,7 @@ def test_a_run_folder_given_as_model_names_the_policies_inside(tmp_path, capsys)
 
 
 def test_problems_can_come_from_a_csv_file(tmp_path):
-    from countdown_selfplay.data import load_problem_rows
+    from countdown_selfplay.data.files import load_problem_rows
 
     path = tmp_path / "problems.csv"
     path.write_text('nums,target\n"[1, 10, 6]",17\n"[2 3 4]",24\n')

@@ -293,7 +293,7 @@ def test_options_of_a_command_that_is_no_trainer_are_left_alone(monkeypatch, cap
 PROBE = """
 import torch
 from accelerate import Accelerator
-from countdown_selfplay.leaving import leave_process_group
+from countdown_selfplay.distributed.exit import leave_process_group
 a = Accelerator()
 wrapped = type(a.prepare(torch.nn.Linear(2, 2))).__name__
 total = a.reduce(torch.tensor([float(a.process_index + 1)]), "sum").item()

@@ -7,7 +7,7 @@ import pytest
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.config.role_fields import RoleFields
+from countdown_selfplay.config.roles import RoleFields
 from countdown_selfplay.errors import ConfigError, UnknownNameError
 
 ROLE_NAMES = {f.name.removeprefix("prover_") for f in dataclasses.fields(RoleFields) if f.name.startswith("prover_")}

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from countdown_selfplay.cli.main import main
+from countdown_selfplay.cli.recipes import recipes
 from countdown_selfplay.countdown import generate_problems
-from countdown_selfplay.recipes import recipes
 
 from .stand_in import DOMAIN, make_stand_in
 

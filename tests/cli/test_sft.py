@@ -6,8 +6,8 @@ import pytest
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.cli.main import main
+from countdown_selfplay.cli.recipes import recipes
 from countdown_selfplay.countdown import heldout_key, problem_from_row
-from countdown_selfplay.recipes import recipes
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 QUICK = ["--disable_tqdm", "true", "--use_cpu", "true"]

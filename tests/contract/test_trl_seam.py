@@ -15,7 +15,7 @@ from trl.generation.vllm_generation import VLLMGeneration
 from trl.trainer.utils import RepeatSampler, add_fused_lm_head, repeat_iterable_dataset
 
 from countdown_selfplay import _trl
-from countdown_selfplay.anchor_order import AnchorStream, EpochSampler
+from countdown_selfplay.training.anchor_order import AnchorStream, EpochSampler
 
 PARAMETERS = {
     "_prepare_inputs": ["self", "generation_batch"],

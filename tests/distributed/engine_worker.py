@@ -26,7 +26,7 @@ if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
 
 from transformers import TrainerCallback  # noqa: E402
 
-from countdown_selfplay.exports import export_policies  # noqa: E402
+from countdown_selfplay.training.exports import export_policies  # noqa: E402
 from tests.distributed.worker import digest  # noqa: E402
 from tests.trainer.conftest import make_trainer  # noqa: E402
 from tests.trainer.test_round import LORA, problems  # noqa: E402

@@ -5,8 +5,8 @@ import logging
 import pytest
 from datasets import Dataset
 
-from countdown_selfplay.anchors import problem_keys
 from countdown_selfplay.countdown import Problem, generate_problems
+from countdown_selfplay.data.anchors import problem_keys
 from countdown_selfplay.tiny import TINY_SPEC
 
 ANCHORS = generate_problems(12, TINY_SPEC, seed=5)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from countdown_selfplay.anchors import problem_keys
-from countdown_selfplay.evaluation.scaling_data import load_curve
+from countdown_selfplay.data.anchors import problem_keys
+from countdown_selfplay.evaluation.compare.scaling_data import load_curve
 
 from .conftest import rounds
 

@@ -19,9 +19,9 @@ from countdown_selfplay.generation import colocate
 from countdown_selfplay.generation.client import UnknownModelError, VLLMServerClient
 from countdown_selfplay.generation.fingerprint import fingerprint
 from countdown_selfplay.generation.lengths import check_lengths
-from countdown_selfplay.losses import RoleLoss
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.importance import truncated_weight
+from countdown_selfplay.training.losses import RoleLoss
 
 from .conftest import equal, make_config, rounds, weights
 from .test_round import LORA

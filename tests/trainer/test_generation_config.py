@@ -9,9 +9,9 @@ from peft import LoraConfig
 from transformers import GenerationConfig
 
 from countdown_selfplay.evaluation.sampling import neutral_generation
-from countdown_selfplay.exports import export_policies
 from countdown_selfplay.tiny import TINY_SPEC, load_tiny_model
 from countdown_selfplay.tiny.figures import held_out_problems
+from countdown_selfplay.training.exports import export_policies
 
 LORA = LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
 BENT = dict(  # each of them changes what is sampled, or fails, where it is filled in

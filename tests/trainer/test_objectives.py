@@ -10,7 +10,7 @@ from countdown_selfplay.errors import CheckpointError, ConfigError, UnknownNameE
 from countdown_selfplay.objectives import OBJECTIVES
 from countdown_selfplay.objectives.base import LossOutput
 from countdown_selfplay.objectives.normalization import normalise
-from countdown_selfplay.rewards.countdown import countdown_reward
+from countdown_selfplay.rewards.prover.verifier import countdown_reward
 
 from .conftest import equal, make_config, rounds, weights
 

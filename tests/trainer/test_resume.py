@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from countdown_selfplay.anchors import problem_keys
+from countdown_selfplay.data.anchors import problem_keys
 from countdown_selfplay.errors import CheckpointError
-from countdown_selfplay.exports import export_policies
+from countdown_selfplay.training.exports import export_policies
 
 from .conftest import equal, optimizer_state, rounds, weights
 from .test_round import LORA, problems
@@ -132,7 +132,7 @@ def test_resume_takes_the_newest_complete_checkpoint_and_names_the_others(build,
 
 
 def test_a_save_that_dies_leaves_no_checkpoint_and_the_next_one_is_whole(build, monkeypatch):
-    from countdown_selfplay import checkpoints
+    from countdown_selfplay.training import checkpoints
 
     trainer = build(max_steps=2, **SAVING)
     finish = checkpoints._finish
@@ -180,7 +180,7 @@ def test_a_token_is_in_no_file_and_no_text(build):
 def test_exported_policies_are_plain_folders_with_a_model_card(build, sharing, tmp_path):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from countdown_selfplay.exports import export_policies
+    from countdown_selfplay.training.exports import export_policies
 
     trainer = build(max_steps=2, **SAVING, **sharing_arguments(sharing))
     trainer.train()

@@ -11,11 +11,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, TrainerCallback
 
-from countdown_selfplay.callbacks import Terminated
-from countdown_selfplay.checkpoints import restore_replaced
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.errors import CheckpointError
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+from countdown_selfplay.training.callbacks import Terminated
+from countdown_selfplay.training.checkpoints import restore_replaced
 
 from .conftest import equal, rounds, weights
 from .test_round import LORA, problems

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from countdown_selfplay.callbacks import Terminated
-from countdown_selfplay.checkpoints import manifest_of
 from countdown_selfplay.errors import CheckpointError, CollapseError, ConfigError, RunFolderError
-from countdown_selfplay.run_lock import run_lock
+from countdown_selfplay.training.callbacks import Terminated
+from countdown_selfplay.training.checkpoints import manifest_of
+from countdown_selfplay.training.run_lock import run_lock
 
 from .conftest import equal, make_trainer, rounds, weights
 from .test_round import LORA, problems
@@ -105,7 +105,7 @@ def test_a_kill_between_writing_a_rollback_down_and_setting_its_checkpoints_asid
     build, tmp_path, rolled_back
 ):
     killed = tripping_after(build("killed", **ROLLED_BACK), 3, 4)
-    from countdown_selfplay import rollbacks
+    from countdown_selfplay.training import rollbacks
 
     def dies(trainer, folder):
         raise Power

@@ -4,13 +4,12 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, GenerationConfig
 
-from countdown_selfplay import _trl
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.micro_batch import role_loss, skips_idle_rows
 from countdown_selfplay.objectives.rloo import RLOO
-from countdown_selfplay.scoring import allow_padding_free
-from countdown_selfplay.shared_prefix import common_run, with_shared_prefix
+from countdown_selfplay.policies.forward import allow_padding_free, scored_at
+from countdown_selfplay.policies.shared_prefix import common_run, with_shared_prefix
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+from countdown_selfplay.training.micro_batch import role_loss, skips_idle_rows
 from tests.trainer.conftest import make_trainer, weights
 from tests.trainer.test_round import LORA
 
@@ -76,7 +75,7 @@ def test_scores_and_gradients_are_those_of_the_plain_forward_pass(padding_free):
     ids = torch.cat([ids, torch.randint(3, 90, (6, 4), generator=torch.Generator().manual_seed(0))], 1)
     mask = torch.cat([mask, torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 0]] + [[1] * 4] * 2)], 1)
     plain, model = tiny(), tiny()
-    _trl.patch_lm_head(model, temperature=0.7)
+    scored_at(model, temperature=0.7)
     model.padding_free = padding_free
     logps, entropies = scored(model, ids, mask, 4)
     logits = plain(input_ids=ids, attention_mask=mask).logits[:, -5:-1] / 0.7
@@ -93,7 +92,7 @@ def test_scores_and_gradients_are_those_of_the_plain_forward_pass(padding_free):
 
 def test_padding_free_is_refused_where_attention_would_mix_rows():
     model = tiny()
-    _trl.patch_lm_head(model, temperature=1.0)
+    scored_at(model, temperature=1.0)
     with pytest.raises(ConfigError, match="runs 'sdpa'"):
         allow_padding_free(model)
 

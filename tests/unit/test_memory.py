@@ -8,8 +8,8 @@ from trl.trainer.utils import add_fused_lm_head
 from countdown_selfplay.cli.launch import config_path, planned
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.memory import GIB, _Numbers, estimate_memory
-from countdown_selfplay.memory_inputs import Engine, bytes_of, model_shape, planned_engine
+from countdown_selfplay.planning.memory import GIB, _Numbers, estimate_memory
+from countdown_selfplay.planning.model_shape import Engine, bytes_of, model_shape, planned_engine
 
 SIZES = dict(
     vocab_size=500, hidden_size=96, intermediate_size=320, num_attention_heads=6, num_key_value_heads=2,

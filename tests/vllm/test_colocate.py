@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.errors import ConfigError, GenerationError
-from countdown_selfplay.generation.vllm_turns import VLLMSampler
+from countdown_selfplay.generation.turns import VLLMSampler
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from tests.distributed.test_engines import command
 from tests.trainer.conftest import equal, make_trainer, rounds, weights

@@ -12,10 +12,10 @@ import pytest
 import torch
 from transformers import TrainerCallback
 
-from countdown_selfplay import rollbacks
 from countdown_selfplay.errors import GenerationError
 from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+from countdown_selfplay.training import rollbacks
 from tests.distributed.test_two_processes import free_port
 from tests.trainer.conftest import make_trainer, rounds, weights
 from tests.trainer.test_generation_backends import watch_differences

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..evaluation.arms import Arm, aligned_arms, check_settings, load_arms
-from ..evaluation.comparison import compare_arms
-from ..evaluation.comparison_tables import figure, latex, markdown, rows_of
+from ..evaluation.compare.arms import Arm, aligned_arms, check_settings, load_arms
+from ..evaluation.compare.comparison import compare_arms
+from ..evaluation.compare.comparison_tables import figure, latex, markdown, rows_of
+from ..evaluation.terminal import aligned
 from .countdown_options import OneLineParser, RawDescription, seed_number
-from .tables import aligned
 
 HELP = "Compare evaluations: paired differences of pass@k with 95% intervals"
 

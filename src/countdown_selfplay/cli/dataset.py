@@ -25,10 +25,10 @@ from ..countdown import (
     heldout_problems,
     problem_from_row,
 )
+from ..countdown.exact.solver import solution_trees
 from ..countdown.features import operators_of
 from ..countdown.generator import iterate_problems
 from ..countdown.rows import ROW_SCHEMAS
-from ..countdown.solver import solution_trees
 from ..errors import ConfigError, DataError
 from .countdown_options import OneLineParser, RawDescription, add_rule_options, rules_of, seed_number
 

@@ -12,11 +12,11 @@ from typing import Any, get_args
 
 from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, AnswerRule
 from ..errors import ConfigError
+from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
+from ..evaluation.problems import ProblemSet, problem_set
+from ..evaluation.setting import Setting, role_of, setting_of
+from ..evaluation.terminal import aligned
 from .countdown_options import OneLineParser, RawDescription, seed_number, underscored
-from .eval_model import device_name, folder_of, load_model, place_of, versions, weights_digest
-from .eval_problems import ProblemSet, problem_set
-from .eval_setting import Setting, role_of, setting_of
-from .tables import aligned
 
 Row = tuple[str, ...]
 

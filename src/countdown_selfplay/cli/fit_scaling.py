@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import ConfigError, DataError
-from ..evaluation.arms import split_arm
+from ..evaluation.compare.arms import split_arm
+from ..evaluation.compare.scaling_data import load_curve
 from ..evaluation.report.svg import Line, line_chart, number, standalone
 from ..evaluation.scaling_checks import TAILS, Assessment, Ranking, assess, rank
-from ..evaluation.scaling_data import load_curve
+from ..evaluation.terminal import aligned
 from .compare import write_all
 from .countdown_options import OneLineParser, RawDescription, seed_number
-from .tables import aligned
 
 HELP = "Fit solve rate against compute and say how far the asymptote can be trusted"
 

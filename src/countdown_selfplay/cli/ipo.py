@@ -12,13 +12,14 @@ from trl import ModelConfig
 
 from ..config.checks import check_run
 from ..countdown import Problem, generate_problems, problem_from_row
+from ..tiny import resolve_model
 from ..warm_starts.configs import IPOArguments, IPOSettings
 from ..warm_starts.demonstrations import read_demonstrations
 from ..warm_starts.filters import HELD_OUT, TOO_LONG, Kept, is_held_out
 from ..warm_starts.pairs import ScoredSample, make_preference_pairs
-from .trainer_options import parse_options, resolve_model
+from ..warm_starts.run import held_out_problems
+from .trainer_options import parse_options
 from .warm_start_dry_run import print_dry_run
-from .warm_start_run import held_out_problems
 
 HELP = "Prefer right over wrong samples with IPO, TRL's DPOTrainer"
 
@@ -93,8 +94,8 @@ def run_ipo(script: IPOArguments, args: IPOSettings, options: ModelConfig, held_
     from datasets import Dataset
 
     from ..warm_starts.encoding import pair_ids
+    from ..warm_starts.run import load, longest, run
     from ..warm_starts.trainers import TokenizedDPOTrainer
-    from .warm_start_run import load, longest, run
 
     evaluated = {problem.key for problem in held_out}
     model, tokenizer, peft_config = load(args, options)
@@ -165,7 +166,7 @@ def scored_samples(
 
 
 def _prover(script: IPOArguments, options: ModelConfig, model: Any) -> Any:
-    from .warm_start_run import load_weights
+    from ..warm_starts.run import load_weights
 
     kwargs = {"dtype": options.dtype, "attn_implementation": options.attn_implementation}
     return load_weights(resolve_model(script.prover_model_name_or_path), kwargs).to(model.device)

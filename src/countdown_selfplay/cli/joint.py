@@ -6,15 +6,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from trl import ModelConfig, get_peft_config
 
 from ..config import JointSelfPlayConfig
+from ..config.script import JointScriptArguments
 from ..errors import ConfigError
-from ..warm_starts.configs import at_least
-from .trainer_options import parse_options, resolve_model
+from ..tiny import resolve_model
+from .trainer_options import parse_options
 
 HELP = "Train a conjecturer and a prover jointly"
 
@@ -23,40 +24,6 @@ EXTRA_HELP = """
 With no argument it trains the embedded tiny model (recipe tiny/default). --recipe NAME and --config FILE set any field
 below; the file overrides the recipe, and a flag both: --learning_rate also the prover_learning_rate of a recipe.
 """
-
-
-@dataclass
-class JointScriptArguments:
-    """What the script does around the trainer."""
-
-    recipe: str | None = field(
-        default=None, metadata={"help": "A named setting, such as tiny/default or qwen2.5-0.5b/anchored_shaped_fixed."}
-    )
-    conjecturer_model_name_or_path: str | None = field(
-        default=None, metadata={"help": "Weights of the conjecturer. None: the same as model_name_or_path."}
-    )
-    dataset_name: str | None = field(
-        default=None,
-        metadata={"help": "Anchor problems: a hub id or a .jsonl/.parquet file. None: the exact offline generator."},
-    )
-    dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name to train on."})
-    eval_dataset_name: str | None = field(
-        default=None, metadata={"help": "Held-out problems, likewise. None: the generator's held-out side."}
-    )
-    eval_dataset_split: str = field(default="test", metadata={"help": "Split of eval_dataset_name."})
-    eval_problems: int = field(
-        default=512, metadata={"help": "Held-out problems for the table before / after. 0: no evaluation."}
-    )
-    eval_proposals: int = field(default=1024, metadata={"help": "Proposals sampled for the table before / after."})
-    report: bool = field(default=True, metadata={"help": "Write plots and report.html into the run folder."})
-    dry_run: bool = field(
-        default=False,
-        metadata={"help": "Print the resolved settings, the batch arithmetic and a memory estimate, and exit."},
-    )
-
-    def __post_init__(self) -> None:
-        at_least(self, 0, "eval_problems")
-        at_least(self, 1, "eval_proposals")
 
 
 def parse(argv: list[str], command: str = "joint") -> tuple[JointScriptArguments, JointSelfPlayConfig, ModelConfig]:
@@ -76,7 +43,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
     script, training, model = parse(sys.argv[1:] if argv is None else argv)
     if script.dry_run:
         return dry_run(script, training, model, launch)
-    from .joint_run import run_joint
+    from ..training.run import run_joint
 
     run_joint(script, training, build_arguments(script, training, model))
     return 0
@@ -91,7 +58,7 @@ def dry_run(
             "`--dry_run` plans for a launch without starting one, and this process was started by one; run "
             "`countdown-selfplay joint --dry_run --accelerate_config NAME_OR_FILE --num_processes N` instead."
         )
-    from .dry_run import print_dry_run
+    from ..planning.dry_run import print_dry_run
     from .launch import planned
 
     engine = planned(launch) if launch else None

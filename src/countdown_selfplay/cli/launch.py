@@ -117,7 +117,7 @@ def launch_command(command: str, options: dict[str, str], argv: list[str]) -> tu
 def planned(options: dict[str, str]) -> Any:
     """The Engine that `launch` with these options would run under, for a memory estimate. Without a config file: DDP
     on this machine's kind of device."""
-    from ..memory_inputs import planned_engine
+    from ..planning.model_shape import planned_engine
 
     processes = int(options["num_processes"]) if "num_processes" in options else None
     if "accelerate_config" in options:

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .. import __version__
+from ..distributed.exit import leave_process_group
 from ..errors import CountdownSelfPlayError, UnknownNameError
-from ..leaving import leave_process_group
 from ..registry import nearest
 
 PROG = "countdown-selfplay"

@@ -34,7 +34,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
             )
     if script.dry_run:
         return dry_run(script, training, model, launch)
-    from .joint_run import run_joint
+    from ..training.run import run_joint
 
     run_joint(script, training, build_arguments(script, training, model))
     return 0

@@ -8,12 +8,13 @@ from collections import Counter
 from trl import ModelConfig
 
 from ..config.checks import check_run
+from ..tiny import resolve_model
 from ..warm_starts.configs import SFTArguments, SFTSettings
 from ..warm_starts.demonstrations import generated_rows, read_demonstrations
 from ..warm_starts.filters import Kept, clean_demonstrations
-from .trainer_options import parse_options, resolve_model
+from ..warm_starts.run import held_out_problems
+from .trainer_options import parse_options
 from .warm_start_dry_run import print_dry_run
-from .warm_start_run import held_out_problems
 
 HELP = "Warm-start a role by supervised fine-tuning on demonstrations"
 
@@ -58,7 +59,7 @@ def run_sft(script: SFTArguments, args: SFTSettings, options: ModelConfig, kept:
 
     from ..warm_starts.encoding import demonstration_ids
     from ..warm_starts.filters import TOO_LONG, drop_long
-    from .warm_start_run import load, longest, run
+    from ..warm_starts.run import load, longest, run
 
     model, tokenizer, peft_config = load(args, options)
     rows = [demonstration_ids(tokenizer, row["prompt"], row["completion"]) for row in kept.rows]

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, DataError
+from ..evaluation.terminal import aligned
 from .countdown_options import seed_number
-from .tables import aligned
 
 if TYPE_CHECKING:
     from ..evaluation import Estimate

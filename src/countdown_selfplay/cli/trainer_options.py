@@ -14,9 +14,9 @@ from trl import ModelConfig, TrlParser
 
 from ..config.joint import ROLES
 from ..errors import ConfigError, CountdownSelfPlayError
-from ..recipes import recipes
 from ..registry import suggestion
 from .countdown_options import underscored
+from .recipes import recipes
 from .trainer_help import ALL, help_text
 
 
@@ -175,13 +175,3 @@ def flag_value(argv: list[str], flag: str) -> str | None:
         if argument == flag and i + 1 < len(argv):
             return argv[i + 1]
     return None
-
-
-def resolve_model(name: str | None) -> str:
-    """Path or id of a model; "tiny" (and None) is the embedded one."""
-    if name in (None, "tiny"):
-        from ..tiny import TINY_MODEL_PATH
-
-        return str(TINY_MODEL_PATH)
-    assert name is not None
-    return name

@@ -6,9 +6,9 @@ from typing import Any
 
 from trl import ModelConfig
 
-from .dry_run import changed
-from .tables import aligned
-from .trainer_options import resolve_model
+from ..evaluation.terminal import aligned
+from ..planning.dry_run import changed
+from ..tiny import resolve_model
 
 
 def print_dry_run(script: Any, args: Any, model: ModelConfig, data: list[str], rows: int | None) -> None:

@@ -13,8 +13,8 @@ from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from ..errors import ConfigError
 from ..registry import suggestion
-from ..rewards.conjecturer import LARGEST_REWARD
-from ..run_settings import NEVER, PARTS, allowed_names
+from ..rewards.base import LARGEST_REWARD
+from .changes import NEVER, PARTS, allowed_names
 from .generation_checks import check_generation
 from .number_checks import check_numbers
 from .role_checks import check_choices, check_role

@@ -15,7 +15,7 @@ from . import checks
 from .curriculum_fields import CurriculumFields
 from .generation_fields import GenerationFields
 from .guard_fields import GuardFields
-from .role_fields import RoleFields
+from .roles import RoleFields
 
 ROLES = ("prover", "conjecturer")
 

@@ -78,3 +78,10 @@ def check_numbers(config: Any) -> None:
     steps = getattr(config, "max_steps", -1)
     if steps < 1 and steps != -1:
         raise ConfigError(f"`max_steps` ({steps}) must be at least 1, or -1 to go by num_train_epochs.")
+
+
+def at_least(settings: object, low: int, *names: str) -> None:
+    """ConfigError if one of the fields is below `low`."""
+    for name in names:
+        if getattr(settings, name) < low:
+            raise ConfigError(f"`{name}` ({getattr(settings, name)}) must be at least {low}.")

@@ -11,7 +11,7 @@ from ..registry import suggestion
 from .countdown_fields import CountdownFields
 from .curriculum_fields import CurriculumFields
 from .generation_fields import GenerationFields
-from .role_fields import RoleFields
+from .roles import RoleFields
 
 if TYPE_CHECKING:
     from .joint import JointSelfPlayConfig

@@ -4,8 +4,9 @@ A problem is k positive integers and a target; a solution uses every number exac
 `/` is true division and rational intermediate values are legal, unless the rules say otherwise.
 """
 
-from .batch import is_solvable_batch, reachable_counts, solvable_arrays
 from .domain import CountdownDomain
+from .exact.batch import is_solvable_batch, reachable_counts, solvable_arrays
+from .exact.solver import all_solutions, count_solutions, is_solvable, reachable_targets, solve
 from .features import FEATURES, feature_matrix, features
 from .generator import generate_problems
 from .heldout import heldout_problems
@@ -13,13 +14,6 @@ from .problem import Problem, ProblemSpec, heldout_key, problem_from_row
 from .prompts import CONJECTURER_PROMPTS, PROVER_PROMPTS
 from .proposals import Proposal, ProposalReason, parse_proposal
 from .rules import DEFAULT_RULES, AnswerFormat, AnswerRule, Rules
-from .solver import (
-    all_solutions,
-    count_solutions,
-    is_solvable,
-    reachable_targets,
-    solve,
-)
 from .verifier import Reason, Verdict, verify, verify_batch
 
 __all__ = [

@@ -10,11 +10,11 @@ from fractions import Fraction
 from itertools import combinations
 
 from ..errors import DataError
-from .meeting import candidates
-from .nodes import Node
+from .exact.meeting import candidates
+from .exact.nodes import Node
+from .exact.solver import is_solvable, solve
 from .problem import Problem
 from .rules import DEFAULT_RULES, Rules
-from .solver import is_solvable, solve
 from .text import CLOSE, END_THINK, OPEN, THINK
 
 MOST_DEAD_ENDS = 3

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from .batch import is_solvable_batch
+from .exact.batch import is_solvable_batch
+from .exact.solver import is_solvable
 from .generator import generate_problems
 from .problem import Problem, ProblemSpec
 from .prompts import COMPLETION_STOP, CONJECTURER_PROMPTS, PROVER_PROMPTS, completion_shots, json_example
 from .proposals import Proposal, parse_proposal
 from .rules import DEFAULT_RULES, Rules
-from .solver import is_solvable
 from .verifier import Verdict, verify
 
 

@@ -15,13 +15,13 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .batch import first_choice, solution_forms, solvable_arrays
-from .nodes import Node
+from .exact.batch import first_choice, solution_forms, solvable_arrays
+from .exact.nodes import Node
+from .exact.shapes import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT, shapes
+from .exact.solver import checked_operands
+from .exact.values import Array
 from .problem import Problem
 from .rules import DEFAULT_RULES, Rules
-from .shapes import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT, shapes
-from .solver import checked_operands
-from .values import Array
 
 FEATURES: Mapping[str, str] = MappingProxyType(
     {

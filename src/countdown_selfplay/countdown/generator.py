@@ -16,12 +16,12 @@ from typing import Literal, get_args
 import numpy as np
 
 from ..errors import ConfigError
-from .batch import solvable_arrays
+from .exact.batch import solvable_arrays
+from .exact.repeats import mix
+from .exact.solver import MAX_OPERANDS
+from .exact.values import Array
 from .problem import Problem, ProblemSpec, heldout_key
-from .repeats import mix
 from .rules import DEFAULT_RULES, Rules
-from .solver import MAX_OPERANDS
-from .values import Array
 
 Split = Literal["train", "heldout"]
 

@@ -8,19 +8,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .bootstrap import (
-    Estimate,
-    Interval,
-    bootstrap_mean,
-    holm,
-    paired_bootstrap,
-    wilson_interval,
-)
-from .majority import majority_at_k
-from .pass_at_k import pass_at_k, pass_at_k_array
-from .scaling import ScalingFit, fit_scaling_curve
-from .seeds import t_interval, two_level_bootstrap
-from .solve_rate import CumulativeSolveRate
+from ..statistics.bootstrap import Estimate, Interval, bootstrap_mean, holm, paired_bootstrap, wilson_interval
+from ..statistics.majority import majority_at_k
+from ..statistics.pass_at_k import pass_at_k, pass_at_k_array
+from ..statistics.scaling import ScalingFit, fit_scaling_curve
+from ..statistics.seeds import t_interval, two_level_bootstrap
+from ..statistics.solve_rate import CumulativeSolveRate
 
 _LAZY = {
     "sample_texts": "sampling",

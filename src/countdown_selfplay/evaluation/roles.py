@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..countdown import CountdownDomain, Problem, ProposalReason
+from ..distributed.processes import ALONE, Processes
 from ..errors import ConfigError, DataError
-from .bootstrap import Z_95, Estimate, bootstrap_mean, wilson_interval
-from .pass_at_k import pass_at_k_array
-from .processes import ALONE, Processes
+from ..statistics.bootstrap import Z_95, Estimate, bootstrap_mean, wilson_interval
+from ..statistics.pass_at_k import pass_at_k_array
 from .sampling import sample_completions, sample_texts
 
 

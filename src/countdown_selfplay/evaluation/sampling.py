@@ -11,9 +11,9 @@ import torch
 from transformers import GenerationConfig
 from transformers.generation.stopping_criteria import StopStringCriteria
 
+from ..distributed.processes import ALONE, Processes
 from ..errors import ConfigError, DataError
 from ..random_state import private_generator
-from .processes import ALONE, Processes
 
 _TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 

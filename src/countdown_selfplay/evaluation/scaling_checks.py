@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .bootstrap import Estimate, Interval
-from .scaling import ScalingFit, fit_scaling_curve
-from .scaling_data import Curve, curve_of
-from .scaling_draws import influences, residual_draws
-from .seeds import two_level_draws
+from ..statistics.bootstrap import Estimate, Interval
+from ..statistics.curve import Curve
+from ..statistics.scaling import ScalingFit, fit_scaling_curve
+from ..statistics.scaling_draws import influences, residual_draws
+from ..statistics.seeds import two_level_draws
+from .compare.scaling_data import curve_of
 
 Series = tuple[Sequence[float], Sequence[float]]
 """Compute and rate of one run."""

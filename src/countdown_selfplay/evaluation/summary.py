@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..statistics.bootstrap import Estimate, bootstrap_mean
+from ..statistics.majority import majority_at_k
+from ..statistics.pass_at_k import pass_at_k_array
 from .answers import WELL_FORMED, Answer, AnswerSet
-from .bootstrap import Estimate, bootstrap_mean
-from .majority import majority_at_k
-from .pass_at_k import pass_at_k_array
 
 MAJORITY = (8, 32)  # seed 002 reports these; n itself is added
 

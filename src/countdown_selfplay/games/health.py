@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ..countdown import Verdict
-from .admission import Admission, Candidate
+from ..curriculum.admission import Admission, Candidate
 from .base import GameSettings, Rollout, RoundContext
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from ..countdown import Problem
+from ..curriculum.admission import admit, dealt, examine, kept_proposals
 from ..random_state import seed_from
 from ..rewards import RewardContext, checked_rewards, refused_reward
-from .admission import admit, dealt, examine, kept_proposals
+from ..training.credit import credit
 from .base import Rollout, RoundContext, RoundResult
-from .credit import credit
 from .health import conjecturer_health, prover_health, solve_rate_health
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from ..trainer import JointConjecturerProverTrainer
+    from ..training.trainer import JointConjecturerProverTrainer
 
 
 class Sampler(ABC):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .base import Generate, Sampler
 
 if TYPE_CHECKING:
-    from ..trainer import JointConjecturerProverTrainer
+    from ..training.trainer import JointConjecturerProverTrainer
 
 
 def make_sampler(trainer: JointConjecturerProverTrainer, source: object) -> Sampler:

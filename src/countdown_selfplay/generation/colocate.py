@@ -18,12 +18,12 @@ from ..config.generation_checks import engine_arguments
 from ..errors import ConfigError
 from ..random_state import private_generator, seed_from
 from .adapters import AdapterFolders, adapter_rank, adapter_state
-from .engine import SharedEngine
 from .lengths import check_lengths
-from .vllm_turns import VLLMSampler, check_one_shape
+from .shared_llm import SharedEngine
+from .turns import VLLMSampler, check_one_shape
 
 if TYPE_CHECKING:
-    from ..trainer import JointConjecturerProverTrainer
+    from ..training.trainer import JointConjecturerProverTrainer
 
 ENGINE = "engine"
 

@@ -11,7 +11,7 @@ from ..errors import ConfigError, GenerationError
 from .base import Sampler
 
 if TYPE_CHECKING:
-    from ..trainer import JointConjecturerProverTrainer
+    from ..training.trainer import JointConjecturerProverTrainer
 
 
 class ContinuousBatching(Sampler):

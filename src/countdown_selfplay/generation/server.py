@@ -19,10 +19,10 @@ from ..errors import ConfigError, GenerationError
 from .adapters import AdapterFolders, adapter_rank, adapter_state
 from .client import UnknownModelError, VLLMServerClient
 from .lengths import check_lengths
-from .vllm_turns import VLLMSampler, check_one_shape
+from .turns import VLLMSampler, check_one_shape
 
 if TYPE_CHECKING:
-    from ..trainer import JointConjecturerProverTrainer
+    from ..training.trainer import JointConjecturerProverTrainer
 
 CONCURRENCY = 64  # prompts that are under way at once; the server batches them
 

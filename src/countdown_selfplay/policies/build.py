@@ -12,10 +12,10 @@ from peft import LoraConfig, PeftConfig
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import ConfigError, DataError
-from ..sharded_weights import gathered
 from .base import PolicySet
 from .full import FullPolicies
 from .lora import LoraPolicies
+from .sharded_weights import gathered
 
 ModelSource = str | PreTrainedModel
 

@@ -14,10 +14,10 @@ from huggingface_hub import save_torch_state_dict
 from torch import nn
 from transformers import GenerationConfig, PreTrainedModel
 
-from .. import _trl
-from ..sharded_weights import cut_up, gathered
-from ..shared_prefix import with_shared_prefix
 from .base import Placing, PolicySet
+from .forward import scored_at
+from .sharded_weights import cut_up, gathered
+from .shared_prefix import with_shared_prefix
 
 
 class PolicyModule(PreTrainedModel):
@@ -153,11 +153,11 @@ class FullPolicies(PolicySet):
                 policy = self.module.policies[self.weights_of[role]]
                 with gathered(policy):
                     frozen = copy.deepcopy(policy).eval().requires_grad_(False)
-                _trl.patch_lm_head(frozen, temperatures[role])
+                scored_at(frozen, temperatures[role])
                 copies[key] = place(frozen)
             self._references[role] = copies[key]
         for name in self.weight_names:
-            _trl.patch_lm_head(self.module.policies[name], temperatures[self.shared_by(name)[0]])
+            scored_at(self.module.policies[name], temperatures[self.shared_by(name)[0]])
 
     @contextmanager
     def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:

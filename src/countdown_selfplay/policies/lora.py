@@ -12,8 +12,8 @@ from peft import PeftConfig, get_peft_model
 from torch import nn
 from transformers import PreTrainedModel
 
-from ..scoring import score_completions_only
 from .base import Placing, PolicySet
+from .forward import score_completions_only
 from .full import generate_with_stops
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import RewardError
+from .base import LARGEST_REWARD, Composable, ConjecturerReward, RewardContext, called, problem_of_key
 from .composition import Clip, Product, Sum
-from .conjecturer import LARGEST_REWARD, Composable, ConjecturerReward, RewardContext, called, problem_of_key
 from .factory import CONJECTURER_REWARDS, make_conjecturer_reward
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .conjecturer import UNKNOWN, Composable, RewardContext, check_number, tent
+from .base import UNKNOWN, Composable, RewardContext, check_number, tent
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ConfigError
-from .conjecturer import Composable, RewardContext, check_number
+from .base import Composable, RewardContext, check_number
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ConfigError, RewardError
-from .conjecturer import (
-    UNKNOWN,
-    Composable,
-    ConjecturerReward,
-    RewardContext,
-    called,
-    check_number,
-    is_number,
-    takes_context,
-)
+from .base import UNKNOWN, Composable, ConjecturerReward, RewardContext, called, check_number, is_number, takes_context
 
 Part = ConjecturerReward | float
 

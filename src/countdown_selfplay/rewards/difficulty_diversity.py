@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ConfigError
-from .conjecturer import UNKNOWN, Composable, RewardContext, check_number, problems_of
+from .base import UNKNOWN, Composable, RewardContext, check_number, problems_of
 from .similarity import archive_distance
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import RewardError
-from .conjecturer import UNKNOWN, Composable, RewardContext
+from .base import UNKNOWN, Composable, RewardContext
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any
 from ..errors import ConfigError
 from ..registry import Registry
 from .adaptive_band import AdaptiveBand
+from .base import ConjecturerReward, is_number
 from .binary_band import BinaryBand
 from .composition import Clip, Part, Product, Sum
-from .conjecturer import ConjecturerReward, is_number
 from .difficulty_diversity import DifficultyDiversity
 from .disagreement import Disagreement
 from .frontier_distance import FrontierDistance

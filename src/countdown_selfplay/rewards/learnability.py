@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .conjecturer import Composable, RewardContext
+from .base import Composable, RewardContext
 
 
 @dataclass(frozen=True)

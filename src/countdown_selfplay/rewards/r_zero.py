@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .conjecturer import UNKNOWN, Composable, RewardContext, check_number, problems_of
+from .base import UNKNOWN, Composable, RewardContext, check_number, problems_of
 from .similarity import similar_share
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import RewardError
-from .conjecturer import UNKNOWN, Composable, RewardContext, check_number
+from .base import UNKNOWN, Composable, RewardContext, check_number
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..countdown import FEATURES, Problem, ProblemSpec, Rules, feature_matrix
-from .conjecturer import problem_of_key
+from .base import problem_of_key
 
 NOVELTY_FEATURES = (
     *("log_solutions", "needs_add", "needs_sub", "needs_mul", "needs_div", "depth_min", "nodes_min"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .conjecturer import Composable, RewardContext, check_number
+from .base import Composable, RewardContext, check_number
 
 
 @dataclass(frozen=True)

@@ -27,3 +27,8 @@ def load_tiny_model(path: Path | None = None) -> tuple[Any, Any]:
     folder = str(TINY_MODEL_PATH if path is None else path)
     model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype="float32")
     return model.eval(), AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+
+def resolve_model(name: str | None) -> str:
+    """Path or id of a model; "tiny" (and None) is the embedded one."""
+    return str(TINY_MODEL_PATH) if name in (None, "tiny") else str(name)

@@ -10,7 +10,7 @@ from trl import DPOConfig, SFTConfig
 
 from ..config.checks import check_reporters
 from ..config.countdown_fields import CountdownFields, domain_from
-from ..config.number_checks import check_numbers
+from ..config.number_checks import at_least, check_numbers
 from ..countdown import CountdownDomain
 from ..errors import ConfigError
 
@@ -130,13 +130,6 @@ class IPOArguments(WarmStartArguments):
         at_least(self, 2, "samples_per_problem")
         if self.pairs_per_group is not None:
             at_least(self, 1, "pairs_per_group")
-
-
-def at_least(settings: object, low: int, *names: str) -> None:
-    """ConfigError if one of the fields is below `low`."""
-    for name in names:
-        if getattr(settings, name) < low:
-            raise ConfigError(f"`{name}` ({getattr(settings, name)}) must be at least {low}.")
 
 
 class _Settled:

@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from ..countdown import CountdownDomain, Problem, Rules, generate_problems
+from ..countdown.exact.solver import all_solutions
 from ..countdown.rows import ROW_SCHEMAS
-from ..countdown.solver import all_solutions
-from ..data import load_problem_rows
+from ..data.files import load_problem_rows
 from ..tiny.expressions import written_forms
 
 SCHEMA = {"prover": "solved", "conjecturer": "proposed"}

@@ -4,8 +4,8 @@ import pytest
 import torch
 from tests.trainer.conftest import make_config, make_trainer
 
-from countdown_selfplay.engines import FsdpEngine, ZeroEngine, choose_engine
-from countdown_selfplay.engines.fsdp import fill_optimizer_state, full_precision_outputs
+from countdown_selfplay.distributed import FsdpEngine, ZeroEngine, choose_engine
+from countdown_selfplay.distributed.fsdp import fill_optimizer_state, full_precision_outputs
 from countdown_selfplay.errors import ConfigError
 
 ZERO2 = {"zero_optimization": {"stage": 2}}

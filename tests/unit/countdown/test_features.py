@@ -17,8 +17,8 @@ from countdown_selfplay.countdown import (
     generate_problems,
     verify,
 )
+from countdown_selfplay.countdown.exact.solver import solution_trees
 from countdown_selfplay.countdown.features import operators_of
-from countdown_selfplay.countdown.solver import solution_trees
 from countdown_selfplay.errors import DataError
 
 from .oracle import naive_counts

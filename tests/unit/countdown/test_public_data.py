@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from countdown_selfplay.anchors import anchor_dataset
 from countdown_selfplay.countdown import CountdownDomain, Problem, problem_from_row
 from countdown_selfplay.countdown.rows import ROW_SCHEMAS
-from countdown_selfplay.data import load_problem_rows
+from countdown_selfplay.data.anchors import anchor_dataset
+from countdown_selfplay.data.files import load_problem_rows
 from countdown_selfplay.errors import DataError
 
 # The columns are those of FACTS, section 1; the problems are made up.

@@ -13,19 +13,16 @@ from countdown_selfplay.countdown import (
     Problem,
     Reason,
     Rules,
-    batch,
     count_solutions,
-    counting,
     is_solvable,
     is_solvable_batch,
-    meeting,
     reachable_targets,
     solvable_arrays,
     solve,
-    solver,
     verify,
 )
-from countdown_selfplay.countdown.forms import flippable, plan
+from countdown_selfplay.countdown.exact import batch, counting, meeting, solver
+from countdown_selfplay.countdown.exact.forms import flippable, plan
 from countdown_selfplay.errors import DataError
 
 from .oracle import naive_counts, naive_solvable, random_tree

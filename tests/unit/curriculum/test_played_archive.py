@@ -3,7 +3,7 @@
 import json
 
 from countdown_selfplay.curriculum import CurriculumState
-from countdown_selfplay.curriculum.state import PLAYED_LIMIT, RATES_LIMIT
+from countdown_selfplay.curriculum.archive import PLAYED_LIMIT, RATES_LIMIT
 
 
 def test_each_problem_is_kept_once_at_its_last_place():

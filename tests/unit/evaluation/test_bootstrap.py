@@ -7,7 +7,7 @@ import pytest
 
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation import Interval, bootstrap_mean, paired_bootstrap, pass_at_k_array
-from countdown_selfplay.evaluation.bootstrap import _bca_levels, resampled_means, wilson_interval
+from countdown_selfplay.statistics.bootstrap import _bca_levels, resampled_means, wilson_interval
 
 from . import real_counts as real
 
@@ -73,7 +73,7 @@ def test_the_same_seed_gives_the_same_interval_whatever_was_drawn_before():
 
 
 def test_chunks_of_resamples_do_not_repeat_each_other(monkeypatch):
-    monkeypatch.setattr("countdown_selfplay.evaluation.bootstrap._CHUNK", 150)  # 50 values: three resamples a chunk
+    monkeypatch.setattr("countdown_selfplay.statistics.bootstrap._CHUNK", 150)  # 50 values: three resamples a chunk
     means = resampled_means(np.arange(50.0), 100, seed=0)
     # Repeated chunks would leave three distinct means; 100 independent ones on a grid of 1/50 coincide a few times.
     assert len(np.unique(means)) > 70

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.evaluation import write_report
-from countdown_selfplay.evaluation.bootstrap import holm, two_sided_p
 from countdown_selfplay.evaluation.report import load_runs
 from countdown_selfplay.evaluation.report.arms import arms_of, over_seeds
 from countdown_selfplay.evaluation.report.charts import Chart, compare, seeds_curve
+from countdown_selfplay.statistics.bootstrap import holm, two_sided_p
 
 from . import made_up_runs as made_up
 

@@ -7,9 +7,10 @@ import pytest
 
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation import ScalingFit, fit_scaling_curve, scaling_checks
+from countdown_selfplay.evaluation.compare.scaling_data import load_curve
 from countdown_selfplay.evaluation.scaling_checks import assess, rank
-from countdown_selfplay.evaluation.scaling_data import Curve, load_curve
-from countdown_selfplay.evaluation.solve_rate import CumulativeSolveRate
+from countdown_selfplay.statistics.curve import Curve
+from countdown_selfplay.statistics.solve_rate import CumulativeSolveRate
 
 
 @pytest.fixture(autouse=True)

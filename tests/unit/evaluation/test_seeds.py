@@ -5,7 +5,7 @@ import pytest
 
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation import paired_bootstrap, two_level_bootstrap
-from countdown_selfplay.evaluation.seeds import t_interval, t_quantile, two_level_draws
+from countdown_selfplay.statistics.seeds import t_interval, t_quantile, two_level_draws
 
 from . import real_counts as real
 

@@ -2,7 +2,7 @@
 
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.curriculum import CurriculumState
-from countdown_selfplay.games.admission import admit, examine
+from countdown_selfplay.curriculum.admission import admit, examine
 
 TINY = CountdownDomain.tiny()
 TEXTS = [

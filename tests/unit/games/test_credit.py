@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from countdown_selfplay.games import Rollout
-from countdown_selfplay.games.credit import credit
 from countdown_selfplay.objectives import make_objective
+from countdown_selfplay.training.credit import credit
 
 
 def context(objective, others=()):

@@ -8,7 +8,7 @@ import torch
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, generate_problems
 from countdown_selfplay.countdown.prompts import CONJECTURER_PROMPTS
 from countdown_selfplay.curriculum import CurriculumState
-from countdown_selfplay.games.admission import admit, dealt, examine
+from countdown_selfplay.curriculum.admission import admit, dealt, examine
 from countdown_selfplay.games.base import GameSettings, Rollout, RoundContext
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.objectives import make_objective

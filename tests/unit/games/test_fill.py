@@ -2,7 +2,7 @@
 
 import pytest
 
-from countdown_selfplay.games.admission import kept_proposals
+from countdown_selfplay.curriculum.admission import kept_proposals
 
 
 @pytest.mark.parametrize("admitted", range(1, 8))

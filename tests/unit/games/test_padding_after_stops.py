@@ -2,7 +2,7 @@
 
 import torch
 
-from countdown_selfplay.round_batches import mask_after_stops
+from countdown_selfplay.training.window import mask_after_stops
 
 PAD, END = 0, 2
 

@@ -7,7 +7,7 @@ import torch
 
 from countdown_selfplay.games import RoleBatch, Rollout
 from countdown_selfplay.objectives.base import Replay
-from countdown_selfplay.replay import SampleReplay
+from countdown_selfplay.training.replay import SampleReplay
 
 SETTINGS = SimpleNamespace(beta=0.05, temperature=1.0)
 

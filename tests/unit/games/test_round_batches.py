@@ -3,7 +3,7 @@
 import torch
 
 from countdown_selfplay.games import RoleBatch, Rollout
-from countdown_selfplay.round_batches import micro_batches, trained_counts, trim
+from countdown_selfplay.training.window import micro_batches, trained_counts, trim
 
 
 def role_batch(lengths, selected=None, group=2):

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from countdown_selfplay.config import RoleSettings
-from countdown_selfplay.losses import RoleLoss
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.regularizers import kl_k3
+from countdown_selfplay.training.losses import RoleLoss
 
 
 def settings(**changes):

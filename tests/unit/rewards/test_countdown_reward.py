@@ -5,8 +5,8 @@ import pytest
 
 from countdown_selfplay.countdown import Rules
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.rewards.countdown import countdown_reward, make_countdown_reward
-from countdown_selfplay.rewards.length import make_length_penalty
+from countdown_selfplay.rewards.prover.length import make_length_penalty
+from countdown_selfplay.rewards.prover.verifier import countdown_reward, make_countdown_reward
 
 ANSWERS = ["<answer>44+19+35</answer>", "<answer>44+19-35</answer>", "44+19+35", "<answer>44+19+</answer>"]
 SCORES = [1.0, 0.1, 0.0, 0.0]

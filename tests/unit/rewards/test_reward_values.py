@@ -8,8 +8,8 @@ import torch
 
 from countdown_selfplay.countdown import DEFAULT_RULES
 from countdown_selfplay.errors import ConfigError, RewardError
-from countdown_selfplay.prover_rewards import checked_reward_funcs
 from countdown_selfplay.rewards import Clip, RewardContext, Sum, checked_rewards, refused_reward
+from countdown_selfplay.rewards.prover.checked import checked_reward_funcs
 from countdown_selfplay.rewards.solvability_aware import SolvabilityAware
 
 COMPLETIONS = ["a", "b", "c", "d"]

@@ -5,8 +5,8 @@ import pytest
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.countdown import DEFAULT_RULES
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.prover_rewards import default_reward_funcs
-from countdown_selfplay.rewards.soft_overlong import make_soft_overlong
+from countdown_selfplay.rewards.prover.checked import default_reward_funcs
+from countdown_selfplay.rewards.prover.soft_overlong import make_soft_overlong
 
 
 def test_the_charge_grows_over_the_last_share_of_the_budget():
@@ -36,7 +36,9 @@ def test_a_charge_that_makes_no_sense_is_refused(share, length):
 def test_the_configuration_switches_it_on(tmp_path):
     def names(**changes):
         args = JointSelfPlayConfig(str(tmp_path), use_cpu=True, prover_max_completion_length=50, **changes)
-        rewards = default_reward_funcs(DEFAULT_RULES, args.length_penalty, args.role("prover"))
+        rewards = default_reward_funcs(
+            DEFAULT_RULES, args.length_penalty, args.soft_overlong, args.role("prover").max_completion_length
+        )
         return [reward.__name__ for reward in rewards], rewards[-1]
 
     assert names()[0] == ["countdown_reward"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..bootstrap import Estimate
-from ..seeds import t_interval
+from ...statistics.bootstrap import Estimate
+from ...statistics.seeds import t_interval
 from .load import Run
 
 # Fields that differ between any two runs and say nothing about the setting.

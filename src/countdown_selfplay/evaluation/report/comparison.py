@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from html import escape
 
 from ...errors import DataError
-from ..arms import Arm, aligned_arms, check_settings, load_result
-from ..comparison import compare_arms
+from ..compare.arms import Arm, aligned_arms, check_settings, load_result
+from ..compare.comparison import compare_arms
 from .arms import RunArm, band_text, over_seeds
 from .tables import estimate, signed, table
 

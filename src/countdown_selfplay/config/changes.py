@@ -1,0 +1,152 @@
+"""What a run is made of, as far as its numbers depend on it: kept in each checkpoint, compared when one is resumed.
+
+A resume under other settings is another run. It is refused unless `allow_changed` names every difference.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from ..errors import CheckpointError
+
+PARTS = (
+    *("train_dataset", "eval_dataset", "domain", "reward_funcs", "objectives"),
+    *("conjecturer_reward", "peft_config", "model"),
+)
+"""Arguments of the trainer that are compared beside the fields of its config."""
+
+_UPWARD = ("max_steps", "num_train_epochs")
+"""May grow at any resume."""
+
+NEVER = ("policy_sharing",)
+"""May not change even if allowed: the weights of a checkpoint would mean something else."""
+
+_PREFIXES = ("logging_", "log_", "save_", "eval_", "hub_", "dataloader_", "trackio_", "vllm_request_", "vllm_retry_")
+_FREE = """
+    output_dir run_name report_to project disable_tqdm resume_from_checkpoint allow_changed samples_per_log
+    num_completions_to_print num_generations_eval per_device_eval_batch_size do_train do_eval do_predict
+    prediction_loss_only batch_eval_metrics include_for_metrics include_num_input_tokens_seen metric_for_best_model
+    greater_is_better load_best_model_at_end push_to_hub restore_callback_states_from_checkpoint skip_memory_metrics
+    debug local_rank ddp_timeout ddp_backend guard_max_rollbacks vllm_adapter_dir vllm_server_host vllm_server_port
+    vllm_server_base_url vllm_server_timeout vllm_group_port prover_vllm_server_base_url
+    conjecturer_vllm_server_base_url
+    deepspeed fsdp fsdp_config accelerator_config
+    gradient_accumulation_steps num_generations generation_batch_size steps_per_generation use_vllm
+    activation_checkpointing activation_checkpointing_kwargs gradient_checkpointing gradient_checkpointing_kwargs
+    torch_empty_cache_steps ds3_gather_for_generation vllm_gpu_memory_utilization vllm_enable_sleep_mode
+    bf16_full_eval fp16_full_eval
+"""
+"""Fields that may change at any resume: cadence, trackers, paths, addresses, what only moves data; which engine runs
+is compared by its name; the group sizes and `use_vllm` are derived from others; the last ones only save memory."""
+
+
+def run_settings(
+    config: Mapping[str, Any], anchors: Iterable[str] | None, held_out: Iterable[str], parts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Everything that a resume must leave as it was, as plain JSON.
+
+    config: the fields of the config by name. anchors, held_out: keys of the problems, in the order of the data set;
+    None for a stream, which is not compared. parts: what the user passed as an object, by the name of the trainer's
+    argument.
+    """
+    settings = {name: value for name, value in config.items() if _matters(name)}
+    settings["train_dataset"] = None if anchors is None else _digest(anchors)
+    settings["eval_dataset"] = _digest(sorted(held_out))
+    settings |= {name: _said(part) for name, part in parts.items() if part is not None or name not in config}
+    return json.loads(json.dumps(settings, sort_keys=True, default=str))
+
+
+def model_settings(
+    module: Any, under_adapters: bool, referred_to: bool, gather: Callable[[list[Any]], list[Any]]
+) -> dict[str, str]:
+    """The model that was passed in, where it counts after the start too: adapters lie over it, a KL term refers to it.
+    Its first few values of each tensor tell a model that was trained from the one before. Called by all processes."""
+    if not under_adapters and not referred_to:
+        return {}
+    listed = [
+        (name, tensor.detach().flatten()[:4].tolist())
+        for name, tensor in module.named_parameters()
+        if not tensor.is_meta and not (under_adapters and tensor.requires_grad)
+    ]
+    return {"model": gather([f"{len(listed)} tensors ({_hash(listed)})"])[0]}  # FSDP: the main process has it
+
+
+def _matters(name: str) -> bool:
+    return name not in _FREE.split() and not name.startswith(_PREFIXES) and not name.endswith("_token")
+
+
+def _digest(keys: Iterable[str]) -> str:
+    listed = list(keys)
+    return f"{len(listed)} problems ({_hash(listed)})"
+
+
+def _hash(value: object) -> str:
+    return hashlib.blake2b(repr(value).encode(), digest_size=6).hexdigest()
+
+
+_ADAPTER = ("r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora")  # PEFT rewrites other fields as it goes
+
+
+def _said(part: Any) -> Any:
+    """What an object is in every process: a plain value, fields of a dataclass such as the domain, an adapter's
+    settings; of any other its name or its class's."""
+    if isinstance(part, Mapping):
+        return {name: _said(value) for name, value in part.items()}
+    if isinstance(part, (list, tuple)):
+        return [_said(value) for value in part]
+    if hasattr(part, "peft_type"):
+        return {name: getattr(part, name, None) for name in _ADAPTER}
+    if is_dataclass(part) and not isinstance(part, type):
+        return {"class": type(part).__name__, **{f.name: _said(getattr(part, f.name)) for f in fields(part)}}
+    plain = part is None or isinstance(part, (str, int, float))
+    return part if plain else getattr(part, "__name__", type(part).__name__)
+
+
+def allowed_names(given: str | Iterable[str] | None) -> list[str]:
+    """`allow_changed` as a list: names with commas between them, or a list of names."""
+    listed = (given or "").split(",") if isinstance(given, str) or given is None else list(given)
+    return [name.strip() for name in listed if name.strip()]
+
+
+def changed_settings(
+    saved: Mapping[str, Any], now: Mapping[str, Any], allowed: Iterable[str], folder: object
+) -> dict[str, list[Any]]:
+    """The differences between a checkpoint's settings and this run's as {name: [there, here]}; CheckpointError if one
+    is not allowed. A setting that only one of the two knows is of another version and not compared."""
+    changed = {
+        name: [there, now[name]]
+        for name, there in saved.items()
+        if name in now and there != now[name] and not _grows(name, there, now[name])
+    }
+    allowed = set(allowed)
+    refused = [name for name in changed if name in NEVER or not {name, _plain(name)} & allowed]
+    if refused:
+        shown = {name: changed[name] for name in refused}
+        listed = "; ".join(
+            f"{name} ({_short(there)} there, {_short(here)} here)" for name, (there, here) in shown.items()
+        )
+        names = ",".join([*(name for name in changed if name not in refused), *refused])
+        raise CheckpointError(
+            f"Cannot resume from {folder}: this run differs from the one that wrote it in {listed}. Keep the "
+            f"settings of that run, or allow the difference with allow_changed='{names}' (--allow_changed {names})."
+        )
+    return changed
+
+
+def _plain(name: str) -> str:
+    """`learning_rate` for `prover_learning_rate`: the plain name allows the change for both roles."""
+    role, _, plain = name.partition("_")
+    return plain if role in ("prover", "conjecturer") else name
+
+
+def _grows(name: str, there: Any, here: Any) -> bool:
+    return name in _UPWARD and there > 0 and here >= there
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,39 @@
+"""What a joint run does around the trainer: models, data sets, evaluation before and after, report."""
+
+from dataclasses import dataclass, field
+
+from .number_checks import at_least
+
+
+@dataclass
+class JointScriptArguments:
+    """What the script does around the trainer."""
+
+    recipe: str | None = field(
+        default=None, metadata={"help": "A named setting, such as tiny/default or qwen2.5-0.5b/anchored_shaped_fixed."}
+    )
+    conjecturer_model_name_or_path: str | None = field(
+        default=None, metadata={"help": "Weights of the conjecturer. None: the same as model_name_or_path."}
+    )
+    dataset_name: str | None = field(
+        default=None,
+        metadata={"help": "Anchor problems: a hub id or a .jsonl/.parquet file. None: the exact offline generator."},
+    )
+    dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name to train on."})
+    eval_dataset_name: str | None = field(
+        default=None, metadata={"help": "Held-out problems, likewise. None: the generator's held-out side."}
+    )
+    eval_dataset_split: str = field(default="test", metadata={"help": "Split of eval_dataset_name."})
+    eval_problems: int = field(
+        default=512, metadata={"help": "Held-out problems for the table before / after. 0: no evaluation."}
+    )
+    eval_proposals: int = field(default=1024, metadata={"help": "Proposals sampled for the table before / after."})
+    report: bool = field(default=True, metadata={"help": "Write plots and report.html into the run folder."})
+    dry_run: bool = field(
+        default=False,
+        metadata={"help": "Print the resolved settings, the batch arithmetic and a memory estimate, and exit."},
+    )
+
+    def __post_init__(self) -> None:
+        at_least(self, 0, "eval_problems")
+        at_least(self, 1, "eval_proposals")

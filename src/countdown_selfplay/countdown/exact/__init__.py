@@ -1,0 +1,1 @@
+"""The exact solver: batches of problems, counts of solutions, reachable targets. NumPy only."""

@@ -1,0 +1,126 @@
+"""Anchor problems: from a data set (or the exact generator) to rows that the trainer's data loader can repeat."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from datasets import Dataset, IterableDataset
+
+from ..countdown import CountdownDomain, Problem, generate_problems, problem_from_row
+from ..errors import DataError
+
+logger = logging.getLogger(__name__)
+
+GENERATED_ANCHORS = 2048  # many epochs of a tiny run; generated in seconds
+
+
+# What a row does not hand on: the problem itself, which is rendered anew, and names that TRL passes or reads.
+_NO_EXTRA = frozenset(("prompt", "numbers", "nums", "target", "ground_truth", "image", "images", "prompts"))
+_NO_EXTRA |= {"completion", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric"}
+
+
+def anchor_dataset(
+    dataset: Dataset | IterableDataset | None,
+    domain: CountdownDomain,
+    seed: int,
+    held_out: frozenset[str] | None = None,
+) -> Dataset | IterableDataset:
+    """Rows `{"prompt", "numbers", "target"}`, rendered from the parsed integers whatever the source's own prompt
+    column says, and beside them the source's other columns.
+
+    None: problems of the domain's spec from the exact generator, reproducible from `seed`, none of the held-out side
+    and none in `held_out`. A row that holds no problem is a DataError that names row and column. held_out: keys of the
+    evaluation's problems; None: these are they, and nothing is said of their ranges.
+    """
+    if dataset is None:
+        problems = generate_problems(GENERATED_ANCHORS, domain.spec, seed, held_out or (), rules=domain.rules)
+        return Dataset.from_list([domain.prove_row(problem) for problem in problems])
+    if isinstance(dataset, IterableDataset):
+        return IterableDataset.from_generator(
+            _rendered, gen_kwargs={"rows": dataset, "domain": domain, "held_out": held_out}
+        )
+    return Dataset.from_list(list(_rendered(dataset, domain, None if held_out is None else frozenset())))
+
+
+def _rendered(rows: Any, domain: CountdownDomain, held_out: frozenset[str] | None) -> Iterator[dict[str, Any]]:
+    """Says which row is the first out of range and which the first in `held_out`. Both are played: a data set may be
+    harder than what the conjecturer is to write (--number_high of the study)."""
+    said: set[str] = set() if held_out is not None else {"range", "held out"}
+    for index, row in enumerate(rows):
+        problem = problem_from_row(row, index)
+        if "range" not in said and (beyond := domain.spec.outside(problem)) is not None:
+            said.add("range")
+            logger.warning(
+                f"Row {index} of train_dataset ({problem.key}) is out of range: {beyond}. Such rows are played as "
+                "they are, and the conjecturer is held to the range; widen it if it is to follow them."
+            )
+        if "held out" not in said and held_out and problem.key in held_out:
+            said.add("held out")
+            logger.warning(
+                f"Row {index} of train_dataset ({problem.key}) is also in eval_dataset: its pass@k will be "
+                "contaminated; remove such rows."
+            )
+        extra = {name: value for name, value in row.items() if name not in _NO_EXTRA}
+        yield extra | domain.prove_row(problem)
+
+
+def listed_keys(rows: Dataset | IterableDataset) -> list[str] | None:
+    """Identities of the problems in an anchor data set, in its order; None for a stream."""
+    if isinstance(rows, IterableDataset):
+        return None
+    return [Problem(tuple(row["numbers"]), row["target"]).key for row in rows]
+
+
+def problem_keys(rows: Dataset | None) -> frozenset[str]:
+    """Identities of the problems in a data set; none for None."""
+    return frozenset() if rows is None else frozenset(listed_keys(rows) or ())
+
+
+def check_enough(rows: Dataset | IterableDataset, args: Any) -> None:
+    """DataError if a round draws more distinct problems than there are, or a setting counts in epochs of a stream."""
+    needed = args.loader_problems
+    if isinstance(rows, IterableDataset):
+        counted = [name for name in ("save_strategy", "eval_strategy") if getattr(args, name) == "epoch"]
+        if args.max_steps <= 0 or counted:
+            cure = f"{counted[0]}=steps" if counted else "max_steps to the number of rounds"
+            raise DataError(f"train_dataset is a stream, which has no length to count epochs by; set {cure}.")
+    elif len(rows) < needed:
+        raise DataError(
+            f"train_dataset holds {len(rows)} problems and every round draws {needed}; pass at least {needed}, or "
+            "lower per_device_train_batch_size or the micro-batches."
+        )
+
+
+def warn_overlap(rows: Dataset | IterableDataset, held_out: frozenset[str]) -> None:
+    """Say how many training problems are held-out ones; training goes on, the numbers would be contaminated."""
+    if held_out and isinstance(rows, Dataset):
+        overlap = len(problem_keys(rows) & held_out)
+        if overlap:
+            logger.warning(
+                "%d problems of train_dataset are also in eval_dataset: its pass@k will be contaminated; remove them.",
+                overlap,
+            )
+
+
+def anchors_of_batch(rows: list[dict[str, Any]], repeats: int) -> list[Problem]:
+    """The distinct problems of a gathered generation batch, in which the sampler repeated each `repeats` times."""
+    return [Problem(tuple(row["numbers"]), row["target"]) for row in rows[::repeats]]
+
+
+def with_columns(rollout: Callable[..., Any], rows: list[dict[str, Any]]) -> Callable[..., Any]:
+    """`rollout(role, rows)` for which the prover's rows have the extra columns of the data set: those of the anchor in
+    `rows` that they ask for, None for every other problem. TRL hands them to the reward functions."""
+    blank: dict[str, Any] = dict.fromkeys(name for row in rows for name in row if name not in _NO_EXTRA)
+    if not blank:
+        return rollout
+    known = {(tuple(row["numbers"]), row["target"]): row for row in reversed(rows)}
+
+    def widened(role: str, asked: list[dict[str, Any]]) -> Any:
+        if asked and "target" in asked[0]:
+            anchors = [known.get((tuple(row["numbers"]), row["target"]), {}) for row in asked]
+            asked = [blank | anchor | row for anchor, row in zip(anchors, asked, strict=True)]
+        return rollout(role, asked)
+
+    return widened

@@ -1,0 +1,38 @@
+"""Problem files and hub data sets, as rows for the trainer and for evaluation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from datasets import Dataset, load_dataset
+
+from ..errors import DataError
+
+_BUILDERS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
+
+_ALTERNATIVE = (
+    "`countdown-selfplay dataset problems.jsonl --count 10000` makes one offline, and without the option problems "
+    "come from the same exact generator"
+)
+
+
+def load_problem_rows(source: str, split: str = "train") -> Dataset:
+    """Rows of a local file (.jsonl, .json, .parquet, .csv) or of a hub data set's `split`.
+
+    Rows need `nums` or `numbers`, and `target`, or both in `ground_truth`; anchor_dataset checks them one by one.
+    Raises DataError when the source cannot be reached.
+    """
+    path = Path(source)
+    try:
+        if path.suffix in _BUILDERS:
+            if not path.is_file():
+                raise DataError(f"There is no problem file '{source}'; {_ALTERNATIVE}.")
+            return load_dataset(_BUILDERS[path.suffix], data_files=str(path), split="train")
+        return load_dataset(source, split=split)
+    except DataError:
+        raise
+    except Exception as error:  # the hub client raises a dozen types: connection, repository, schema, offline mode
+        raise DataError(
+            f"Data set '{source}' (split '{split}') cannot be reached or read ({type(error).__name__}); "
+            f"pass a local .jsonl or .parquet file, or {_ALTERNATIVE}."
+        ) from error

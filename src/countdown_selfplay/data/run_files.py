@@ -1,0 +1,136 @@
+"""Files of a run folder: written whole or not at all, appended by whole lines, moved aside and never lost."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..errors import RunFolderError
+
+logger = logging.getLogger(__name__)
+
+ROLES_FILE = "countdown_selfplay.json"
+"""Beside the weights: which roles they played, so that `eval` does not score a conjecturer as a prover."""
+ROLLBACKS = "rollbacks.jsonl"
+_LOGS = ("metrics", "samples", "rollbacks")
+_OF_A_RUN = (
+    *(f"{name}{kind}.jsonl" for name in _LOGS for kind in ("", ".discarded")),
+    *("run.json", "evaluation.json", "first_solved.json", "report.html", "plots"),
+    *("prover", "conjecturer", "policy"),  # what `export_policies` writes
+)
+
+
+def step_of(folder: Path | str) -> int:
+    """The step in the name `checkpoint-<step>`."""
+    return int(str(folder).rsplit("-", 1)[-1])
+
+
+def checkpoint_folders(output: Path) -> list[Path]:
+    """The folders `checkpoint-<step>` in `output` by rising step, complete or not."""
+    found = [p for p in output.glob("checkpoint-*") if re.fullmatch(r"checkpoint-\d+", p.name) and p.is_dir()]
+    return sorted(found, key=step_of)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace `path` by `text`: whoever dies or fills the disk here leaves the old file."""
+    new = path.with_name(f".{path.name}.new")
+    try:
+        with new.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink()
+        raise _unwritable(path, error) from error
+
+
+def append_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Append one line of JSON per record: all of them, or none if the disk is full."""
+    data = "".join(json.dumps(record) + "\n" for record in records).encode()
+    if not data:
+        return
+    try:
+        with path.open("ab", buffering=0) as file:
+            end = file.seek(0, os.SEEK_END)
+            try:
+                while data:  # an unbuffered write may take a part only
+                    data = data[file.write(data) :]
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(end)
+                raise
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> RunFolderError:
+    return RunFolderError(f"{path} cannot be written ({error.strerror}); free space or mend the rights, then resume.")
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The records of a log of this library, [] if there is none. A last line without its end is that of a process that
+    was killed while it wrote: it is left out, as is what `discard_lines` would drop for it."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in _whole_lines(path)[0]]
+
+
+def _whole_lines(path: Path) -> tuple[list[bytes], bytes]:
+    *lines, torn = path.read_bytes().split(b"\n")
+    return lines, torn
+
+
+def discard_lines(path: Path, step: int, field: str = "step") -> None:
+    """Move the lines beyond `step` to `<name>.discarded.jsonl`, and a torn last line with them: nothing is lost and no
+    step appears twice. `field` holds a line's step, or the name of the checkpoint that it belongs to."""
+    if not path.exists():
+        return
+    lines, torn = _whole_lines(path)
+    records = [json.loads(line) for line in lines]
+    beyond = [record for record in records if step_of(record[field]) > step]
+    if beyond or torn:
+        kept = [line for line, record in zip(lines, records, strict=True) if step_of(record[field]) <= step]
+        append_lines(
+            path.with_suffix(".discarded.jsonl"),
+            beyond + ([{"torn": torn.decode(errors="replace")}] if torn else []),
+        )
+        write_atomically(path, "".join(line.decode() + "\n" for line in kept))
+
+
+def discard_logs(output: Path, step: int) -> None:
+    """Take the logs of a run folder back to `step`."""
+    for name in ("metrics", "samples"):
+        discard_lines(output / f"{name}.jsonl", step)
+    discard_lines(output / ROLLBACKS, step, field="to")
+
+
+def set_aside(output: Path, found: Iterable[Path], name: str) -> Path | None:
+    """Move `found` to `<output>/<name>-<n>`, a new folder; None if there is nothing to move."""
+    found = [path for path in found if path.exists()]
+    if not found:
+        return None
+    n = 1 + max((step_of(p) for p in output.glob(f"{name}-*") if re.fullmatch(rf"{name}-\d+", p.name)), default=0)
+    aside = output / f"{name}-{n}"
+    aside.mkdir()
+    for path in found:
+        path.rename(aside / path.name)
+    return aside
+
+
+def set_run_aside(output: Path) -> Path | None:
+    """Move all files of an earlier run to previous-<n>, if there are any: a fresh run must not roll back to, or resume
+    from, another one's checkpoints. They go first, for a kill in between must not leave them without their logs."""
+    found = [*output.glob(".old-checkpoint-*"), *checkpoint_folders(output), *output.glob("abandoned-*")]
+    found += [output / name for name in _OF_A_RUN]
+    aside = set_aside(output, found, "previous")
+    if aside is not None:
+        logger.warning("%s holds an earlier run; its files were moved to %s.", output, aside.name)
+    return aside

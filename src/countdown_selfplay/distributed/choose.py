@@ -1,0 +1,82 @@
+"""Which engine a launch asks for, known before any model loads; and what cannot be run, in one sentence each."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ConfigError
+from .ddp import Engine
+from .deepspeed import ZeroEngine, deepspeed_settings
+from .fsdp import FsdpEngine
+
+if TYPE_CHECKING:
+    from ..config import JointSelfPlayConfig
+
+
+def _on(name: str) -> bool:
+    return os.environ.get(name, "false").lower() in ("1", "true", "yes")
+
+
+def choose_engine(args: JointSelfPlayConfig) -> Engine:
+    """The engine that `args` and accelerate's environment ask for; ConfigError for a combination that is refused.
+
+    The environment is read and not accelerate's state, for the state has fallen back silently by then: to DDP with
+    DeepSpeed's variables and ACCELERATE_USE_CPU set, and to DDP with FSDP's on a machine without GPUs.
+    """
+    settings = deepspeed_settings(args)
+    if settings is not None:
+        _check_deepspeed(args, settings)
+        return ZeroEngine(int(settings.get("zero_optimization", {}).get("stage", 0)))
+    if args.fsdp or _on("ACCELERATE_USE_FSDP"):
+        _check_fsdp(args)
+        return FsdpEngine()
+    return Engine()
+
+
+def _check_deepspeed(args: JointSelfPlayConfig, settings: dict[str, Any]) -> None:
+    stage = settings.get("zero_optimization", {}).get("stage", 0)
+    for block, cost in (
+        ("optimizer", "DeepSpeed would build its own optimizer and lose the learning rates of the roles"),
+        ("scheduler", "DeepSpeed would step its own schedule beside the roles' schedules"),
+    ):
+        if block in settings:
+            raise ConfigError(
+                f"The DeepSpeed config has a block `{block}`: {cost}; remove it (accelerate_configs/zero{stage or 2}"
+                ".yaml has none) and set learning rates and warm-up in the trainer's config."
+            )
+    several = args.conjecturer_micro_batches and args.policy_sharing != "tied"
+    offload = settings.get("zero_optimization", {}).get("offload_optimizer") or {}
+    if several and offload.get("device", "none") not in (None, "none"):
+        raise ConfigError(
+            f"`offload_optimizer_device` ({offload['device']}) would train the last role of a round only: DeepSpeed "
+            "hands the CPU the gradients of the last micro-batch alone; set it to none, or use policy_sharing='tied'."
+        )
+    if several:
+        norms = {role: args.role(role).max_grad_norm for role in ("prover", "conjecturer")}
+        if len(set(norms.values())) > 1:
+            raise ConfigError(
+                f"`prover_max_grad_norm` ({norms['prover']}) and `conjecturer_max_grad_norm` "
+                f"({norms['conjecturer']}) must be equal under DeepSpeed, whose step clips all roles together; set "
+                "`max_grad_norm` alone, or launch with ddp or fsdp2."
+            )
+
+
+def _check_fsdp(args: JointSelfPlayConfig) -> None:
+    given: Any = args.fsdp_config or {}  # transformers has cut the prefix fsdp_ off its keys
+    version = given.get("version", 2) if args.fsdp else os.environ.get("FSDP_VERSION", "1")
+    if int(version) != 2:
+        raise ConfigError(
+            "FSDP version 1 is not supported: one module with several policies needs FSDP2; launch with "
+            "accelerate_configs/fsdp2.yaml (fsdp_version: 2)."
+        )
+    if _on("FSDP_CPU_RAM_EFFICIENT_LOADING") or (args.fsdp and given.get("cpu_ram_efficient_loading")):
+        raise ConfigError(
+            "`fsdp_cpu_ram_efficient_loading` (true) leaves every process but the first without weights, from which "
+            "references and a second role's model are copied; set it to false, as in accelerate_configs/fsdp2.yaml."
+        )
+    if _on("FSDP_ACTIVATION_CHECKPOINTING") or (args.fsdp and given.get("activation_checkpointing")):
+        raise ConfigError(
+            "`fsdp_activation_checkpointing` (true) would run beside the trainer's own; set it to false and use "
+            "gradient_checkpointing."
+        )

@@ -1,0 +1,80 @@
+"""FSDP2 (torch's fully_shard through accelerate): weights, gradients and optimizer are DTensors, cut over the
+processes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from .. import _trl
+from ..errors import ConfigError
+from .ddp import Engine
+
+if TYPE_CHECKING:
+    from ..training.trainer import JointConjecturerProverTrainer
+
+
+class FsdpEngine(Engine):
+    """Differs from DDP in that weights are cut up, and that processes must take equally many steps of generation."""
+
+    name = "fsdp2"
+    optimizer_file = "optimizer.bin"
+    shards_weights = True
+
+    def check(self, trainer: JointConjecturerProverTrainer) -> None:
+        super().check(trainer)
+        if str(trainer.accelerator.distributed_type) != "DistributedType.FSDP":
+            raise ConfigError(
+                f"The launch asked for FSDP and accelerate started {trainer.accelerator.distributed_type}, as it does "
+                "on a machine without GPUs; launch with ddp or cpu_ddp there."
+            )
+        if "FULL_STATE_DICT" not in str(trainer.accelerator.state.fsdp_plugin.state_dict_type):
+            raise ConfigError(
+                "`fsdp_state_dict_type` must be FULL_STATE_DICT: a checkpoint holds each policy as a plain model "
+                "folder; see accelerate_configs/fsdp2.yaml."
+            )
+
+        plugin = trainer.accelerator.state.fsdp_plugin
+        plugin.mixed_precision_policy = full_precision_outputs(plugin.mixed_precision_policy)
+
+    def place_reference(self, model: nn.Module, trainer: JointConjecturerProverTrainer) -> nn.Module:
+        return _trl.inference_copy(model, trainer.accelerator, "fsdp")
+
+    def full_state(self, trainer: JointConjecturerProverTrainer) -> Mapping[str, Any] | None:
+        return trainer.accelerator.get_state_dict(trainer.model_wrapped)
+
+    def before_save(self, trainer: JointConjecturerProverTrainer) -> None:
+        """A role that was held in every round so far has no optimizer state, and torch refuses to load a checkpoint
+        that lacks a parameter's: give it the state of step 0."""
+        optimizer: Any = trainer.optimizer
+        fill_optimizer_state(getattr(optimizer, "optimizer", optimizer))
+
+    def before_first_round(self, trainer: JointConjecturerProverTrainer) -> None:
+        """torch reads the state of an optimizer that has not stepped by stepping it once with gradients and learning
+        rate 0. Weights stay, but AdamW's step counter is then one ahead: its first step was 0.74 of the right one."""
+        optimizer: Any = trainer.optimizer
+        getattr(optimizer, "optimizer", optimizer).state.clear()
+
+
+def full_precision_outputs(policy: Any) -> Any:
+    """accelerate's mixed precision also casts what the module returns: log-probs in bf16, where a sum of -500 is known
+    to 2 only. Inside the model bf16 stays; TRL's head returns float32, and so does the module then."""
+    return policy if policy is None else dataclasses.replace(policy, output_dtype=None)
+
+
+def fill_optimizer_state(optimizer: torch.optim.Optimizer) -> None:
+    """Zeros, shaped like the others' state, for parameters that have taken no step while others have."""
+    known = next((state for state in optimizer.state.values() if state), None)
+    if known is None:
+        return
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            if not optimizer.state[p]:
+                optimizer.state[p] = {
+                    name: torch.zeros_like(value) if value.dim() == 0 else torch.zeros_like(p)
+                    for name, value in known.items()
+                }

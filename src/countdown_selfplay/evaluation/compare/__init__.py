@@ -1,0 +1,1 @@
+"""Runs and arms against each other, with paired intervals."""

@@ -1,0 +1,151 @@
+"""Compute and rate of a run, from its metrics.jsonl or from a table."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import DataError
+from ...statistics.bootstrap import finite_array
+from ...statistics.curve import Curve
+from ...statistics.solve_rate import FIRST_SOLVED
+
+GENERATIONS = "generations"
+"""Texts sampled so far, of all trained roles: steps times the texts of a round, where a run does not log them."""
+
+CUMULATIVE = "cumulative_solve_rate"
+
+
+def curve_of(compute: Sequence[float] | np.ndarray, rate: Sequence[float] | np.ndarray, name: str = "") -> Curve:
+    """The curve of two lists. A rate whose name ends in cumulative_solve_rate, or that never falls, is cumulative."""
+    x, y = finite_array(compute, "compute"), finite_array(rate, "rate")
+    return Curve(x, y, name.endswith(CUMULATIVE) or (len(y) > 1 and bool((np.diff(y) >= 0).all())))
+
+
+def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Curve, str, str]:
+    """The points of a run folder, a .csv or a .jsonl file, and the names of the two columns.
+
+    Rows without both are passed over. Without names: `compute` is the column of that name, else the generations;
+    `rate` is the column of that name, else a metric that ends in cumulative_solve_rate, else eval_pass@1. A rate of
+    that ending, and any rate that never falls, is taken for a cumulative one. The rates of a run folder that holds
+    FIRST_SOLVED are counted from it. DataError if there is no file, no such column, or a value that is not a finite
+    number.
+    """
+    place = Path(path)
+    run = place if place.is_dir() else None
+    if run is not None:
+        place = run / "metrics.jsonl"
+    if not place.is_file():
+        raise DataError(f"There is no file '{place}'; pass a run folder, or a .csv or .jsonl file.")
+    try:
+        rows = list(_csv_rows(place) if place.suffix == ".csv" else _json_rows(place))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"'{place}' is not a table in UTF-8 text ({error}).") from None
+    if any(None in row for row in rows):  # where the csv module puts the cells of a line beyond its header
+        raise DataError(f"'{place}' is no table: a line has more cells than the first, which names the columns.")
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    rate = rate or _default_rate(columns, place)
+    if compute is None:
+        compute = next((name for name in ("compute", GENERATIONS) if name in columns), GENERATIONS)
+    if compute == GENERATIONS and compute not in columns and run is not None:
+        each = texts_per_round(run)
+        rows = [{**row, compute: row["step"] * each} if "step" in row else row for row in rows]
+        columns.append(compute)
+    for name in (compute, rate):
+        if name not in columns:
+            raise DataError(f"'{place}' has no column '{name}'; it has {', '.join(columns[:12])}.")
+    points = []
+    for number, row in enumerate(rows, start=1):
+        if row.get(compute) in (None, "") or row.get(rate) in (None, ""):
+            continue
+        x, y = _number(row[compute], place, number, compute), _number(row[rate], place, number, rate)
+        points.append((x, y, row.get("step", -1)))
+    if not points:
+        raise DataError(f"'{place}' has no row with both '{compute}' and '{rate}'.")
+    points.sort(key=lambda point: point[0])
+    curve = curve_of([x for x, _, _ in points], [y for _, y, _ in points], rate)
+    if run is None or not rate.endswith(CUMULATIVE) or not (run / FIRST_SOLVED).is_file():
+        return curve, compute, rate
+    problems, round_P, rounds = _first_solved(run / FIRST_SOLVED)
+    steps = np.array(
+        [float(step) for _, _, step in points if step <= rounds]
+    )  # the record may end before a killed run
+    first_P = np.searchsorted(steps, round_P)
+    y_J = np.searchsorted(np.sort(first_P), np.arange(len(steps)), side="right") / len(problems)
+    return Curve(curve.compute[: len(steps)], y_J, True, problems, first_P), compute, rate
+
+
+def _first_solved(place: Path) -> tuple[tuple[str, ...], np.ndarray, int]:
+    """The problems, sorted, the round in which each was first solved (inf: never), and the rounds of the record."""
+    try:
+        record = json.loads(place.read_text(encoding="utf-8"))
+        found = sorted(record["first_solved"].items())
+        rounds = np.array([math.inf if round_ is None else float(round_) for _, round_ in found])
+        return tuple(key for key, _ in found), rounds, int(record["rounds"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"'{place}' does not say in which round each problem was solved ({type(error).__name__}: {error}); "
+            "delete it to fit the rates of metrics.jsonl alone."
+        ) from None
+
+
+def texts_per_round(run: Path) -> int:
+    """Texts that all trained roles sample in a round: micro-batches x their size x processes."""
+    try:
+        found = json.loads((run / "run.json").read_text(encoding="utf-8"))
+        config = found["config"]
+        batches = sum(int(value) for name, value in config.items() if name.endswith("_micro_batches") and value)
+        each = batches * int(config["per_device_train_batch_size"])
+        each *= int(found.get("environment", {}).get("processes", 1))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"'{run / 'run.json'}' does not say how many texts a round samples ({type(error).__name__}: {error}); "
+            "name a column, as in --compute step."
+        ) from None
+    if each < 1:
+        raise DataError(f"'{run / 'run.json'}' has no micro-batches; name a column, as in --compute step.")
+    return each
+
+
+def _default_rate(columns: list[str], place: Path) -> str:
+    if "rate" in columns:
+        return "rate"
+    for ending in (CUMULATIVE, "eval_pass@1"):
+        found = [name for name in columns if name.endswith(ending)]
+        if found:
+            return found[0]
+    raise DataError(f"'{place}' has no column 'rate', cumulative_solve_rate or eval_pass@1; name one with --rate.")
+
+
+def _csv_rows(place: Path) -> Iterator[dict[str, Any]]:
+    with place.open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
+
+
+def _json_rows(place: Path) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(place.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, Mapping):
+            raise DataError(f"'{place}', line {number}: this is not a JSON object.")
+        yield dict(row)
+
+
+def _number(value: Any, place: Path, row: int, column: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise DataError(f"'{place}', row {row}, column '{column}': must be a finite number, got {value!r}.")
+    return number

@@ -1,0 +1,125 @@
+"""In which setting a model is scored: its own run's, the embedded model's, or that of the public checkpoints."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..countdown import CountdownDomain, ProblemSpec, Rules
+from ..data.run_files import ROLES_FILE
+from ..errors import ConfigError, DataError
+
+_RANGES = ("number_low", "number_high", "target_low", "target_high")
+_SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
+_PUBLIC = {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048}  # seed 001, section 4
+_TINY = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """source: in words, whose setting it is. sampling: temperature, top_p, top_k, max_new_tokens."""
+
+    source: str
+    domain: CountdownDomain
+    sampling: dict[str, Any]
+
+
+def setting_of(options: argparse.Namespace) -> Setting:
+    """The model's own setting, with what the command line says on top."""
+    run = find_run(options.model)
+    if run is not None:
+        base = _of_run(run, options.role)
+    elif _is_tiny(options.model):
+        base = Setting("the tiny model", CountdownDomain.tiny(), dict(_TINY))
+    else:
+        base = Setting("the public 0.5B checkpoints", CountdownDomain.countdown_3to4(), dict(_PUBLIC))
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    return Setting(
+        base.source,
+        _changed(base.domain, given),
+        {**base.sampling, **{name: given[name] for name in _SAMPLING if name in given}},
+    )
+
+
+def role_of(model: str, asked: str | None) -> str:
+    """The role to score: what is asked for, else prover. ConfigError where the model's folder says that it played the
+    other role alone and none is asked for: its answers would be scored as a prover's, which it never learned to be."""
+    played: list[str] = []
+    run = find_run(model)
+    with suppress(OSError, ValueError, KeyError, TypeError):  # neither file is needed
+        if (Path(model) / ROLES_FILE).is_file():
+            played = json.loads((Path(model) / ROLES_FILE).read_text(encoding="utf-8"))["roles"]
+        elif run is not None and run.parent == Path(model).resolve():
+            played = [json.loads(run.read_text(encoding="utf-8"))["config"]["role"]]  # sft and ipo train one
+        elif run is not None:  # an adapter in a checkpoint has no file of ours, and is named after its role
+            played = [Path(model).resolve().name]
+    if asked is None and played == ["conjecturer"]:
+        raise ConfigError(
+            f"'{model}' was trained as a conjecturer; pass --role conjecturer, or --role prover to score its "
+            "answers all the same."
+        )
+    return asked or "prover"
+
+
+def find_run(model: str) -> Path | None:
+    """run.json in the model's folder or one of the two above it (the run's own folder, an export, a checkpoint's)."""
+    folder = Path(model)
+    if not folder.is_dir():
+        return None
+    folder = folder.resolve()
+    places = [folder, *list(folder.parents)[:2]]
+    return next((place / "run.json" for place in places if (place / "run.json").is_file()), None)
+
+
+def _of_run(path: Path, role: str) -> Setting:
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        config = run["config"]
+        domain = CountdownDomain(
+            spec=ProblemSpec(tuple(dict.fromkeys(config["operands"])), *(config[name] for name in _RANGES)),
+            rules=Rules.from_dict(run["rules"]),
+            prover_prompt=config["prover_prompt"],
+            conjecturer_prompt=config["conjecturer_prompt"],
+        )
+        names = {"max_new_tokens": "max_completion_length"}
+        sampling = {}
+        for name in _SAMPLING:
+            field = names.get(name, name)
+            own = config.get(f"{role}_{field}")
+            sampling[name] = config[field] if own is None else own
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{path} does not hold the setting of a run ({type(error).__name__}: {error}); move the model elsewhere "
+            "to score it without."
+        ) from error
+    return Setting(f"run '{run.get('name', path.parent.name)}'", domain, sampling)
+
+
+def _changed(domain: CountdownDomain, given: dict[str, Any]) -> CountdownDomain:
+    ranges: dict[str, Any] = {name: given[name] for name in _RANGES if name in given}
+    if "operands" in given:
+        ranges["operands"] = tuple(dict.fromkeys(given["operands"]))
+    prover_prompt = given.get("prover_prompt", domain.prover_prompt)
+    rules = domain.rules
+    if "prover_prompt" in given:  # the compact prompt is the one whose answers have no tags
+        rules = dataclasses.replace(rules, answer_format="bare" if prover_prompt == "compact" else "tags")
+    if "answer_rule" in given:
+        rules = dataclasses.replace(rules, answer_rule=given["answer_rule"])
+    return dataclasses.replace(
+        domain,
+        spec=dataclasses.replace(domain.spec, **ranges),
+        rules=rules,
+        prover_prompt=prover_prompt,
+        conjecturer_prompt=given.get("conjecturer_prompt", domain.conjecturer_prompt),
+    )
+
+
+def _is_tiny(model: str) -> bool:
+    from ..tiny import TINY_MODEL_PATH
+
+    return model == "tiny" or (Path(model).is_dir() and Path(model).resolve() == TINY_MODEL_PATH.resolve())

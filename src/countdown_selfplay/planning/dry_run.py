@@ -1,0 +1,161 @@
+"""What a configuration would do, without loading a model."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import MISSING, asdict, fields
+from typing import Any
+
+from transformers import AutoConfig
+from trl import ModelConfig
+
+from ..config import JointSelfPlayConfig
+from ..config.countdown_fields import domain_from
+from ..config.script import JointScriptArguments
+from ..countdown import Problem
+from ..evaluation.terminal import aligned
+from .memory import LEFT_OUT, MemoryEstimate, estimate_memory
+from .model_shape import Engine, bytes_of, engine_of, model_shape
+
+
+def print_dry_run(
+    script: JointScriptArguments,
+    args: JointSelfPlayConfig,
+    model: ModelConfig,
+    model_path: str,
+    engine: Engine | None = None,
+) -> None:
+    """Print the resolved settings, the batch arithmetic, problems per round and a memory estimate.
+
+    `engine`: what would be launched; None: what this process runs under.
+    """
+    print("# Settings that differ from the library's defaults")
+    print(aligned([("field", "value"), *changed(args), *changed(script), *changed(model)]))
+    print("\n# Roles")
+    roles = [asdict(args.role(role)) for role in args.trained_roles]
+    print(aligned([(name, *(str(role[name]) for role in roles)) for name in roles[0]]))
+    engine = engine_of(args) if engine is None else engine
+    print("\n# One round = one optimizer step")
+    for line in batch_arithmetic(args, engine.processes):
+        print(line)
+    print(f"\n# Memory per process, estimated in GiB ({engine.sentence})")
+    if engine.bf16 and engine.device == "cpu" and not args.use_cpu:
+        print(
+            "A run would be refused here: bf16 on a CPU needs --use_cpu. To plan for a GPU:\n"
+            "--accelerate_config single_gpu, ddp, zero2, zero3 or fsdp2."
+        )
+    try:
+        rank = None
+        if model.use_peft or args.policy_sharing == "lora":
+            rank = model.lora_r if model.use_peft else DEFAULT_LORA_RANK
+        one_source = script.conjecturer_model_name_or_path in (None, model.model_name_or_path)
+        found = estimate_of(model_path, args, engine, lora_rank=rank, dtype=model.dtype, one_source=one_source)
+        print(memory_table(found))
+    except (OSError, ValueError) as error:
+        print(f"No estimate: the config of '{model_path}' cannot be read here ({type(error).__name__}).")
+
+
+def estimate_of(
+    model_path: str,
+    args: JointSelfPlayConfig,
+    engine: Engine | None = None,
+    *,
+    lora_rank: int | None = None,
+    dtype: Any = None,
+    one_source: bool = True,
+) -> MemoryEstimate:
+    """The estimate for the model at `model_path`; its config and tokenizer are read, no weight is.
+
+    OSError or ValueError if they cannot be.
+    """
+    config = AutoConfig.from_pretrained(model_path)
+    return estimate_memory(
+        model_shape(config),
+        args,
+        engine_of(args) if engine is None else engine,
+        _prompt_tokens(model_path, args),
+        lora_rank=lora_rank,
+        weight_bytes=bytes_of(dtype, getattr(config, "dtype", None)),
+        one_source=one_source,
+    )
+
+
+def memory_table(found: MemoryEstimate) -> str:
+    """At most 80 columns wide."""
+    rows: list[tuple[str, ...]] = [("part", "GiB", "how it comes about")]
+    rows += [(name, f"{size:.3f}", words) for name, (size, words) in found.parts.items()]
+    rows += [
+        ("while sampling", f"{found.sampling:.3f}", "lasting parts, and those of sampling"),
+        ("while training", f"{found.training:.3f}", "lasting parts, and those of training at one time"),
+        ("peak", f"{found.peak:.3f}", "the larger of the two"),
+    ]
+    return f"{aligned(rows)}\n{LEFT_OUT}"
+
+
+DEFAULT_LORA_RANK = 16
+"""Of policy_sharing=lora without --use_peft (policies/build.py)."""
+
+
+def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) -> list[str]:
+    """The numbers of a round, each with the product that makes it. `processes`: None for those of this run."""
+    b, w = args.per_device_train_batch_size, processes or args.world_size
+    lines = [f"micro-batches: {args.gradient_accumulation_steps} of {b} samples on each of {w} process(es)"]
+    for role in args.trained_roles:
+        s = args.role(role)
+        total = b * s.micro_batches * w
+        unit = "problems" if role == "prover" else "prompts"
+        lines.append(
+            f"{role}: {b} x {s.micro_batches} x {w} = {total} samples = {total // s.num_generations} {unit} x "
+            f"{s.num_generations}"
+        )
+    prover = args.role("prover")
+    slots = b * prover.micro_batches * w // prover.num_generations
+    anchors = round(args.anchor_fraction * slots) if args.conjecturer_micro_batches else slots
+    lines.append(f"problems per round: {slots}, at least {anchors} anchors, up to {slots - anchors} proposals")
+    if args.max_steps > 0:
+        lines.append(
+            f"rounds: {args.max_steps}, so {args.max_steps * b * w * args.prover_micro_batches} prover samples"
+        )
+    else:
+        lines.append(
+            f"rounds: as many as {args.num_train_epochs:g} epoch(s) of anchor problems fill (max_steps is not set)"
+        )
+    return lines
+
+
+def changed(settings: Any) -> list[tuple[str, str]]:
+    """(field, value) of each field that differs from its default, long values cut into rows of 80 columns. Left out:
+    tokens, and objects that Transformers builds from plain fields."""
+    rows = []
+    for f in fields(settings):
+        value = getattr(settings, f.name)
+        default = f.default
+        if default is MISSING:
+            default = None if f.default_factory is MISSING else f.default_factory()
+        plain = value is None or isinstance(value, str | int | float | bool | list | tuple | dict)
+        if plain and value != default and not f.name.endswith("_token"):
+            rows.append((f.name, str(value)))
+    width = max(79 - max((len(name) for name, _ in rows), default=0), 20)
+    cut = [(name, textwrap.wrap(value, width - 2) or [""]) for name, value in rows]
+    return [(name if i == 0 else "", line) for name, lines in cut for i, line in enumerate(lines)]
+
+
+def _prompt_tokens(model_path: str, args: JointSelfPlayConfig) -> dict[str, int]:
+    """Tokens of the longest usual prompt of each trained role: most operands, largest numbers."""
+    from transformers import AutoTokenizer
+
+    tokenizer: Any = AutoTokenizer.from_pretrained(model_path)
+    domain, most = domain_from(args), max(args.operands)
+    rows = {
+        "prover": domain.prove_row(Problem((args.number_high,) * most, args.target_high)),
+        "conjecturer": domain.propose_row(most),
+    }
+    found = {}
+    for role in args.trained_roles:
+        prompt = rows[role]["prompt"]
+        if isinstance(prompt, str):
+            found[role] = len(tokenizer(prompt)["input_ids"])
+        else:
+            ids = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=True)["input_ids"]
+            found[role] = len(ids)
+    return found

@@ -1,0 +1,144 @@
+"""What a memory estimate is made from: the sizes of a model, the engine that spreads them, the bytes of a number."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from ..errors import ConfigError
+
+ENGINES = ("none", "ddp", "zero2", "zero3", "fsdp2")
+_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8}
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """Sizes of one causal LM, in numbers (not bytes).
+
+    parameters: all, tied ones once. linear: weights of linear layers, the LM head included (what autocast copies).
+    block: the largest decoder layer. tensor: the largest weight matrix. embedding: one V x H matrix. adapted: inputs
+    plus outputs of the linear layers below the head, summed (a LoRA adapter of rank r has r times that many weights).
+    """
+
+    parameters: int
+    linear: int
+    block: int
+    tensor: int
+    embedding: int
+    adapted: int
+    layers: int
+    hidden: int
+    intermediate: int
+    vocabulary: int
+    heads: int
+    kv_heads: int
+    head_size: int
+    qk_norm: bool
+
+    @property
+    def query(self) -> int:
+        """Width of all query heads."""
+        return self.heads * self.head_size
+
+    @property
+    def key(self) -> int:
+        """Width of all key (or value) heads."""
+        return self.kv_heads * self.head_size
+
+
+def model_shape(model: str | Any) -> ModelShape:
+    """The sizes of a model id, path or config, from its config alone: nothing is loaded or allocated.
+
+    OSError or ValueError if the config cannot be read.
+    """
+    config = AutoConfig.from_pretrained(model) if isinstance(model, str) else model
+    with torch.device("meta"):
+        skeleton: Any = AutoModelForCausalLM.from_config(config)
+    text = config.get_text_config()
+    head = skeleton.get_output_embeddings()
+    linear = [m for m in skeleton.modules() if isinstance(m, torch.nn.Linear)]
+    blocks = [b for m in skeleton.modules() if isinstance(m, torch.nn.ModuleList) for b in m]
+    names = [name for name, _ in skeleton.named_modules()]
+    return ModelShape(
+        parameters=skeleton.num_parameters(),
+        linear=sum(m.weight.numel() for m in linear),
+        block=max((sum(p.numel() for p in b.parameters()) for b in blocks), default=0),
+        tensor=max(p.numel() for p in skeleton.parameters()),
+        embedding=skeleton.get_input_embeddings().weight.numel(),
+        adapted=sum(m.in_features + m.out_features for m in linear if m is not head),
+        layers=text.num_hidden_layers,
+        hidden=text.hidden_size,
+        intermediate=getattr(text, "intermediate_size", None) or 4 * text.hidden_size,
+        vocabulary=text.vocab_size,
+        heads=text.num_attention_heads,
+        kv_heads=getattr(text, "num_key_value_heads", None) or text.num_attention_heads,
+        head_size=getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads,
+        qk_norm=any(name.endswith("q_norm") for name in names),
+    )
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How the state is spread. kind: one of ENGINES. device: cpu or cuda (anything but cpu counts as an accelerator).
+    bf16: mixed precision. total: bytes of one accelerator, None if there is none here."""
+
+    kind: str = "none"
+    processes: int = 1
+    device: str = "cpu"
+    bf16: bool = False
+    total: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in ENGINES:
+            raise ConfigError(f"The engine ({self.kind}) must be one of {', '.join(ENGINES)}.")
+        if self.processes < 1:
+            raise ConfigError(f"The number of processes ({self.processes}) must be at least 1.")
+
+    @property
+    def sentence(self) -> str:
+        names = {"none": "one process", "ddp": "DDP", "zero2": "ZeRO-2", "zero3": "ZeRO-3", "fsdp2": "FSDP2"}
+        spread = names[self.kind] + ("" if self.kind == "none" else f" over {self.processes} processes")
+        return f"{spread}, {'bf16' if self.bf16 else 'fp32'}, {self.device}"
+
+
+def engine_of(args: Any) -> Engine:
+    """The engine that this process was launched with (`accelerate launch` says so in environment variables)."""
+    device = torch.device(args.device).type
+    total = torch.cuda.get_device_properties(args.device).total_memory if device == "cuda" else None
+    plugin = getattr(args, "deepspeed_plugin", None)
+    if plugin is not None:
+        stage = (getattr(plugin, "deepspeed_config", None) or {}).get("zero_optimization", {}).get("stage", 0)
+        kind = {2: "zero2", 3: "zero3"}.get(stage, "ddp")
+    elif args.fsdp or os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true":
+        kind = "fsdp2"
+    else:
+        kind = "ddp" if args.world_size > 1 else "none"
+    return Engine(kind, args.world_size, device, bool(args.bf16), total)
+
+
+def planned_engine(config: dict[str, Any], processes: int | None) -> Engine:
+    """The engine of an Accelerate config file that has not been launched; `processes` overrides the file's."""
+    world = processes or int(config.get("num_processes") or 1)
+    kind = str(config.get("distributed_type", "NO")).upper()
+    engine = "ddp" if world > 1 else "none"
+    if kind == "DEEPSPEED":
+        stage = int((config.get("deepspeed_config") or {}).get("zero_stage", 2))
+        engine = {2: "zero2", 3: "zero3"}.get(stage, "ddp")
+    elif kind == "FSDP":
+        engine = "fsdp2"
+    on_cpu = bool(config.get("use_cpu"))
+    bf16 = str(config.get("mixed_precision", "no")) == "bf16"
+    total = torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() and not on_cpu else None
+    return Engine(engine, world, "cpu" if on_cpu else "cuda", bf16, total)
+
+
+def bytes_of(dtype: Any, shape_dtype: Any = None) -> int:
+    """Bytes of a weight: `dtype` as the model options name it ("auto": the checkpoint's own; None: float32)."""
+    name = str(dtype or "float32").removeprefix("torch.")
+    if name == "auto":
+        name = str(shape_dtype or "float32").removeprefix("torch.")
+    return _BYTES.get(name, 4)

@@ -1,0 +1,87 @@
+"""The forward pass that scores completions, without the work on tokens that nobody asks about."""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any
+
+import torch
+
+from .. import _trl
+from ..errors import ConfigError
+
+_PER_TOKEN = ("log_probs", "entropy", "log_sum_sq_probs", "mean_logits", "is_top1")
+
+
+def scored_at(model: Any, temperature: float) -> None:
+    """Give a causal LM the fused head that the trainer's forward pass asks for, at the role's temperature."""
+    _trl.patch_lm_head(model, temperature)
+    score_completions_only(model)
+
+
+def score_completions_only(model: Any) -> None:
+    """Let a model with TRL's fused LM head skip what is not scored; what it returns for scored tokens is the same.
+
+    Two savings. Prompt columns skip the LM head where TRL's head would score them all (anywhere but on Triton devices:
+    on a CPU with a vocabulary of 50,000 and long prompts that head is a large part of the pass); log_probs then has
+    only the columns from the first scored one on, the last ones that a caller keeps. With `model.padding_free` set,
+    rows are laid end to end without their padding and attention keeps them apart by their positions, as in TRL's
+    SFTTrainer; it needs an attention that knows packed rows (see `allow_padding_free`).
+    """
+    fused = model.forward
+
+    @functools.wraps(fused)  # generate checks its arguments against the signature
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        labels = kwargs.get("labels")
+        if not kwargs.get("fused_lm_head") or labels is None or args:
+            return fused(*args, **kwargs)
+        if getattr(self, "padding_free", False) and kwargs.get("attention_mask") is not None:
+            return _packed(fused, kwargs)
+        if labels.device.type != "cpu":
+            return fused(**kwargs)
+        start = max(int((labels != -100).any(0).int().argmax()) - 1, 0)
+        handle = self.base_model.register_forward_hook(functools.partial(_cut, start))
+        try:
+            return fused(**{**kwargs, "labels": labels[:, start:]})
+        finally:
+            handle.remove()
+
+    model.forward = types.MethodType(forward, model)
+
+
+def _cut(start: int, module: Any, arguments: Any, output: Any) -> Any:
+    output.last_hidden_state = output.last_hidden_state[:, start:]
+    return output
+
+
+def _packed(fused: Any, kwargs: dict[str, Any]) -> Any:
+    """The rows' own tokens in one row; outputs are put back where they belong, 0 on padding."""
+    mask = kwargs["attention_mask"].bool()
+    positions = (mask.long().cumsum(1) - 1).clamp(min=0)
+    labels = kwargs["labels"].masked_fill(positions == 0, -100)  # no token is predicted from another row's last one
+    packed = {name: value for name, value in kwargs.items() if name != "attention_mask"} | {
+        "input_ids": kwargs["input_ids"][mask][None],
+        "position_ids": positions[mask][None],
+        "labels": labels[mask][None],
+    }
+    output = fused(**packed)
+    for name in _PER_TOKEN:
+        value = output.get(name)
+        if value is not None:
+            flat = torch.cat([value.new_zeros(1), value[0]])  # the first token of all has no prediction
+            output[name] = value.new_zeros(mask.shape).masked_scatter(mask, flat)[:, 1:]
+    return output
+
+
+def allow_padding_free(model: Any) -> None:
+    """Set `padding_free` on every causal LM inside `model`. ConfigError if one of them mixes packed rows up."""
+    heads = [m for m in model.modules() if "forward" in vars(m) and hasattr(m, "config") and hasattr(m, "base_model")]
+    for head in heads:
+        kind = str(head.config._attn_implementation)
+        if not kind.startswith("flash_attention") or getattr(head, "_is_stateful", False):
+            raise ConfigError(
+                f"`padding_free` needs an attention that keeps packed rows apart, and {type(head).__name__} runs "
+                f"'{kind}'; pass model_init_kwargs={{'attn_implementation': 'flash_attention_2'}}, or leave it off."
+            )
+        head.padding_free = True

@@ -1,0 +1,159 @@
+"""Optimizer groups, schedules and clips per role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import Trainer, get_scheduler
+
+from ..config import RoleSettings
+from ..errors import ConfigError
+from . import PolicySet
+
+
+def optimizer_class(args: Any, model: Any) -> tuple[Any, dict[str, Any]]:
+    """The class that `optim` names and its arguments; the learning rate is each role's own."""
+    try:
+        cls, kwargs = Trainer.get_optimizer_cls_and_kwargs(args, model)
+    except (ImportError, ValueError) as error:  # a package that is absent, `optim_args` that are not a=b,c=d
+        raise ConfigError(
+            f"`optim` ({args.optim.value}) with `optim_args` ({args.optim_args}) cannot be used: {error}"
+        ) from error
+    kwargs.pop("lr", None)
+    return cls, kwargs
+
+
+def parameter_groups(
+    policies: PolicySet, settings: dict[str, RoleSettings], decayed: set[str], weight_decay: float
+) -> list[dict[str, Any]]:
+    """Two groups (with and without weight decay) per set of weights, each with a "role" key that survives checkpoints.
+
+    `decayed`: names, in the module, of the parameters that weight decay applies to. Under `tied` the key is the first
+    role.
+    """
+    policies.enable_gradients()
+    owned = {id(p) for name in policies.weight_names for _, p in policies.named_parameters(name)}
+    stray = [n for n, p in policies.module.named_parameters() if p.requires_grad and id(p) not in owned]
+    if stray:
+        raise ConfigError(
+            f"{stray[0]} (and {len(stray) - 1} more) would be trained by no role; "
+            "the joint trainer trains adapter weights alone: "
+            "leave out the peft_config's modules_to_save and trainable biases."
+        )
+    full_name = {id(parameter): name for name, parameter in policies.module.named_parameters()}
+    groups = []
+    for name in policies.weight_names:
+        role = policies.shared_by(name)[0]
+        parameters = [p for _, p in policies.named_parameters(name) if p.requires_grad]
+        if not parameters:
+            raise ConfigError(f"Role '{role}' has no trainable parameter; check the peft_config's target modules.")
+        for decays in (True, False):
+            members = [p for p in parameters if (full_name[id(p)] in decayed) is decays]
+            if members:
+                decay = weight_decay if decays else 0.0
+                groups.append(
+                    {"params": members, "lr": settings[role].learning_rate, "weight_decay": decay, "role": role}
+                )
+    return groups
+
+
+def tag_roles(optimizer: torch.optim.Optimizer, policies: PolicySet) -> None:
+    """Give the groups of a user's optimizer their "role" key, which learning rates, clips and metrics go by.
+
+    ConfigError if a group mixes roles or a trained role has no parameter in the optimizer.
+    """
+    role_of = {
+        id(p): policies.shared_by(name)[0]
+        for name in policies.weight_names
+        for _, p in policies.named_parameters(name)
+    }
+    for number, group in enumerate(optimizer.param_groups):
+        roles = {role_of.get(id(p), "none of the roles") for p in group["params"]}
+        if len(roles) != 1 or "none of the roles" in roles:
+            raise ConfigError(
+                f"Group {number} of the optimizer in `optimizers` holds parameters of {' and '.join(sorted(roles))}; "
+                "make one group per role, "
+                "from the model objects that are passed as model={'prover': ..., 'conjecturer': ...}."
+            )
+        group["role"] = roles.pop()
+    missing = set(role_of.values()) - {group["role"] for group in optimizer.param_groups}
+    if missing:
+        raise ConfigError(
+            f"The optimizer in `optimizers` holds no parameter of {' and '.join(sorted(missing))}; "
+            "one model object for two roles is copied for the second, "
+            "so pass two objects as model={'prover': ..., 'conjecturer': ...}."
+        )
+
+
+def role_schedule(
+    args: Any, optimizer: torch.optim.Optimizer, rounds: int, settings: dict[str, RoleSettings]
+) -> LambdaLR:
+    """`args.lr_scheduler_type` for every group, with the warm-up of the group's role."""
+
+    def factor(role: str) -> Callable[[int], float]:
+        warmup = settings[role].warmup_steps
+        steps = int(warmup) if warmup >= 1 else int(-(-rounds * warmup // 1))
+        # A throw-away optimizer: only the schedule's factor is wanted.
+        stand_in = torch.optim.SGD([torch.zeros(1)], lr=settings[role].learning_rate or 1.0)
+        schedule = get_scheduler(
+            args.lr_scheduler_type,
+            optimizer=stand_in,
+            num_warmup_steps=steps,
+            num_training_steps=rounds,
+            scheduler_specific_kwargs=args.lr_scheduler_kwargs,
+        )
+        if not isinstance(schedule, LambdaLR):
+            raise ConfigError(
+                f"`lr_scheduler_type` ({args.lr_scheduler_type}) has no per-role form; use linear, cosine, constant, "
+                "constant_with_warmup, polynomial or warmup_stable_decay."
+            )
+        return schedule.lr_lambdas[0]
+
+    return LambdaLR(optimizer, [factor(group["role"]) for group in optimizer.param_groups])
+
+
+def group_settings(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
+    """Learning rate, weight decay, betas and so on of each group, as they are now."""
+    return [{name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups]
+
+
+def use_settings(optimizer: Any, scheduler: Any, groups: list[dict[str, Any]]) -> None:
+    """Put `groups` (group_settings) in the place of what a checkpoint has restored, at the schedule's present step."""
+    schedule = getattr(scheduler, "scheduler", scheduler)
+    schedule.base_lrs = [group["lr"] for group in groups]
+    for group, configured, factor in zip(optimizer.param_groups, groups, schedule.lr_lambdas, strict=True):
+        lr = configured["lr"] * factor(schedule.last_epoch)
+        group.update({**configured, "initial_lr": configured["lr"], "lr": lr})
+    schedule._last_lr = [group["lr"] for group in optimizer.param_groups]
+
+
+def role_gradients(optimizer: torch.optim.Optimizer) -> dict[str, list[torch.nn.Parameter]]:
+    """The parameters that have a gradient, by the role of their group."""
+    by_role: dict[str, list[torch.nn.Parameter]] = {}
+    for group in optimizer.param_groups:
+        by_role.setdefault(group["role"], []).extend(p for p in group["params"] if p.grad is not None)
+    return by_role
+
+
+def clip_roles(
+    optimizer: torch.optim.Optimizer, settings: dict[str, RoleSettings], dropped: frozenset[str] = frozenset()
+) -> dict[str, float]:
+    """Clip every role's gradient at its own norm and return the norms before the clip.
+
+    Roles in `dropped` had no signal: their gradients are set to None, so that the optimizer leaves their parameters
+    and moments alone.
+    """
+    norms = {}
+    for role, parameters in role_gradients(optimizer).items():
+        if not parameters:
+            continue
+        limit = settings[role].max_grad_norm or float("inf")
+        norm: Any = torch.nn.utils.clip_grad_norm_(parameters, limit)
+        norms[role] = float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)  # a DTensor under FSDP2
+        if role in dropped:
+            for parameter in parameters:
+                parameter.grad = None
+    return norms

@@ -1,0 +1,1 @@
+"""Rewards of the prover: TRL reward callables on the exact verifier."""

@@ -1,0 +1,1 @@
+"""Numbers with intervals: pass@k, majority@k, bootstrap over problems and seeds, scaling curves. NumPy only."""

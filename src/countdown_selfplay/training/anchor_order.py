@@ -1,0 +1,114 @@
+"""The order of the anchors: by seed and epoch alone, so that a resumed run goes on where the straight run is."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from datasets import Dataset, IterableDataset
+from torch.utils.data import DataLoader
+from torch.utils.data import IterableDataset as TorchStream
+
+from .._trl import RepeatSampler
+from ..errors import CheckpointError, DataError
+from ..random_state import seed_from
+
+if TYPE_CHECKING:
+    from .trainer import JointConjecturerProverTrainer
+
+
+class EpochSampler(RepeatSampler):
+    """Differs from TRL's RepeatSampler in that an epoch's order depends on (seed, epoch) alone:
+    TRL seeds its generator once per process, and a resumed run would play the first epoch's order again.
+    Epoch 0 has TRL's order.
+
+    `rounds_done`: asked when an epoch starts. accelerate 1.15 has a `set_epoch`, but it does not reach the sampler
+    where several processes resume inside an epoch (its loader then wraps the batches twice).
+    """
+
+    def __init__(self, stock: RepeatSampler, rounds_done: Callable[[], int]) -> None:
+        layout = stock.mini_repeat_count, stock.batch_size, stock.repeat_count
+        super().__init__(stock.data_source, *layout, stock.shuffle, stock.seed)
+        self.first_seed, self.rounds_done = int(stock.seed or 0), rounds_done
+
+    def __iter__(self) -> Iterator[int]:
+        if self.shuffle:
+            epoch = self.rounds_done() // (self.num_samples // self.batch_size)
+            self.generator.manual_seed(seed_from(self.first_seed, "anchors", epoch) if epoch else self.first_seed)
+        return super().__iter__()
+
+
+class AnchorStream(TorchStream[dict[str, Any]]):
+    """The rows of a stream, pass after pass, in whole rounds: what TRL's loader gives in each pass, repeats included.
+
+    One iteration holds all passes, because the Trainer takes a stream for a single epoch: it resumes by skipping what
+    was drawn since the start, and can skip no further than to the end of the first iteration. `marks[n]` is a digest
+    of the rows of the first n rounds and part of a checkpoint: a stream that gives other rows when it is read again
+    cannot be resumed.
+    """
+
+    def __init__(
+        self, rows: IterableDataset, rounds: int, problems: int, group: int, copies: int, seed: int | None
+    ) -> None:
+        self.rows = rows if seed is None else rows.shuffle(seed=seed)
+        self.rounds, self.problems, self.group, self.copies = rounds, problems, group, copies
+        self.marks = [""]
+        self.expected: tuple[int, str] = (0, "")  # rounds drawn when the checkpoint was written, and their mark
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        self.marks = [""]
+        for number in itertools.count():
+            self.rows.set_epoch(number)
+            rows, before = iter(self.rows), len(self.marks)
+            while len(self.marks) <= self.rounds:
+                chunk = list(itertools.islice(rows, self.problems))
+                if len(chunk) < self.problems:
+                    break
+                self._mark(chunk)
+                for row in itertools.chain.from_iterable(itertools.repeat(chunk, self.copies)):
+                    for _ in range(self.group):
+                        yield copy.deepcopy(row)
+            else:
+                return
+            if len(self.marks) == before:
+                again = f" when it was read again (pass {number + 1})" if number else ""
+                raise DataError(
+                    f"train_dataset is a stream that ended after {len(chunk)} problems{again}, and every round draws "
+                    f"{self.problems}; pass a stream of at least {self.problems} that can be read repeatedly, or "
+                    "lower per_device_train_batch_size or the micro-batches."
+                )
+
+    def _mark(self, chunk: list[dict[str, Any]]) -> None:
+        drawn = [(list(row["numbers"]), row["target"]) for row in chunk]
+        self.marks.append(hashlib.blake2b(f"{self.marks[-1]}{drawn}".encode(), digest_size=16).hexdigest())
+        done, mark = self.expected
+        if len(self.marks) - 1 == done and self.marks[done] != mark:
+            raise CheckpointError(
+                f"train_dataset is a stream that gives other problems than in the first {done} rounds of the run that "
+                "is resumed; pass the same stream, with a seed if it is shuffled, or start without "
+                "resume_from_checkpoint."
+            )
+
+
+def stream_loader(trainer: JointConjecturerProverTrainer) -> Any:
+    """The data loader of a run on a stream; leaves the stream in `trainer.anchor_stream`."""
+    args = trainer.args
+    copies = int(args.steps_per_generation or 1)
+    seed = args.seed if trainer.shuffle_dataset else None
+    trainer.anchor_stream = AnchorStream(
+        trainer.train_dataset, args.max_steps, args.loader_problems, args.loader_repeat, copies, seed
+    )
+    size = args.per_device_train_batch_size * copies
+    return trainer.accelerator.prepare(DataLoader(trainer.anchor_stream, batch_size=size, collate_fn=list))
+
+
+def planned_rounds(trainer: JointConjecturerProverTrainer) -> int:
+    """The round at which the run ends, as the Trainer computes it from `max_steps` or `num_train_epochs`."""
+    args, rows = trainer.args, trainer.train_dataset
+    if args.max_steps > 0 or not isinstance(rows, Dataset):
+        return args.max_steps
+    return math.ceil(args.num_train_epochs * (len(rows) // args.loader_problems))

@@ -1,0 +1,83 @@
+"""The run folder: run.json, metrics.jsonl and samples.jsonl, from which reports are made."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transformers import TrainerCallback
+
+from ... import __version__
+from ...data.run_files import append_lines, write_atomically
+from ..metrics import HISTOGRAM
+
+if TYPE_CHECKING:
+    from ..trainer import JointConjecturerProverTrainer
+
+_PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets")
+
+
+def describe_run(trainer: JointConjecturerProverTrainer, resumed: Path | None, step: int) -> None:
+    """Write run.json. A resume leaves the start and adds an entry to `resumes`: from where, and what has changed, as
+    [before, now]; `config` is the one in force."""
+    path, args = Path(trainer.args.output_dir) / "run.json", trainer.args
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    before = json.loads(path.read_text()) if resumed is not None and path.exists() else {}
+    description = {
+        "name": path.parent.name,
+        "started": before.get("started", now),
+        "config": _plain({**args.to_dict(), "max_grad_norm": trainer.max_grad_norm}),
+        "rules": trainer.domain.rules.to_dict(),
+        "environment": {
+            "countdown-selfplay": __version__,
+            "python": platform.python_version(),
+            "device": str(args.device),
+            "processes": args.world_size,
+            **{name: version(name) for name in _PACKAGES},
+        },
+        "resumes": before.get("resumes", []),
+    }
+    if resumed is not None:
+        entry = {"at": now, "from": str(resumed), "step": step, "changed": trainer.changed_settings}
+        description["resumes"] = [*description["resumes"], entry]
+    write_atomically(path, json.dumps(description, indent=2, default=str) + "\n")
+
+
+class RunFolder(TrainerCallback):
+    """Writes one line per log."""
+
+    def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
+        self.trainer = trainer
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        if not state.is_world_process_zero or not logs:
+            return
+        folder = Path(args.output_dir)
+        record = {"step": state.global_step, **{k: v for k, v in logs.items() if _finite(v)}}
+        if "loss" in logs and self.trainer.logged_histogram is not None:
+            record[HISTOGRAM] = self.trainer.logged_histogram
+        append_lines(folder / "metrics.jsonl", [record])
+        if "loss" in logs:
+            append_lines(
+                folder / "samples.jsonl", [{"step": state.global_step, **s} for s in self.trainer.round_samples]
+            )
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.is_world_process_zero and self.trainer.solve_rate is not None:
+            self.trainer.solve_rate.write(Path(args.output_dir), state.global_step)
+
+    on_train_end = on_save
+
+
+def _finite(value: Any) -> bool:
+    return value is not None and not (isinstance(value, float) and not math.isfinite(value))
+
+
+def _plain(config: dict[str, Any]) -> dict[str, Any]:
+    """The config without tokens: TrainingArguments.to_dict replaces them by placeholders, which say nothing either."""
+    return {name: value for name, value in config.items() if not name.endswith("_token")}

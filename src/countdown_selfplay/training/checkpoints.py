@@ -1,0 +1,278 @@
+"""Checkpoints that are complete or absent: how one is written, found and checked (rollbacks.py resumes them)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..config.changes import allowed_names, changed_settings
+from ..data.run_files import checkpoint_folders, step_of, write_atomically
+from ..errors import CheckpointError, RunFolderError
+from .exports import export_policies
+
+if TYPE_CHECKING:
+    from .trainer import JointConjecturerProverTrainer
+
+logger = logging.getLogger(__name__)
+
+STATE = "selfplay_state.json"
+COMPLETE = "complete.json"
+_STAGING = ".incomplete"
+_OLD = ".old-"
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def save(trainer: JointConjecturerProverTrainer, stock_save: Callable[..., None], model: Any, trial: Any) -> None:
+    """Write `checkpoint-<step>`: everything into a staging folder, the list of files last, then one rename.
+
+    A run that dies at any point leaves either the whole checkpoint under its name or none. Called by all processes; a
+    RunFolderError says that the disk did not take it and what is left to resume from.
+    """
+    args, main = trainer.args, trainer.accelerator.is_main_process
+    output = Path(args.output_dir)
+    staging, name = output / _STAGING, f"checkpoint-{trainer.state.global_step}"
+    try:
+        if main:
+            shutil.rmtree(staging, ignore_errors=True)
+            staging.mkdir(parents=True)
+        trainer.accelerator.wait_for_everyone()
+        trainer.engine.before_save(trainer)
+        args.output_dir = str(staging)  # where the stock Trainer puts the folder, and rotates (nothing, in here)
+        try:
+            stock_save(model, trial)
+        finally:
+            args.output_dir = str(output)
+        _name_best(trainer, staging / name, output)
+        trainer.accelerator.wait_for_everyone()
+        if args.policy_sharing != "lora":  # PEFT has written the adapters' folders already
+            export_policies(trainer, staging / name)
+        if main:
+            _finish(trainer, staging / name)
+            _replace(staging / name, output / name)
+            shutil.rmtree(staging, ignore_errors=True)
+            _rotate(output, trainer.save_total_limit, trainer.state.best_model_checkpoint)
+    except Exception as error:
+        full = shutil.disk_usage(output).free < _LITTLE  # for which safetensors and torch have words of their own
+        if not full and not isinstance(error, OSError):
+            raise
+        shutil.rmtree(staging, ignore_errors=True)
+        why = "No space left on device" if full else " ".join(str(error).split())
+        raise RunFolderError(
+            f"{output / name} could not be written ({why}); free space, then go on: {how_to_go_on(output)}"
+        ) from error
+    trainer.accelerator.wait_for_everyone()
+
+
+_LITTLE = 1 << 20  # bytes that are free on a disk that counts as full
+
+
+def _name_best(trainer: JointConjecturerProverTrainer, staged: Path, output: Path) -> None:
+    """The best checkpoint's path, in memory and in trainer_state.json: it lay in staging when the stock Trainer named
+    it, or under another name of the run folder, which has been moved since."""
+    state, name = trainer.state, f"checkpoint-{trainer.state.best_global_step}"
+    if name == staged.name or (output / name).is_dir():
+        state.best_model_checkpoint = str(output / name)
+        if trainer.accelerator.is_main_process:
+            state.save_to_json(str(staged / "trainer_state.json"))
+
+
+def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
+    state = {
+        "curriculum": trainer.curriculum.state_dict(),
+        "guard": trainer.guard.state_dict(),
+        "objectives": {role: _state(objective) for role, objective in trainer.objectives.items()},
+        "entropy": {role: loss.entropy.state_dict() for role, loss in trainer.losses.items()},
+        "solve_rate": None if trainer.solve_rate is None else trainer.solve_rate.state_dict(),
+        "loop": trainer.loop,
+        "roles": list(trainer.roles),
+        "policy_sharing": trainer.args.policy_sharing,
+        "processes": trainer.accelerator.num_processes,
+        "settings": trainer.settings,
+    }
+    (folder / STATE).write_text(json.dumps(state))
+    for role, replay in trainer.replays.items():
+        replay.save(folder / _kept_samples(role))
+    manifest = {
+        "step": trainer.state.global_step,
+        "attempt": trainer.curriculum.attempt,
+        "healthy": trainer.guard.healthy,
+        "processes": trainer.accelerator.num_processes,
+        "engine": trainer.engine.name,
+        "optimizer": trainer.engine.optimizer_file,
+        "files": _digests(folder, [p for p in sorted(folder.rglob("*")) if p.is_file()], settle=True),
+    }
+    write_atomically(folder / COMPLETE, json.dumps(manifest, indent=1))
+
+
+def _digests(folder: Path, files: list[Path], settle: bool = False) -> dict[str, list[Any]]:
+    """{name: [bytes, SHA-256]}; hashing lets go of the interpreter's lock, so that each core takes a file. `settle`:
+    wait until the disk holds each one, for rotation deletes older checkpoints and a power cut may follow."""
+
+    def one(path: Path) -> list[Any]:
+        with path.open("rb") as file:
+            if settle:
+                os.fsync(file.fileno())
+            return [path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()]
+
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        return dict(zip((str(p.relative_to(folder)) for p in files), pool.map(one, files), strict=True))
+
+
+def _kept_samples(role: str) -> str:
+    return f"kept_samples_{role}.safetensors"
+
+
+def _state(objective: Any) -> dict[str, Any]:
+    """Class and state of an objective; a user's need not have one."""
+    state = objective.state_dict() if hasattr(objective, "state_dict") else {}
+    return {"class": type(objective).__name__, "state": state}
+
+
+def _replace(source: Path, target: Path) -> None:
+    """Rename onto a checkpoint of the same step. Who dies between the two renames leaves the old one under a name that
+    `restore_replaced` knows."""
+    old = target.with_name(f"{_OLD}{target.name}")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.rename(old)
+    source.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def restore_replaced(output: Path) -> None:
+    """Give a checkpoint that was being replaced when the process died its name back; one that has been replaced goes,
+    or a later call would take it for the former."""
+    for old in output.glob(f"{_OLD}checkpoint-*"):
+        target = output / old.name.removeprefix(_OLD)
+        if target.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            old.rename(target)
+
+
+def _rotate(output: Path, limit: int | None, best: str | None) -> None:
+    """Keep the newest `limit` checkpoints, and beyond them the best one and the newest healthy one; of abandoned ones
+    as many."""
+    if not limit or limit <= 0:
+        return
+    found = checkpoint_folders(output)
+    healthy = [folder for folder in found if manifest_of(folder).get("healthy")]
+    protected = {*found[-limit:], *healthy[-1:], *([Path(best)] if best else [])}
+    abandoned = [p for aside in sorted(output.glob("abandoned-*"), key=step_of) for p in checkpoint_folders(aside)]
+    for folder in [*found, *abandoned[:-limit]]:
+        if folder not in protected:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+# -- finding and checking ---------------------------------------------------------------------------------------------
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    """What COMPLETE says; {} without a readable one."""
+    try:
+        return json.loads((folder / COMPLETE).read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def defect(folder: Path, processes: int, engine: str | None = None, contents: bool = True) -> str | None:
+    """What keeps `folder` from being resumed, in a few words, or None. The stock Trainer would resume without an
+    optimizer, RNG or curriculum and say nothing. `contents`: compare digests too and not sizes alone."""
+    if not folder.is_dir():
+        return "there is no such folder"
+    manifest = manifest_of(folder)
+    if not manifest:
+        return f"it has no readable {COMPLETE}: the run stopped while writing it, or it is not a self-play checkpoint"
+    if not all(isinstance(what, list) for what in manifest["files"].values()):
+        return "an earlier version of countdown-selfplay wrote it, without digests; finish that run with that version"
+    for name, (size, _) in manifest["files"].items():
+        path = folder / name
+        if not path.is_file():
+            return f"{name} is missing"
+        if path.stat().st_size != size:
+            return f"{name} has {path.stat().st_size} bytes instead of {size}"
+    for name in (manifest.get("optimizer", "optimizer.pt"), "scheduler.pt", "trainer_state.json", STATE):
+        if name not in manifest["files"]:
+            return f"it holds no {name} (save_only_model=True?)"
+    if manifest["processes"] != processes:
+        return f"it was written by {manifest['processes']} processes and this run has {processes}"
+    written = manifest.get("engine", "ddp")
+    if engine not in (None, written):
+        return f"it was written under {written} and this run uses {engine}"
+    if contents:
+        found = _digests(folder, [folder / name for name in manifest["files"]])
+        for name, what in manifest["files"].items():
+            if found[name] != what:
+                return f"{name} is damaged: its contents are not those that were written"
+    return None
+
+
+def newest(
+    output: Path, processes: int, healthy_only: bool = False, engine: str | None = None, contents: bool = True
+) -> Path | None:
+    """The newest complete checkpoint in `output`; those that are skipped are named in a warning."""
+    for folder in reversed(checkpoint_folders(output)):
+        problem = defect(folder, processes, engine, contents)
+        if problem is not None:
+            logger.warning("Skipping %s: %s.", folder.name, problem)
+        elif not healthy_only or manifest_of(folder)["healthy"]:
+            return folder
+    return None
+
+
+def how_to_go_on(output: Path) -> str:
+    """A sentence for a run that has stopped: its newest checkpoint, and what resumes it."""
+    complete = [folder for folder in checkpoint_folders(output) if manifest_of(folder)]
+    if not complete:
+        return "no checkpoint has been written, so start again (save_strategy and save_steps say when one is)."
+    return (
+        f"the newest checkpoint is {complete[-1]}; resume with trainer.train(resume_from_checkpoint=True), on the "
+        "command line --resume_from_checkpoint true."
+    )
+
+
+def changes(
+    trainer: JointConjecturerProverTrainer, folder: Path, state: dict[str, Any] | None = None
+) -> dict[str, list[Any]]:
+    """The settings that differ from those of the run that wrote `folder`, as {name: [there, here]}; CheckpointError if
+    one must not. `state`: of the checkpoint, where it has been read."""
+    state = json.loads((folder / STATE).read_text()) if state is None else state
+    here = {"roles": list(trainer.roles), "policy_sharing": trainer.args.policy_sharing}
+    for name, value in here.items():
+        if state[name] != value:
+            raise CheckpointError(
+                f"Cannot resume from {folder}: its {name} is {state[name]} and this run's is {value}."
+            )
+    allowed = allowed_names(trainer.args.allow_changed)
+    return changed_settings(state.get("settings", {}), trainer.settings, allowed, folder)
+
+
+def load_state(trainer: JointConjecturerProverTrainer, folder: Path) -> dict[str, list[Any]]:
+    """Curriculum and guard as they were; the stock Trainer loads weights, optimizer, schedule and RNG. Returns the
+    settings that differ from those of the run that wrote it and may, as {name: [there, here]}."""
+    state = json.loads((folder / STATE).read_text())
+    changed = changes(trainer, folder, state)
+    trainer.curriculum.load_state_dict(state["curriculum"])
+    trainer.guard.load_state_dict(state["guard"])
+    for role, objective in trainer.objectives.items():
+        saved = state["objectives"][role]  # of another class, where the change is allowed, it is left
+        if saved["class"] == type(objective).__name__ and hasattr(objective, "load_state_dict"):
+            objective.load_state_dict(saved["state"])
+    for role, replay in trainer.replays.items():
+        if (folder / _kept_samples(role)).is_file():
+            replay.load(folder / _kept_samples(role))
+    for role, loss in trainer.losses.items():
+        loss.entropy.load_state_dict(state["entropy"][role])
+    if trainer.solve_rate is not None and state.get("solve_rate") and "train_dataset" not in changed:
+        trainer.solve_rate.load_state_dict(state["solve_rate"])
+    trainer.loop = state.get("loop", {})  # put back by RoundEnd, once the Trainer has set up its loop
+    return changed

@@ -1,0 +1,79 @@
+"""Policies as plain Hugging Face or PEFT folders with model cards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import __version__
+from ..data.run_files import ROLES_FILE
+
+if TYPE_CHECKING:
+    from .trainer import JointConjecturerProverTrainer
+
+_CARD = """---
+library_name: {library}
+tags:
+- trl
+- countdown-selfplay
+- self-play
+---
+# {title}
+
+The {roles} of a joint conjecturer/prover run on Countdown arithmetic, after {step} rounds, trained with
+countdown-selfplay {version} on TRL's GRPOTrainer.
+
+| setting | value |
+|---|---|
+{rows}
+
+Answers are judged by the exact verifier under these rules: `{rules}`.
+"""
+
+
+def export_policies(trainer: JointConjecturerProverTrainer, folder: Path) -> list[Path]:
+    """Write every set of weights to `folder/<name>` with tokenizer and model card. All processes call it, for their
+    weights may have to be gathered; the main one writes and returns the folders."""
+    state = trainer.engine.full_state(trainer)
+    written: list[Path] = []
+    if not trainer.accelerator.is_main_process:
+        return written
+    for name in trainer.policies.weight_names:
+        target = folder / name
+        target.mkdir(parents=True, exist_ok=True)
+        trainer.policies.export(name, target, state)
+        trainer.processing_class.save_pretrained(target)
+        (target / "README.md").write_text(_card(trainer, name))
+        (target / ROLES_FILE).write_text(json.dumps({"roles": trainer.policies.shared_by(name)}) + "\n")
+        written.append(target)
+    return written
+
+
+def _card(trainer: JointConjecturerProverTrainer, name: str) -> str:
+    roles = trainer.policies.shared_by(name)
+    rows: dict[str, object] = {"policy sharing": trainer.args.policy_sharing, "seed": trainer.args.seed}
+    for role in roles:
+        s = trainer.roles[role]
+        rows |= {
+            f"{role}: objective": s.objective,
+            f"{role}: learning rate": s.learning_rate,
+            f"{role}: KL coefficient": s.beta,
+            f"{role}: samples": getattr(trainer.curriculum, f"{role}_samples"),
+        }
+    if "conjecturer" in roles:
+        rows |= {
+            "conjecturer reward": trainer.args.conjecturer_reward,
+            "proposal format": trainer.domain.conjecturer_prompt,
+        }
+    if "prover" in roles:
+        rows |= {"prover prompt": trainer.domain.prover_prompt, "anchor fraction": trainer.args.anchor_fraction}
+    return _CARD.format(
+        library="peft" if trainer.args.policy_sharing == "lora" else "transformers",
+        title=f"countdown-selfplay {' and '.join(roles)}",
+        roles=" and ".join(roles),
+        step=trainer.state.global_step,
+        version=__version__,
+        rows="\n".join(f"| {key} | {value} |" for key, value in rows.items()),
+        rules=trainer.domain.rules.to_dict(),
+    )

@@ -1,0 +1,55 @@
+"""What the training loop holds between two rounds beside weights and curriculum: the rounds that no log covers yet,
+and what a stream has given. Part of a checkpoint, so that the logs after a resume are those of the straight run."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from .. import _trl
+
+if TYPE_CHECKING:
+    from .trainer import JointConjecturerProverTrainer
+
+
+def start_rounds(trainer: JointConjecturerProverTrainer) -> None:
+    """Forget everything between two rounds that neither the Trainer nor a checkpoint restores."""
+    trainer._step = 0
+    trainer._round = None
+    trainer.round_metrics, trainer.round_samples = [], []
+    for modes in _collected(trainer).values():
+        modes["train"].clear()
+    for loss in trainer.losses.values():
+        loss.pop_sums()
+        loss.pop_maxima()
+
+
+def loop_state(trainer: JointConjecturerProverTrainer) -> dict[str, Any]:
+    """Plain JSON. Called by all processes: each has a sum of losses of its own."""
+    loss, logged_at = _trl.unlogged_loss(trainer)
+    marks, done = trainer.anchor_stream.marks if trainer.anchor_stream else [], trainer.state.global_step
+    return {
+        "round_metrics": trainer.round_metrics,
+        "collected": {role: modes["train"] for role, modes in _collected(trainer).items()},
+        "losses": trainer._gather([loss]),
+        "logged_at": logged_at,
+        "stream": marks[done] if done < len(marks) else None,  # fewer were drawn under ignore_data_skip
+    }
+
+
+def restore_loop(trainer: JointConjecturerProverTrainer, state: dict[str, Any]) -> None:
+    """After the Trainer has set up its loop and before the first round."""
+    trainer.round_metrics = list(state["round_metrics"])
+    for role, modes in _collected(trainer).items():
+        for name, values in state["collected"][role].items():
+            modes["train"][name] += values
+    losses = state["losses"]
+    own, mean = losses[trainer.accelerator.process_index], math.fsum(losses) / len(losses)
+    _trl.restore_unlogged_loss(trainer, own, mean, state["logged_at"])
+    if trainer.anchor_stream is not None and state["stream"] is not None:
+        trainer.anchor_stream.expected = (trainer.state.global_step, state["stream"])
+
+
+def _collected(trainer: JointConjecturerProverTrainer) -> dict[str, Any]:
+    """What TRL collects until it logs: of each role's rollouts, and of the round (times)."""
+    return {**trainer._role_metrics, "round": trainer._metrics}

@@ -1,0 +1,152 @@
+"""A role's loss on one micro-batch: the objective, KL to the reference, entropy bonus; and the sums behind its
+metrics."""
+
+from __future__ import annotations
+
+import torch
+
+from ..config import RoleSettings
+from ..objectives.base import LossInputs, Objective, checked_loss
+from ..objectives.importance import truncated_weight
+from ..objectives.normalization import normalise
+from ..objectives.regularizers import EntropyCoefficient, entropy_bonus, kl_k3
+
+
+class RoleLoss:
+    """Loss of a role, normalised by the role's own counts in the round, so that the mix of roles in an accumulation
+    window does not change a role's effective learning rate."""
+
+    def __init__(self, objective: Objective, settings: RoleSettings) -> None:
+        self.objective, self.settings = objective, settings
+        self.sequences = self.tokens = self.groups = 1.0
+        self.entropy = EntropyCoefficient(
+            settings.entropy_coef,
+            settings.entropy_target,
+            settings.entropy_coef_delta,
+            settings.entropy_coef_min,
+            settings.entropy_coef_max,
+        )
+        self._sums: dict[str, torch.Tensor] = {}
+        self._maxima: dict[str, torch.Tensor] = {}
+
+    @property
+    def proportional(self) -> bool:
+        """Is the gradient of a sample proportional to its advantage? So it is for the objectives of this package, as
+        long as no KL or entropy term is added; a user's own `loss` need not be so, unless an attribute `proportional`
+        of the objective says it is."""
+        own = type(self.objective).loss.__module__.startswith("countdown_selfplay.objectives.")
+        if not getattr(self.objective, "proportional", own):
+            return False
+        regularised = self.settings.beta > 0 and self.settings.kl_in == "loss"
+        return not regularised and self.entropy.target is None and self.entropy.value == 0
+
+    def new_round(self, sequences: float, tokens: float, groups: float = 1.0) -> None:
+        """Completions, completion tokens and prompts of the role that are trained on in this round, per process
+        (global counts / processes)."""
+        self.sequences, self.tokens, self.groups = sequences, tokens, groups
+
+    def __call__(self, logps: torch.Tensor, entropies: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        logps, entropies = _at_least_float32(logps), _at_least_float32(entropies)
+        behavior_BT, correction = self._sampled(logps, batch)
+        inputs = LossInputs(
+            logps_BT=logps,
+            behavior_BT=behavior_BT,
+            advantages_B=batch["advantages"].to(logps.device),
+            mask_BT=batch["completion_mask"].to(logps.dtype),
+            sequences=self.sequences,
+            tokens=self.tokens,
+            groups=self.groups,
+            length_cap=self.settings.max_completion_length,
+            group_tokens_B=batch["group_tokens"].to(logps.dtype) if "group_tokens" in batch else None,
+            correction=correction,
+        )
+        output = checked_loss(self.objective, inputs)
+        loss = output.loss
+        for name, value in output.sums.items():
+            self._add(name, value / (self.sequences or 1.0))
+        if "ref_per_token_logps" in batch:
+            kl_BT = kl_k3(logps, batch["ref_per_token_logps"])
+            if self.settings.kl_in == "loss":
+                loss = loss + self.settings.beta * normalise(kl_BT, inputs, self.objective.normalization)
+            self._add("kl", normalise(kl_BT, inputs, "token"))
+        if self.entropy.applied:
+            loss = loss - self.entropy.applied * entropy_bonus(entropies, inputs)
+        self._add("entropy", entropy_bonus(entropies.detach(), inputs))
+        self._add("loss", loss)
+        return loss
+
+    def _sampled(
+        self, logps: torch.Tensor, batch: dict[str, torch.Tensor]
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """(B, T) log-probs of the policy that sampled, and the weight that corrects for a sampler other than the
+        trained model if the objective takes it apart.
+
+        A round is used for one step, so the current log-probs are those of the trained model when it was sampled, and
+        the mismatch of an engine costs no second pass.
+        """
+        settings, sampler = self.settings, batch.get("sampling_per_token_logps")
+        trained = batch.get("old_per_token_logps")
+        if sampler is None:
+            return _behavior(logps, trained), None
+        mask = batch["completion_mask"].to(logps.dtype)
+        self._mismatch(logps.detach() if trained is None else trained, sampler, mask)
+        if not settings.sampler_correction:
+            return _behavior(logps, trained), None
+        if getattr(self.objective, "sampler_correction", "ratio") == "ratio":
+            return _behavior(logps, sampler), None
+        old = _behavior(logps, trained)
+        weight = truncated_weight(
+            old,
+            sampler,
+            mask,
+            settings.sampler_correction_mode,
+            settings.sampler_correction_min,
+            settings.sampler_correction_max,
+        )
+        return old, weight
+
+    def _mismatch(self, trained: torch.Tensor, sampler: torch.Tensor, mask: torch.Tensor) -> None:
+        """Raw difference of the two engines on the tokens that are trained on; what neither scored is left out."""
+        gap = torch.nan_to_num((trained - sampler) * mask, nan=0.0)
+        self._add("sampler_logp_difference", gap.abs().sum() / (self.tokens or 1.0))
+        rows = mask.any(1)
+        self._add("sampler_weight", (torch.exp(gap.sum(1).clamp(-30.0, 30.0)) * rows).sum() / (self.sequences or 1.0))
+        largest = _wide(gap.abs().max())
+        known = self._maxima.get("sampler_logp_difference_max")
+        self._maxima["sampler_logp_difference_max"] = largest if known is None else torch.maximum(known, largest)
+
+    def end_of_round(self, entropy: float | None) -> None:
+        """The role's mean entropy over all processes, for the adaptive coefficient; None if it was not measured."""
+        if entropy is not None and self.sequences:
+            self.entropy.observe(entropy)
+
+    def _add(self, name: str, value: torch.Tensor) -> None:
+        value = _wide(value.detach())
+        self._sums[name] = self._sums[name] + value if name in self._sums else value
+
+    def pop_sums(self) -> dict[str, torch.Tensor]:
+        """Metrics of the round on this process (each its share of the round's mean), and a clean slate."""
+        sums, self._sums = self._sums, {}
+        return sums
+
+    def pop_maxima(self) -> dict[str, torch.Tensor]:
+        """Largest values of the round on this process."""
+        maxima, self._maxima = self._maxima, {}
+        return maxima
+
+
+def _wide(value: torch.Tensor) -> torch.Tensor:
+    """A metric is summed over many micro-batches in float64, which Apple's GPUs lack."""
+    return value.float() if value.device.type == "mps" else value.double()
+
+
+def _at_least_float32(values: torch.Tensor) -> torch.Tensor:
+    """Sums over a completion and counts of tokens do not fit into 16 bits."""
+    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
+
+
+def _behavior(logps: torch.Tensor, sampled: torch.Tensor | None) -> torch.Tensor:
+    """Log-probs under the policy that sampled: `sampled`, or the current ones if there are none."""
+    current = logps.detach()
+    # A sampler that could not score a token gives NaN there: that token gets ratio 1, no correction.
+    return current if sampled is None else torch.where(torch.isnan(sampled), current, sampled)

@@ -1,0 +1,46 @@
+"""The loss of one micro-batch of one role: rows with credit get a gradient, the others are only measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .window import split_idle, trim
+
+if TYPE_CHECKING:
+    from .trainer import JointConjecturerProverTrainer
+
+
+def role_loss(trainer: JointConjecturerProverTrainer, model: torch.nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
+    """Forward pass and loss of a micro-batch, as the engine wants it.
+
+    Where the loss is proportional to the advantages, a sample with advantage 0 has gradient 0: its forward pass runs
+    without a graph, for entropy and the other metrics, and no backward pass follows. The gradient is the same.
+    `model`: the wrapped one; passes without a graph go to the bare module, for their number differs between processes.
+    """
+    role = inputs["role"]
+    batch = {name: value for name, value in inputs.items() if name != "role"}
+    trainer.policies.activate(role)
+    if skips_idle_rows(trainer, role):
+        batch, idle = split_idle(batch)
+        if idle is not None:
+            with torch.no_grad():
+                _scored(trainer, trainer.policies.module, role, trim(idle))
+    return trainer.engine.before_backward(trainer, _scored(trainer, model, role, trim(batch)), role, model)
+
+
+def skips_idle_rows(trainer: JointConjecturerProverTrainer, role: str) -> bool:
+    """One process and DDP only. Where weights are sharded (ZeRO-3, FSDP2) every process must run the same passes;
+    under ZeRO-1 and 2 a pass beside DeepSpeed's wrapper is untested: all rows go through it."""
+    return trainer.losses[role].proportional and trainer.engine.name == "ddp"
+
+
+def _scored(
+    trainer: JointConjecturerProverTrainer, model: torch.nn.Module, role: str, batch: dict[str, torch.Tensor]
+) -> torch.Tensor:
+    ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
+    mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
+    length = batch["completion_ids"].size(1)
+    logps, entropies, *_ = trainer._get_per_token_logps_and_entropies(model, ids, mask, length, compute_entropy=True)
+    return trainer.losses[role](logps, entropies, batch)

@@ -1,0 +1,188 @@
+"""From a configuration to the parts of a run that need no model: the domain, the game's settings, what is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..config import JointSelfPlayConfig, RoleSettings
+from ..config.checks import check_run
+from ..countdown import CountdownDomain, Problem
+from ..curriculum import CollapseGuard
+from ..errors import ConfigError
+from ..evaluation.sampling import check_stop_strings, end_token_ids
+from ..games.base import GameSettings
+from ..objectives import make_objective
+from ..objectives.base import Objective
+from ..rewards import ConjecturerReward, make_conjecturer_reward
+from ..rewards.base import takes_context
+
+if TYPE_CHECKING:
+    from .trainer import JointConjecturerProverTrainer
+
+
+def game_settings(args: JointSelfPlayConfig) -> GameSettings:
+    """The settings of a round, counted over all processes."""
+    conjecturer = args.role("conjecturer")
+    return GameSettings(
+        slots=args.slots_per_round,
+        anchor_slots=args.anchor_slots,
+        random_slots=args.random_slots,
+        proposals=args.per_device_train_batch_size * conjecturer.micro_batches * args.world_size,
+        prover_group=args.role("prover").num_generations,
+        conjecturer_group=conjecturer.num_generations,
+        operands=tuple(args.operands),
+        fill=args.fill,
+        truncate_multiple=args.truncate_multiple or args.prover_micro_batches,
+        duplicate_proposals=args.duplicate_proposals,
+        novelty_window=args.novelty_window,
+        invalid_reward=args.invalid_reward,
+        easy_above=args.easy_above,
+        hard_below=args.hard_below,
+        samples=args.samples_per_log,
+    )
+
+
+def guard_of(args: JointSelfPlayConfig) -> CollapseGuard:
+    """The collapse guard with the thresholds of `args`."""
+    return CollapseGuard(
+        window=args.guard_window,
+        min_parseable_rate=args.guard_min_parseable_rate,
+        max_starved_rounds=args.guard_max_starved_rounds,
+        min_solve_rate=args.guard_min_solve_rate,
+        max_solve_rate=args.guard_max_solve_rate,
+        min_entropy=args.guard_min_entropy,
+    )
+
+
+def refuse_unsupported(args: JointSelfPlayConfig) -> None:
+    """One sentence, before any model loads, for options that cannot be run."""
+    check_run(args)
+    if args.push_to_hub:
+        raise ConfigError(
+            "`push_to_hub` (True) is not supported: a checkpoint holds several policies; "
+            "after training upload the exported folders with `hf upload <repo> <output_dir>/prover`."
+        )
+    if args.enable_jit_checkpoint:
+        raise ConfigError(
+            "`enable_jit_checkpoint` (True) would save in the middle of a round, which cannot be resumed exactly; "
+            "leave it unset: SIGTERM ends a run with a checkpoint at the end of its round anyway."
+        )
+
+
+def role_objectives(
+    args: JointSelfPlayConfig, roles: Mapping[str, RoleSettings], given: Mapping[str, Objective | str] | None
+) -> dict[str, Objective]:
+    """The objective of each role: the user's object if there is one, else the one that `args` names."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ConfigError(f"`objectives` ({given!r}) must be a dict with an objective per role: {', '.join(roles)}.")
+    given = dict(given or {})
+    unknown = [role for role in given if role not in roles]
+    if unknown:
+        raise ConfigError(f"`objectives` names {', '.join(unknown)}; the trained roles are {', '.join(roles)}.")
+    found: dict[str, Objective] = {}
+    for role, settings in roles.items():
+        objective = given.get(role, settings.objective)
+        if isinstance(objective, str):
+            arguments = {} if role in given else settings.objective_kwargs
+            objective = make_objective(
+                objective, arguments, low=args.importance_clip_low, high=args.importance_clip_high
+            )
+        refuse_class(f"objectives[{role!r}]", objective)
+        if not hasattr(objective, "advantages") or not hasattr(objective, "loss"):
+            raise ConfigError(f"The {role}'s objective ({objective!r}) must have `advantages` and `loss`.")
+        found[role] = objective
+    return found
+
+
+def conjecturer_reward_of(args: JointSelfPlayConfig, given: ConjecturerReward | str | None) -> ConjecturerReward:
+    """The user's callable if there is one, else the reward that is named."""
+    if given is None or isinstance(given, str):
+        return make_conjecturer_reward(given or args.conjecturer_reward, {} if given else args.reward_arguments)
+    if not callable(given):
+        raise ConfigError(
+            f"`conjecturer_reward` ({given!r}) must be a callable (solve_rate_P, ctx) -> reward_P, or a name in "
+            "CONJECTURER_REWARDS."
+        )
+    takes_context(given)
+    return given
+
+
+def refuse_class(name: str, part: object) -> None:
+    """A part of a user's own is an object; a class has the same methods, and none that can be called."""
+    if isinstance(part, type):
+        raise ConfigError(f"`{name}` is the class {part.__name__}; pass an object of it, such as {part.__name__}().")
+
+
+def refuse_unfit_prompts(args: JointSelfPlayConfig, domain: CountdownDomain, tokenizer: Any) -> None:
+    """A chat prompt for a model that knows no chats would fail in the first round, as would a stop string that its
+    tokenizer cannot write."""
+    styles = (f"`prover_prompt` ({domain.prover_prompt})", f"`conjecturer_prompt` ({domain.conjecturer_prompt})")
+    rows = _example_rows(args, domain)
+    chats = [style for style, row in zip(styles, rows, strict=False) if isinstance(row["prompt"], list)]
+    if chats and not getattr(tokenizer, "chat_template", None):
+        raise ConfigError(
+            f"{' and '.join(chats)} {'holds' if len(chats) == 1 else 'hold'} a "
+            "chat, and the tokenizer has no chat template; set both to compact (the embedded model and what was "
+            "warm-started from it), or prover_prompt=tinyzero and conjecturer_prompt=completion."
+        )
+    for role in args.trained_roles:
+        check_stop_strings(tokenizer, domain.stop_strings(role))
+
+
+def check_parts(args: JointSelfPlayConfig, reward_funcs: Any, **objects: object) -> None:
+    """Reward functions are functions, ids or models, and other parts are objects. The two charges belong to the
+    default rewards; beside a user's own they would be skipped."""
+    for name, part in objects.items():
+        refuse_class(name, part)
+    for function in reward_funcs if isinstance(reward_funcs, list | tuple) else [reward_funcs]:
+        refuse_class("reward_funcs", function)
+        if function is not None and not isinstance(function, str) and not callable(function):
+            raise ConfigError(f"`reward_funcs` holds {function!r}; a reward is a function, a model's id or a model.")
+    for name, maker in (("length_penalty", "make_length_penalty"), ("soft_overlong", "make_soft_overlong")):
+        if reward_funcs is not None and getattr(args, name):
+            raise ConfigError(
+                f"`{name}` ({getattr(args, name)}) is added to the default rewards only; add {maker}(...) to your "
+                "reward_funcs and leave it unset."
+            )
+
+
+def refuse_odd_weights(args: JointSelfPlayConfig, reward_funcs: object) -> None:
+    """TRL counts them when the models have loaded, and takes any number."""
+    functions, weights = reward_funcs if isinstance(reward_funcs, list) else [reward_funcs], args.reward_weights
+    if weights is not None and (len(weights) != len(functions) or not all(map(math.isfinite, weights))):
+        raise ConfigError(
+            f"`reward_weights` ({weights}) must hold one finite number for each of the {len(functions)} reward "
+            "functions; leave it unset to add them up."
+        )
+
+
+def refuse_mapping(eval_dataset: object) -> None:
+    if isinstance(eval_dataset, Mapping):
+        raise ConfigError("`eval_dataset` is a dict of data sets; pass one, and hand the others to evaluate().")
+
+
+def refuse_mixed_tables(args: JointSelfPlayConfig, domain: CountdownDomain) -> None:
+    """TRL writes the completions of all roles into one table, whose prompt column has one type."""
+    if args.log_completions and len({isinstance(row["prompt"], list) for row in _example_rows(args, domain)}) > 1:
+        raise ConfigError(
+            "`log_completions` (True) cannot hold one role's chats and the other's texts in one table; "
+            "leave it unset: samples.jsonl in the run folder holds examples of both."
+        )
+
+
+def end_tokens(trainer: JointConjecturerProverTrainer) -> list[int]:
+    """What ends a completion of either role: the ids that evaluation stops at too, the end of a chat turn included."""
+    chat = any(isinstance(row["prompt"], list) for row in _example_rows(trainer.args, trainer.domain))
+    found: list[int] = []
+    for role in trainer.roles:
+        with trainer.policies.active(role):
+            found += end_token_ids(trainer.policies.module, trainer.processing_class, chat)
+    return list(dict.fromkeys(found))
+
+
+def _example_rows(args: JointSelfPlayConfig, domain: CountdownDomain) -> list[dict[str, Any]]:
+    """One prompt of each role."""
+    rows = [domain.prove_row(Problem((1, 2), 3))]
+    return rows + ([domain.propose_row(args.operands[0])] if "conjecturer" in args.trained_roles else [])

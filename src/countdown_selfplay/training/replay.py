@@ -1,0 +1,178 @@
+"""Kept samples that an objective trains on: expert iteration's last rounds, ReST's growing data set."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from ..config import RoleSettings
+from ..errors import CheckpointError
+from ..games import RoleBatch
+from ..objectives.base import Replay
+
+_ALIGNED = ("ref_per_token_logps",)  # per completion token; the reference never changes, so its log-probs may be kept
+
+
+def replays_of(objectives: Mapping[str, object], settings: Mapping[str, RoleSettings]) -> dict[str, SampleReplay]:
+    """By role, a store for each objective that trains on kept samples."""
+    rules = {role: getattr(objective, "replay", None) for role, objective in objectives.items()}
+    return {role: SampleReplay(rule, settings[role]) for role, rule in rules.items() if rule is not None}
+
+
+@dataclass(frozen=True)
+class _Kept:
+    round: int
+    advantage: float
+    prompt: list[int]
+    completion: list[int]
+    aligned: dict[str, list[float]]
+
+
+class SampleReplay:
+    """The selected samples of a role, gathered over the processes, so that every process holds the same list."""
+
+    def __init__(self, rule: Replay, settings: RoleSettings) -> None:
+        self.rule = rule
+        self.reference = [settings.beta > 0, settings.temperature]
+        self.kept: list[_Kept] = []
+
+    def play(
+        self,
+        batch: RoleBatch,
+        round_: int,
+        key: tuple[object, ...],
+        gather: Callable[[list[Any]], list[Any]],
+        rank: int,
+        world: int,
+    ) -> RoleBatch:
+        """Take in the round's selected samples and hand out a batch of as many rows made of kept ones.
+
+        If more are kept than all processes have rows, they are drawn without repetition, by `key` alone; if fewer, the
+        rest of the rows is not selected. Called by all processes.
+        """
+        self.kept += gather(_selected_samples(batch, round_))
+        if self.rule.rounds is not None:
+            self.kept = [sample for sample in self.kept if round_ - sample.round < self.rule.rounds]
+        self.kept = self.kept[-self.rule.capacity :]
+        rows = batch.advantages_B.size(0)
+        chosen = self.kept
+        if len(chosen) > rows * world:
+            chosen = random.Random(repr(key)).sample(chosen, rows * world)
+        return _batch_of(batch, chosen[rank::world], has_signal=any(sample.advantage for sample in chosen))
+
+    def save(self, file: Path) -> None:
+        """Write the kept samples to `file` (safetensors): flat lists of tokens with their lengths."""
+        tensors = {
+            "round": torch.tensor([s.round for s in self.kept], dtype=torch.int64),
+            "advantage": torch.tensor([s.advantage for s in self.kept], dtype=torch.float64),
+            **_flat("prompt", [s.prompt for s in self.kept], torch.int64),
+            **_flat("completion", [s.completion for s in self.kept], torch.int64),
+        }
+        for name in self.kept[0].aligned if self.kept else ():
+            tensors |= _flat(name, [s.aligned[name] for s in self.kept], torch.float64)
+        save_file(tensors, file, metadata={"reference": json.dumps(self.reference)})
+
+    def load(self, file: Path) -> None:
+        """CheckpointError if the kept reference log-probs are not those that this run's settings give."""
+        with safe_open(file, "pt") as stored:
+            reference = json.loads(stored.metadata()["reference"])
+            names = stored.keys()
+            tensors = {name: stored.get_tensor(name) for name in names}
+        if reference != self.reference:
+            raise CheckpointError(
+                "The checkpoint's kept samples have reference log-probs for (KL on, temperature) = "
+                f"{tuple(reference)} and this run has {tuple(self.reference)}; keep beta's switch and the "
+                "temperature when you resume."
+            )
+        aligned = {name: _lists(tensors, name) for name in _ALIGNED if name in tensors}
+        self.kept = [
+            _Kept(round_, advantage, prompt, completion, {name: values[i] for name, values in aligned.items()})
+            for i, (round_, advantage, prompt, completion) in enumerate(
+                zip(
+                    tensors["round"].tolist(),
+                    tensors["advantage"].tolist(),
+                    _lists(tensors, "prompt"),
+                    _lists(tensors, "completion"),
+                    strict=True,
+                )
+            )
+        ]
+
+
+def _flat(name: str, lists: list[list[Any]], dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    return {
+        name: torch.tensor([value for values in lists for value in values], dtype=dtype),
+        f"{name}_length": torch.tensor([len(values) for values in lists], dtype=torch.int64),
+    }
+
+
+def _lists(tensors: Mapping[str, torch.Tensor], name: str) -> list[list[Any]]:
+    return [part.tolist() for part in tensors[name].split(tensors[f"{name}_length"].tolist())]
+
+
+def _selected_samples(batch: RoleBatch, round_: int) -> list[_Kept]:
+    tensors = {name: value.cpu() for name, value in batch.rollout.tensors.items()}
+    found = []
+    for i in range(batch.advantages_B.size(0)):
+        if batch.selected_B is not None and not batch.selected_B[i]:
+            continue
+        prompt, answer = tensors["prompt_mask"][i].bool(), tensors["completion_mask"][i].bool()
+        found.append(
+            _Kept(
+                round_,
+                float(batch.advantages_B[i]),
+                tensors["prompt_ids"][i][prompt].tolist(),
+                tensors["completion_ids"][i][answer].tolist(),
+                {name: tensors[name][i][answer].tolist() for name in _ALIGNED if name in tensors},
+            )
+        )
+    return found
+
+
+def _batch_of(batch: RoleBatch, samples: list[_Kept], has_signal: bool) -> RoleBatch:
+    """As many rows as `batch` has: `samples`, then copies of its first row that are not selected."""
+    old = batch.rollout.tensors
+    rows, device = batch.advantages_B.size(0), old["completion_ids"].device
+    fill = old["prompt_ids"][0][old["prompt_mask"][0].bool()].tolist()
+    prompts = [s.prompt for s in samples] + [fill] * (rows - len(samples))
+    answers = [s.completion for s in samples] + [[]] * (rows - len(samples))
+    prompt_length, length = max(map(len, prompts)), max([len(a) for a in answers] + [1])
+
+    def padded(lists: list[list[Any]], size: int, left: bool, dtype: torch.dtype) -> torch.Tensor:
+        pads = [[0] * (size - len(values)) for values in lists]
+        rows = [p + v if left else v + p for p, v in zip(pads, lists, strict=True)]
+        return torch.tensor(rows, dtype=dtype, device=device)
+
+    def ones(lists: list[list[Any]]) -> list[list[int]]:
+        return [[1] * len(values) for values in lists]
+
+    mask = old["completion_mask"].dtype
+    tensors = {
+        "prompt_ids": padded(prompts, prompt_length, True, old["prompt_ids"].dtype),
+        "prompt_mask": padded(ones(prompts), prompt_length, True, mask),
+        "completion_ids": padded(answers, length, False, old["completion_ids"].dtype),
+        "completion_mask": padded(ones(answers), length, False, mask),
+    }
+    for name in _ALIGNED:
+        if name in old:
+            values = [s.aligned[name] for s in samples] + [[]] * (rows - len(samples))
+            tensors[name] = padded(values, length, False, old[name].dtype)
+    selected = torch.arange(rows) < len(samples)
+    credit = torch.zeros(rows)
+    credit[: len(samples)] = torch.tensor([s.advantage for s in samples])
+    return replace(
+        batch,
+        rollout=replace(batch.rollout, tensors=tensors),
+        advantages_B=credit,
+        selected_B=None if bool(selected.all()) else selected,
+        has_signal=has_signal,
+        group=1,
+    )

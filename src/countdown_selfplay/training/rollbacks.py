@@ -1,0 +1,270 @@
+"""Training from a checkpoint: a resume, the guard's rollbacks, which are resumes, and the last words of a run.
+
+Going back to a checkpoint first sets aside what lies beyond it: no later resume, rollback or rotation can meet the
+checkpoints of a trajectory that was given up. Every step is repeated whole if the process died in the middle of it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from transformers import TrainerState
+from transformers.trainer_utils import TrainOutput
+
+from .. import _trl
+from ..data.run_files import (
+    ROLLBACKS,
+    append_lines,
+    checkpoint_folders,
+    discard_logs,
+    read_lines,
+    set_aside,
+    set_run_aside,
+    step_of,
+    write_atomically,
+)
+from ..errors import CheckpointError, CollapseError, RunFolderError
+from .anchor_order import planned_rounds
+from .callbacks.guard import Rollback
+from .callbacks.progress import RoundProgress
+from .callbacks.run_folder import describe_run
+from .callbacks.termination import Terminated
+from .checkpoints import changes, defect, how_to_go_on, load_state, manifest_of, newest, restore_replaced
+from .loop_state import start_rounds
+from .run_lock import run_lock
+
+if TYPE_CHECKING:
+    from .trainer import JointConjecturerProverTrainer
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_GOING_BACK = ".going_back.json"
+
+
+def resolve(trainer: JointConjecturerProverTrainer, resume: str | bool | None) -> Path | None:
+    """The checkpoint that `resume` means: a folder, True for the newest complete one in the output folder, "auto" for
+    that or, without one, a fresh start (None). CheckpointError if it is absent, damaged or of another run."""
+    if resume == "":  # an unset variable of a shell: a fresh run would move the old one aside
+        raise CheckpointError("`resume_from_checkpoint` is empty; pass a checkpoint's folder, true, auto or nothing.")
+    if isinstance(resume, (str, os.PathLike)):
+        resume = {"true": True, "false": False}.get(str(resume).lower(), str(resume))  # the command line passes words
+    if not resume:
+        return None
+    found = _on_main(trainer, lambda: _find(trainer, resume))
+    if found is None:
+        return None
+    changes(trainer, Path(found))
+    return Path(found)
+
+
+def _find(trainer: JointConjecturerProverTrainer, resume: str | bool) -> str | None:
+    output, processes, engine = Path(trainer.args.output_dir), trainer.accelerator.num_processes, trainer.engine.name
+    _finish_going_back(output)
+    if resume in (True, "auto"):
+        folder = newest(output, processes, engine=engine)
+        if folder is None and resume is True:
+            raise CheckpointError(
+                f"There is no complete checkpoint in {output} to resume from; start without resume_from_checkpoint, "
+                "or with auto, which starts a run that has none."
+            )
+    else:
+        folder = Path(str(resume))
+        problem = defect(folder, processes, engine, contents=folder != trainer.verified_checkpoint)
+        if problem is not None:
+            raise CheckpointError(
+                f"Cannot resume from {folder}: {problem}; pass true to take the newest complete checkpoint."
+            )
+    trainer.verified_checkpoint = folder
+    return None if folder is None else str(folder)
+
+
+def _on_main(trainer: JointConjecturerProverTrainer, work: Callable[[], T]) -> T:
+    """What `work` returns or raises on the main process, on all of them: none is left waiting for it. Called by all
+    processes."""
+    result: T | None = None
+    problem: Exception | None = None
+    if trainer.accelerator.is_main_process:
+        try:
+            result = work()
+        except Exception as error:
+            problem = error
+    result, problem = trainer._gather([(result, problem)])[0]
+    if problem is not None:
+        raise problem
+    return result  # type: ignore[return-value]
+
+
+# -- going back -------------------------------------------------------------------------------------------------------
+
+
+def _finish_going_back(output: Path) -> None:
+    """What a process that died left undone: a checkpoint between two names, a way back that was begun, and checkpoints
+    that a rollback gave up, which were written under a lower attempt than the one that it led to."""
+    restore_replaced(output)
+    if (output / _GOING_BACK).exists():
+        _bring(output, int(json.loads((output / _GOING_BACK).read_text())["to"]))
+    given_up = [
+        folder
+        for record in read_lines(output / ROLLBACKS)
+        for folder in checkpoint_folders(output)
+        if step_of(folder) > step_of(record["to"]) and manifest_of(folder).get("attempt", math.inf) < record["attempt"]
+    ]
+    _abandon(output, given_up)
+
+
+def _abandon(output: Path, folders: list[Path]) -> None:
+    aside = set_aside(output, folders, "abandoned")
+    if aside is not None:
+        names = ", ".join(sorted({folder.name for folder in folders}, key=step_of))
+        logger.warning("%s of the trajectory that is given up: moved to %s.", names, aside)
+
+
+def _go_back(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
+    """Bring the output folder to the step of `folder`, and the counts of attempts and generations up to date."""
+    output = Path(trainer.args.output_dir)
+    step = int(manifest_of(folder)["step"])  # the folder may have been given another name
+
+    for record in _on_main(trainer, lambda: _bring(output, step)):
+        trainer.curriculum.attempt = max(trainer.curriculum.attempt, record["attempt"])
+        trainer.curriculum.keep_spent(record["spent"])
+
+
+def _bring(output: Path, step: int) -> list[dict[str, Any]]:
+    """Set aside what lies beyond `step`; the rollbacks that are left. A note says so first: who dies between two moves
+    would leave the rest to be resumed from."""
+    later = [folder for folder in checkpoint_folders(output) if step_of(folder) > step]
+    if later:
+        write_atomically(output / _GOING_BACK, json.dumps({"to": step}))
+        _abandon(output, later)
+    discard_logs(output, step)
+    (output / _GOING_BACK).unlink(missing_ok=True)
+    return read_lines(output / ROLLBACKS)
+
+
+def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, start: Path | None) -> Path:
+    """Write the rollback down; the checkpoint to go back to: the newest healthy one of this run, or the one elsewhere
+    that it started from."""
+    args, processes, engine = trainer.args, trainer.accelerator.num_processes, trainer.engine.name
+    output = Path(args.output_dir)
+    seen = f"The curriculum collapsed at round {rollback.step}: {rollback.trip}"
+    for callback in trainer.callback_handler.callbacks:
+        if isinstance(callback, RoundProgress):
+            callback.close()
+
+    def last_healthy() -> tuple[str | None, int]:
+        found = newest(output, processes, healthy_only=True, engine=engine)
+        if found is None and start is not None and manifest_of(start).get("healthy"):
+            found = start
+        return None if found is None else str(found), len(read_lines(output / ROLLBACKS))
+
+    healthy, done = _on_main(trainer, last_healthy)
+    if healthy is None:
+        raise CollapseError(f"{seen}. There is no healthy checkpoint to go back to; set save_strategy and save_steps.")
+    if done >= args.guard_max_rollbacks:
+        raise CollapseError(
+            f"{seen}. {done} rollbacks did not help; the last healthy checkpoint is {healthy}. "
+            f"{rollback.trip.advice}, or raise guard_max_rollbacks."
+        )
+    logger.warning("%s. Rolling back to %s (rollback %d of %d).", seen, healthy, done + 1, args.guard_max_rollbacks)
+    record = {
+        "step": rollback.step,
+        "trip": str(rollback.trip),
+        "to": f"checkpoint-{manifest_of(Path(healthy))['step']}",
+        "attempt": trainer.curriculum.attempt + 1,  # not the rollback's number: a start elsewhere brings its own
+        "spent": trainer.curriculum.spent(),  # a resume after a kill must count it too
+    }
+    _on_main(trainer, lambda: append_lines(output / ROLLBACKS, [record]))
+    trainer.engine.forget_wrapped(trainer)
+    trainer.forget_optimizer()
+    return Path(healthy)
+
+
+# -- training ---------------------------------------------------------------------------------------------------------
+
+
+def train_with_rollbacks(
+    trainer: JointConjecturerProverTrainer,
+    stock_train: Callable[..., Any],
+    resume: str | bool | None,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Train; on a trip of the guard go back to the last healthy checkpoint and go on, at most guard_max_rollbacks
+    times.
+
+    After a rollback the attempt counter is part of every sampling seed, or the same samples would lead to the same
+    collapse.
+    """
+    output = Path(trainer.args.output_dir)
+    with run_lock(output), trainer.termination.listening():
+        start = folder = resolve(trainer, resume)
+        trainer.changed_settings = {} if folder is None else load_state(trainer, folder)
+        step = 0 if folder is None else int(manifest_of(folder)["step"])
+        if folder is not None and planned_rounds(trainer) <= step:
+            return _already_done(trainer, folder, step)
+        if folder is None or folder.parent.resolve() != output.resolve():
+            aside = _on_main(trainer, lambda: set_run_aside(output))
+            if folder is not None and aside is not None and not folder.exists():  # it was in abandoned-<n>
+                start = folder = aside / folder.resolve().relative_to(output.resolve())
+        _on_main(trainer, lambda: describe_run(trainer, folder, step))
+        with _telling_how_to_go_on(trainer, output):
+            while True:
+                if folder is not None:
+                    _go_back(trainer, folder)
+                start_rounds(trainer)
+                try:
+                    with _done_by_us(trainer.args):
+                        return stock_train(None if folder is None else str(folder), *args, **kwargs)
+                except Rollback as rollback:
+                    folder = _after_trip(trainer, rollback, start)
+                    load_state(trainer, folder)
+
+
+@contextmanager
+def _telling_how_to_go_on(trainer: JointConjecturerProverTrainer, output: Path) -> Iterator[None]:
+    """However training ends before its end, the last words name the checkpoint and what resumes it."""
+    try:
+        yield
+    except (CollapseError, RunFolderError):  # they say it themselves
+        raise
+    except BaseException as error:
+        if trainer.accelerator.is_main_process:
+            why = "SIGTERM" if isinstance(error, Terminated) else type(error).__name__
+            logger.warning("Stopped after round %d (%s): %s", trainer.state.global_step, why, how_to_go_on(output))
+        raise
+
+
+def _already_done(trainer: JointConjecturerProverTrainer, folder: Path, step: int) -> TrainOutput:
+    """The weights and state of a finished run. The stock Trainer asks whether it is done after a step only, so that it
+    would play one round more at each resume."""
+    said = f"{folder} is at round {step} and the run ends at round {planned_rounds(trainer)}"
+    if trainer.engine.name != "ddp":
+        raise CheckpointError(
+            f"{said}: nothing is left to train; raise max_steps (or num_train_epochs), or use the exported policies."
+        )
+    logger.warning("%s: nothing is left to train.", said)
+    _trl.load_weights(trainer, folder)
+    trainer.state = TrainerState.load_from_json(str(folder / "trainer_state.json"))
+    return TrainOutput(step, 0.0, {})
+
+
+@contextmanager
+def _done_by_us(args: Any) -> Iterator[None]:
+    """Hidden from the stock loop: max_grad_norm, for it would clip all roles together and RoundEnd clips each at its
+    own (rule 7 of the design); save_total_limit, for at 1 it deletes at the end what is not the best checkpoint, the
+    newest healthy one too."""
+    kept = {name: getattr(args, name) for name in ("max_grad_norm", "save_total_limit")}
+    args.max_grad_norm, args.save_total_limit = 0.0, None
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            setattr(args, name, value)

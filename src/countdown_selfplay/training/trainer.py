@@ -1,0 +1,400 @@
+"""JointConjecturerProverTrainer: TRL's GRPOTrainer, played by several roles. Overrides only."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+from datasets import Dataset, IterableDataset
+from peft import PeftConfig
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProgressCallback, TrainerCallback, set_seed
+from trl import GRPOTrainer
+
+from .. import _trl
+from ..config import JointSelfPlayConfig
+from ..config.changes import model_settings, run_settings
+from ..config.countdown_fields import domain_from
+from ..countdown import CountdownDomain
+from ..curriculum import CurriculumState
+from ..data.anchors import anchor_dataset, check_enough, listed_keys, problem_keys, warn_overlap
+from ..distributed import choose_engine
+from ..evaluation.sampling import neutral_generation
+from ..games import ProposeAndSolve, Rollout
+from ..games.base import Game
+from ..generation import make_sampler
+from ..objectives.base import Objective
+from ..policies import build_policies
+from ..policies.build import load_tokenizer
+from ..policies.forward import allow_padding_free
+from ..policies.optimization import group_settings, optimizer_class, parameter_groups, role_schedule, tag_roles
+from ..random_state import private_generator, python_random_kept
+from ..rewards import ConjecturerReward
+from ..rewards.prover.checked import checked_reward_funcs, default_reward_funcs
+from ..statistics.solve_rate import CumulativeSolveRate
+from . import checkpoints, rollbacks
+from .anchor_order import AnchorStream, EpochSampler, stream_loader
+from .callbacks import RoundProgress, Termination, default_callbacks
+from .evaluation import evaluate_in_training
+from .exports import export_policies
+from .loop_state import loop_state
+from .losses import RoleLoss
+from .metrics import averaged_rounds, role_rollout_metrics, summed_histogram
+from .micro_batch import role_loss
+from .parts import (
+    check_parts,
+    conjecturer_reward_of,
+    end_tokens,
+    guard_of,
+    refuse_mapping,
+    refuse_mixed_tables,
+    refuse_odd_weights,
+    refuse_unfit_prompts,
+    refuse_unsupported,
+    role_objectives,
+)
+from .replay import replays_of
+from .round import play_round
+from .window import mask_after_stops
+
+
+class JointConjecturerProverTrainer(GRPOTrainer):
+    """Differs from GRPOTrainer in that each optimizer step plays a round: a conjecturer writes problems, a prover
+    solves them and a verifier's solve rate rewards both; each role has its own objective, learning rate, KL and
+    sampling.
+
+    Args as in GRPOTrainer, except:
+        model: an id, path or object for both roles, or a dict `{"prover": ..., "conjecturer": ...}`.
+        reward_funcs: rewards of the prover, TRL reward callables; they get the columns `numbers` and `target`. None:
+            the exact verifier's score, and the length penalty if `args.length_penalty` is set.
+        objectives: by role, an object (or a name) instead of the objective that `args` names.
+        conjecturer_reward: a callable `(solve_rate_P, ctx) -> reward_P`. None: the one that `args` names.
+        train_dataset: anchor problems with columns `nums` or `numbers`, and `target`; prompts are rendered anew from
+            the numbers. A stream is read pass after pass until `max_steps`. None: problems from the exact generator.
+        eval_dataset: held-out problems with the same columns; proposals that repeat one are refused.
+        domain, game: what is played, and how. None: Countdown as `args` describes it, propose-and-solve.
+    """
+
+    _tag_names = ["trl", "countdown-selfplay", "self-play"]  # noqa: RUF012 -- TRL declares it so
+    _name = "JointConjecturerProver"
+    args: JointSelfPlayConfig
+    processing_class: Any
+    num_generations_eval: int
+    model: Any
+    _role: str = "prover"  # whose turn it is while a rollout runs
+    loss_is_scaled_for_ga = True  # RoleLoss divides by the role's own counts (rule 4 of the design)
+
+    def __init__(
+        self,
+        model: str | PreTrainedModel | Mapping[str, str | PreTrainedModel],
+        reward_funcs: Callable[..., Any] | list[Callable[..., Any]] | None = None,
+        args: JointSelfPlayConfig | None = None,
+        train_dataset: Dataset | None = None,
+        eval_dataset: Dataset | None = None,
+        processing_class: PreTrainedTokenizerBase | None = None,
+        callbacks: list[TrainerCallback] | None = None,
+        optimizers: tuple[torch.optim.Optimizer | None, Any] = (None, None),
+        peft_config: PeftConfig | None = None,
+        objectives: Mapping[str, Objective | str] | None = None,
+        conjecturer_reward: ConjecturerReward | str | None = None,
+        domain: CountdownDomain | None = None,
+        game: Game | None = None,
+    ) -> None:
+        args = JointSelfPlayConfig("joint-selfplay") if args is None else args
+        refuse_unsupported(args)
+        check_parts(args, reward_funcs, domain=domain, game=game)
+        self.engine = choose_engine(args)
+        self.domain = domain_from(args) if domain is None else domain
+        self.roles = {role: args.role(role) for role in args.trained_roles}
+        # Hidden from the stock Trainer while it trains: rollbacks.py says why.
+        self.max_grad_norm, self.save_total_limit = args.max_grad_norm, args.save_total_limit
+        self.termination = Termination(self)
+        self.objectives = role_objectives(args, self.roles, objectives)
+        self.replays = replays_of(self.objectives, self.roles)
+        refuse_mixed_tables(args, self.domain)
+        self.conjecturer_reward = conjecturer_reward_of(args, conjecturer_reward)
+        self.game: Game = ProposeAndSolve() if game is None else game
+        self.curriculum = CurriculumState()
+        self.guard = guard_of(args)
+        # Data before models: a bad row is reported without waiting for a 7B model to load.
+        refuse_mapping(eval_dataset)
+        eval_rows = None if eval_dataset is None else anchor_dataset(eval_dataset, self.domain, args.seed)
+        self.held_out = problem_keys(eval_rows)
+        rows = anchor_dataset(train_dataset, self.domain, args.seed, self.held_out)
+        check_enough(rows, args)
+        listed = listed_keys(rows)
+        self.solve_rate = CumulativeSolveRate(sorted(set(listed))) if listed else None
+        parts: dict[str, Any] = dict(domain=domain, reward_funcs=reward_funcs, objectives=objectives)
+        parts |= dict(conjecturer_reward=conjecturer_reward, peft_config=peft_config)
+        self.settings = run_settings(args.to_dict(), listed, self.held_out, parts)
+        self.changed_settings: dict[str, list[Any]] = {}  # of a resume: {name: [there, here]}
+        self.verified_checkpoint: Path | None = None
+        if processing_class is None:
+            processing_class = load_tokenizer(model, args.trust_remote_code)
+        refuse_unfit_prompts(args, self.domain, processing_class)
+        set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
+        self.policies = build_policies(
+            model,
+            roles=args.trained_roles,
+            sharing=args.policy_sharing,
+            peft_config=peft_config,
+            model_init_kwargs=args.model_init_kwargs,
+        )
+        if reward_funcs is None:
+            longest = self.roles["prover"].max_completion_length
+            reward_funcs = default_reward_funcs(self.domain.rules, args.length_penalty, args.soft_overlong, longest)
+        refuse_odd_weights(args, reward_funcs)
+        with _trl.trl_defaults(args):
+            super().__init__(
+                model=self.policies.module,
+                reward_funcs=checked_reward_funcs(reward_funcs, self.domain.rules),
+                args=args,
+                train_dataset=rows,
+                eval_dataset=eval_rows,
+                processing_class=processing_class,
+                callbacks=[*default_callbacks(self), *(callbacks or [])],
+                optimizers=optimizers,
+            )
+        self.eos_token_ids = end_tokens(self)
+        self.engine.check(self)
+        referred_to = any(s.beta > 0 for s in self.roles.values())
+        self.settings |= model_settings(self.policies.module, args.policy_sharing == "lora", referred_to, self._gather)
+        self._optimizer_is_ours = optimizers[0] is None
+        if optimizers[0] is not None:
+            tag_roles(optimizers[0], self.policies)
+            self.configured_groups = group_settings(optimizers[0])
+        if self.pop_callback(ProgressCallback) is not None:
+            self.add_callback(RoundProgress)
+        warn_overlap(rows, self.held_out)
+        self.policies.prepare(
+            {role: s.temperature for role, s in self.roles.items()},
+            [role for role, s in self.roles.items() if s.beta > 0],
+            processing_class,
+            lambda reference: self.engine.place_reference(reference, self),
+        )
+        if args.padding_free:
+            allow_padding_free(self.policies.module)
+        self.policies.enable_gradients()
+        self._role_metrics: dict[str, dict[str, defaultdict[str, list[float]]]] = {
+            role: {"train": defaultdict(list), "eval": defaultdict(list)} for role in self.roles
+        }
+        self.round_metrics: list[dict[str, Any]] = []  # of the rounds since the last log
+        self.round_samples: list[dict[str, Any]] = []  # of the last round, for samples.jsonl
+        self.anchor_stream: AnchorStream | None = None
+        self.loop: dict[str, Any] = {}  # of the last checkpoint that was written or resumed (loop_state)
+        self.completion_logs: dict[str, Any] = {}  # by role, what TRL collected in its last turn
+        self.signalless: frozenset[str] = frozenset()  # roles without signal in the current round
+        self.losses = {role: RoleLoss(self.objectives[role], s) for role, s in self.roles.items()}
+        self.logged_histogram: list[int] | None = None
+        self.sampler = make_sampler(self, model)
+        self._round: list[dict[str, Any]] | None = None
+        self._captured: tuple[list[str], torch.Tensor] | None = None
+
+    # -- a role's turn -----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def sampling_as(self, role: str) -> Iterator[None]:
+        """Inside the block the module's forward and generate are those of `role`, in the precision of the loss
+        (accelerate puts autocast on the module's forward alone, and generate goes past it) and of its distribution."""
+        with self.policies.active(role), neutral_generation(self.policies.module), self.accelerator.autocast():
+            yield
+
+    @contextmanager
+    def acting_as(self, role: str) -> Iterator[None]:
+        """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`."""
+        swapped = {
+            **_trl.sampling_overrides(self, self.roles[role], self.domain.stop_strings(role)),
+            **self.sampler.begin(role),
+            "_metrics": self._role_metrics[role],
+            "_logs": _trl.empty_logs(self.completion_logs, role),
+            "_role": role,
+        }
+        kept = {name: getattr(self, name, None) for name in swapped}
+        with ExitStack() as stack:
+            stack.enter_context(self.sampling_as(role))
+            try:
+                for name, value in swapped.items():
+                    setattr(self, name, value)
+                yield
+            finally:
+                for name, value in kept.items():
+                    setattr(self, name, value)
+
+    def _rollout(self, role: str, rows: list[dict[str, Any]]) -> Rollout:
+        """Sample one completion per row with the role's policy, through TRL's own generation and scoring."""
+        start = time.perf_counter()
+        state = self.curriculum
+        key = (self.args.seed, "rollout", state.attempt, state.rounds, self.accelerator.process_index)
+        with self.acting_as(role), private_generator(self.accelerator.device, *key, role):
+            tensors = self._generate_and_score_completions(rows)
+            assert self._captured is not None
+            texts, rewards_B = self._captured
+            self._captured = None
+            tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
+            self.sampler.finish(tensors)
+            mask_after_stops(tensors, texts, self.domain.stop_strings(role), self.processing_class.pad_token_id)
+            if self.roles[role].beta > 0:
+                with self.policies.reference(role, self.model_wrapped) as reference:
+                    tensors["ref_per_token_logps"] = self._log_probs(reference, tensors)
+            penalty_B = self._kl_penalty(role, tensors)
+        self._time(f"time/rollout_{role}", start)
+        return Rollout(role, rows, texts, rewards_B, tensors, penalty_B)
+
+    def _kl_penalty(self, role: str, tensors: dict[str, torch.Tensor]) -> torch.Tensor | None:
+        """beta x the sampled KL of each completion (sum of log pi - log ref), as in TRL's RLOO trainer."""
+        settings = self.roles[role]
+        if settings.kl_in != "reward" or settings.beta == 0:
+            return None
+        logps = tensors.get("old_per_token_logps")
+        if logps is None:
+            logps = self._log_probs(self.model_wrapped, tensors)
+        gap = (logps - tensors["ref_per_token_logps"]) * tensors["completion_mask"]
+        return settings.beta * gap.sum(1).cpu()
+
+    @torch.no_grad()
+    def _log_probs(self, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+        ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
+        mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
+        length = tensors["completion_ids"].size(1)
+        size = self.args.per_device_train_batch_size
+        logps, *_ = self._get_per_token_logps_and_entropies(model, ids, mask, length, batch_size=size)
+        return logps
+
+    # -- the anchors -------------------------------------------------------------------------------------------------
+
+    def get_train_dataloader(self) -> Any:
+        streamed = isinstance(self.train_dataset, IterableDataset)
+        return stream_loader(self) if streamed else super().get_train_dataloader()
+
+    def _get_train_sampler(self, dataset: Dataset | None = None) -> EpochSampler:
+        stock: Any = super()._get_train_sampler(dataset)
+        return EpochSampler(stock, lambda: self.state.global_step)
+
+    # -- the round ---------------------------------------------------------------------------------------------------
+
+    def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
+        """Play a round at the first micro-batch of an optimizer step; hand out its micro-batches one by one."""
+        position = self._step % self.args.gradient_accumulation_steps
+        if position == 0 or self._round is None:
+            self._round = play_round(self, generation_batch)
+        return self._round[position]
+
+    @property
+    def first_of_round(self) -> bool:
+        """Is the micro-batch at hand the first of its accumulation window?"""
+        return self._step % self.args.gradient_accumulation_steps == 0
+
+    @property
+    def last_of_round(self) -> bool:
+        return (self._step + 1) % self.args.gradient_accumulation_steps == 0
+
+    def _gather(self, items: list[Any]) -> list[Any]:
+        return gather_object(items) if self.accelerator.num_processes > 1 else items
+
+    def _time(self, name: str, start: float) -> None:
+        self._metrics["train"][name].append(time.perf_counter() - start)
+
+    def _calculate_rewards(
+        self, inputs: list[dict[str, Any]], prompts: list[Any], completions: list[Any], completion_ids_list: list[Any]
+    ) -> torch.Tensor:
+        """TRL's rewards for the prover; for the conjecturer none yet (they depend on the prover). Keeps the texts."""
+        rank, count = self.accelerator.process_index, len(prompts)
+        texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]  # no function may change them
+        if self._role == "conjecturer":
+            shape = (count * self.accelerator.num_processes, len(self.reward_funcs))
+            per_func = torch.zeros(shape, device=self.accelerator.device)
+        else:
+            per_func = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        mine = per_func[rank * count : (rank + 1) * count]
+        rewards_B = (mine * self.reward_weights.to(mine.device)).nansum(1)
+        rewards_B[torch.isnan(mine).all(1)] = torch.nan
+        self._captured = (texts, rewards_B.cpu())
+        return per_func
+
+    # -- loss and optimizer ------------------------------------------------------------------------------------------
+
+    def compute_loss(
+        self,
+        model: torch.nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
+    ) -> torch.Tensor:
+        if return_outputs:
+            raise ValueError("The joint trainer's losses return no model outputs; call it with return_outputs=False.")
+        return role_loss(self, model, inputs)
+
+    def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
+        if self.optimizer is None:
+            cls, kwargs = optimizer_class(self.args, self.model)
+            decayed = set(self.get_decay_parameter_names(self.model))
+            self.optimizer = cls(
+                parameter_groups(self.policies, self.roles, decayed, self.args.weight_decay), **kwargs
+            )
+            self.configured_groups = group_settings(self.optimizer)
+        self.policies.enable_gradients()
+        return self.optimizer
+
+    def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
+        if self.lr_scheduler is None:
+            target: Any = self.optimizer if optimizer is None else optimizer
+            self.lr_scheduler = role_schedule(self.args, target, num_training_steps, self.roles)
+            self._created_lr_scheduler = True
+        return self.lr_scheduler
+
+    # -- loop, log, checkpoints --------------------------------------------------------------------------------------
+
+    def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
+        """As in Trainer. `True` resumes from the newest complete checkpoint, and says which ones it skipped; "auto"
+        does so if there is one and else starts; the collapse guard's rollbacks are resumes from the last healthy one.
+        SIGTERM ends the run with a checkpoint at the end of the round, by SystemExit(143)."""
+        return rollbacks.train_with_rollbacks(self, super().train, resume_from_checkpoint, *args, **kwargs)
+
+    def forget_optimizer(self) -> None:
+        """Before a rollback: the resume builds optimizer and schedule anew and loads their state."""
+        if self._optimizer_is_ours:
+            self.optimizer = self.lr_scheduler = None
+
+    def evaluate(
+        self,
+        eval_dataset: Dataset | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> dict[str, float]:
+        """pass@k of the prover by the verifier's bit, with private randomness: training goes on as if it had not
+        happened."""
+        return evaluate_in_training(self, eval_dataset, metric_key_prefix)
+
+    @python_random_kept()  # TRL draws the completions that it prints
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Adds the rounds since the last log: `round/*`, `<role>/*`, `lr/<role>`, `grad_norm/<role>`
+        (docs/metrics.md)."""
+        if "loss" in logs and self.round_metrics:
+            logs.update(averaged_rounds(self.round_metrics))
+            self.logged_histogram = summed_histogram(self.round_metrics)
+            for role, modes in self._role_metrics.items():
+                logs.update(role_rollout_metrics(role, modes["train"]))
+                modes["train"].clear()
+            self.round_metrics = []
+        super().log(logs, start_time)
+
+    def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
+        self.loop = loop_state(self)
+        checkpoints.save(self, super()._save_checkpoint, model, trial)
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """Write each policy to `<output_dir>/<role>`, a folder that loads anywhere. (In a checkpoint: the weights of
+        all of them, as the stock Trainer resumes from.)"""
+        if _internal_call:
+            super().save_model(output_dir, _internal_call=True)
+        else:
+            export_policies(self, Path(output_dir or self.args.output_dir))
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        """Model cards belong to the exported roles (exports.write_model_card); a checkpoint's root holds no single
+        model."""
