@@ -32,13 +32,9 @@ def for_players(metrics: Iterable[Metric], players: Mapping[str, Sequence[str]])
     everyone = [player for names in players.values() for player in names]
     found = []
     for metric in metrics:
-        kinds = [kind for kind in (*players, "role") if f"{{{kind}}}" in metric.name]
-        if not kinds:
-            found.append(metric)
-        for kind in kinds:
-            for player in everyone if kind == "role" else players[kind]:
-                word = (
-                    metric.word if len(everyone if kind == "role" else players[kind]) == 1 or not metric.word else ""
-                )
-                found.append(replace(metric, name=metric.name.replace(f"{{{kind}}}", player), word=word))
+        kind = next((kind for kind in (*players, "role") if f"{{{kind}}}" in metric.name), None)
+        names = [] if kind is None else everyone if kind == "role" else players[kind]
+        word = metric.word if kind is None or len(names) == 1 else ""  # one word for several would say nothing
+        listed = [metric.name] if kind is None else [metric.name.replace(f"{{{kind}}}", name) for name in names]
+        found += [replace(metric, name=name, word=word) for name in listed]
     return found

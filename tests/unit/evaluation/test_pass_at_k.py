@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.evaluation import pass_at_k_array
-from countdown_selfplay.evaluation import pass_at_k
+from countdown_selfplay.evaluation import pass_at_k, pass_at_k_array
 
 
 @pytest.mark.parametrize(
