@@ -29,6 +29,7 @@ import tempfile
 import time
 from collections import defaultdict
 from fnmatch import fnmatch
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,7 @@ SHORT = dict(
 TIMES = ("time/*", "*runtime*", "*per_second*", "step_time")
 GENERATED = ("default",)  # runs whose anchors are the library's own generator's
 SHOWN = 5
+NOTHING = [float("inf"), None]  # beyond the last log
 
 
 # -- the child: one run with the package on PYTHONPATH ---------------------------------------------------------------
@@ -154,24 +156,29 @@ def start(tree: Path, name: str, settings: dict[str, Any], folder: Path) -> dict
 
 
 def compare(base: dict[str, Any], head: dict[str, Any], ignored: list[str]) -> tuple[list[str], list[str]]:
-    """Differences, and notes on metrics that one tree alone logs."""
+    """Differences, the earliest metric first, and notes on metrics that one tree alone logs."""
     wrong = [f"{side}: {found['error']}" for side, found in (("base", base), ("head", head)) if "error" in found]
     if wrong:
         return wrong, []
-    a, b = base["weights"], head["weights"]
-    wrong += [f"weights {key}: only in {'base' if key in a else 'head'}" for key in sorted(a.keys() ^ b.keys())]
-    wrong += [f"weights {key}: {a[key][:12]} != {b[key][:12]}" for key in a if key in b and a[key] != b[key]]
     a, b = base["metrics"], head["metrics"]
+    early = []
     for name in sorted(a.keys() & b.keys()):
         if a[name] != b[name] and not matches(name, ignored):
-            pairs = [(x, y) for x, y in zip(a[name], b[name], strict=False) if x != y]
-            wrong.append(
-                "metric {}: at step {}: {} != {}".format(name, pairs[0][0][0], pairs[0][0][1], pairs[0][1])
-                if pairs
-                else f"metric {name}: logged {len(a[name])} times != {len(b[name])} times"
-            )
+            there, here = next((x, y) for x, y in zip_longest(a[name], b[name], fillvalue=NOTHING) if x != y)
+            early.append((min(there[0], here[0]), f"metric {name}: {said(there)} != {said(here)}"))
+    wrong = [text for _, text in sorted(early)]
     only = {side: sorted(x.keys() - y.keys()) for side, x, y in (("base", a, b), ("head", b, a))}
+    a, b = base["weights"], head["weights"]
+    unequal = [key for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)]
+    if unequal:
+        missing = {key: "only in base" if key in a else "only in head" for key in a.keys() ^ b.keys()}
+        names = ", ".join(f"{key} ({missing.get(key, 'other values')})" for key in unequal[:2])
+        wrong.insert(min(len(wrong), SHOWN - 1), f"weights: {len(unequal)} tensors, among them {names}")
     return wrong, [f"only {side} logs {', '.join(names)}" for side, names in only.items() if names]
+
+
+def said(entry: list[Any]) -> str:
+    return "nothing" if entry is NOTHING else f"{entry[1]} at step {entry[0]}"
 
 
 def matches(name: str, patterns: Any) -> bool:
