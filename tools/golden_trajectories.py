@@ -98,8 +98,11 @@ def play(tree: str, settings: dict[str, Any], anchors: list[dict[str, Any]] | No
     trainer.save_model("exports")
     weights: dict[str, str] = {}
     for path in sorted(Path("exports").rglob("*.safetensors")):
-        folder = path.parent.relative_to("exports")
-        weights |= {f"{folder}: {name}": digest(tensor) for name, tensor in load_file(path).items()}
+        folder = str(path.parent.relative_to("exports"))
+        for name, tensor in load_file(path).items():
+            # commits before save_model wrote a folder a role have one file, with policies.<role>.<name>
+            role, _, own = name.removeprefix("policies.").partition(".") if folder == "." else (folder, "", name)
+            weights[f"{role}: {own}"] = digest(tensor)
     metrics: dict[str, list[Any]] = defaultdict(list)
     for line in (Path(args.output_dir) / "metrics.jsonl").read_text().splitlines():
         record = json.loads(line)
