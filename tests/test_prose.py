@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = [path for name in ("src", "benchmarks", "examples", "tests") for path in sorted((ROOT / name).rglob("*.py"))]
+FOLDERS = ("src", "benchmarks", "examples", "tests", "tools")
+SOURCES = [path for name in FOLDERS for path in sorted((ROOT / name).rglob("*.py"))]
 
 WOUNDED = '''"""A sentence that is cut
 short
