@@ -239,7 +239,7 @@ def proposal_reward(domain: TimedDomain, dense: bool) -> Any:
 
     def reward(completions: list[Any], prompts: list[Any], **_: Any) -> list[float]:
         texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]
-        found = [domain.parse(text).problem for text in texts]
+        found = [p.problem for p in domain.parse(texts)]
         asked = [p for p in found if p is not None and domain.in_range(p)]
         solvable = dict(zip(asked, domain.solvable_batch(asked), strict=True))
         if dense:

@@ -88,7 +88,7 @@ def main() -> None:
 
     def proposal_reward(completions: list[str], **_: Any) -> list[float]:
         """What the joint round does with a proposal besides having it solved: parse, range, solvability."""
-        parsed = [domain.parse(text).problem for text in completions]
+        parsed = [p.problem for p in domain.parse(completions)]
         return [float(p is not None and domain.in_range(p) and domain.solvable(p)) for p in parsed]
 
     with tempfile.TemporaryDirectory() as folder:

@@ -86,12 +86,13 @@ def trl_defaults(args: Any) -> Iterator[None]:
             setattr(args, name, value)
 
 
-def sampling_overrides(trainer: Any, settings: Any, stop_strings: list[str] | None) -> dict[str, Any]:
+def sampling_overrides(trainer: Any, settings: Any, stop_strings: list[str] | None, n: int) -> dict[str, Any]:
     """The attributes of the trainer that must hold a role's values while that role samples.
 
-    `settings`: RoleSettings. Returned as {attribute: value}; the caller swaps them in and back.
+    `settings`: RoleSettings. `n`: samples per prompt. Returned as {attribute: value}; the caller swaps
+    them in and back.
     """
-    values: dict[str, Any] = {"num_generations": settings.num_generations}
+    values: dict[str, Any] = {"num_generations": n}
     kwargs = {
         **trainer.generation_kwargs,
         "eos_token_id": trainer.eos_token_ids,

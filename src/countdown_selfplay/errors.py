@@ -24,6 +24,10 @@ class RewardError(CountdownSelfPlayError, ValueError):
     """A reward function returned something that is not a finite number; the message names the function and the row."""
 
 
+class GameError(CountdownSelfPlayError, RuntimeError):
+    """A game, proposer or domain handed back what does not fit the round; the message says what and what to return."""
+
+
 class CheckpointError(CountdownSelfPlayError, RuntimeError):
     """A checkpoint is missing, incomplete or does not fit the run that wants to resume from it."""
 

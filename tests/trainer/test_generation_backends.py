@@ -207,7 +207,7 @@ def corrected(objective, logps, sampler, **changes):
     """(loss, its gradient to the log-probs, the sums): two completions of three tokens, advantages 1 and -1."""
     logps = torch.tensor(logps, requires_grad=True)
     loss = RoleLoss(make_objective(objective), RoleSettings(**{**SETTINGS, **changes}))
-    loss.new_round(2.0, 5.0, 1.0)
+    loss.normalise_by(2.0, 5.0, 1.0)
     batch = {
         "advantages": torch.tensor([1.0, -1.0]),
         "completion_mask": torch.tensor([[1, 1, 1], [1, 1, 0]]),

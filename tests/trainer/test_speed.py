@@ -100,7 +100,7 @@ def test_padding_free_is_refused_where_attention_would_mix_rows():
 def gradient(trainer, batch, model):
     trainer.model.zero_grad()
     for loss in trainer.losses.values():
-        loss.new_round(8.0, 30.0)
+        loss.normalise_by(8.0, 30.0)
     role_loss(trainer, model, batch).backward()
     found = {n: None if p.grad is None else p.grad.clone() for n, p in trainer.model.named_parameters()}
     return found, {name: float(value) for name, value in trainer.losses["prover"].pop_sums().items()}

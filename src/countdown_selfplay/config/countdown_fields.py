@@ -47,4 +47,5 @@ def domain_from(fields: CountdownFields) -> CountdownDomain:
         ),
         prover_prompt=fields.prover_prompt,
         conjecturer_prompt=fields.conjecturer_prompt,
+        operands=tuple(fields.operands),
     )

@@ -10,6 +10,21 @@ from .countdown_fields import CountdownFields
 class CurriculumFields(CountdownFields):
     """Fields of the propose-and-solve round (seed 001, section 3.2) and of the problems it plays with."""
 
+    game: str = field(default="propose_and_solve", metadata={"help": "What a round is: a name in GAMES."})
+    game_kwargs: dict | str | None = field(
+        default=None,
+        metadata={
+            "help": "Arguments of a game that has no fields of its own here, as JSON, such as '{\"eta\": 0.25}'."
+        },
+    )
+    proposer: str | None = field(
+        default=None,
+        metadata={
+            "help": "Where proposals come from: a name in PROPOSERS. None: the conjecturer's policies if there is a "
+            "conjecturer, else the round is single-policy RL on the anchor problems."
+        },
+    )
+    proposer_kwargs: dict | str | None = field(default=None, metadata={"help": "Arguments of the proposer as JSON."})
     conjecturer_reward: str = field(
         default="tent",
         metadata={

@@ -194,6 +194,24 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationF
         given = self.conjecturer_reward_kwargs
         return dict(json.loads(given) if isinstance(given, str) else given or {})
 
+    @property
+    def proposer_arguments(self) -> dict[str, Any]:
+        """`proposer_kwargs` as a dict."""
+        return _arguments(self.proposer_kwargs)
+
+    @property
+    def game_arguments(self) -> dict[str, Any]:
+        """`game_kwargs` as a dict."""
+        return _arguments(self.game_kwargs)
+
+    steps_per_round = 1
+
+    def capacity(self, role: str) -> int:
+        """Samples that the role's micro-batches of a round hold, over all processes."""
+        return (
+            self.per_device_train_batch_size * self.role(role).micro_batches * self.steps_per_round * self.world_size
+        )
+
     def objective_arguments(self, role: str) -> dict[str, Any]:
         """`<role>_objective_kwargs` as a dict."""
         given = getattr(self, f"{role}_objective_kwargs")
@@ -215,3 +233,7 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationF
         return new
 
     __repr__ = TrainingArguments.__str__
+
+
+def _arguments(given: dict[str, Any] | str | None) -> dict[str, Any]:
+    return dict(json.loads(given) if isinstance(given, str) else given or {})

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from ..contract.domain import Checked
 from .exact.batch import is_solvable_batch
 from .exact.solver import is_solvable
 from .generator import generate_problems
-from .problem import Problem, ProblemSpec
+from .problem import Problem, ProblemSpec, problem_from_row
 from .prompts import COMPLETION_STOP, CONJECTURER_PROMPTS, PROVER_PROMPTS, completion_shots, json_example
 from .proposals import Proposal, parse_proposal
 from .rules import DEFAULT_RULES, Rules
@@ -19,13 +20,17 @@ from .verifier import Verdict, verify
 
 @dataclass(frozen=True)
 class CountdownDomain:
-    """spec: which proposals are in range. rules: what counts as an answer, in training and in evaluation. The two
+    """An OpenDomain (contract/domain.py).
+
+    spec: which proposals are in range. rules: what counts as an answer, in training and in evaluation. The two
     prompts are names in PROVER_PROMPTS and CONJECTURER_PROMPTS (UnknownNameError otherwise)."""
 
     spec: ProblemSpec = field(default_factory=ProblemSpec)
     rules: Rules = DEFAULT_RULES
     prover_prompt: str = "countdown_3to4"
     conjecturer_prompt: str = "completion"
+    operands: tuple[int, ...] = ()
+    """Operand counts that proposers are asked for in turn, each as often as it is listed; (): those of `spec`."""
 
     def __post_init__(self) -> None:
         _ = PROVER_PROMPTS[self.prover_prompt], CONJECTURER_PROMPTS[self.conjecturer_prompt]
@@ -45,9 +50,35 @@ class CountdownDomain:
         """A row that asks the conjecturer for a problem with this many numbers."""
         return {"prompt": CONJECTURER_PROMPTS[self.conjecturer_prompt](operands, self.spec), "operands": operands}
 
-    def parse(self, text: object) -> Proposal:
-        """The problem in a completion; a copy of one of the prompt's own examples is refused."""
-        return parse_proposal(text, self.conjecturer_prompt, self.example_keys)
+    facts = ("in_range", "solvable")
+
+    @cached_property
+    def asks(self) -> tuple[dict[str, int], ...]:
+        """What is asked for in turn: {"operands": 3}, {"operands": 4}."""
+        return tuple({"operands": k} for k in self.operands or self.spec.operands)
+
+    def parse(self, texts: Iterable[object]) -> list[Proposal]:
+        """The problems in completions; a copy of one of the prompt's own examples is refused."""
+        return [parse_proposal(text, self.conjecturer_prompt, self.example_keys) for text in texts]
+
+    def check(
+        self, problems: Sequence[Problem], asked: Sequence[Mapping[str, Any] | None] | None = None
+    ) -> list[Checked]:
+        """Range, solvability, and the operand count that was asked for; the solver sees all in one batch.
+
+        Solvability is asked only in range: beyond it the exact solver could be handed anything.
+        """
+        inside = [self.in_range(problem) for problem in problems]
+        solvable = iter(self.solvable_batch([p for p, good in zip(problems, inside, strict=True) if good]))
+        found = []
+        for problem, good, ask in zip(problems, inside, asked or [None] * len(problems), strict=True):
+            ok = good and next(solvable)
+            wanted = (ask or {}).get("operands", len(problem.numbers))
+            reason = "ok" if ok else "unsolvable" if good else "out_of_range"
+            if good and not self.as_asked(problem, wanted):
+                reason = "not_as_asked"
+            found.append(Checked(reason, {"in_range": good, "solvable": ok}))
+        return found
 
     @cached_property
     def example_keys(self) -> frozenset[str]:
@@ -72,7 +103,7 @@ class CountdownDomain:
         """Whether the problem lies in the ranges of `spec`."""
         return self.spec.admits(problem)
 
-    def random_problems(self, n: int, seed: int, exclude: Iterable[str] = ()) -> list[Problem]:
+    def random(self, n: int, seed: int, exclude: Iterable[str] = ()) -> list[Problem]:
         """`n` distinct solvable problems, uniform over the ranges, none of the held-out side or with a key in
         `exclude`."""
         return generate_problems(n, self.spec, seed, exclude, rules=self.rules)
@@ -90,9 +121,18 @@ class CountdownDomain:
         prompt = PROVER_PROMPTS[self.prover_prompt](problem)
         return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
 
-    def verify(self, text: object, problem: Problem) -> Verdict:
-        """The verdict on a completion under `rules`."""
-        return verify(text, problem, self.rules)
+    def verify(self, texts: Iterable[object], problems: Iterable[Problem]) -> list[Verdict]:
+        """The verdicts on completions under `rules`."""
+        return [verify(text, problem, self.rules) for text, problem in zip(texts, problems, strict=True)]
+
+    def problem(self, row: Mapping[str, Any], index: int = 0) -> Problem:
+        """The problem of a data set's row, in any of the public schemas."""
+        return problem_from_row(row, index)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ranges, rules and prompt styles."""
+        styles = {"prover_prompt": self.prover_prompt, "conjecturer_prompt": self.conjecturer_prompt}
+        return {"domain": "countdown", **asdict(self.spec), "rules": self.rules.to_dict(), **styles}
 
     def key(self, problem: Problem) -> str:
         """The identity of a problem: sorted numbers and target."""

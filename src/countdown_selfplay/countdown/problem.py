@@ -124,7 +124,7 @@ class ProblemSpec:
         return None
 
 
-def problem_from_row(row: Mapping[str, Any], index: int) -> Problem:
+def problem_from_row(row: Mapping[str, Any], index: int = 0) -> Problem:
     """The problem in row `index` of a data set, whichever public schema it has.
 
     Columns `numbers` or `nums`, and `target`; else `ground_truth` with both. Whole floats count as integers (a gap in

@@ -1,7 +1,6 @@
-"""What a run remembers of its own problems, and the guard that watches over them. Plain JSON state, equal on all
-processes."""
+"""State and health of the curriculum, and which proposals may be played."""
 
-from .archive import CurriculumState
+from .archive import Archive
 from .guard import CollapseGuard, Trip
 
-__all__ = ["CollapseGuard", "CurriculumState", "Trip"]
+__all__ = ["Archive", "CollapseGuard", "Trip"]

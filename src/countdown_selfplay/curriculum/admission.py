@@ -1,50 +1,32 @@
-"""Which proposals may be played (parsed, in range, as asked, solvable, not held out, novel), and in which order they
-get slots. Pure functions on gathered records."""
+"""Which proposals may be played (read, checked by the domain, not held out, novel), and in which order they get slots.
+Pure functions on gathered records."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from ..countdown import CountdownDomain, Problem
-from . import CurriculumState
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A proposal after parsing. `reason` says why it stopped there, or "ok"; a refused one can still hold a
-    problem. `asked`: the operand count that its prompt asked for."""
-
-    problem: Problem | None
-    reason: str
-    asked: int
-    in_range: bool = False
-    solvable: bool = False
+from ..contract.domain import OpenDomain
+from ..contract.game import Proposal
+from .archive import Archive
 
 
-def examine(domain: CountdownDomain, texts: Iterable[str], asked: Iterable[int]) -> list[Candidate]:
-    """Parse proposals and check range, the operand count that each was asked for, and solvability; the solver sees the
-    process's own share, in one batch.
-
-    Solvability is asked only in range: beyond it the exact solver could be handed anything.
-    """
-    proposals = [domain.parse(text) for text in texts]
-    in_range = [p.problem for p in proposals if p.problem is not None and domain.in_range(p.problem)]
-    solvable = iter(domain.solvable_batch(in_range))
-    found = []
-    for proposal, operands in zip(proposals, asked, strict=True):
-        problem = proposal.problem
-        if problem is None:
-            found.append(Candidate(None, str(proposal.reason), operands))
-        elif not domain.in_range(problem):
-            found.append(Candidate(problem, "out_of_range", operands))
-        else:
-            ok = next(solvable)
-            reason = "ok" if ok else "unsolvable"
-            reason = reason if domain.as_asked(problem, operands) else "not_as_asked"
-            found.append(Candidate(problem, reason, operands, in_range=True, solvable=ok))
-    return found
+def examine(
+    domain: OpenDomain[Any], texts: Sequence[str], asked: Sequence[Mapping[str, Any]], by: str | None = None
+) -> list[Proposal]:
+    """Read proposals and have the domain check them; a process examines its own share, in one batch."""
+    parsed = domain.parse(texts)
+    readable = [i for i, found in enumerate(parsed) if found.problem is not None]
+    checked = domain.check([parsed[i].problem for i in readable], [asked[i] for i in readable])
+    known = dict(zip(readable, checked, strict=True))
+    return [
+        Proposal(found.problem, known[i].reason, by, asked[i], known[i].facts)
+        if i in known
+        else Proposal(None, str(found.reason), by, asked[i])
+        for i, found in enumerate(parsed)
+    ]
 
 
 @dataclass(frozen=True)
@@ -52,60 +34,64 @@ class Admission:
     """problem_of: for each proposal the index of its problem in `problems`, or None if it earns the invalid reward.
     reasons: one per proposal, "ok" if it is admitted itself."""
 
-    problems: list[Problem]
+    problems: list[Any]
     problem_of: list[int | None]
     reasons: list[str]
 
 
 def admit(
-    domain: CountdownDomain,
-    candidates: list[Candidate],
-    state: CurriculumState,
+    domain: OpenDomain[Any],
+    proposals: Iterable[Proposal],
+    archive: Archive,
     excluded: frozenset[str],
     novelty_window: int,
     duplicates: str,
 ) -> Admission:
-    """Go through all processes' candidates in rank order; the first of several equal problems is admitted."""
-    problems: list[Problem] = []
+    """Go through all processes' proposals in rank order; the first of several equal problems is admitted."""
+    problems: list[Any] = []
     position: dict[str, int] = {}
     problem_of: list[int | None] = []
     reasons: list[str] = []
-    for candidate in candidates:
-        index, reason = None, candidate.reason
-        if reason == "ok" and candidate.problem is not None:
-            key = domain.key(candidate.problem)
+    for proposal in proposals:
+        index, reason = None, proposal.reason
+        if reason == "ok" and proposal.problem is not None:
+            key = domain.key(proposal.problem)
             if key in excluded:
                 reason = "held_out"
             elif key in position:
                 reason = "duplicate"
                 index = position[key] if duplicates == "share" else None
-            elif state.played_within(key, novelty_window):
+            elif archive.played_within(key, novelty_window):
                 reason = "not_novel"
             else:
                 index = position[key] = len(problems)
-                problems.append(candidate.problem)
+                problems.append(proposal.problem)
         problem_of.append(index)
         reasons.append(reason)
     return Admission(problems, problem_of, reasons)
 
 
-def dealt(admission: Admission, candidates: list[Candidate], operands: Sequence[int], turn: int) -> Admission:
-    """The same problems in the order in which they get slots: one of each operand count in turn, beginning with
-    `operands[turn]`, so that no count goes without because its rows stand last. `operands`: those that are asked for;
-    one that is listed twice gets two turns. With a single count the order is that of the rows."""
-    waiting: dict[int, deque[int]] = {k: deque() for k in operands}
-    for candidate, index, reason in zip(candidates, admission.problem_of, admission.reasons, strict=True):
+def dealt(
+    admission: Admission, proposals: Sequence[Proposal], asks: Sequence[Mapping[str, Any]], turn: int
+) -> Admission:
+    """The same problems in the order in which they get slots: one of each kind that is asked for in turn, beginning
+    with `asks[turn]`, so that none goes without because its rows stand last. One that is listed twice gets two turns;
+    what was asked for beside `asks` takes turns after them. With a single kind the order is that of the rows."""
+    order = [repr(ask) for ask in asks]
+    order += dict.fromkeys(repr(p.asked) for p in proposals if repr(p.asked) not in order)
+    waiting: dict[str, deque[int]] = {kind: deque() for kind in order}
+    for proposal, index, reason in zip(proposals, admission.problem_of, admission.reasons, strict=True):
         if reason == "ok" and index is not None:
-            waiting[candidate.asked].append(index)
-    order: list[int] = []
-    while len(order) < len(admission.problems):
-        line = waiting[operands[turn % len(operands)]]
-        order += [line.popleft()] if line else []
+            waiting[repr(proposal.asked)].append(index)
+    places: list[int] = []
+    while len(places) < len(admission.problems):
+        line = waiting[order[turn % len(order)]]
+        places += [line.popleft()] if line else []
         turn += 1
-    place = {index: i for i, index in enumerate(order)}
+    place = {index: i for i, index in enumerate(places)}
     return replace(
         admission,
-        problems=[admission.problems[index] for index in order],
+        problems=[admission.problems[index] for index in places],
         problem_of=[None if index is None else place[index] for index in admission.problem_of],
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from datasets import Dataset, IterableDataset
@@ -104,23 +104,17 @@ def warn_overlap(rows: Dataset | IterableDataset, held_out: frozenset[str]) -> N
             )
 
 
-def anchors_of_batch(rows: list[dict[str, Any]], repeats: int) -> list[Problem]:
+def anchors_of_batch(rows: list[dict[str, Any]], repeats: int, domain: Any) -> list[Any]:
     """The distinct problems of a gathered generation batch, in which the sampler repeated each `repeats` times."""
-    return [Problem(tuple(row["numbers"]), row["target"]) for row in rows[::repeats]]
+    return [domain.problem(row, index) for index, row in enumerate(rows[::repeats])]
 
 
-def with_columns(rollout: Callable[..., Any], rows: list[dict[str, Any]]) -> Callable[..., Any]:
-    """`rollout(role, rows)` for which the prover's rows have the extra columns of the data set: those of the anchor in
-    `rows` that they ask for, None for every other problem. TRL hands them to the reward functions."""
-    blank: dict[str, Any] = dict.fromkeys(name for row in rows for name in row if name not in _NO_EXTRA)
-    if not blank:
-        return rollout
-    known = {(tuple(row["numbers"]), row["target"]): row for row in reversed(rows)}
+def blank_columns(rows: list[dict[str, Any]]) -> dict[str, None]:
+    """The extra columns of a data set, empty: what a problem that is not of it has there."""
+    return dict.fromkeys(name for row in rows for name in row if name not in _NO_EXTRA)
 
-    def widened(role: str, asked: list[dict[str, Any]]) -> Any:
-        if asked and "target" in asked[0]:
-            anchors = [known.get((tuple(row["numbers"]), row["target"]), {}) for row in asked]
-            asked = [blank | anchor | row for anchor, row in zip(anchors, asked, strict=True)]
-        return rollout(role, asked)
 
-    return widened
+def widened(rows: list[dict[str, Any]], anchors: list[dict[str, Any]], blank: dict[str, None]) -> list[dict[str, Any]]:
+    """Rows with the extra columns of the anchors that they ask for, `blank` for every other problem. TRL hands them to
+    the reward functions."""
+    return [{**blank, **anchor, **row} for anchor, row in zip(anchors, rows, strict=True)]

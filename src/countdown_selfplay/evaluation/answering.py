@@ -45,7 +45,7 @@ def answer_batches(
         for index, completions in zip(batch, found, strict=True):
             problem = problems[index]
             for sample, completion in enumerate(completions):
-                verdict = domain.verify(completion.text, problem)
+                verdict = domain.verify([completion.text], [problem])[0]
                 rows.append(
                     Answer(
                         index=index,

@@ -134,7 +134,7 @@ def evaluate_prover(
         processes=processes,
         progress=progress,
     )
-    verdicts = [[domain.verify(text, p) for text in answers] for p, answers in zip(problems, texts, strict=True)]
+    verdicts = [domain.verify(answers, [p] * n) for p, answers in zip(problems, texts, strict=True)]
     correct = [sum(v.correct for v in row) for row in verdicts]
     total = n * len(problems)
     return ProverEvaluation(
@@ -188,7 +188,7 @@ def evaluate_conjecturer(
         processes=processes,
         progress=progress,
     )
-    proposals = [domain.parse(text) for text in texts]
+    proposals = domain.parse(texts)
     parsed = [p.problem for p in proposals if p.problem is not None]
     # Solving is exponential in the operand count: only what is in range is put to the solver, and each problem once.
     in_range = [problem for problem in parsed if domain.in_range(problem)]

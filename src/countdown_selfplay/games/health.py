@@ -2,56 +2,81 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from ..countdown import Verdict
-from ..curriculum.admission import Admission, Candidate
-from .base import GameSettings, Rollout, RoundContext
+from ..contract.game import Proposal
+from ..contract.round import Rollout, Round
 
 
-def conjecturer_health(
-    ctx: RoundContext, candidates: list[Candidate], admission: Admission, reward_N: np.ndarray, kept: int
+def proposal_health(
+    round: Round, proposals: Sequence[Proposal], reasons: Sequence[str], played: Sequence[bool], reward_N: np.ndarray
 ) -> dict[str, Any]:
-    """Shares of all proposals of the round, over all processes."""
-    total = len(candidates)
-    keys = [ctx.domain.key(c.problem) for c in candidates if c.problem is not None]
-    known = reward_N[~np.isnan(reward_N)]
-    played = [index is not None and index < kept for index in admission.problem_of]
-    metrics: dict[str, Any] = {
-        "conjecturer/parseable_rate": len(keys) / total,
-        "conjecturer/in_range_rate": sum(c.in_range for c in candidates) / total,
-        "conjecturer/solvable_rate": sum(c.solvable for c in candidates) / total,
-        "conjecturer/admitted_rate": sum(reason == "ok" for reason in admission.reasons) / total,
-        "conjecturer/played_rate": sum(played) / total,
-        "conjecturer/contamination_rate": sum(key in ctx.excluded for key in keys) / total,
-    }
-    if len(set(ctx.settings.operands)) > 1:
-        for k in sorted({c.asked for c in candidates}):
-            own = [got for got, c in zip(played, candidates, strict=True) if c.asked == k]
-            metrics[f"conjecturer/played_rate_operands_{k}"] = sum(own) / len(own)
-    if keys:
-        metrics["conjecturer/unique_rate"] = len(set(keys)) / len(keys)
-    if known.size:
-        metrics["conjecturer/reward"] = float(known.mean())
-        metrics["conjecturer/reward_std"] = float(known.std())
+    """Shares of all proposals of the round, over all processes, for each player that proposed; `proposer/...` for
+    those that no player wrote."""
+    metrics: dict[str, Any] = {}
+    for by in dict.fromkeys(p.by for p in proposals):
+        own = [i for i, p in enumerate(proposals) if p.by == by]
+        metrics |= _health(
+            round,
+            by or "proposer",
+            [proposals[i] for i in own],
+            [reasons[i] for i in own],
+            [played[i] for i in own],
+            reward_N[own],
+        )
     return metrics
 
 
-def solve_rate_health(solve_rate_P: np.ndarray, kept: int, rules: GameSettings) -> dict[str, Any]:
-    """Solve rates of the conjectured problems (the first `kept` slots) and, apart from them, of the anchor
-    problems."""
+def _health(
+    round: Round,
+    name: str,
+    proposals: Sequence[Proposal],
+    reasons: Sequence[str],
+    played: Sequence[bool],
+    reward_N: np.ndarray,
+) -> dict[str, Any]:
+    total, domain = len(proposals), round.domain
+    keys = [domain.key(p.problem) for p in proposals if p.problem is not None]
+    known = reward_N[~np.isnan(reward_N)]
+    metrics: dict[str, Any] = {
+        f"{name}/parseable_rate": len(keys) / total,
+        **{f"{name}/{fact}_rate": sum(p.facts.get(fact, False) for p in proposals) / total for fact in domain.facts},
+        f"{name}/admitted_rate": sum(reason == "ok" for reason in reasons) / total,
+        f"{name}/played_rate": sum(played) / total,
+        f"{name}/contamination_rate": sum(key in round.held_out for key in keys) / total,
+    }
+    asks = {_said(ask): ask for ask in domain.asks}
+    if len(asks) > 1:
+        for said, ask in sorted(asks.items()):
+            own = [got for got, p in zip(played, proposals, strict=True) if p.asked == ask]
+            if own:
+                metrics[f"{name}/played_rate_{said}"] = sum(own) / len(own)
+    if keys:
+        metrics[f"{name}/unique_rate"] = len(set(keys)) / len(keys)
+    if known.size:
+        metrics[f"{name}/reward"] = float(known.mean())
+        metrics[f"{name}/reward_std"] = float(known.std())
+    return metrics
+
+
+def _said(ask: Any) -> str:
+    """{"operands": 3} -> operands_3"""
+    return "_".join(f"{key}_{value}" for key, value in ask.items())
+
+
+def solve_rate_health(solve_rate_P: np.ndarray, kept: int, easy_above: float, hard_below: float) -> dict[str, Any]:
+    """Solve rates of the proposals (the first `kept` slots) and, apart from them, of the anchor problems."""
     conjectured, anchors = solve_rate_P[:kept], solve_rate_P[kept:]
     metrics: dict[str, Any] = {"round/anchor_slots": int(anchors.size)}
-    if rules.proposals:
-        metrics["round/conjectured_slots"] = int(kept)
     if conjectured.size:
         metrics["round/solve_rate_mean"] = float(conjectured.mean())
         metrics["round/solve_rate_std"] = float(conjectured.std())
-        metrics["round/too_easy_share"] = float((conjectured >= rules.easy_above).mean())
-        metrics["round/too_hard_share"] = float((conjectured < rules.hard_below).mean())
+        metrics["round/too_easy_share"] = float((conjectured >= easy_above).mean())
+        metrics["round/too_hard_share"] = float((conjectured < hard_below).mean())
         tenths = np.rint(conjectured * 10).astype(int)
         metrics["round/solve_rate_histogram"] = np.bincount(tenths, minlength=11).tolist()
     if anchors.size:
@@ -59,19 +84,18 @@ def solve_rate_health(solve_rate_P: np.ndarray, kept: int, rules: GameSettings) 
     return metrics
 
 
-def prover_health(
-    ctx: RoundContext, answers: Rollout, verdicts: list[Verdict], advantages_B: torch.Tensor
-) -> dict[str, Any]:
-    """Of the prover's answers on all processes; three sums travel in one gather."""
-    zero_groups = (advantages_B.reshape(-1, ctx.settings.prover_group) == 0).all(1)
+def prover_health(round: Round, answers: Rollout, advantages_B: torch.Tensor) -> dict[str, Any]:
+    """Of a prover's answers on all processes; the sums travel in one gather."""
+    verdicts = answers.verdicts or []
+    zero_groups = (advantages_B.reshape(-1, answers.n) == 0).all(1)
     known = answers.rewards_B[~torch.isnan(answers.rewards_B)].double()
     sums = np.asarray(
-        ctx.gather(
+        round.gather(
             [
                 (
                     len(verdicts),
                     sum(v.correct for v in verdicts),
-                    sum(v.n_answers > 1 for v in verdicts),
+                    sum(getattr(v, "n_answers", 1) > 1 for v in verdicts),
                     len(zero_groups),
                     int(zero_groups.sum()),
                     known.numel(),
@@ -83,11 +107,35 @@ def prover_health(
     ).sum(0)
     total, correct, several, groups, zero, n, reward, square = (float(x) for x in sums)
     metrics: dict[str, Any] = {
-        "prover/correct_rate": correct / total,
-        "prover/several_answers_rate": several / total,
-        "prover/zero_signal_groups": zero / groups,
+        f"{answers.role}/correct_rate": correct / total,
+        f"{answers.role}/several_answers_rate": several / total,
+        f"{answers.role}/zero_signal_groups": zero / groups,
     }
     if n:
-        metrics["prover/reward"] = reward / n
-        metrics["prover/reward_std"] = max(square / n - (reward / n) ** 2, 0.0) ** 0.5
+        metrics[f"{answers.role}/reward"] = reward / n
+        metrics[f"{answers.role}/reward_std"] = max(square / n - (reward / n) ** 2, 0.0) ** 0.5
     return metrics
+
+
+def examples(
+    round: Round,
+    rollout: Rollout,
+    count: int,
+    rewards_B: Sequence[float],
+    reasons: Sequence[Any],
+    problems: Sequence[Any],
+) -> list[dict[str, Any]]:
+    """The first few samples of this process, spread over its groups, for samples.jsonl."""
+    count = min(count, len(rollout.texts))
+    step = max(len(rollout.texts) // count, 1) if count else 1
+    return [
+        {
+            "role": rollout.role,
+            "prompt": rollout.rows[i // rollout.n]["prompt"],
+            "completion": rollout.texts[i],
+            "reward": None if np.isnan(rewards_B[i]) else float(f"{rewards_B[i]:.6f}"),
+            "problem": None if problems[i] is None else round.domain.key(problems[i]),
+            "reason": str(reasons[i]),
+        }
+        for i in range(0, count * step, step)
+    ]

@@ -1,155 +1,232 @@
-"""The joint round of seed 001, section 3.2: the conjecturer proposes, the prover solves, both are credited."""
+"""Somebody proposes, provers solve, both learn: the round of seed 001, section 3.2. Seeds 000, 003 and 004 are other
+settings, proposers and guides of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
-from ..countdown import Problem
-from ..curriculum.admission import admit, dealt, examine, kept_proposals
-from ..random_state import seed_from
-from ..rewards import RewardContext, checked_rewards, refused_reward
-from ..training.credit import credit
-from .base import Rollout, RoundContext, RoundResult
-from .health import conjecturer_health, prover_health, solve_rate_health
+from ..contract.game import Guide, Outcome, Proposal, Proposer
+from ..contract.round import Rollout, Round, RoundResult
+from ..curriculum.admission import Admission, admit, dealt, kept_proposals
+from ..curriculum.archive import Archive
+from ..proposers import make_proposer
+from ..proposers.policies import Policies
+from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward, refused_reward
+from .health import examples, proposal_health, prover_health, solve_rate_health
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a round is filled and refused proposals are paid; the fields of JointSelfPlayConfig of the same names."""
+
+    anchor_fraction: float = 0.5
+    random_fraction: float = 0.0
+    fill: str = "anchor"
+    truncate_multiple: int = 1
+    duplicate_proposals: str = "reject"
+    novelty_window: int = 0
+    invalid_reward: float = 0.0
+    easy_above: float = 0.8
+    hard_below: float = 0.05
+    samples_per_log: int = 4
 
 
 class ProposeAndSolve:
-    """Nine phases in the paper's order: sample C, parse, filter, build the prover's batch, sample P, score, reward
-    C, credit both. Without a conjecturer (no proposals in the settings) it is plain RL on the anchor problems."""
+    """Propose, admit, fill, solve, reward, credit. Without a proposer it is plain RL on the anchor problems.
 
-    def play(self, ctx: RoundContext, anchors: list[Problem]) -> RoundResult:
-        rules = ctx.settings
-        metrics: dict[str, object] = {}
+    Its state: the archive of what was played, and that of its proposer and guide.
+    """
 
-        # Propose: every group of the round asks for one operand count; the counts take turns.
-        proposals = None
-        texts: list[str] = []
-        requests: list[dict[str, Any]] = []
-        if rules.proposals:
-            groups = rules.proposals // rules.conjecturer_group
-            first = ctx.state.rounds * groups
-            counts = [rules.operands[(first + g) % len(rules.operands)] for g in range(groups)]
-            requests = _repeated([ctx.domain.propose_row(k) for k in ctx.share(counts)], rules.conjecturer_group)
-            proposals = ctx.rollout("conjecturer", requests)
-            texts = proposals.texts
+    roles: ClassVar = {
+        "prover": "solves problems",
+        "conjecturer": "writes problems; none: a symbolic proposer, or anchors alone",
+    }
+    optional = ("conjecturer",)
 
-        # Parse and admit: the processes examine their own proposals and decide together on all of them.
-        candidates = ctx.gather(examine(ctx.domain, texts, [row["operands"] for row in requests]))
+    def __init__(
+        self,
+        proposer: Proposer | None = None,
+        reward: Callable[..., Any] | str = "tent",
+        guide: Guide | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        """proposer: None for the conjecturer's policies, if the run has a conjecturer. reward: `(solve_rate_P, ctx) ->
+        reward_P`, or a name in CONJECTURER_REWARDS."""
+        self.proposer = proposer
+        self.reward = make_conjecturer_reward(reward) if isinstance(reward, str) else reward
+        self.guide, self.settings, self.archive = guide, settings or Settings(), Archive()
+
+    def play(self, round: Round, anchors: Sequence[Any]) -> RoundResult:
+        domain, rules, provers = round.domain, self.settings, round.players("prover")
+        if self.proposer is None and round.players("conjecturer"):
+            self.proposer = Policies()
+        slots = min(round.capacity(prover) // round.group(prover) for prover in provers)
+        metrics: dict[str, Any] = {}
+
+        # Propose and admit: the processes examine their own proposals and decide together on all of them.
+        proposals = self.proposer.propose(round, anchors) if self.proposer else []
         admission = admit(
-            ctx.domain, candidates, ctx.state, ctx.excluded, rules.novelty_window, rules.duplicate_proposals
+            domain, proposals, self.archive, round.held_out, rules.novelty_window, rules.duplicate_proposals
         )
+        if proposals:
+            admission = dealt(admission, proposals, domain.asks, round.index)
 
-        admission = dealt(admission, candidates, rules.operands, ctx.state.rounds)
-
-        # Fill: fixed slots, anchors pad whatever the conjecturer left open; never truncate (unless asked to).
-        kept = kept_proposals(
-            len(admission.problems), rules.slots, rules.anchor_slots, rules.fill, rules.truncate_multiple
-        )
-        # Anchors that the prover has mastered come last (a stable order; False is less than True).
-        limit = _solved_limit(ctx)
-        mastered = frozenset() if limit is None else ctx.state.mastered(limit)
-        anchors = sorted(anchors, key=lambda problem: ctx.domain.key(problem) in mastered) if mastered else anchors
-        randoms = _random_problems(ctx) if rules.random_slots else []
+        # Fill: fixed slots, anchors pad whatever the proposer left open; never truncate (unless asked to).
+        anchor_slots = _share(rules.anchor_fraction, slots) if self.proposer else slots
+        kept = kept_proposals(len(admission.problems), slots, anchor_slots, rules.fill, rules.truncate_multiple)
+        # Anchors that the provers have mastered come last (a stable order; False is less than True).
+        limit = round.solved_limit(provers[0])
+        mastered = frozenset() if limit is None else self.archive.mastered(limit)
+        anchors = sorted(anchors, key=lambda problem: domain.key(problem) in mastered) if mastered else anchors
+        randoms = self._random_problems(round, slots)
         metrics |= {"round/random_slots": len(randoms)} if randoms else {}
-        problems = admission.problems[:kept] + randoms + anchors[: rules.slots - kept - len(randoms)]
+        problems = [*admission.problems[:kept], *randoms, *anchors[: slots - kept - len(randoms)]]
+        keys = [domain.key(problem) for problem in problems]
 
-        # Solve: one group of answers per slot; the solve rate comes from the verifier's bit, never from a reward.
-        own = ctx.share(problems)
-        mine = _repeated(own, rules.prover_group)
-        rows = _repeated([ctx.domain.prove_row(problem) for problem in own], rules.prover_group)
-        answers = ctx.rollout("prover", rows)
-        verdicts = [ctx.domain.verify(text, problem) for text, problem in zip(answers.texts, mine, strict=True)]
-        correct_PG = np.asarray(ctx.gather([v.correct for v in verdicts]), dtype=float).reshape(-1, rules.prover_group)
-        solve_rate_P = correct_PG.mean(1)
+        # Solve: every prover attempts every problem; the solve rate comes from the verifier's bit, never a reward.
+        own = round.share(problems)
+        rows = [domain.prove_row(problem) for problem in own]
+        answers = [round.sample(prover, rows, problems=own) for prover in provers]
+        bits = [round.gather([v.correct for v in found.verdicts or []]) for found in answers]
+        correct_MPG = np.asarray(bits, dtype=float).reshape(len(provers), len(problems), -1)
+        solve_rate_P = correct_MPG.mean((0, 2))
 
         # Reward: a played proposal earns by its solve rate, a refused one what the reward says of its reason, or else
         # the invalid reward; one that was admitted but found no slot was not measured: it has no reward and takes no
         # part in a baseline.
-        reward_N = np.full(len(candidates), np.nan)
-        if proposals is not None:
-            known = RewardContext(
-                attempts=rules.prover_group,
-                round=ctx.state.rounds,
-                problems=tuple(problems[:kept]),
-                archive=tuple(ctx.state.played),
-                recent_rates=tuple(ctx.state.recent_rates),
-                spec=ctx.domain.spec,
-                rules=ctx.domain.rules,
-            )
-            reward_of_problem = checked_rewards(ctx.conjecturer_reward, solve_rate_P[:kept], known)
-            for n, index in enumerate(admission.problem_of):
-                if index is None:
-                    reward_N[n] = refused_reward(ctx.conjecturer_reward, admission.reasons[n], rules.invalid_reward)
-                elif index < kept:
-                    reward_N[n] = reward_of_problem[index]
-            metrics |= conjecturer_health(ctx, candidates, admission, reward_N, kept)
+        played = [index is not None and index < kept for index in admission.problem_of]
+        reward_N = self._rewards(round, proposals, admission, problems[:kept], correct_MPG[:, :kept])
+        if proposals:
+            metrics |= proposal_health(round, proposals, admission.reasons, played, reward_N)
 
-        # Credit: advantages per role, over whole groups of this process.
-        bits_B = torch.tensor([v.correct for v in verdicts])
-        mastered_B = torch.tensor([ctx.domain.key(p) in mastered for p in mine]) if mastered else None
-        batches = {"prover": credit(ctx, answers, answers.rewards_B, bits_B, mastered_B)}
-        if proposals is not None:
-            local = torch.tensor(ctx.share(reward_N.tolist()), dtype=torch.float32)
-            batches["conjecturer"] = credit(ctx, proposals, local)
+        # Credit: advantages per player, over whole groups of this process.
+        mastered_B = None
+        if mastered:
+            mastered_B = torch.tensor([domain.key(p) not in mastered for p in own for _ in range(answers[0].n)])
+        turns = [round.credit(found, kept_B=mastered_B) for found in answers]
+        if self.proposer:
+            problem_of = [index if got else None for index, got in zip(admission.problem_of, played, strict=True)]
+            solutions = self._solutions(round, answers) if self.guide else [None] * len(problems)
+            outcome = Outcome(proposals, reward_N, problems, problem_of, correct_MPG, solutions)
+            turns += self.proposer.learn(round, outcome)
+            if self.guide:
+                turns += self.guide.learn(round, outcome)
 
-        metrics |= solve_rate_health(solve_rate_P, kept, rules)
-        metrics |= prover_health(ctx, answers, verdicts, batches["prover"].advantages_B)
-        counts_P = correct_PG.sum(1).astype(int).tolist()
-        solved = [(ctx.domain.key(p), count) for p, count in zip(problems, counts_P, strict=True)]
+        metrics |= solve_rate_health(solve_rate_P, kept, rules.easy_above, rules.hard_below)
+        for found, turn in zip(answers, turns, strict=False):
+            metrics |= prover_health(round, found, turn.advantages_B)
+        solved = list(zip(keys, correct_MPG.sum((0, 2)).astype(int).tolist(), strict=True))
         if limit is not None:
-            ctx.state.record_solved(solved, limit)
-            metrics["round/mastered_problems"] = len(ctx.state.mastered(limit))
-        starved = bool(rules.proposals) and kept == 0
-        if rules.proposals:
-            metrics["round/starved"] = int(starved)
-        if rules.proposals:
-            ctx.state.record_played([ctx.domain.key(p) for p in problems[:kept]], solve_rate_P[:kept].tolist())
-        ctx.state.record_round([ctx.domain.key(p) for p in problems[:kept]], rules.novelty_window, starved)
+            self.archive.record_solved(solved, limit)
+            metrics["round/mastered_problems"] = len(self.archive.mastered(limit))
+        if self.proposer:
+            metrics |= {"round/starved": int(kept == 0), "round/conjectured_slots": kept}
+            self.archive.record_played(keys[:kept], solve_rate_P[:kept].tolist())
+        self.archive.record_round(keys[:kept], rules.novelty_window, bool(self.proposer) and kept == 0)
 
-        samples = _examples(ctx, "prover", answers, [v.reason for v in verdicts], mine)
-        if proposals is not None:
-            reasons = ctx.share(admission.reasons)
-            own_problems = [c.problem for c in ctx.share(candidates)]
-            proposals.rewards_B = torch.tensor(ctx.share(reward_N.tolist()))
-            samples += _examples(ctx, "conjecturer", proposals, reasons, own_problems)
-        return RoundResult(batches, metrics, samples, solved)
+        samples = []
+        for found in answers:
+            mine = [p for p in own for _ in range(found.n)]
+            reasons = [v.reason for v in found.verdicts or []]
+            samples += examples(round, found, rules.samples_per_log, found.rewards_B.tolist(), reasons, mine)
+        for turn in turns[len(answers) :]:
+            samples += self._proposal_examples(round, turn.rollout, proposals, admission.reasons, reward_N)
+        count = correct_MPG.shape[0] * correct_MPG.shape[2]
+        return RoundResult(turns, metrics, samples, [(key, correct, count) for key, correct in solved])
+
+    def _random_problems(self, round: Round, slots: int) -> list[Any]:
+        """New problems of the round, uniform over the domain's playable ones; the same on every process."""
+        count = _share(self.settings.random_fraction, slots)
+        return round.domain.random(count, round.seed("random problems"), round.held_out) if count else []
+
+    def _rewards(
+        self,
+        round: Round,
+        proposals: Sequence[Proposal],
+        admission: Admission,
+        played: list[Any],
+        correct_MPG: np.ndarray,
+    ) -> np.ndarray:
+        """(N) rewards of the proposals."""
+        reward_N = np.full(len(proposals), np.nan)
+        if not proposals:
+            return reward_N
+        solve_rate_P = correct_MPG.mean((0, 2))
+        guide_P = None
+        if self.guide:
+            first = {index: p for p, index in reversed(list(zip(proposals, admission.problem_of, strict=True)))}
+            guide_P = self.guide.score(round, [first[i] for i in range(len(played))], solve_rate_P)
+        ranges = {name: getattr(round.domain, name) for name in ("spec", "rules") if hasattr(round.domain, name)}
+        known = RewardContext(
+            attempts=correct_MPG.shape[0] * correct_MPG.shape[2],
+            round=round.index,
+            problems=tuple(played),
+            archive=tuple(self.archive.played),
+            recent_rates=tuple(self.archive.recent_rates),
+            prover_rates_MP=correct_MPG.mean(2) if len(correct_MPG) > 1 else None,
+            guide_P=guide_P,
+            **ranges,
+        )
+        reward_P = checked_rewards(self.reward, solve_rate_P, known)
+        for n, index in enumerate(admission.problem_of):
+            if index is None:
+                reward_N[n] = refused_reward(self.reward, admission.reasons[n], self.settings.invalid_reward)
+            elif index < len(played):
+                reward_N[n] = reward_P[index]
+        return reward_N
+
+    @staticmethod
+    def _solutions(round: Round, answers: Sequence[Rollout]) -> list[str | None]:
+        """A right answer to each problem; the first prover's first."""
+        found: list[str | None] = []
+        for rollout in answers:
+            right = [t if v.correct else None for t, v in zip(rollout.texts, rollout.verdicts or [], strict=True)]
+            groups = [right[i : i + rollout.n] for i in range(0, len(right), rollout.n)]
+            first = round.gather([next((text for text in group if text is not None), None) for group in groups])
+            found = [a if a is not None else b for a, b in zip(found, first, strict=True)] if found else first
+        return found
+
+    def _proposal_examples(
+        self, round: Round, rollout: Rollout, proposals: Sequence[Proposal], reasons: Sequence[str], reward_N: Any
+    ) -> list[dict[str, Any]]:
+        own = [i for i, proposal in enumerate(proposals) if proposal.by == rollout.role]
+        mine = round.share(own)
+        if len(mine) != len(rollout.texts):  # a guide's turn, or a proposer that samples more than it proposes
+            return []
+        rewards = [reward_N[i] for i in mine]
+        problems = [proposals[i].problem for i in mine]
+        return examples(round, rollout, self.settings.samples_per_log, rewards, [reasons[i] for i in mine], problems)
+
+    def state_dict(self) -> dict[str, Any]:
+        parts = {"archive": self.archive, "proposer": self.proposer, "guide": self.guide}
+        return {name: part.state_dict() for name, part in parts.items() if hasattr(part, "state_dict")}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name, part in {"archive": self.archive, "proposer": self.proposer, "guide": self.guide}.items():
+            if hasattr(part, "load_state_dict") and name in state:
+                part.load_state_dict(state[name])
+
+    @classmethod
+    def from_config(
+        cls, args: Any, reward: Callable[..., Any] | str | None = None, proposer: Proposer | None = None
+    ) -> ProposeAndSolve:
+        """The game that a JointSelfPlayConfig describes. reward, proposer: objects instead of what it names."""
+        if proposer is None and args.proposer is not None:
+            proposer = make_proposer(args.proposer, args.proposer_arguments)
+        if reward is None:
+            reward = make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments)
+        names = {f.name for f in fields(Settings)} - {"truncate_multiple"}
+        settings = Settings(
+            truncate_multiple=args.truncate_multiple or args.prover_micro_batches,
+            **{name: getattr(args, name) for name in names},
+        )
+        return cls(proposer, reward, settings=settings)
 
 
-def _repeated(items: list[Any], times: int) -> list[Any]:
-    """Each item `times` times in a row: the same object, since nobody writes into a problem or a row."""
-    return [item for item in items for _ in range(times)]
-
-
-def _random_problems(ctx: RoundContext) -> list[Problem]:
-    """New problems of the round, uniform over the domain's solvable ones; the same on every process."""
-    seed = seed_from(ctx.seed, "random problems", ctx.state.attempt, ctx.state.rounds)
-    return ctx.domain.random_problems(ctx.settings.random_slots, seed, ctx.excluded)
-
-
-def _solved_limit(ctx: RoundContext) -> int | None:
-    """Correct answers after which the prover's objective is done with a problem (expert iteration)."""
-    replay = getattr(ctx.objectives["prover"], "replay", None)
-    return None if replay is None else replay.solved_limit
-
-
-def _examples(
-    ctx: RoundContext, role: str, rollout: Rollout, reasons: Sequence[str], problems: Sequence[Problem | None]
-) -> list[dict[str, object]]:
-    """The first few samples of this process, spread over its groups, for samples.jsonl."""
-    count = min(ctx.settings.samples, len(rollout.texts))
-    step = max(len(rollout.texts) // count, 1) if count else 1
-    return [
-        {
-            "role": role,
-            "prompt": rollout.rows[i]["prompt"],
-            "completion": rollout.texts[i],
-            "reward": None if torch.isnan(rollout.rewards_B[i]) else round(float(rollout.rewards_B[i]), 6),
-            "problem": None if (problem := problems[i]) is None else problem.key,
-            "reason": str(reasons[i]),
-        }
-        for i in range(0, count * step, step)
-    ]
+def _share(fraction: float, slots: int) -> int:
+    return round(fraction * slots)

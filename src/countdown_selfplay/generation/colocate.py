@@ -144,7 +144,7 @@ class _Turn:
         longest = max(trainer._gather([max(map(len, prompts), default=0)]))
         check_lengths(self.role, longest, settings["max_tokens"], backend.context)
         generation.generation_kwargs = settings
-        state = trainer.curriculum
+        state = trainer.frame
         # Processes that hold one engine together each sample all of its tokens, and must draw the same ones.
         group = trainer.accelerator.process_index // trainer.args.vllm_tensor_parallel_size
         key = trainer.args.seed, "vllm", state.attempt, state.rounds, group, self.role

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..config.changes import allowed_names, changed_settings
 from ..data.run_files import checkpoint_folders, step_of, write_atomically
 from ..errors import CheckpointError, RunFolderError
+from . import states
 from .exports import export_policies
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-STATE = "selfplay_state.json"
 COMPLETE = "complete.json"
+FORMAT = 2
+"""Of what a checkpoint holds: one that an earlier version wrote cannot be read."""
 _STAGING = ".incomplete"
 _OLD = ".old-"
 
@@ -86,24 +88,17 @@ def _name_best(trainer: JointConjecturerProverTrainer, staged: Path, output: Pat
 
 
 def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
-    state = {
-        "curriculum": trainer.curriculum.state_dict(),
-        "guard": trainer.guard.state_dict(),
-        "objectives": {role: _state(objective) for role, objective in trainer.objectives.items()},
-        "entropy": {role: loss.entropy.state_dict() for role, loss in trainer.losses.items()},
-        "solve_rate": None if trainer.solve_rate is None else trainer.solve_rate.state_dict(),
+    facts = {
         "loop": trainer.loop,
         "roles": list(trainer.roles),
         "policy_sharing": trainer.args.policy_sharing,
-        "processes": trainer.accelerator.num_processes,
         "settings": trainer.settings,
     }
-    (folder / STATE).write_text(json.dumps(state))
-    for role, replay in trainer.replays.items():
-        replay.save(folder / _kept_samples(role))
+    states.write(folder, states.states_of(trainer), facts)
     manifest = {
         "step": trainer.state.global_step,
-        "attempt": trainer.curriculum.attempt,
+        "format": FORMAT,
+        "attempt": trainer.frame.attempt,
         "healthy": trainer.guard.healthy,
         "processes": trainer.accelerator.num_processes,
         "engine": trainer.engine.name,
@@ -125,16 +120,6 @@ def _digests(folder: Path, files: list[Path], settle: bool = False) -> dict[str,
 
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         return dict(zip((str(p.relative_to(folder)) for p in files), pool.map(one, files), strict=True))
-
-
-def _kept_samples(role: str) -> str:
-    return f"kept_samples_{role}.safetensors"
-
-
-def _state(objective: Any) -> dict[str, Any]:
-    """Class and state of an objective; a user's need not have one."""
-    state = objective.state_dict() if hasattr(objective, "state_dict") else {}
-    return {"class": type(objective).__name__, "state": state}
 
 
 def _replace(source: Path, target: Path) -> None:
@@ -192,15 +177,15 @@ def defect(folder: Path, processes: int, engine: str | None = None, contents: bo
     manifest = manifest_of(folder)
     if not manifest:
         return f"it has no readable {COMPLETE}: the run stopped while writing it, or it is not a self-play checkpoint"
-    if not all(isinstance(what, list) for what in manifest["files"].values()):
-        return "an earlier version of countdown-selfplay wrote it, without digests; finish that run with that version"
+    if manifest.get("format") != FORMAT:
+        return "another version of countdown-selfplay wrote it; finish that run with that version, or start a new one"
     for name, (size, _) in manifest["files"].items():
         path = folder / name
         if not path.is_file():
             return f"{name} is missing"
         if path.stat().st_size != size:
             return f"{name} has {path.stat().st_size} bytes instead of {size}"
-    for name in (manifest.get("optimizer", "optimizer.pt"), "scheduler.pt", "trainer_state.json", STATE):
+    for name in (manifest.get("optimizer", "optimizer.pt"), "scheduler.pt", "trainer_state.json", states.FILE):
         if name not in manifest["files"]:
             return f"it holds no {name} (save_only_model=True?)"
     if manifest["processes"] != processes:
@@ -245,7 +230,7 @@ def changes(
 ) -> dict[str, list[Any]]:
     """The settings that differ from those of the run that wrote `folder`, as {name: [there, here]}; CheckpointError if
     one must not. `state`: of the checkpoint, where it has been read."""
-    state = json.loads((folder / STATE).read_text()) if state is None else state
+    state = states.read(folder) if state is None else state
     here = {"roles": list(trainer.roles), "policy_sharing": trainer.args.policy_sharing}
     for name, value in here.items():
         if state[name] != value:
@@ -259,20 +244,11 @@ def changes(
 def load_state(trainer: JointConjecturerProverTrainer, folder: Path) -> dict[str, list[Any]]:
     """Curriculum and guard as they were; the stock Trainer loads weights, optimizer, schedule and RNG. Returns the
     settings that differ from those of the run that wrote it and may, as {name: [there, here]}."""
-    state = json.loads((folder / STATE).read_text())
+    state = states.read(folder)
     changed = changes(trainer, folder, state)
-    trainer.curriculum.load_state_dict(state["curriculum"])
-    trainer.guard.load_state_dict(state["guard"])
-    for role, objective in trainer.objectives.items():
-        saved = state["objectives"][role]  # of another class, where the change is allowed, it is left
-        if saved["class"] == type(objective).__name__ and hasattr(objective, "load_state_dict"):
-            objective.load_state_dict(saved["state"])
-    for role, replay in trainer.replays.items():
-        if (folder / _kept_samples(role)).is_file():
-            replay.load(folder / _kept_samples(role))
-    for role, loss in trainer.losses.items():
-        loss.entropy.load_state_dict(state["entropy"][role])
-    if trainer.solve_rate is not None and state.get("solve_rate") and "train_dataset" not in changed:
-        trainer.solve_rate.load_state_dict(state["solve_rate"])
+    parts = states.states_of(trainer)
+    if "train_dataset" in changed:
+        parts.pop("solve_rate", None)  # it counts the problems of another data set
+    states.load(parts, state["states"])
     trainer.loop = state.get("loop", {})  # put back by RoundEnd, once the Trainer has set up its loop
     return changed

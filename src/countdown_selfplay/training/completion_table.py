@@ -7,27 +7,27 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import _trl
-from ..games import RoleBatch
+from ..contract.round import Turn
 
 if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
 
 
-def completion_table(trainer: JointConjecturerProverTrainer, batches: Mapping[str, RoleBatch]) -> dict[str, Any]:
+def completion_table(trainer: JointConjecturerProverTrainer, turns: Mapping[str, Turn]) -> dict[str, Any]:
     """The round's completions of all processes in the form in which TRL prints and writes them. Called by all of them.
 
     TRL has filled in its own GRPO advantages, and 0 for proposals, whose rewards nobody knew by then. Here `reward` is
-    what a sample earned (NaN: it was not measured) and `advantages` its credit; the reward functions' columns are the
-    prover's alone. A role whose last turn was not the one that is credited (a game of one's own) is left out.
+    what a sample earned (NaN: it was not measured) and `advantages` its credit; the reward functions' columns are
+    those of judged samples alone. Of a role with several turns it holds the last one.
     """
     table = _trl.empty_logs({}, "")
-    logs = {role: trainer.completion_logs[role] for role in batches}
+    logs = {role: trainer.completion_logs[role] for role in turns}
     functions = list(dict.fromkeys(name for log in logs.values() for name in log["rewards"]))
     extras = list(dict.fromkeys(name for log in logs.values() for name in log["extra"]))
-    for role, batch in batches.items():
+    for role, turn in turns.items():
         log = logs[role]
-        rewards = trainer._gather(batch.rollout.rewards_B.tolist())
-        advantages = trainer._gather(batch.advantages_B.tolist())
+        rewards = trainer._gather(_known(turn))
+        advantages = trainer._gather(turn.advantages_B.tolist())
         count = len(log["prompt"])
         if len(rewards) != count:
             continue
@@ -36,9 +36,13 @@ def completion_table(trainer: JointConjecturerProverTrainer, batches: Mapping[st
         table["advantages"] += advantages
         table["rewards"]["reward"] += rewards
         for name in functions:
-            unscored = role == "conjecturer" or name not in log["rewards"]
+            unscored = turn.rollout.verdicts is None or name not in log["rewards"]
             table["rewards"][name] += [math.nan] * count if unscored else log["rewards"][name]
         table["extra"]["role"] += [role] * count
         for name in extras:
             table["extra"][name] += log["extra"].get(name, [None] * count)
     return table
+
+
+def _known(turn: Turn) -> list[float]:
+    return [] if turn.rewards_B is None else turn.rewards_B.tolist()

@@ -1,41 +1,83 @@
-"""From a role's rewards to its credit: what is selected, what each sample gets, whether there is any signal."""
+"""From a player's rewards to its credit: what is selected, what each sample gets, whether there is any signal."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
-from ..games.base import RoleBatch, Rollout, RoundContext
-from ..objectives.base import checked_advantages, selected
+from ..contract.round import Rollout, Turn
+from ..errors import ConfigError, RewardError
+from ..objectives.base import Objective, checked_advantages, selected
 
 
 def credit(
-    ctx: RoundContext,
+    objective: Objective | None,
+    gather: Callable[[list[Any]], list[Any]],
     rollout: Rollout,
-    rewards_B: torch.Tensor,
-    correct_B: torch.Tensor | None = None,
-    mastered_B: torch.Tensor | None = None,
-) -> RoleBatch:
-    """Advantages over whole groups of this process. correct_B: the verifier's bits, None for a role that has none.
-    mastered_B: samples of problems that the objective does not train on any more. Called by all processes."""
-    objective = ctx.objectives[rollout.role]
-    group = ctx.settings.prover_group if rollout.role == "prover" else ctx.settings.conjecturer_group
+    rewards_B: Any = None,
+    correct_B: Any = None,
+    kept_B: Any = None,
+    group: int | None = None,
+) -> Turn:
+    """As `Round.credit`. objective: None for a player that is not trained. Called by all processes."""
+    group = rollout.n if group is None else group
+    count = len(rollout.texts)
+    rewards_B = _one_per_sample(rollout, "rewards", rollout.rewards_B if rewards_B is None else rewards_B, torch.float)
+    correct_B = rollout.correct_B if correct_B is None else correct_B
     if rollout.penalty_B is not None:
-        rewards_B = rewards_B - rollout.penalty_B.to(rewards_B)
-    rewards_PG = rewards_B.reshape(-1, group)
-    correct_PG = None if correct_B is None else correct_B.reshape(-1, group).to(rewards_PG)
+        charged_B = rewards_B - rollout.penalty_B.to(rewards_B)
+    else:
+        charged_B = rewards_B
+    if torch.isinf(charged_B).any():
+        row = int(torch.isinf(charged_B).nonzero()[0])
+        raise RewardError(
+            f"The game's reward of the {rollout.role}'s sample {row} is {float(charged_B[row])}; a reward must be a "
+            "finite number, or NaN for a sample that was not measured."
+        )
+    if count % group:
+        raise ConfigError(
+            f"The game credits {count} samples of the {rollout.role} in groups of {group}; pass a `group` that "
+            "divides them."
+        )
+    if objective is None:
+        return Turn(rollout, torch.zeros(count), rewards_B, has_signal=False, group=group)
+    needed = getattr(objective, "needs_samples", 1)
+    if group < needed:
+        raise ConfigError(
+            f"The {rollout.role}'s objective ({type(objective).__name__}) needs groups of at least {needed} samples, "
+            f"and the game credits it in groups of {group}; sample more per row, pass credit(..., group=...), or use "
+            "an objective without a baseline, such as reinforce or rest."
+        )
+    rewards_PG = charged_B.reshape(-1, group)
+    correct_PG = None
+    if correct_B is not None:
+        correct_PG = _one_per_sample(rollout, "correct", correct_B, torch.float).reshape(-1, group).to(rewards_PG)
     advantages_PG = checked_advantages(objective, rollout.role, rewards_PG, correct_PG)
     selected_PG = selected(objective, rollout.role, rewards_PG, correct_PG)
-    if mastered_B is not None:
-        selected_PG = selected_PG & ~mastered_B.reshape(-1, group)
+    if kept_B is not None:
+        selected_PG = selected_PG & _one_per_sample(rollout, "kept", kept_B, torch.bool).reshape(-1, group)
     advantages_PG = advantages_PG * selected_PG
     known = ~torch.isnan(rewards_PG)
     mine = (bool((advantages_PG != 0).any()), float(rewards_PG[known].double().sum()), int(known.sum()))
-    signals, sums, counts = zip(*ctx.gather([mine]), strict=True)
-    return RoleBatch(
+    signals, sums, counts = zip(*gather([mine]), strict=True)
+    return Turn(
         rollout,
         advantages_PG.reshape(-1),
-        has_signal=any(signals),
+        rewards_B,
         selected_B=None if bool(selected_PG.all()) else selected_PG.reshape(-1),
+        has_signal=any(signals),
         group=group,
         mean_reward=sum(sums) / sum(counts) if sum(counts) else None,
     )
+
+
+def _one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype) -> torch.Tensor:
+    found = torch.as_tensor(values).to(dtype)
+    if found.shape != (len(rollout.texts),):
+        raise RewardError(
+            f"The game credits the {rollout.role} with {what} of shape {tuple(found.shape)} for "
+            f"{len(rollout.texts)} samples; pass one per sample, in the order of rollout.texts."
+        )
+    return found

@@ -60,7 +60,7 @@ def _count_correct(trainer: JointConjecturerProverTrainer, problems: list[Proble
             stop_strings=domain.stop_strings("prover"),
             processes=processes_of(trainer.accelerator, trainer.engine.shards_weights),
         )
-    verdicts = [domain.verify(text, p) for p, answers in zip(problems, texts, strict=True) for text in answers]
     n = trainer.num_generations_eval
+    verdicts = domain.verify([text for answers in texts for text in answers], [p for p in problems for _ in range(n)])
     correct = [sum(v.correct for v in verdicts[i : i + n]) for i in range(0, len(verdicts), n)]
     return correct, sum(v.n_answers > 1 for v in verdicts), sum(map(sum, truncated))

@@ -59,7 +59,7 @@ def _card(trainer: JointConjecturerProverTrainer, name: str) -> str:
             f"{role}: objective": s.objective,
             f"{role}: learning rate": s.learning_rate,
             f"{role}: KL coefficient": s.beta,
-            f"{role}: samples": getattr(trainer.curriculum, f"{role}_samples"),
+            f"{role}: samples": trainer.frame.samples.get(role, 0),
         }
     if "conjecturer" in roles:
         rows |= {

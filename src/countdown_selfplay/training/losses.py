@@ -40,8 +40,8 @@ class RoleLoss:
         regularised = self.settings.beta > 0 and self.settings.kl_in == "loss"
         return not regularised and self.entropy.target is None and self.entropy.value == 0
 
-    def new_round(self, sequences: float, tokens: float, groups: float = 1.0) -> None:
-        """Completions, completion tokens and prompts of the role that are trained on in this round, per process
+    def normalise_by(self, sequences: float, tokens: float, groups: float = 1.0) -> None:
+        """Completions, completion tokens and prompts of the role that are trained on in this window, per process
         (global counts / processes)."""
         self.sequences, self.tokens, self.groups = sequences, tokens, groups
 

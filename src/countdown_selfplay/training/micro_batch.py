@@ -20,7 +20,8 @@ def role_loss(trainer: JointConjecturerProverTrainer, model: torch.nn.Module, in
     `model`: the wrapped one; passes without a graph go to the bare module, for their number differs between processes.
     """
     role = inputs["role"]
-    batch = {name: value for name, value in inputs.items() if name != "role"}
+    batch = {name: value for name, value in inputs.items() if torch.is_tensor(value)}
+    trainer.losses[role].normalise_by(*inputs["counts"])
     trainer.policies.activate(role)
     if skips_idle_rows(trainer, role):
         batch, idle = split_idle(batch)

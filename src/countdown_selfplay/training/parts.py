@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import JointSelfPlayConfig, RoleSettings
 from ..config.checks import check_run
+from ..contract.game import Game
 from ..countdown import CountdownDomain, Problem
 from ..curriculum import CollapseGuard
-from ..errors import ConfigError
+from ..errors import ConfigError, GameError
 from ..evaluation.sampling import check_stop_strings, end_token_ids
-from ..games.base import GameSettings
+from ..games import game_class
 from ..objectives import make_objective
 from ..objectives.base import Objective
 from ..rewards import ConjecturerReward, make_conjecturer_reward
@@ -22,26 +23,13 @@ if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
 
 
-def game_settings(args: JointSelfPlayConfig) -> GameSettings:
-    """The settings of a round, counted over all processes."""
-    conjecturer = args.role("conjecturer")
-    return GameSettings(
-        slots=args.slots_per_round,
-        anchor_slots=args.anchor_slots,
-        random_slots=args.random_slots,
-        proposals=args.per_device_train_batch_size * conjecturer.micro_batches * args.world_size,
-        prover_group=args.role("prover").num_generations,
-        conjecturer_group=conjecturer.num_generations,
-        operands=tuple(args.operands),
-        fill=args.fill,
-        truncate_multiple=args.truncate_multiple or args.prover_micro_batches,
-        duplicate_proposals=args.duplicate_proposals,
-        novelty_window=args.novelty_window,
-        invalid_reward=args.invalid_reward,
-        easy_above=args.easy_above,
-        hard_below=args.hard_below,
-        samples=args.samples_per_log,
-    )
+def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | str | None) -> Game:
+    """The game that `args` names. conjecturer_reward: the user's callable, or a name, instead of the one in `args`."""
+    entry = game_class(args.game)
+    if not hasattr(entry, "from_config"):
+        return entry(**args.game_arguments)
+    reward = None if conjecturer_reward is None else conjecturer_reward_of(args, conjecturer_reward)
+    return entry.from_config(args, reward=reward)
 
 
 def guard_of(args: JointSelfPlayConfig) -> CollapseGuard:
@@ -186,3 +174,14 @@ def _example_rows(args: JointSelfPlayConfig, domain: CountdownDomain) -> list[di
     """One prompt of each role."""
     rows = [domain.prove_row(Problem((1, 2), 3))]
     return rows + ([domain.propose_row(args.operands[0])] if "conjecturer" in args.trained_roles else [])
+
+
+def checked_verdicts(domain: Any, texts: list[str], problems: list[Any]) -> list[Any]:
+    """One verdict per completion; GameError if the domain returns another number."""
+    found = list(domain.verify(texts, problems))
+    if len(found) != len(texts):
+        raise GameError(
+            f"`verify` of {type(domain).__name__} returned {len(found)} verdicts for {len(texts)} completions; it "
+            "must return one for each, in their order."
+        )
+    return found

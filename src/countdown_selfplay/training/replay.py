@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 
 from ..config import RoleSettings
 from ..errors import CheckpointError
-from ..games import RoleBatch
 from ..objectives.base import Replay
+from .window import RoleBatch
 
 _ALIGNED = ("ref_per_token_logps",)  # per completion token; the reference never changes, so its log-probs may be kept
 
@@ -47,13 +44,14 @@ class SampleReplay:
     def play(
         self,
         batch: RoleBatch,
+        rows: int,
         round_: int,
         key: tuple[object, ...],
         gather: Callable[[list[Any]], list[Any]],
         rank: int,
         world: int,
     ) -> RoleBatch:
-        """Take in the round's selected samples and hand out a batch of as many rows made of kept ones.
+        """Take in the round's selected samples and hand out a batch of `rows` rows made of kept ones.
 
         If more are kept than all processes have rows, they are drawn without repetition, by `key` alone; if fewer, the
         rest of the rows is not selected. Called by all processes.
@@ -62,66 +60,62 @@ class SampleReplay:
         if self.rule.rounds is not None:
             self.kept = [sample for sample in self.kept if round_ - sample.round < self.rule.rounds]
         self.kept = self.kept[-self.rule.capacity :]
-        rows = batch.advantages_B.size(0)
         chosen = self.kept
         if len(chosen) > rows * world:
             chosen = random.Random(repr(key)).sample(chosen, rows * world)
-        return _batch_of(batch, chosen[rank::world], has_signal=any(sample.advantage for sample in chosen))
+        return _batch_of(batch, rows, chosen[rank::world], has_signal=any(sample.advantage for sample in chosen))
 
-    def save(self, file: Path) -> None:
-        """Write the kept samples to `file` (safetensors): flat lists of tokens with their lengths."""
-        tensors = {
-            "round": torch.tensor([s.round for s in self.kept], dtype=torch.int64),
-            "advantage": torch.tensor([s.advantage for s in self.kept], dtype=torch.float64),
-            **_flat("prompt", [s.prompt for s in self.kept], torch.int64),
-            **_flat("completion", [s.completion for s in self.kept], torch.int64),
+    def state_dict(self) -> dict[str, Any]:
+        """The kept samples as flat arrays of tokens with their lengths, and for what their reference log-probs hold."""
+        arrays: dict[str, Any] = {
+            "round": np.array([s.round for s in self.kept], dtype=np.int64),
+            "advantage": np.array([s.advantage for s in self.kept], dtype=np.float64),
+            **_flat("prompt", [s.prompt for s in self.kept], np.int64),
+            **_flat("completion", [s.completion for s in self.kept], np.int64),
         }
         for name in self.kept[0].aligned if self.kept else ():
-            tensors |= _flat(name, [s.aligned[name] for s in self.kept], torch.float64)
-        save_file(tensors, file, metadata={"reference": json.dumps(self.reference)})
+            arrays |= _flat(name, [s.aligned[name] for s in self.kept], np.float64)
+        return {"reference": self.reference, **arrays}
 
-    def load(self, file: Path) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """CheckpointError if the kept reference log-probs are not those that this run's settings give."""
-        with safe_open(file, "pt") as stored:
-            reference = json.loads(stored.metadata()["reference"])
-            names = stored.keys()
-            tensors = {name: stored.get_tensor(name) for name in names}
-        if reference != self.reference:
+        if state["reference"] != self.reference:
             raise CheckpointError(
                 "The checkpoint's kept samples have reference log-probs for (KL on, temperature) = "
-                f"{tuple(reference)} and this run has {tuple(self.reference)}; keep beta's switch and the "
+                f"{tuple(state['reference'])} and this run has {tuple(self.reference)}; keep beta's switch and the "
                 "temperature when you resume."
             )
-        aligned = {name: _lists(tensors, name) for name in _ALIGNED if name in tensors}
+        aligned = {name: _lists(state, name) for name in _ALIGNED if name in state}
         self.kept = [
             _Kept(round_, advantage, prompt, completion, {name: values[i] for name, values in aligned.items()})
             for i, (round_, advantage, prompt, completion) in enumerate(
                 zip(
-                    tensors["round"].tolist(),
-                    tensors["advantage"].tolist(),
-                    _lists(tensors, "prompt"),
-                    _lists(tensors, "completion"),
+                    state["round"].tolist(),
+                    state["advantage"].tolist(),
+                    _lists(state, "prompt"),
+                    _lists(state, "completion"),
                     strict=True,
                 )
             )
         ]
 
 
-def _flat(name: str, lists: list[list[Any]], dtype: torch.dtype) -> dict[str, torch.Tensor]:
+def _flat(name: str, lists: list[list[Any]], dtype: Any) -> dict[str, np.ndarray]:
     return {
-        name: torch.tensor([value for values in lists for value in values], dtype=dtype),
-        f"{name}_length": torch.tensor([len(values) for values in lists], dtype=torch.int64),
+        name: np.array([value for values in lists for value in values], dtype=dtype),
+        f"{name}_length": np.array([len(values) for values in lists], dtype=np.int64),
     }
 
 
-def _lists(tensors: Mapping[str, torch.Tensor], name: str) -> list[list[Any]]:
-    return [part.tolist() for part in tensors[name].split(tensors[f"{name}_length"].tolist())]
+def _lists(arrays: Mapping[str, np.ndarray], name: str) -> list[list[Any]]:
+    ends = np.cumsum(arrays[f"{name}_length"])
+    return [part.tolist() for part in np.split(arrays[name], ends[:-1])] if len(ends) else []
 
 
 def _selected_samples(batch: RoleBatch, round_: int) -> list[_Kept]:
-    tensors = {name: value.cpu() for name, value in batch.rollout.tensors.items()}
+    tensors = {name: value.cpu() for name, value in batch.tensors.items()}
     found = []
-    for i in range(batch.advantages_B.size(0)):
+    for i in range(batch.rows):
         if batch.selected_B is not None and not batch.selected_B[i]:
             continue
         prompt, answer = tensors["prompt_mask"][i].bool(), tensors["completion_mask"][i].bool()
@@ -137,10 +131,10 @@ def _selected_samples(batch: RoleBatch, round_: int) -> list[_Kept]:
     return found
 
 
-def _batch_of(batch: RoleBatch, samples: list[_Kept], has_signal: bool) -> RoleBatch:
-    """As many rows as `batch` has: `samples`, then copies of its first row that are not selected."""
-    old = batch.rollout.tensors
-    rows, device = batch.advantages_B.size(0), old["completion_ids"].device
+def _batch_of(batch: RoleBatch, rows: int, samples: list[_Kept], has_signal: bool) -> RoleBatch:
+    """`samples`, then copies of the first row of `batch` that are not selected."""
+    old = batch.tensors
+    device = old["completion_ids"].device
     fill = old["prompt_ids"][0][old["prompt_mask"][0].bool()].tolist()
     prompts = [s.prompt for s in samples] + [fill] * (rows - len(samples))
     answers = [s.completion for s in samples] + [[]] * (rows - len(samples))
@@ -168,11 +162,4 @@ def _batch_of(batch: RoleBatch, samples: list[_Kept], has_signal: bool) -> RoleB
     selected = torch.arange(rows) < len(samples)
     credit = torch.zeros(rows)
     credit[: len(samples)] = torch.tensor([s.advantage for s in samples])
-    return replace(
-        batch,
-        rollout=replace(batch.rollout, tensors=tensors),
-        advantages_B=credit,
-        selected_B=None if bool(selected.all()) else selected,
-        has_signal=has_signal,
-        group=1,
-    )
+    return RoleBatch(tensors, credit, None if bool(selected.all()) else selected, has_signal=has_signal)

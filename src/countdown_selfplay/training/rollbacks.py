@@ -133,8 +133,8 @@ def _go_back(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
     step = int(manifest_of(folder)["step"])  # the folder may have been given another name
 
     for record in _on_main(trainer, lambda: _bring(output, step)):
-        trainer.curriculum.attempt = max(trainer.curriculum.attempt, record["attempt"])
-        trainer.curriculum.keep_spent(record["spent"])
+        trainer.frame.attempt = max(trainer.frame.attempt, record["attempt"])
+        trainer.frame.keep_spent(record["spent"])
 
 
 def _bring(output: Path, step: int) -> list[dict[str, Any]]:
@@ -178,8 +178,8 @@ def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, star
         "step": rollback.step,
         "trip": str(rollback.trip),
         "to": f"checkpoint-{manifest_of(Path(healthy))['step']}",
-        "attempt": trainer.curriculum.attempt + 1,  # not the rollback's number: a start elsewhere brings its own
-        "spent": trainer.curriculum.spent(),  # a resume after a kill must count it too
+        "attempt": trainer.frame.attempt + 1,  # not the rollback's number: a start elsewhere brings its own
+        "spent": trainer.frame.spent(),  # a resume after a kill must count it too
     }
     _on_main(trainer, lambda: append_lines(output / ROLLBACKS, [record]))
     trainer.engine.forget_wrapped(trainer)

@@ -1,106 +1,234 @@
-"""A round as the trainer plays it: the game, kept samples, the counts that normalise the losses, the micro-batches."""
+"""A round as the trainer plays it: the game, kept samples, windows, the counts that normalise the losses."""
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from ..data.anchors import anchors_of_batch, with_columns
-from ..games import RoleBatch, RoundContext, RoundResult
+from ..contract.domain import Row
+from ..contract.round import Rollout, RoundResult, Turn
+from ..data.anchors import anchors_of_batch, blank_columns, widened
+from ..errors import GameError
+from ..random_state import seed_from
 from .completion_table import completion_table
+from .credit import credit
 from .metrics import truncated_rows
 from .micro_batch import skips_idle_rows
-from .parts import game_settings
-from .window import micro_batches, trained_counts
+from .window import RoleBatch, fitted, merged, micro_batches, trained_counts, windows
 
 if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
 
 
-def play_round(trainer: JointConjecturerProverTrainer, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Play one round on the anchors in `rows` and cut it into micro-batches. Called by all processes."""
-    start = time.perf_counter()
-    accelerator, args = trainer.accelerator, trainer.args
-    gathered = trainer._gather(rows)
-    context = RoundContext(
-        settings=game_settings(args),
-        domain=trainer.domain,
-        state=trainer.curriculum,
-        conjecturer_reward=trainer.conjecturer_reward,
-        objectives=trainer.objectives,
-        excluded=trainer.held_out,
-        rollout=with_columns(trainer._rollout, gathered),
-        gather=trainer._gather,
-        seed=args.seed,
-        rank=accelerator.process_index,
-        world=accelerator.num_processes,
-    )
-    round_ = trainer.curriculum.rounds
-    result = trainer.game.play(context, anchors_of_batch(gathered, args.loader_repeat))
-    if args.log_completions:
-        trainer._logs = completion_table(trainer, result.batches)
-    batches = {}
-    for role, batch in result.batches.items():
-        _count_generated(trainer, role, batch, result.metrics)
-        if role in trainer.replays:
-            key = (args.seed, "replay", trainer.curriculum.attempt, round_, role)
-            replay = trainer.replays[role]
-            batch = replay.play(
-                batch, round_, key, trainer._gather, accelerator.process_index, accelerator.num_processes
+class PlayedRound:
+    """The Round (contract/round.py) that a game of this run is handed."""
+
+    def __init__(self, trainer: JointConjecturerProverTrainer, rows: list[Row]) -> None:
+        """`rows`: the anchors of all processes, whose extra columns the reward functions get."""
+        self.trainer, self.domain, self.held_out = trainer, trainer.domain, trainer.held_out
+        self.index = trainer.frame.rounds
+        self.rank, self.world = trainer.processes.rank, trainer.processes.world
+        self.gather, self.share = trainer.processes.gather, trainer.processes.share
+        self.columns = blank_columns(rows)
+        self.anchors = {trainer.domain.key(trainer.domain.problem(row)): row for row in reversed(rows)}
+        self.turns = 0
+        self.rollouts: dict[str, list[Rollout]] = defaultdict(list)
+
+    def players(self, kind: str) -> list[str]:
+        return [name for name in self.trainer.roles if name.split("/")[0] == kind]
+
+    def capacity(self, role: str) -> int:
+        return self.trainer.args.capacity(role)
+
+    def group(self, role: str) -> int:
+        return self._settings(role).num_generations
+
+    def solved_limit(self, role: str) -> int | None:
+        replay = getattr(self.trainer.objectives.get(role), "replay", None)
+        return None if replay is None else replay.solved_limit
+
+    def seed(self, *key: object) -> int:
+        return seed_from(self.trainer.args.seed, *key, self.trainer.frame.attempt, self.index)
+
+    def sample(
+        self, role: str, rows: Sequence[Row], n: int | None = None, problems: Sequence[Any] | None = None
+    ) -> Rollout:
+        settings = self._settings(role)
+        n = settings.num_generations if n is None else n
+        if problems is not None and len(problems) != len(rows):
+            raise GameError(
+                f"The game samples {len(rows)} rows of the {role} with {len(problems)} problems; pass one each."
             )
-            result.metrics[f"{role}/replay_samples"] = len(replay.kept)
-        batches[role] = batch
-        sums = _summed(trainer, trained_counts(batch))
-        trainer.losses[role].new_round(*(value / accelerator.num_processes for value in sums))
-        result.metrics[f"{role}/trained_samples"] = sums[0]
+        rows, turn = list(rows), self.turns
+        self.turns += 1
+        most = len(rows)
+        if self.world > 1:  # all processes take part in a generation, with equally many rows
+            counts = self.gather([len(rows)])
+            most = max(counts)
+        if most == 0:
+            return Rollout(role, [], [], n, None if problems is None else [])
+        asked, judged = rows, None if problems is None else list(problems)
+        if self.world > 1 and min(counts) < most:
+            fill = next(one for one in self.gather([(rows[:1], (judged or [])[:1])]) if one[0])
+            asked = rows + fill[0] * (most - len(rows))
+            judged = None if judged is None else judged + fill[1] * (most - len(judged))
+        if self.columns and judged is not None:
+            asked = widened(asked, [self.anchors.get(self.domain.key(p), {}) for p in judged], self.columns)
+        rollout = self.trainer.roll_out(role, _repeated(asked, n), n, _repeated(judged, n), turn)
+        rollout.rows = rows
+        if len(asked) > len(rows):
+            _cut(rollout, len(rows) * n)
+        self.rollouts[role].append(rollout)
+        return rollout
+
+    def credit(
+        self,
+        rollout: Rollout,
+        rewards_B: Any = None,
+        correct_B: Any = None,
+        kept_B: Any = None,
+        group: int | None = None,
+    ) -> Turn:
+        objective = self.trainer.objectives.get(rollout.role)
+        return credit(objective, self.gather, rollout, rewards_B, correct_B, kept_B, group)
+
+    def _settings(self, role: str) -> Any:
+        if role not in self.trainer.roles:
+            known = ", ".join(self.trainer.roles)
+            raise GameError(f"The game asks for the player '{role}'; the players of this run are {known}.")
+        return self.trainer.roles[role]
+
+
+def play_round(trainer: JointConjecturerProverTrainer, rows: list[Row]) -> list[dict[str, Any]]:
+    """Play one round on the anchors in `rows` and cut it into micro-batches, window after window. Called by all
+    processes."""
+    start = time.perf_counter()
+    gathered = trainer.processes.gather(rows)
+    played = PlayedRound(trainer, gathered)
+    result: RoundResult = trainer.game.play(
+        played, anchors_of_batch(gathered, trainer.args.loader_repeat, trainer.domain)
+    )
+    _check(trainer, played, result)
+    metrics = result.metrics
+    for role, rollouts in played.rollouts.items():
+        metrics |= _generated(trainer, role, rollouts)
+    turns = {role: [turn for turn in result.turns if turn.rollout.role == role] for role in trainer.roles}
+    if trainer.args.log_completions:
+        trainer._logs = completion_table(trainer, {role: own[-1] for role, own in turns.items() if own})
+    window_batches: list[dict[str, RoleBatch]] = [{} for _ in range(trainer.args.steps_per_round)]
+    for role in trainer.trained:
+        cut, found = _windows(trainer, role, turns[role])
+        metrics |= found
+        for window, batch in zip(window_batches, cut, strict=True):
+            window[role] = batch
         observe = getattr(trainer.objectives[role], "observe", None)
         if observe is not None:
-            observe(batch.mean_reward)
+            observe(turns[role][-1].mean_reward if turns[role] else None)
     _count_solved(trainer, result)
-    trainer.signalless = frozenset(role for role, batch in batches.items() if not batch.has_signal)
-    trainer.round_metrics.append(result.metrics)
+    trainer.frame.rounds += 1
+    trainer.round_metrics.append(metrics)
     trainer.round_samples = result.samples
     trainer._time("time/round", start)
-    idle_last = frozenset(role for role in trainer.roles if skips_idle_rows(trainer, role))
-    return micro_batches(batches, {role: s.micro_batches for role, s in trainer.roles.items()}, idle_last)
+    return [batch for window in window_batches for batch in _cut_up(trainer, window)]
+
+
+def _windows(
+    trainer: JointConjecturerProverTrainer, role: str, turns: Sequence[Turn]
+) -> tuple[list[RoleBatch], dict[str, Any]]:
+    """A player's samples in windows, and what is logged of them."""
+    args, frame, world = trainer.args, trainer.frame, trainer.processes.world
+    metrics: dict[str, Any] = {}
+    batch, rows = merged(turns, trainer.blank_row()), args.capacity(role) // world
+    key = (args.seed, "replay", frame.attempt, frame.rounds, role)
+    if role in trainer.replays:
+        replay, gather = trainer.replays[role], trainer.processes.gather
+        batch = replay.play(batch, rows, frame.rounds, key, gather, trainer.processes.rank, world)
+        metrics[f"{role}/replay_samples"] = len(replay.kept)
+    batch, dropped = fitted(batch, rows, seed_from(*key, "fitted", trainer.processes.rank))
+    everywhere = trainer.processes.total([float(dropped)])[0]
+    if everywhere:
+        metrics[f"{role}/dropped_rows"] = everywhere
+    cut = windows(batch, args.steps_per_round, seed_from(*key, "windows", trainer.processes.rank))
+    if len(cut) > 1:
+        for window, signal in zip(cut, _signals(trainer, cut), strict=True):
+            window.has_signal = signal
+    counts = trainer.processes.total([count for window in cut for count in trained_counts(window)])
+    for window, i in zip(cut, range(0, len(counts), 3), strict=True):
+        window.counts = tuple(value / world for value in counts[i : i + 3])
+    metrics[f"{role}/trained_samples"] = sum(counts[::3])
+    return cut, metrics
+
+
+def _signals(trainer: JointConjecturerProverTrainer, cut: Sequence[RoleBatch]) -> list[bool]:
+    return [count > 0 for count in trainer.processes.total([float((w.advantages_B != 0).sum()) for w in cut])]
+
+
+def _cut_up(trainer: JointConjecturerProverTrainer, window: dict[str, RoleBatch]) -> list[dict[str, Any]]:
+    """The micro-batches of a window; each says what its losses are normalised by, and which roles have no signal."""
+    idle_last = frozenset(role for role in window if skips_idle_rows(trainer, role))
+    signalless = frozenset(role for role, batch in window.items() if not batch.has_signal)
+    cut = micro_batches(window, {role: trainer.roles[role].micro_batches for role in window}, idle_last)
+    return [batch | {"counts": window[batch["role"]].counts, "signalless": signalless} for batch in cut]
+
+
+def _check(trainer: JointConjecturerProverTrainer, played: PlayedRound, result: RoundResult) -> None:
+    """GameError for turns that are not of this round."""
+    own = {id(rollout) for rollouts in played.rollouts.values() for rollout in rollouts}
+    for turn in result.turns:
+        if turn.rollout.texts and id(turn.rollout) not in own:
+            raise GameError(
+                f"The game returned a turn of the {turn.rollout.role} that was not sampled in this round "
+                f"({trainer.frame.rounds}); return what round.credit made of this round's rollouts."
+            )
+
+
+def _repeated(items: Sequence[Any] | None, times: int) -> Any:
+    """Each item `times` times in a row: the same object, since nobody writes into a problem or a row."""
+    return None if items is None else [item for item in items for _ in range(times)]
+
+
+def _cut(rollout: Rollout, count: int) -> None:
+    """Leave the first `count` samples: those behind them were sampled for the sake of other processes."""
+    rollout.texts, rollout.rewards_B = rollout.texts[:count], rollout.rewards_B[:count]
+    rollout.verdicts = None if rollout.verdicts is None else rollout.verdicts[:count]
+    rollout.tensors = {name: value[:count] for name, value in rollout.tensors.items()}
+    rollout.penalty_B = None if rollout.penalty_B is None else rollout.penalty_B[:count]
 
 
 def _count_solved(trainer: JointConjecturerProverTrainer, result: RoundResult) -> None:
     """Which of the data set's problems were ever solved, against all that was generated (seed 003, figure 1)."""
-    result.metrics["round/generations"] = trainer.curriculum.generations
+    result.metrics["round/generations"] = trainer.frame.generations
     if trainer.solve_rate is not None and result.solved:
-        keys, correct = zip(*result.solved, strict=True)
-        answers = trainer.roles["prover"].num_generations
-        trainer.solve_rate.observe(keys, correct, answers, trainer.state.global_step + 1)
+        keys, correct, answers = zip(*result.solved, strict=True)
+        trainer.solve_rate.observe(keys, correct, answers[0], trainer.frame.rounds + 1)
         result.metrics["round/cumulative_solve_rate"] = trainer.solve_rate.rate
 
 
-def _count_generated(
-    trainer: JointConjecturerProverTrainer, role: str, batch: RoleBatch, metrics: dict[str, Any]
-) -> None:
-    """Completions and tokens that the role sampled, their lengths, and how many the token limit cut."""
-    rollout = batch.rollout
-    mask = rollout.tensors["completion_mask"]
-    cut = truncated_rows(
-        rollout.tensors["completion_ids"],
-        mask,
-        rollout.texts,
-        frozenset(trainer.eos_token_ids),
-        tuple(trainer.domain.stop_strings(role) or ()),
-        trainer.roles[role].max_completion_length,
-    )
-    samples, tokens, truncated = _summed(trainer, [float(mask.size(0)), float(mask.sum()), float(sum(cut))])
-    trainer.curriculum.count(role, int(samples), int(tokens))
-    metrics[f"{role}/completion_length"] = tokens / samples
-    metrics[f"{role}/completion_length_max"] = max(trainer._gather([int(mask.sum(1).max())]))
-    metrics[f"{role}/truncated_rate"] = truncated / samples
-
-
-def _summed(trainer: JointConjecturerProverTrainer, values: list[float]) -> list[float]:
-    """Over all processes, in float64."""
-    if trainer.accelerator.num_processes == 1:
-        return values
-    tensor = torch.tensor(values, dtype=torch.float64, device=trainer.accelerator.device)
-    return trainer.accelerator.reduce(tensor, "sum").tolist()
+def _generated(trainer: JointConjecturerProverTrainer, role: str, rollouts: Sequence[Rollout]) -> dict[str, Any]:
+    """Completions and tokens that a player sampled, their lengths, and how many the token limit cut."""
+    sums, longest = [0.0, 0.0, 0.0], 0
+    for rollout in rollouts:
+        if not rollout.texts:
+            continue
+        mask = rollout.tensors["completion_mask"]
+        cut = truncated_rows(
+            rollout.tensors["completion_ids"],
+            mask,
+            rollout.texts,
+            frozenset(trainer.eos_token_ids),
+            tuple(trainer.stops(role) or ()),
+            trainer.roles[role].max_completion_length,
+        )
+        sums = [a + b for a, b in zip(sums, (float(mask.size(0)), float(mask.sum()), float(sum(cut))), strict=True)]
+        longest = max(longest, int(mask.sum(1).max()))
+    samples, tokens, truncated = trainer.processes.total(sums)
+    trainer.frame.count(role, int(samples), int(tokens))
+    if not samples:
+        return {}
+    return {
+        f"{role}/completion_length": tokens / samples,
+        f"{role}/completion_length_max": max(trainer.processes.gather([longest])),
+        f"{role}/truncated_rate": truncated / samples,
+    }

@@ -20,13 +20,13 @@ from .. import _trl
 from ..config import JointSelfPlayConfig
 from ..config.changes import model_settings, run_settings
 from ..config.countdown_fields import domain_from
-from ..countdown import CountdownDomain
-from ..curriculum import CurriculumState
+from ..contract.domain import OpenDomain
+from ..contract.game import Game
+from ..contract.round import Rollout
 from ..data.anchors import anchor_dataset, check_enough, listed_keys, problem_keys, warn_overlap
 from ..distributed import choose_engine
+from ..distributed.processes import processes_of
 from ..evaluation.sampling import neutral_generation
-from ..games import ProposeAndSolve, Rollout
-from ..games.base import Game
 from ..generation import make_sampler
 from ..objectives.base import Objective
 from ..policies import build_policies
@@ -42,14 +42,16 @@ from .anchor_order import AnchorStream, EpochSampler, stream_loader
 from .callbacks import RoundProgress, Termination, default_callbacks
 from .evaluation import evaluate_in_training
 from .exports import export_policies
+from .frame import Frame
 from .loop_state import loop_state
 from .losses import RoleLoss
 from .metrics import averaged_rounds, role_rollout_metrics, summed_histogram
 from .micro_batch import role_loss
 from .parts import (
     check_parts,
-    conjecturer_reward_of,
+    checked_verdicts,
     end_tokens,
+    game_of,
     guard_of,
     refuse_mapping,
     refuse_mixed_tables,
@@ -102,7 +104,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         peft_config: PeftConfig | None = None,
         objectives: Mapping[str, Objective | str] | None = None,
         conjecturer_reward: ConjecturerReward | str | None = None,
-        domain: CountdownDomain | None = None,
+        domain: OpenDomain[Any] | None = None,
         game: Game | None = None,
     ) -> None:
         args = JointSelfPlayConfig("joint-selfplay") if args is None else args
@@ -114,12 +116,12 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         # Hidden from the stock Trainer while it trains: rollbacks.py says why.
         self.max_grad_norm, self.save_total_limit = args.max_grad_norm, args.save_total_limit
         self.termination = Termination(self)
+        self.trained = tuple(self.roles)
         self.objectives = role_objectives(args, self.roles, objectives)
         self.replays = replays_of(self.objectives, self.roles)
         refuse_mixed_tables(args, self.domain)
-        self.conjecturer_reward = conjecturer_reward_of(args, conjecturer_reward)
-        self.game: Game = ProposeAndSolve() if game is None else game
-        self.curriculum = CurriculumState()
+        self.game: Game = game_of(args, conjecturer_reward) if game is None else game
+        self.frame = Frame()
         self.guard = guard_of(args)
         # Data before models: a bad row is reported without waiting for a 7B model to load.
         refuse_mapping(eval_dataset)
@@ -147,7 +149,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         )
         if reward_funcs is None:
             longest = self.roles["prover"].max_completion_length
-            reward_funcs = default_reward_funcs(self.domain.rules, args.length_penalty, args.soft_overlong, longest)
+            reward_funcs = default_reward_funcs("countdown_reward", args.length_penalty, args.soft_overlong, longest)
         refuse_odd_weights(args, reward_funcs)
         with _trl.trl_defaults(args):
             super().__init__(
@@ -164,6 +166,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.engine.check(self)
         referred_to = any(s.beta > 0 for s in self.roles.values())
         self.settings |= model_settings(self.policies.module, args.policy_sharing == "lora", referred_to, self._gather)
+        self.processes = processes_of(self.accelerator, self.engine.shards_weights)
         self._optimizer_is_ours = optimizers[0] is None
         if optimizers[0] is not None:
             tag_roles(optimizers[0], self.policies)
@@ -188,12 +191,13 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.anchor_stream: AnchorStream | None = None
         self.loop: dict[str, Any] = {}  # of the last checkpoint that was written or resumed (loop_state)
         self.completion_logs: dict[str, Any] = {}  # by role, what TRL collected in its last turn
-        self.signalless: frozenset[str] = frozenset()  # roles without signal in the current round
+        self.signalless: frozenset[str] = frozenset()  # roles without signal in the current window
         self.losses = {role: RoleLoss(self.objectives[role], s) for role, s in self.roles.items()}
         self.logged_histogram: list[int] | None = None
         self.sampler = make_sampler(self, model)
         self._round: list[dict[str, Any]] | None = None
-        self._captured: tuple[list[str], torch.Tensor] | None = None
+        self._judged: list[Any] | None = None  # problems of the completions that are sampled at the moment
+        self._captured: tuple[list[str], list[Any] | None, torch.Tensor] | None = None
 
     # -- a role's turn -----------------------------------------------------------------------------------------------
 
@@ -205,10 +209,10 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             yield
 
     @contextmanager
-    def acting_as(self, role: str) -> Iterator[None]:
+    def acting_as(self, role: str, n: int) -> Iterator[None]:
         """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`."""
         swapped = {
-            **_trl.sampling_overrides(self, self.roles[role], self.domain.stop_strings(role)),
+            **_trl.sampling_overrides(self, self.roles[role], self.stops(role), n),
             **self.sampler.begin(role),
             "_metrics": self._role_metrics[role],
             "_logs": _trl.empty_logs(self.completion_logs, role),
@@ -225,25 +229,39 @@ class JointConjecturerProverTrainer(GRPOTrainer):
                 for name, value in kept.items():
                     setattr(self, name, value)
 
-    def _rollout(self, role: str, rows: list[dict[str, Any]]) -> Rollout:
-        """Sample one completion per row with the role's policy, through TRL's own generation and scoring."""
+    def stops(self, role: str) -> list[str] | None:
+        """Where the role's generation ends besides the end token."""
+        return self.domain.stop_strings(role)
+
+    def roll_out(
+        self, role: str, rows: list[dict[str, Any]], n: int, problems: list[Any] | None, turn: int
+    ) -> Rollout:
+        """Sample one completion per row with the role's policy, through TRL's own generation and scoring. `n` rows,
+        side by side, are the same. `problems`: one per row, which the completions are judged by."""
         start = time.perf_counter()
-        state = self.curriculum
-        key = (self.args.seed, "rollout", state.attempt, state.rounds, self.accelerator.process_index)
-        with self.acting_as(role), private_generator(self.accelerator.device, *key, role):
+        key = (self.args.seed, "rollout", self.frame.attempt, self.frame.rounds, self.processes.rank)
+        self._judged = problems
+        with self.acting_as(role, n), private_generator(self.accelerator.device, *key, role):
             tensors = self._generate_and_score_completions(rows)
             assert self._captured is not None
-            texts, rewards_B = self._captured
-            self._captured = None
+            texts, verdicts, rewards_B = self._captured
+            self._captured = self._judged = None
             tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
             self.sampler.finish(tensors)
-            mask_after_stops(tensors, texts, self.domain.stop_strings(role), self.processing_class.pad_token_id)
+            mask_after_stops(tensors, texts, self.stops(role), self.processing_class.pad_token_id)
             if self.roles[role].beta > 0:
                 with self.policies.reference(role, self.model_wrapped) as reference:
                     tensors["ref_per_token_logps"] = self._log_probs(reference, tensors)
             penalty_B = self._kl_penalty(role, tensors)
         self._time(f"time/rollout_{role}", start)
-        return Rollout(role, rows, texts, rewards_B, tensors, penalty_B)
+        return Rollout(role, rows, texts, n, verdicts, rewards_B, tensors, penalty_B)
+
+    def blank_row(self) -> dict[str, torch.Tensor]:
+        """The tensors of a sample without a completion, for a role that sampled nothing in a round."""
+        pad = self.processing_class.pad_token_id
+        token = torch.full((1, 1), pad, dtype=torch.long, device=self.accelerator.device)
+        names = {"prompt": torch.ones_like(token), "completion": torch.zeros_like(token)}
+        return {f"{name}_{what}": v for name, mask in names.items() for what, v in (("ids", token), ("mask", mask))}
 
     def _kl_penalty(self, role: str, tensors: dict[str, torch.Tensor]) -> torch.Tensor | None:
         """beta x the sampled KL of each completion (sum of log pi - log ref), as in TRL's RLOO trainer."""
@@ -302,18 +320,21 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     def _calculate_rewards(
         self, inputs: list[dict[str, Any]], prompts: list[Any], completions: list[Any], completion_ids_list: list[Any]
     ) -> torch.Tensor:
-        """TRL's rewards for the prover; for the conjecturer none yet (they depend on the prover). Keeps the texts."""
+        """TRL's rewards for completions that are judged, which get the verdict as a column; for others none (a game
+        knows them later). Keeps the texts."""
         rank, count = self.accelerator.process_index, len(prompts)
         texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]  # no function may change them
-        if self._role == "conjecturer":
+        verdicts = None if self._judged is None else checked_verdicts(self.domain, texts, self._judged)
+        if verdicts is None:
             shape = (count * self.accelerator.num_processes, len(self.reward_funcs))
             per_func = torch.zeros(shape, device=self.accelerator.device)
         else:
+            inputs = [row | {"verdict": verdict} for row, verdict in zip(inputs, verdicts, strict=True)]
             per_func = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         mine = per_func[rank * count : (rank + 1) * count]
         rewards_B = (mine * self.reward_weights.to(mine.device)).nansum(1)
         rewards_B[torch.isnan(mine).all(1)] = torch.nan
-        self._captured = (texts, rewards_B.cpu())
+        self._captured = (texts, verdicts, rewards_B.cpu())
         return per_func
 
     # -- loss and optimizer ------------------------------------------------------------------------------------------

@@ -1,12 +1,16 @@
-"""Cutting a round's samples into role-homogeneous micro-batches, and trimming their padding."""
+"""From a round's turns to micro-batches: a player's turns merged, fitted into its capacity, cut into windows (one
+optimizer step each) and these into micro-batches of one role."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from ..games import RoleBatch
+from ..contract.round import Turn
 
 _KEPT = (
     "prompt_ids",
@@ -18,6 +22,38 @@ _KEPT = (
     "ref_per_token_logps",
 )
 _PER_ROW = ("advantages", "group_tokens")
+
+
+@dataclass
+class RoleBatch:
+    """A player's samples of a round on this process, with their credit."""
+
+    tensors: dict[str, torch.Tensor]
+    """(B, ...) of TRL's names: prompts padded on the left, completions on the right."""
+    advantages_B: torch.Tensor
+    selected_B: torch.Tensor | None = None
+    """(B) bools, the samples that are trained on; None: all."""
+    group_B: torch.Tensor | None = None
+    """(B) which samples shared a baseline: equal numbers, side by side; None: each its own."""
+    has_signal: bool = True
+    """Whether any advantage, on any process, differs from 0."""
+    counts: tuple[float, ...] = (1.0, 1.0, 1.0)
+    """Completions, tokens and prompts that are trained on, over all processes / processes: what a loss is normalised
+    by."""
+
+    @property
+    def rows(self) -> int:
+        return self.advantages_B.size(0)
+
+    def take(self, index: torch.Tensor) -> RoleBatch:
+        """The rows of `index`, in its order."""
+        return replace(
+            self,
+            tensors={name: value[index.to(value.device)] for name, value in self.tensors.items()},
+            advantages_B=self.advantages_B[index],
+            selected_B=None if self.selected_B is None else self.selected_B[index],
+            group_B=None if self.group_B is None else self.group_B[index],
+        )
 
 
 def mask_after_stops(tensors: dict[str, torch.Tensor], texts: list[str], stops: list[str] | None, pad: int) -> None:
@@ -32,9 +68,91 @@ def mask_after_stops(tensors: dict[str, torch.Tensor], texts: list[str], stops: 
         tensors["completion_mask"][ended[:, None].to(behind.device) & behind] = 0
 
 
+# -- one batch a player -----------------------------------------------------------------------------------------------
+
+
+def merged(turns: Sequence[Turn], blank: dict[str, torch.Tensor]) -> RoleBatch:
+    """A player's turns as one batch; without a sample of its own one row of `blank`, which is not selected."""
+    parts, first = [], 0
+    for turn in turns:
+        count = turn.advantages_B.size(0)
+        if count:
+            tensors = {name: turn.rollout.tensors[name] for name in _KEPT if name in turn.rollout.tensors}
+            groups_B = torch.arange(count) // turn.group + first
+            parts.append(RoleBatch(tensors, turn.advantages_B, turn.selected_B, groups_B, turn.has_signal))
+            first = int(groups_B[-1]) + 1
+    if not parts:
+        nothing = torch.zeros(1, dtype=torch.bool)
+        return RoleBatch(blank, torch.zeros(1), nothing, torch.zeros(1, dtype=torch.long), has_signal=False)
+    return parts[0] if len(parts) == 1 else joined(parts)
+
+
+def joined(parts: Sequence[RoleBatch]) -> RoleBatch:
+    """Batches one below the other, padded to the longest. A tensor that one of them lacks is left out."""
+    names = [name for name in parts[0].tensors if all(name in part.tensors for part in parts)]
+    tensors = {}
+    for name in names:
+        width = max(part.tensors[name].size(1) for part in parts)
+        padded = []
+        for part in parts:
+            value = part.tensors[name]
+            missing = width - value.size(1)
+            padded.append(torch.nn.functional.pad(value, (missing, 0) if name.startswith("prompt_") else (0, missing)))
+        tensors[name] = torch.cat(padded)
+    ones = [torch.ones(part.rows, dtype=torch.bool) if part.selected_B is None else part.selected_B for part in parts]
+    selected_B = torch.cat(ones)
+    return RoleBatch(
+        tensors,
+        torch.cat([part.advantages_B for part in parts]),
+        None if bool(selected_B.all()) else selected_B,
+        torch.cat([torch.arange(p.rows) if p.group_B is None else p.group_B for p in parts]),
+        any(part.has_signal for part in parts),
+    )
+
+
+def fitted(batch: RoleBatch, rows: int, key: int) -> tuple[RoleBatch, int]:
+    """The batch with exactly `rows` rows, and how many rows with credit found no place.
+
+    Too few: copies of the first prompt without a completion, which are not selected. Too many: rows that are not
+    selected or have no credit go first, then a subset that `key` seeds.
+    """
+    if batch.rows == rows:
+        return batch, 0
+    if batch.rows < rows:
+        more = batch.take(torch.zeros(rows - batch.rows, dtype=torch.long))
+        more.tensors["completion_mask"] = torch.zeros_like(more.tensors["completion_mask"])
+        more.advantages_B = torch.zeros_like(more.advantages_B)
+        more.selected_B = torch.zeros(more.rows, dtype=torch.bool)
+        last = 0 if batch.group_B is None else int(batch.group_B.max()) + 1
+        more.group_B = torch.arange(more.rows) + last
+        return joined([batch, more]), 0
+    credited_B = batch.advantages_B != 0
+    if batch.selected_B is not None:
+        credited_B = credited_B & batch.selected_B
+    live, idle = credited_B.nonzero().flatten().tolist(), (~credited_B).nonzero().flatten().tolist()
+    dropped = max(len(live) - rows, 0)
+    kept = random.Random(key).sample(live, rows) if dropped else live + idle[: rows - len(live)]
+    return batch.take(torch.tensor(sorted(kept))), dropped
+
+
+def windows(batch: RoleBatch, steps: int, key: int) -> list[RoleBatch]:
+    """The batch cut into `steps` parts of equally many rows, in an order that `key` seeds; groups stay together where
+    a part holds whole groups of one size."""
+    if steps == 1:
+        return [batch]
+    size = batch.rows // steps
+    groups = torch.arange(batch.rows) if batch.group_B is None else batch.group_B
+    _, counts = torch.unique_consecutive(groups, return_counts=True)
+    unit = int(counts[0]) if bool((counts == counts[0]).all()) and size % int(counts[0]) == 0 else 1
+    order = list(range(batch.rows // unit))
+    random.Random(key).shuffle(order)
+    index = torch.tensor([place * unit + i for place in order for i in range(unit)])
+    return [batch.take(index[i * size : (i + 1) * size].sort().values) for i in range(steps)]
+
+
 def trained_mask(batch: RoleBatch) -> torch.Tensor:
     """(B, T): the completion mask, all 0 in rows that the objective did not select."""
-    mask = batch.rollout.tensors["completion_mask"]
+    mask = batch.tensors["completion_mask"]
     return mask if batch.selected_B is None else mask * batch.selected_B.to(mask.device)[:, None].to(mask.dtype)
 
 
@@ -42,35 +160,42 @@ def trained_counts(batch: RoleBatch) -> list[float]:
     """Completions, tokens and prompts of this process that the objective trains on."""
     mask = trained_mask(batch)
     rows = torch.ones(mask.size(0), dtype=torch.bool) if batch.selected_B is None else batch.selected_B
-    groups = rows.reshape(-1, batch.group).any(1)
-    return [float(rows.sum()), float(mask.sum()), float(groups.sum())]
+    groups = _groups(batch)[rows]
+    return [float(rows.sum()), float(mask.sum()), float(groups.unique().numel())]
+
+
+def _groups(batch: RoleBatch) -> torch.Tensor:
+    return torch.arange(batch.rows) if batch.group_B is None else batch.group_B
+
+
+# -- micro-batches ----------------------------------------------------------------------------------------------------
 
 
 def micro_batches(
     batches: dict[str, RoleBatch], counts: dict[str, int], idle_last: frozenset[str] = frozenset()
 ) -> list[dict[str, Any]]:
-    """One dict of tensors per micro-batch, with its "role"; the roles one after the other, the same order on all
-    processes.
+    """One dict of tensors per micro-batch of a window, with its "role"; the roles one after the other, the same order
+    on all processes.
 
     The rows of a role are sorted by length, the longest first: each micro-batch is then trimmed to about its own
     length, processes meet with rows of like length, and a round that does not fit in memory fails at its first
     micro-batch. For the roles in `idle_last` the rows without credit come after all others, for they are only measured
-    (see micro_batch). The losses do not depend on the order (their normalisers are the round's).
+    (see micro_batch). The losses do not depend on the order (their normalisers are the window's).
     """
     window: list[dict[str, Any]] = []
     for role, count in counts.items():
         batch = batches[role]
-        tensors = {name: batch.rollout.tensors[name] for name in _KEPT if name in batch.rollout.tensors}
+        tensors = dict(batch.tensors)
         tensors["completion_mask"] = trained_mask(batch)
         tensors["advantages"] = batch.advantages_B.to(tensors["completion_ids"].device)
-        group_tokens = tensors["completion_mask"].sum(1).reshape(-1, batch.group).sum(1)
-        tensors["group_tokens"] = group_tokens.repeat_interleave(batch.group)
         lengths = tensors["completion_mask"].sum(1)
+        _, group_B = _groups(batch).to(lengths.device).unique(return_inverse=True)
+        tensors["group_tokens"] = lengths.new_zeros(batch.rows).index_add(0, group_B, lengths)[group_B]
         if role in idle_last:
             lengths = lengths + (lengths.max() + 1) * (tensors["advantages"] != 0)
         order = torch.argsort(lengths, descending=True, stable=True)
         tensors = {name: value[order] for name, value in tensors.items()}
-        size = batch.advantages_B.size(0) // count
+        size = batch.rows // count
         for i in range(count):
             window.append({name: value[i * size : (i + 1) * size] for name, value in tensors.items()} | {"role": role})
     return window

@@ -96,8 +96,8 @@ def clean_demonstrations(
 
 def _right(text: str, problem: Problem, role: str, domain: CountdownDomain) -> bool:
     if role == "prover":
-        return domain.verify(text, problem).correct
-    proposed = domain.parse(text).problem
+        return domain.verify([text], [problem])[0].correct
+    proposed = domain.parse([text])[0].problem
     return proposed is not None and proposed.key == problem.key and domain.solvable(problem)
 
 

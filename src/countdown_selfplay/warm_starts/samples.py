@@ -63,7 +63,7 @@ def sample_answers(
     prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
     rows = sample_completions(model, tokenizer, prompts, n, stop_strings=domain.stop_strings("prover"), **sampling)
     found = [
-        ScoredSample(problem.key, prompt, c.text, float(domain.verify(c.text, problem).correct))
+        ScoredSample(problem.key, prompt, c.text, float(domain.verify([c.text], [problem])[0].correct))
         for problem, prompt, row in zip(problems, prompts, rows, strict=True)
         for c in row
         if not c.truncated
@@ -90,7 +90,7 @@ def sample_proposals(
     prompts = [domain.propose_row(k)["prompt"] for k in operands]
     stops = domain.stop_strings("conjecturer")
     rows = sample_completions(model, tokenizer, prompts, each, stop_strings=stops, seed=seed, **sampling)
-    problems = {c.text: domain.parse(c.text).problem for row in rows for c in row}
+    problems = {c.text: domain.parse([c.text])[0].problem for row in rows for c in row}
     distinct = {p.key: p for p in problems.values() if p is not None and domain.in_range(p)}
     solvable = domain.solvable_batch(distinct.values())
     played = [p for p, ok in zip(distinct.values(), solvable, strict=True) if ok and not is_held_out(p, evaluated)]
@@ -128,7 +128,8 @@ def solve_rates(
     rows = sample_completions(
         model, tokenizer, prompts, ATTEMPTS, stop_strings=domain.stop_strings("prover"), seed=seed, **sampling
     )
-    correct = [[domain.verify(c.text, p).correct for c in row] for p, row in zip(problems, rows, strict=True)]
+    texts, asked = [c.text for row in rows for c in row], [p for p in problems for _ in range(ATTEMPTS)]
+    correct = [verdict.correct for verdict in domain.verify(texts, asked)]
     return np.array(correct, dtype=float).reshape(len(problems), ATTEMPTS).mean(axis=1)
 
 
@@ -156,7 +157,7 @@ def _rows(path: str) -> Any:
 
 def _answer(row: Mapping[str, Any], text: str, domain: CountdownDomain) -> tuple[ScoredSample, Problem]:
     problem = _from_key(row["problem"]) if "target" not in row and "problem" in row else problem_from_row(row, 0)
-    verdict = domain.verify(text, problem)
+    (verdict,) = domain.verify([text], [problem])
     given = row.get("score")
     if given is not None and abs(float(given) - verdict.score) > 1e-9:
         raise DataError(
@@ -171,7 +172,7 @@ def _proposal(row: Mapping[str, Any], text: str, domain: CountdownDomain) -> tup
     for name in ("operands", "score"):
         if isinstance(row.get(name), bool) or not isinstance(row.get(name), int | float):
             raise DataError(f"column '{name}' must be a number, got {row.get(name)!r}.")
-    problem, score = domain.parse(text).problem, float(row["score"])
+    problem, score = domain.parse([text])[0].problem, float(row["score"])
     if problem is None and score > 0:
         raise DataError(f"score {score} for a text that holds no problem; set `conjecturer_prompt` to what it is in.")
     operands = int(row["operands"])

@@ -109,7 +109,7 @@ def test_rows_have_the_schemas_columns_and_read_back_as_the_problem(schema, doma
     assert set(row) == COLUMNS[schema]
     assert problem_from_row(row, 0) == problem
     if schema == "solved":
-        assert domain.verify(row["completion"], problem).correct
+        assert domain.verify([row["completion"]], [problem])[0].correct
         if domain.prover_prompt == "tinyzero":  # the prompt has begun the thinking
             assert row["prompt"].endswith("<think>") and "<think>" not in row["completion"]
     if schema == "proposed":

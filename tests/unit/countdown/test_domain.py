@@ -11,11 +11,11 @@ from countdown_selfplay.errors import UnknownNameError
 def test_the_tiny_domain_speaks_the_compact_formats():
     domain = CountdownDomain.tiny()
     assert domain.propose_row(3) == {"prompt": "propose 3 :", "operands": 3}
-    proposal = domain.parse("3 5 7 = 22")
+    proposal = domain.parse(["3 5 7 = 22"])[0]
     assert proposal.problem is not None and domain.in_range(proposal.problem) and domain.solvable(proposal.problem)
     assert domain.prove_row(proposal.problem) == {"prompt": "3 5 7 = 22 :", "numbers": [3, 5, 7], "target": 22}
-    assert domain.verify("3 * 5 + 7", proposal.problem).reason is Reason.CORRECT
-    assert domain.verify("<answer>3 * 5 + 7</answer>", proposal.problem).score == 0.0
+    assert domain.verify(["3 * 5 + 7"], [proposal.problem])[0].reason is Reason.CORRECT
+    assert domain.verify(["<answer>3 * 5 + 7</answer>"], [proposal.problem])[0].score == 0.0
     assert domain.stop_strings("conjecturer") is None
     assert not domain.in_range(Problem((3, 5, 13), 22)) and not domain.in_range(Problem((3, 5), 15))
 
@@ -34,8 +34,8 @@ def test_the_public_domain_speaks_chat_and_completion():
 def test_a_copy_of_a_shot_is_refused(operands):
     domain = CountdownDomain.countdown_3to4()
     shot = domain.propose_row(operands)["prompt"].split("\n")[3]
-    assert domain.parse(shot).reason is ProposalReason.COPIED_EXAMPLE
-    assert domain.parse(shot.replace("target=", "target=1")).reason is ProposalReason.OK
+    assert domain.parse([shot])[0].reason is ProposalReason.COPIED_EXAMPLE
+    assert domain.parse([shot.replace("target=", "target=1")])[0].reason is ProposalReason.OK
 
 
 def test_every_prompt_has_a_parser_that_reads_its_own_examples():
@@ -45,7 +45,7 @@ def test_every_prompt_has_a_parser_that_reads_its_own_examples():
         prompt = domain.propose_row(3)["prompt"]
         text = prompt if isinstance(prompt, str) else prompt[-1]["content"]
         line = next(line for line in text.split("\n") if "19" in line or "24" in line)
-        assert domain.parse(line.removeprefix("Example: ")).reason is ProposalReason.COPIED_EXAMPLE
+        assert domain.parse([line.removeprefix("Example: ")])[0].reason is ProposalReason.COPIED_EXAMPLE
 
 
 def test_the_solver_follows_the_rules():

@@ -38,7 +38,7 @@ def test_k3_is_an_unbiased_estimate_of_the_kl_divergence():
 
 def test_the_role_loss_adds_kl_per_sequence_and_subtracts_the_entropy_bonus():
     loss = RoleLoss(make_objective("rloo"), settings(beta=0.1, entropy_coef=0.01))
-    loss.new_round(2, 3)
+    loss.normalise_by(2, 3)
     logps = torch.tensor([[-1.0, -1.0], [-1.0, -7.0]], requires_grad=True)
     ref = torch.tensor([[-1.0, 0.0], [-1.0, 50.0]])  # one unmasked token with d = 1: k3 = e - 2
     entropies = torch.tensor([[0.5, 0.5], [2.0, 90.0]])  # 3 over 3 tokens = 1
@@ -53,7 +53,7 @@ def test_the_role_loss_adds_kl_per_sequence_and_subtracts_the_entropy_bonus():
 
 def test_tokens_that_the_sampler_could_not_score_are_not_corrected():
     loss = RoleLoss(make_objective("rloo"), settings())
-    loss.new_round(2, 3)
+    loss.normalise_by(2, 3)
     logps = torch.full((2, 2), -1.0)
     sampled = torch.tensor([[math.nan, -1.0], [-1.0 - math.log(1.5), 0.0]])  # second row: ratio 1.5
     loss(logps, torch.zeros(2, 2), batch(sampling_per_token_logps=sampled))

@@ -63,7 +63,7 @@ def test_every_written_answer_is_scored_one_by_the_bare_rules(source):
     domain = CountdownDomain.tiny()
     for exercise in [*source.pairs, *source.triples]:
         for answer in exercise.answers:
-            assert domain.verify(answer, exercise.problem).score == 1.0, (answer, exercise.problem)
+            assert domain.verify([answer], [exercise.problem])[0].score == 1.0, (answer, exercise.problem)
 
 
 def test_no_held_out_key_is_in_the_training_data_of_either_role(source):
@@ -90,7 +90,7 @@ def test_examples_are_what_the_domain_reads_and_fit_the_length(source):
     for prompt, answer in (source.draw(rng) for _ in range(2000)):
         if prompt == domain.propose_row(3)["prompt"]:
             roles["propose"] += 1
-            problem = domain.parse(answer).problem
+            problem = domain.parse([answer])[0].problem
             assert problem is not None
             assert domain.in_range(problem)
             assert domain.solvable(problem)
@@ -99,7 +99,7 @@ def test_examples_are_what_the_domain_reads_and_fit_the_length(source):
             numbers, target = prompt.removesuffix(" :").split(" = ")
             problem = Problem(tuple(map(int, numbers.split())), int(target))
             assert domain.prove_row(problem)["prompt"] == prompt
-            assert domain.verify(answer, problem).correct
+            assert domain.verify([answer], [problem])[0].correct
         assert len(answer.split()) + 1 <= 16  # the end token is one
     # A quarter is the conjecturer's: 500 of 2000 with a standard deviation of sqrt(2000 / 4 * 3 / 4) = 19.
     assert 400 < roles["propose"] < 600

@@ -14,17 +14,17 @@ from ...errors import RewardError
 from ..base import LARGEST_REWARD
 from .length import make_length_penalty
 from .soft_overlong import make_soft_overlong
-from .verifier import countdown_reward, make_countdown_reward
+from .verifier import countdown_reward, make_countdown_reward, make_verdict_reward
 
 RewardFunc = Callable[..., Any]
 
 
 def default_reward_funcs(
-    rules: Rules, length_penalty: float, soft_overlong: float, max_completion_length: int
+    name: str, length_penalty: float, soft_overlong: float, max_completion_length: int
 ) -> list[RewardFunc]:
-    """The verifier's score, seed 001's length penalty if its alpha is not 0, and seed 003's soft overlong charge if
-    its share is not 0."""
-    rewards: list[RewardFunc] = [make_countdown_reward(rules)]
+    """The verdict's score, logged under `name`; seed 001's length penalty if its alpha is not 0, and seed 003's soft
+    overlong charge if its share is not 0."""
+    rewards: list[RewardFunc] = [make_verdict_reward(name)]
     if length_penalty:
         rewards.append(make_length_penalty(length_penalty, max_completion_length))
     if soft_overlong:

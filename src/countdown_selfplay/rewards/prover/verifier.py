@@ -47,3 +47,14 @@ def make_countdown_reward(rules: Rules = DEFAULT_RULES) -> Callable[..., list[fl
 
 
 countdown_reward = make_countdown_reward()
+
+
+def make_verdict_reward(name: str) -> Callable[..., list[float]]:
+    """A reward callable that hands on the score of the domain's verdict, which the trainer passes as a column: nothing
+    is verified twice. `name`: what it is logged under."""
+
+    def verdict_reward(completions: Sequence[Any], verdict: Sequence[Any], **kwargs: Any) -> list[float]:
+        return [float(v.score) for v in verdict]
+
+    verdict_reward.__name__ = name
+    return verdict_reward

@@ -1,0 +1,109 @@
+"""What a domain is: problems, how they are put to a role, and who is right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+P = TypeVar("P")
+Row = dict[str, Any]
+"""What a role is asked: "prompt" (a text, or a chat), and plain columns that reward functions get."""
+
+
+class Verdict(Protocol):
+    """The judgement on one answer."""
+
+    @property
+    def correct(self) -> bool: ...
+    @property
+    def score(self) -> float: ...
+    @property
+    def reason(self) -> Any: ...
+
+
+class Parsed(Protocol):
+    """What was read in a proposal: a problem, or None and why."""
+
+    @property
+    def problem(self) -> Any: ...
+    @property
+    def reason(self) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Whether a problem may be played."""
+
+    reason: str = "ok"
+    """ "ok", or one word for the refusal, which is counted and which a reward may look at."""
+    facts: Mapping[str, bool] = field(default_factory=dict)
+    """What was found on the way, such as {"in_range": True}: logged as `<proposer>/<fact>_rate` over all proposals."""
+
+
+class Domain(Protocol[P]):
+    """An answer-checked domain. Equal on every process; `verify` and `check` take batches, for a domain may hand them
+    to a pool of workers."""
+
+    def problem(self, row: Mapping[str, Any], index: int = 0) -> P:
+        """The problem of a data set's row; DataError names row and column."""
+        ...
+
+    def key(self, problem: P) -> str:
+        """Its identity: equal problems have equal keys."""
+        ...
+
+    def prove_row(self, problem: P) -> Row:
+        """A row that asks for a solution, rendered from the problem alone. `problem` reads it back."""
+        ...
+
+    def verify(self, texts: Sequence[str], problems: Sequence[P]) -> list[Any]:
+        """One Verdict per answer; never raises on any text."""
+        ...
+
+    def stop_strings(self, role: str) -> list[str] | None:
+        """Where the generation of `role` ends besides the end token. `role`: a kind, or a player such as prover/0."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a result must record: ranges, rules, prompt styles. Plain JSON."""
+        ...
+
+
+class OpenDomain(Domain[P], Protocol):
+    """A domain in which problems can be proposed."""
+
+    @property
+    def asks(self) -> Sequence[Mapping[str, Any]]:
+        """What proposers are asked for in turn: keyword arguments of `propose_row`."""
+        ...
+
+    @property
+    def facts(self) -> Sequence[str]:
+        """Names of the facts that `check` finds out."""
+        ...
+
+    def propose_row(self, **asked: Any) -> Row:
+        """A row that asks for a problem."""
+        ...
+
+    def parse(self, texts: Sequence[str]) -> list[Any]:
+        """One Parsed per proposal; never raises on any text."""
+        ...
+
+    def check(self, problems: Sequence[P], asked: Sequence[Mapping[str, Any] | None]) -> list[Checked]:
+        """Whether each may be played, and is what was asked for."""
+        ...
+
+    def random(self, n: int, seed: int, exclude: frozenset[str]) -> list[P]:
+        """`n` distinct playable problems, a function of the arguments alone, none with a key in `exclude`."""
+        ...
+
+
+class CritiqueDomain(Domain[P], Protocol):
+    """What critic_discernment (seed 002) needs besides."""
+
+    def critique_row(self, problem: P, answer: str) -> Row: ...
+    def read_critique(self, text: str) -> str | None: ...
+    def revise_row(self, problem: P, answer: str, critique: str) -> Row: ...
+    def resists(self, text: str) -> bool: ...

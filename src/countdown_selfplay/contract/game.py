@@ -1,0 +1,98 @@
+"""What a game, a proposer and a guide are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from .metric import Metric
+from .round import Round, RoundResult, Turn
+
+
+class Game(Protocol):
+    """One round, read top to bottom. A game may leave out `metrics`, and both methods on state if it has none."""
+
+    roles: Mapping[str, str]
+    """Kind -> what it does. A config gives each one player or several."""
+    metrics: Sequence[Metric]
+    """Declarations of what `play` logs."""
+
+    def play(self, round: Round, anchors: Sequence[Any]) -> RoundResult:
+        """`anchors`: problems from the data set, the same list on every process, at least as many as the first kind's
+        capacity holds groups."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+
+@dataclass
+class Proposal:
+    """A candidate for a round."""
+
+    problem: Any
+    """None if nothing could be read."""
+    reason: str = "ok"
+    """Why it may not be played, or "ok"."""
+    by: str | None = None
+    """The player that wrote it; None for a symbolic proposer."""
+    asked: Any = None
+    """What it was asked for, or whatever a proposer wants back with the reward: a target, an arm."""
+    facts: Mapping[str, bool] = field(default_factory=dict)
+    """What the domain found out about it."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a round found out about N proposals and the P problems that M provers answered G times each. Equal on all
+    processes."""
+
+    proposals: Sequence[Proposal]
+    """(N), in the order of `propose`."""
+    rewards_N: np.ndarray
+    """NaN: not measured (it found no slot)."""
+    problems: Sequence[Any]
+    """(P): the proposals that were played, then targets and anchors."""
+    problem_of: Sequence[int | None]
+    """(N): the index of the proposal's problem in `problems`; None if it was not played."""
+    correct_MPG: np.ndarray
+    """Every prover's bits."""
+    solution_P: Sequence[str | None]
+    """A right answer to each problem, if any prover gave one."""
+
+    @property
+    def solve_rate_P(self) -> np.ndarray:
+        return self.correct_MPG.mean((0, 2))
+
+
+class Proposer(Protocol):
+    """Where a round's candidates come from, and what they teach it. Called by all processes."""
+
+    needs: Sequence[str]
+    """Kinds that must have a player."""
+
+    def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
+        """The candidates of all processes, in rank order."""
+        ...
+
+    def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
+        """Turns of its players; a bandit moves an arm and returns []."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+
+class Guide(Protocol):
+    """Scores proposals beside the provers (seed 003)."""
+
+    def score(self, round: Round, proposals: Sequence[Proposal], solve_rate_P: np.ndarray) -> np.ndarray:
+        """(P) scores of the proposals that were played; NaN: the review failed."""
+        ...
+
+    def learn(self, round: Round, outcome: Outcome) -> list[Turn]: ...
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...

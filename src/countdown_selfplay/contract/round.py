@@ -1,0 +1,135 @@
+"""What a game is handed for a round, and what it hands back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import torch
+
+from .domain import Row
+
+T = TypeVar("T")
+
+
+@dataclass
+class Rollout:
+    """What a player sampled for this process's rows: B = len(rows) x n completions, those of a row side by side."""
+
+    role: str
+    """The player, such as prover or prover/0."""
+    rows: list[Row]
+    texts: list[str]
+    """(B) completions."""
+    n: int = 1
+    """Samples per row."""
+    verdicts: list[Any] | None = None
+    """(B) verdicts where the rows were sampled with their problems."""
+    rewards_B: torch.Tensor = field(default_factory=lambda: torch.zeros(0))
+    """Summed TRL reward functions where there are verdicts (NaN: every function returned None), else 0."""
+    tensors: dict[str, torch.Tensor] = field(default_factory=dict)
+    """TRL's, B rows; a game of your own needs none of them."""
+    penalty_B: torch.Tensor | None = None
+    """Subtracted from rewards before credit (KL as a reward penalty)."""
+
+    @property
+    def correct_B(self) -> torch.Tensor | None:
+        """(B) the verifier's bits as floats; None where nothing was verified."""
+        return None if self.verdicts is None else torch.tensor([float(v.correct) for v in self.verdicts])
+
+
+@dataclass
+class Turn:
+    """Samples of a player with their credit; made by `Round.credit`. A player may have several in a round."""
+
+    rollout: Rollout
+    advantages_B: torch.Tensor
+    """(B), 0 where a sample is not selected."""
+    rewards_B: torch.Tensor | None = None
+    """(B) what was credited; NaN: not measured."""
+    selected_B: torch.Tensor | None = None
+    """(B) bools, the samples that the objective trains on; None: all."""
+    has_signal: bool = True
+    """Whether any advantage, on any process, differs from 0."""
+    group: int = 1
+    """Samples that shared a baseline, side by side."""
+    mean_reward: float | None = None
+    """Over all processes; None if no sample had a reward."""
+
+
+@dataclass
+class RoundResult:
+    """What was played."""
+
+    turns: list[Turn]
+    metrics: dict[str, Any]
+    """Name -> value, equal on all processes; absent when there is none, never 0 instead."""
+    samples: list[Row] = field(default_factory=list)
+    """Rows for samples.jsonl."""
+    solved: list[tuple[str, int, int]] = field(default_factory=list)
+    """(key, correct answers, answers) of each problem that was attempted, over all processes."""
+
+
+class Round(Protocol):
+    """All that a game may use. The frame makes one per round; a test makes one from scripted texts.
+
+    `sample`, `credit` and `gather` are called by all processes in the same order, with any number of rows on each.
+    """
+
+    index: int
+    """Rounds played before this one."""
+    domain: Any
+    held_out: frozenset[str]
+    """Keys of the evaluation's problems."""
+    rank: int
+    world: int
+
+    def players(self, kind: str) -> list[str]:
+        """prover -> ["prover"], or ["prover/0", "prover/1"]; [] if the run has none."""
+        ...
+
+    def capacity(self, role: str) -> int:
+        """Samples that the player's micro-batches hold, over all processes."""
+        ...
+
+    def group(self, role: str) -> int:
+        """Its num_generations."""
+        ...
+
+    def sample(
+        self, role: str, rows: Sequence[Row], n: int | None = None, problems: Sequence[Any] | None = None
+    ) -> Rollout:
+        """`n` completions (None: the player's num_generations) of each of this process's rows. With `problems`, one
+        per row, the domain judges each completion, once, and the reward functions score it."""
+        ...
+
+    def credit(
+        self,
+        rollout: Rollout,
+        rewards_B: Any = None,
+        correct_B: Any = None,
+        kept_B: Any = None,
+        group: int | None = None,
+    ) -> Turn:
+        """Advantages by the player's objective. rewards_B: None for those of the reward functions; NaN: not measured,
+        takes no part in a baseline. correct_B: None for the verdicts' bits, if there are any. kept_B: bools, samples
+        that may be trained on. group: samples, side by side, that share a baseline; None: those of a row."""
+        ...
+
+    def solved_limit(self, role: str) -> int | None:
+        """Correct answers after which the player's objective is done with a problem (expert iteration)."""
+        ...
+
+    def gather(self, items: list[T]) -> list[T]:
+        """All processes' lists, in rank order."""
+        ...
+
+    def share(self, items: Sequence[T]) -> list[T]:
+        """This process's part of a list that all processes hold; the parts differ in length by one at most."""
+        ...
+
+    def seed(self, *key: object) -> int:
+        """A seed for private randomness of the game: another one each round and attempt, the same on all
+        processes."""
+        ...

@@ -1,0 +1,84 @@
+"""Everything of a run that remembers something, by name: what a checkpoint holds beside weights and optimizer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from ..contract.stateful import Stateful
+from ..errors import GameError
+
+if TYPE_CHECKING:
+    from .trainer import JointConjecturerProverTrainer
+
+FILE, ARRAYS = "selfplay_state.json", "selfplay_state.safetensors"
+_ARRAY = "__array__"
+
+
+def states_of(trainer: JointConjecturerProverTrainer) -> dict[str, Stateful]:
+    """A new part that remembers something is one entry here. A user's own part need not have a state."""
+    parts: dict[str, Any] = {"frame": trainer.frame, "game": trainer.game, "guard": trainer.guard}
+    parts |= {f"objective/{role}": objective for role, objective in trainer.objectives.items()}
+    parts |= {f"entropy/{role}": loss.entropy for role, loss in trainer.losses.items()}
+    parts |= {f"replay/{role}": replay for role, replay in trainer.replays.items()}
+    parts["solve_rate"] = trainer.solve_rate
+    return {name: part for name, part in parts.items() if isinstance(part, Stateful)}
+
+
+def write(folder: Path, states: Mapping[str, Stateful], facts: Mapping[str, Any]) -> None:
+    """Values to one JSON file, arrays to a safetensors file beside it. `facts`: plain JSON that goes along."""
+    arrays: dict[str, np.ndarray] = {}
+    packed = {
+        name: {"class": type(part).__name__, "state": _packed(name, part.state_dict(), arrays)}
+        for name, part in states.items()
+    }
+    (folder / FILE).write_text(json.dumps({**facts, "states": packed}))
+    if arrays:
+        save_file(arrays, folder / ARRAYS)
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """What `write` was given: the facts, and under "states" the class and state of each part."""
+    found = json.loads((folder / FILE).read_text())
+    arrays = load_file(folder / ARRAYS) if (folder / ARRAYS).is_file() else {}
+    found["states"] = {name: _unpacked(part, arrays) for name, part in found["states"].items()}
+    return found
+
+
+def load(states: Mapping[str, Stateful], saved: Mapping[str, Any]) -> None:
+    """Hand each part its state. One of another class, where that change is allowed, starts anew."""
+    for name, part in states.items():
+        if name in saved and saved[name]["class"] == type(part).__name__:
+            part.load_state_dict(saved[name]["state"])
+
+
+def _packed(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """`value` with a name in the place of each array. GameError for what neither file can hold."""
+    if isinstance(value, np.ndarray):
+        arrays[name] = np.ascontiguousarray(value)
+        return {_ARRAY: name}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: _packed(f"{name}/{key}", inner, arrays) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_packed(f"{name}/{i}", inner, arrays) for i, inner in enumerate(value)]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise GameError(
+        f"The state of {name} is {str(value)[:60]!r} of type {type(value).__name__}; `state_dict` must return None, "
+        "numbers, texts, lists, dicts with text keys, and NumPy arrays."
+    )
+
+
+def _unpacked(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {_ARRAY}:
+            return arrays[value[_ARRAY]]
+        return {key: _unpacked(inner, arrays) for key, inner in value.items()}
+    return [_unpacked(inner, arrays) for inner in value] if isinstance(value, list) else value
