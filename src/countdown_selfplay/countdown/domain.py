@@ -51,6 +51,8 @@ class CountdownDomain:
         return {"prompt": CONJECTURER_PROMPTS[self.conjecturer_prompt](operands, self.spec), "operands": operands}
 
     facts = ("in_range", "solvable")
+    columns = ("numbers", "nums", "target", "ground_truth")
+    """Columns of data sets that hold the problem itself."""
 
     @cached_property
     def asks(self) -> tuple[dict[str, int], ...]:
@@ -102,6 +104,10 @@ class CountdownDomain:
     def in_range(self, problem: Problem) -> bool:
         """Whether the problem lies in the ranges of `spec`."""
         return self.spec.admits(problem)
+
+    def outside(self, problem: Problem) -> str | None:
+        """What lies beyond the ranges of `spec`, in words; None for a problem in range."""
+        return self.spec.outside(problem)
 
     def random(self, n: int, seed: int, exclude: Iterable[str] = ()) -> list[Problem]:
         """`n` distinct solvable problems, uniform over the ranges, none of the held-out side or with a key in

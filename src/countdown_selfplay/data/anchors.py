@@ -8,7 +8,7 @@ from typing import Any
 
 from datasets import Dataset, IterableDataset
 
-from ..countdown import CountdownDomain, Problem, generate_problems, problem_from_row
+from ..contract.domain import Domain
 from ..errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -16,26 +16,29 @@ logger = logging.getLogger(__name__)
 GENERATED_ANCHORS = 2048  # many epochs of a tiny run; generated in seconds
 
 
-# What a row does not hand on: the problem itself, which is rendered anew, and names that TRL passes or reads.
-_NO_EXTRA = frozenset(("prompt", "numbers", "nums", "target", "ground_truth", "image", "images", "prompts"))
-_NO_EXTRA |= {"completion", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric"}
+# What a row does not hand on beside the problem itself, which is rendered anew: names that TRL passes or reads.
+_NO_EXTRA = frozenset(("prompt", "image", "images", "prompts", "verdict", "completion", "completions"))
+_NO_EXTRA |= {"completion_ids", "trainer_state", "log_extra", "log_metric"}
 
 
 def anchor_dataset(
     dataset: Dataset | IterableDataset | None,
-    domain: CountdownDomain,
+    domain: Domain[Any],
     seed: int,
     held_out: frozenset[str] | None = None,
 ) -> Dataset | IterableDataset:
-    """Rows `{"prompt", "numbers", "target"}`, rendered from the parsed integers whatever the source's own prompt
-    column says, and beside them the source's other columns.
+    """Rows of the domain's `prove_row`, rendered from the problem whatever the source's own prompt column says, and
+    beside them the source's other columns.
 
-    None: problems of the domain's spec from the exact generator, reproducible from `seed`, none of the held-out side
+    None: problems from the domain's generator, reproducible from `seed`, none of the held-out side
     and none in `held_out`. A row that holds no problem is a DataError that names row and column. held_out: keys of the
     evaluation's problems; None: these are they, and nothing is said of their ranges.
     """
     if dataset is None:
-        problems = generate_problems(GENERATED_ANCHORS, domain.spec, seed, held_out or (), rules=domain.rules)
+        generate = getattr(domain, "random", None)
+        if generate is None:
+            raise DataError(f"{type(domain).__name__} makes no problems of its own; pass a train_dataset.")
+        problems = generate(GENERATED_ANCHORS, seed, held_out or frozenset())
         return Dataset.from_list([domain.prove_row(problem) for problem in problems])
     if isinstance(dataset, IterableDataset):
         return IterableDataset.from_generator(
@@ -44,38 +47,39 @@ def anchor_dataset(
     return Dataset.from_list(list(_rendered(dataset, domain, None if held_out is None else frozenset())))
 
 
-def _rendered(rows: Any, domain: CountdownDomain, held_out: frozenset[str] | None) -> Iterator[dict[str, Any]]:
+def _rendered(rows: Any, domain: Domain[Any], held_out: frozenset[str] | None) -> Iterator[dict[str, Any]]:
     """Says which row is the first out of range and which the first in `held_out`. Both are played: a data set may be
     harder than what the conjecturer is to write (--number_high of the study)."""
+    outside, own = getattr(domain, "outside", None), getattr(domain, "columns", ())
     said: set[str] = set() if held_out is not None else {"range", "held out"}
     for index, row in enumerate(rows):
-        problem = problem_from_row(row, index)
-        if "range" not in said and (beyond := domain.spec.outside(problem)) is not None:
+        problem = domain.problem(row, index)
+        if "range" not in said and outside is not None and (beyond := outside(problem)) is not None:
             said.add("range")
             logger.warning(
-                f"Row {index} of train_dataset ({problem.key}) is out of range: {beyond}. Such rows are played as "
+                f"Row {index} of train_dataset ({domain.key(problem)}) is out of range: {beyond}. Such rows are played as "
                 "they are, and the conjecturer is held to the range; widen it if it is to follow them."
             )
-        if "held out" not in said and held_out and problem.key in held_out:
+        if "held out" not in said and held_out and domain.key(problem) in held_out:
             said.add("held out")
             logger.warning(
-                f"Row {index} of train_dataset ({problem.key}) is also in eval_dataset: its pass@k will be "
+                f"Row {index} of train_dataset ({domain.key(problem)}) is also in eval_dataset: its pass@k will be "
                 "contaminated; remove such rows."
             )
-        extra = {name: value for name, value in row.items() if name not in _NO_EXTRA}
+        extra = {name: value for name, value in row.items() if name not in _NO_EXTRA and name not in own}
         yield extra | domain.prove_row(problem)
 
 
-def listed_keys(rows: Dataset | IterableDataset) -> list[str] | None:
+def listed_keys(rows: Dataset | IterableDataset, domain: Domain[Any]) -> list[str] | None:
     """Identities of the problems in an anchor data set, in its order; None for a stream."""
     if isinstance(rows, IterableDataset):
         return None
-    return [Problem(tuple(row["numbers"]), row["target"]).key for row in rows]
+    return [domain.key(domain.problem(row, index)) for index, row in enumerate(rows)]
 
 
-def problem_keys(rows: Dataset | None) -> frozenset[str]:
+def problem_keys(rows: Dataset | None, domain: Domain[Any]) -> frozenset[str]:
     """Identities of the problems in a data set; none for None."""
-    return frozenset() if rows is None else frozenset(listed_keys(rows) or ())
+    return frozenset() if rows is None else frozenset(listed_keys(rows, domain) or ())
 
 
 def check_enough(rows: Dataset | IterableDataset, args: Any) -> None:
@@ -93,15 +97,14 @@ def check_enough(rows: Dataset | IterableDataset, args: Any) -> None:
         )
 
 
-def warn_overlap(rows: Dataset | IterableDataset, held_out: frozenset[str]) -> None:
+def warn_overlap(listed: list[str] | None, held_out: frozenset[str]) -> None:
     """Say how many training problems are held-out ones; training goes on, the numbers would be contaminated."""
-    if held_out and isinstance(rows, Dataset):
-        overlap = len(problem_keys(rows) & held_out)
-        if overlap:
-            logger.warning(
-                "%d problems of train_dataset are also in eval_dataset: its pass@k will be contaminated; remove them.",
-                overlap,
-            )
+    overlap = len(set(listed or ()) & held_out)
+    if overlap:
+        logger.warning(
+            "%d problems of train_dataset are also in eval_dataset: its pass@k will be contaminated; remove them.",
+            overlap,
+        )
 
 
 def anchors_of_batch(rows: list[dict[str, Any]], repeats: int, domain: Any) -> list[Any]:
@@ -109,9 +112,10 @@ def anchors_of_batch(rows: list[dict[str, Any]], repeats: int, domain: Any) -> l
     return [domain.problem(row, index) for index, row in enumerate(rows[::repeats])]
 
 
-def blank_columns(rows: list[dict[str, Any]]) -> dict[str, None]:
+def blank_columns(rows: list[dict[str, Any]], domain: Domain[Any]) -> dict[str, None]:
     """The extra columns of a data set, empty: what a problem that is not of it has there."""
-    return dict.fromkeys(name for row in rows for name in row if name not in _NO_EXTRA)
+    own = domain.prove_row(domain.problem(rows[0])) if rows else ()
+    return dict.fromkeys(name for row in rows for name in row if name not in _NO_EXTRA and name not in own)
 
 
 def widened(rows: list[dict[str, Any]], anchors: list[dict[str, Any]], blank: dict[str, None]) -> list[dict[str, Any]]:

@@ -83,7 +83,7 @@ class AnchorStream(TorchStream[dict[str, Any]]):
                 )
 
     def _mark(self, chunk: list[dict[str, Any]]) -> None:
-        drawn = [(list(row["numbers"]), row["target"]) for row in chunk]
+        drawn = [row["prompt"] for row in chunk]
         self.marks.append(hashlib.blake2b(f"{self.marks[-1]}{drawn}".encode(), digest_size=16).hexdigest())
         done, mark = self.expected
         if len(self.marks) - 1 == done and self.marks[done] != mark:

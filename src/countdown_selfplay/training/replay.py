@@ -66,7 +66,7 @@ class SampleReplay:
         return _batch_of(batch, rows, chosen[rank::world], has_signal=any(sample.advantage for sample in chosen))
 
     def state_dict(self) -> dict[str, Any]:
-        """The kept samples as flat arrays of tokens with their lengths, and for what their reference log-probs hold."""
+        """The kept samples as flat arrays of tokens with their lengths."""
         arrays: dict[str, Any] = {
             "round": np.array([s.round for s in self.kept], dtype=np.int64),
             "advantage": np.array([s.advantage for s in self.kept], dtype=np.float64),

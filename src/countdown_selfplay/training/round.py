@@ -31,7 +31,7 @@ class PlayedRound:
         self.index = trainer.frame.rounds
         self.rank, self.world = trainer.processes.rank, trainer.processes.world
         self.gather, self.share = trainer.processes.gather, trainer.processes.share
-        self.columns = blank_columns(rows)
+        self.columns = blank_columns(rows, trainer.domain)
         self.anchors = {trainer.domain.key(trainer.domain.problem(row)): row for row in reversed(rows)}
         self.turns = 0
         self.rollouts: dict[str, list[Rollout]] = defaultdict(list)

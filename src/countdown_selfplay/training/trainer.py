@@ -126,10 +126,10 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         # Data before models: a bad row is reported without waiting for a 7B model to load.
         refuse_mapping(eval_dataset)
         eval_rows = None if eval_dataset is None else anchor_dataset(eval_dataset, self.domain, args.seed)
-        self.held_out = problem_keys(eval_rows)
+        self.held_out = problem_keys(eval_rows, self.domain)
         rows = anchor_dataset(train_dataset, self.domain, args.seed, self.held_out)
         check_enough(rows, args)
-        listed = listed_keys(rows)
+        listed = listed_keys(rows, self.domain)
         self.solve_rate = CumulativeSolveRate(sorted(set(listed))) if listed else None
         parts: dict[str, Any] = dict(domain=domain, reward_funcs=reward_funcs, objectives=objectives)
         parts |= dict(conjecturer_reward=conjecturer_reward, peft_config=peft_config)
@@ -173,7 +173,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             self.configured_groups = group_settings(optimizers[0])
         if self.pop_callback(ProgressCallback) is not None:
             self.add_callback(RoundProgress)
-        warn_overlap(rows, self.held_out)
+        warn_overlap(listed, self.held_out)
         self.policies.prepare(
             {role: s.temperature for role, s in self.roles.items()},
             [role for role, s in self.roles.items() if s.beta > 0],
