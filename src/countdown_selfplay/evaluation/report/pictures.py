@@ -64,9 +64,7 @@ def line_chart(
         line = axes.plot(curve.x, curve.y, color=f"C{i}", linewidth=2)
         if not gap.all() or len(curve.dots[0]):
             entries.append((line[0], curve.label))
-    if x_ticks is None:
-        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
-    else:
+    if x_ticks is not None:
         axes.set_xscale("log")
         axes.set_xticks(x_ticks)
         axes.minorticks_off()
@@ -92,7 +90,6 @@ def heat_map(title: str, starts: Sequence[float], end: float, shares_CB: np.ndar
     bins = shares_CB.shape[1]
     bin_edges = (np.arange(bins + 1) - 0.5) / (bins - 1)
     axes.pcolormesh([*starts, end], bin_edges, np.ma.masked_invalid(shares_CB.T), cmap=shades, vmin=0)
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     entries = [(none, "0%"), ("C0", f"{np.nanmax(shares_CB):.0%} of the problems")]
     entries += [(grey, "no problem played")] if np.isnan(shares_CB).any() else []
     return _finished(axes, [(Patch(facecolor=color, edgecolor=grey), words) for color, words in entries])
@@ -113,6 +110,8 @@ def _axes(title: str, x_label: str) -> Axes:
     axes = Figure().subplots()
     axes.set_title(title, x=-0.12, y=1.03)  # to look for a free place takes as long as all the rest
     axes.set_xlabel(x_label)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     return axes
 
 
