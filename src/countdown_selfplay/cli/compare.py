@@ -48,9 +48,8 @@ def main(argv: list[str]) -> int:
     if options.output is not None:
         from ..evaluation.report.pictures import svg
 
-        extra = "".join(f"- {line}\n" for line in remarks[len(found.notes()) :])
         texts = {
-            "comparison.md": markdown(found) + extra,
+            "comparison.md": markdown(rows_of(found), remarks),
             "comparison.tex": latex(found),
             "comparison.svg": svg(figure(found)),
             "comparison.json": json.dumps({**found.to_dict(), "notes": remarks}, indent=1) + "\n",

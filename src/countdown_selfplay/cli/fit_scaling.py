@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import ConfigError, DataError
 from ..evaluation.arms import split_arm
+from ..evaluation.comparison_tables import markdown
 from ..evaluation.scaling_checks import TAILS, Assessment, Ranking, assess, rank
 from ..evaluation.scaling_data import load_curve
 from .compare import write_all
@@ -58,8 +59,6 @@ def main(argv: list[str]) -> int:
     print(aligned(rows_of(found)))
     print("\n".join(lines))
     if options.output is not None:
-        head, *rows = rows_of(found)
-        table = ["| " + " | ".join(row) + " |" for row in (head, ("---",) * len(head), *rows)]
         result = {
             "compute": compute,
             "rate": rate,
@@ -68,7 +67,7 @@ def main(argv: list[str]) -> int:
             "rankings": [{"ranked": r.ranked, "sentence": r.sentence} for r in rankings],
         }
         texts = {
-            "scaling.md": "\n".join([*table, "", *(f"- {line}" for line in lines)]) + "\n",
+            "scaling.md": markdown(rows_of(found), lines),
             "scaling.json": json.dumps(result, indent=1) + "\n",
         }
         if any((curve.compute > 0).any() for one in found for curve in one.curves):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,12 +37,10 @@ def rows_of(found: Comparison) -> list[tuple[str, ...]]:
     return rows
 
 
-def markdown(found: Comparison) -> str:
-    """A table with the notes below it."""
-    head, *rows = [[cell.replace("|", "\\|") for cell in row] for row in rows_of(found)]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([*lines, "", *(f"- {note}" for note in found.notes())]) + "\n"
+def markdown(rows: Sequence[tuple[str, ...]], notes: Sequence[str]) -> str:
+    """A table with notes below it; the first row is its header."""
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:], "", *(f"- {note}" for note in notes)]) + "\n"
 
 
 def latex(found: Comparison) -> str:

@@ -21,7 +21,7 @@ from matplotlib.ticker import MaxNLocator
 WIDTH, HEIGHT, ROW = 400, 250, 14  # points; each row of the legend makes a picture higher
 _DARK = "@media (prefers-color-scheme: dark) {svg > g {filter: invert(.91) hue-rotate(180deg)}}"
 _sheet = rc_params_from_file(Path(__file__).parent / "templates" / "pictures.mplstyle", use_default_template=False)
-styled = style.context(_sheet, after_reset=True)
+styled = style.context(dict(_sheet.items()), after_reset=True)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def line_chart(
 ) -> Figure:
     """A curve's place in `curves` is its colour; those without points are left out. `y_range`: values that are in view
     in any case. `band`: the target band, a y range. `marks`: the starved rounds. `x_ticks` make x logarithmic."""
-    axes = _axes(title, x_label)
+    figure, axes = _axes(title, x_label)
     entries: list[tuple[Artist, str]] = []
     for i, curve in enumerate(curves):
         if curve.raw is not None:
@@ -68,6 +68,7 @@ def line_chart(
         axes.set_xscale("log")
         axes.set_xticks(x_ticks)
         axes.minorticks_off()
+        axes.xaxis.set_major_formatter("{x:.4g}")
     axes.update_datalim([(axes.dataLim.x0, y) for y in y_range])
     axes.autoscale_view()
     axes.set_ylim(axes.get_ylim())  # what follows changes the range no more
@@ -76,14 +77,15 @@ def line_chart(
     if len(marks):
         ticks = axes.plot(marks, np.zeros(len(marks)), "|", color="C6", transform=axes.get_xaxis_transform(), zorder=1)
         entries.append((ticks[0], "starved round"))
-    return _finished(axes, entries if len(entries) > 1 else [])
+    _add_legend(figure, axes, entries if len(entries) > 1 else [])
+    return figure
 
 
 @styled
 def heat_map(title: str, starts: Sequence[float], end: float, shares_CB: np.ndarray) -> Figure:
     """Shares per bin over time: `starts` are the first rounds of the columns, `end` the round after the last one; bins
     go from 0 to 1 upwards. The deepest shade is the greatest share; a column of NaN is grey."""
-    axes = _axes(title, "round")
+    figure, axes = _axes(title, "round")
     axes.grid(False)
     none, grey = rcParams["figure.facecolor"], rcParams["grid.color"]
     shades = LinearSegmentedColormap.from_list("shares", [none, "C0"]).with_extremes(bad=grey)
@@ -92,7 +94,8 @@ def heat_map(title: str, starts: Sequence[float], end: float, shares_CB: np.ndar
     axes.pcolormesh([*starts, end], bin_edges, np.ma.masked_invalid(shares_CB.T), cmap=shades, vmin=0)
     entries = [(none, "0%"), ("C0", f"{np.nanmax(shares_CB):.0%} of the problems")]
     entries += [(grey, "no problem played")] if np.isnan(shares_CB).any() else []
-    return _finished(axes, [(Patch(facecolor=color, edgecolor=grey), words) for color, words in entries])
+    _add_legend(figure, axes, [(Patch(facecolor=color, edgecolor=grey), words) for color, words in entries])
+    return figure
 
 
 @styled
@@ -106,26 +109,25 @@ def svg(figure: Figure) -> str:
     return drawn[drawn.index("<svg") :].replace("</style>", f"{_DARK}</style>", 1)
 
 
-def _axes(title: str, x_label: str) -> Axes:
-    axes = Figure().subplots()
+def _axes(title: str, x_label: str) -> tuple[Figure, Axes]:
+    figure = Figure()
+    axes = figure.subplots()
     axes.set_title(title, x=-0.12, y=1.03)  # to look for a free place takes as long as all the rest
     axes.set_xlabel(x_label)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    return axes
-
-
-def _finished(axes: Axes, entries: Sequence[tuple[Artist, str]]) -> Figure:
-    """The axes' figure with a legend below the plot, in as many columns as its longest label leaves room for."""
     axes.xaxis.set_major_formatter("{x:.4g}")
     axes.yaxis.set_major_formatter("{x:.4g}")
+    return figure, axes
+
+
+def _add_legend(figure: Figure, axes: Axes, entries: Sequence[tuple[Artist, str]]) -> None:
+    """Below the plot, in as many columns as the longest label leaves room for."""
     labels = [label if len(label) <= 40 else label[:39] + "…" for _, label in entries]
     columns = max(1, 60 // (6 + max(map(len, labels), default=0)))
     legend = -(-len(labels) // columns) * ROW
     height = HEIGHT + legend
-    figure = axes.get_figure(root=True)
     figure.set_size_inches(WIDTH / 72, height / 72)
     figure.subplots_adjust(left=50 / WIDTH, right=1 - 12 / WIDTH, top=1 - 26 / height, bottom=(38 + legend) / height)
     if entries:
         figure.legend([artist for artist, _ in entries], labels, loc="lower left", ncols=columns)
-    return figure
