@@ -82,9 +82,9 @@ def test_labels_are_short(value, text):
 
 def test_points_land_where_they_belong():
     text = svg(line_chart("t", [straight()], y_range=(0, 1)))
-    # The plot runs from x = 50 to 400 - 12 and, without a legend, from y = 250 - 38 up to 26: 338 by 186. Shown are
-    # -.2 to 10.2, of which .2 are 338 x .2 / 10.4 = 6.5, and -.05 to 1.05, of which .05 are 186 x .05 / 1.1 = 8.4545.
-    assert 'd="M 56.5 203.545455 \nL 381.5 34.454545 \n"' in text
+    # The plot runs from x = 50 to 400 - 12 and, without a legend, from y = 250 - 42 up to 26: 338 by 182. Shown are
+    # -.2 to 10.2, of which .2 are 338 x .2 / 10.4 = 6.5, and -.05 to 1.05, of which .05 are 182 x .05 / 1.1 = 8.2727.
+    assert 'd="M 56.5 199.727273 \nL 381.5 34.272727 \n"' in text
 
 
 def test_a_band_does_not_change_what_is_shown():

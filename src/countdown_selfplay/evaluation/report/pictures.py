@@ -128,6 +128,6 @@ def _add_legend(figure: Figure, axes: Axes, entries: Sequence[tuple[Artist, str]
     legend = -(-len(labels) // columns) * ROW
     height = HEIGHT + legend
     figure.set_size_inches(WIDTH / 72, height / 72)
-    figure.subplots_adjust(left=50 / WIDTH, right=1 - 12 / WIDTH, top=1 - 26 / height, bottom=(38 + legend) / height)
+    figure.subplots_adjust(left=50 / WIDTH, right=1 - 12 / WIDTH, top=1 - 26 / height, bottom=(42 + legend) / height)
     if entries:
         figure.legend([artist for artist, _ in entries], labels, loc="lower left", ncols=columns)
