@@ -11,7 +11,7 @@ import pytest
 from countdown_selfplay.cli import main
 from countdown_selfplay.evaluation.arms import load_arms
 from countdown_selfplay.evaluation.comparison import compare_arms
-from countdown_selfplay.evaluation.comparison_tables import figure
+from countdown_selfplay.evaluation.comparison_tables import figure, markdown
 
 from ..unit.evaluation.made_up_answers import write_answers
 from ..unit.evaluation.real_counts import IPO, SFT
@@ -75,6 +75,10 @@ def test_the_figure_shows_every_value_with_its_interval(tmp_path):
         ends = band.get_paths()[0].vertices[:, 1]
         assert {found.values[arm, k].low for k in found.ks} <= set(ends) >= {found.values[arm, 1].high}
     assert axes.get_xscale() == "log" and axes.get_xticks().tolist() == [1, 2, 4]
+
+
+def test_a_bar_in_a_name_does_not_break_the_markdown_table():
+    assert markdown([("a|b", "c"), ("1", "2")], ["note"]) == "| a\\|b | c |\n|---|---|\n| 1 | 2 |\n\n- note\n"
 
 
 def test_a_difference_that_is_the_same_on_every_problem_is_certain(tmp_path, capsys):
