@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from countdown_selfplay.countdown import Problem
-from countdown_selfplay.evaluation.report.svg import Line, line_chart, standalone
+from countdown_selfplay.evaluation.report import pictures
 from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward, refused_reward
 from countdown_selfplay.rewards.prover.length import make_length_penalty
 from countdown_selfplay.rewards.prover.soft_overlong import make_soft_overlong
@@ -117,11 +117,11 @@ CHARTS: dict[str, dict[str, Curve]] = {
 }
 
 
-def line(label: str, values: np.ndarray, color: int) -> Line:
+def line(label: str, values: np.ndarray) -> pictures.Curve:
     """A curve over RATES in percent, without the points that lie on the line between their neighbours."""
     bends = np.abs(np.diff(values, 2)) > 1e-9
     keep = np.concatenate([[True], bends, [True]])
-    return Line(label, [list(zip((RATES * 100)[keep].tolist(), values[keep].tolist(), strict=True))], color=color)
+    return pictures.Curve(label, (RATES * 100)[keep], values[keep])
 
 
 def length_chart() -> str:
@@ -132,17 +132,18 @@ def length_chart() -> str:
         "length_penalty 0.5": make_length_penalty(0.5, 1000),
         "soft_overlong 0.2": make_soft_overlong(0.2, 1000),
     }
-    lines = [line(label, np.array(term([""] * len(ids), ids)), i) for i, (label, term) in enumerate(terms.items())]
-    return standalone(line_chart("Prover: length terms", lines, x_label="tokens, % of the completion length"))
+    lines = [line(label, np.array(term([""] * len(ids), ids))) for label, term in terms.items()]
+    axis = "tokens, % of the completion length"
+    return pictures.svg(pictures.line_chart("Prover: length terms", lines, x_label=axis))
 
 
 def charts() -> dict[str, str]:
     """File name -> SVG text."""
     found = {}
     for name, curves in CHARTS.items():
-        lines = [line(label, curve(RATES), i) for i, (label, curve) in enumerate(curves.items())]
-        chart = line_chart(name, lines, y_range=(0.0, 1.0), x_label="solve rate, %")
-        found[f"{name}.svg"] = standalone(chart)
+        lines = [line(label, curve(RATES)) for label, curve in curves.items()]
+        figure = pictures.line_chart(name, lines, y_range=(0, 1), x_label="solve rate, %")
+        found[f"{name}.svg"] = pictures.svg(figure)
     return {**found, "prover_length.svg": length_chart()}
 
 

@@ -34,7 +34,7 @@ LAYERS = {
 
 YET_TO_GO = {("games", "countdown_selfplay.training.credit"), ("tiny", "countdown_selfplay.evaluation")}
 
-HEAVY = {"torch", "trl", "transformers", "accelerate", "peft", "datasets"}
+HEAVY = {"torch", "trl", "transformers", "accelerate", "peft", "datasets", "matplotlib", "jinja2"}
 
 
 def imports_of(path: Path, top_level_only: bool = False) -> set[str]:
@@ -105,7 +105,11 @@ def test_every_module_says_what_it_is():
 
 
 @pytest.mark.parametrize(
-    "module", ["countdown_selfplay", "countdown_selfplay.countdown", "countdown_selfplay.rewards"]
+    "module",
+    [
+        "countdown_selfplay",
+        *(f"countdown_selfplay.{part}" for part in ("countdown", "rewards", "evaluation", "cli.main")),
+    ],
 )
 def test_importing_the_pure_parts_loads_no_heavy_library(module):
     code = f"import sys, {module}\nprint(sorted({HEAVY!r} & set(sys.modules)))"
@@ -141,7 +145,7 @@ def test_the_constraints_satisfy_the_declared_ranges():
             name, version = line.split("==")
             pins[canonicalize_name(name)] = version
     extras = project()["optional-dependencies"]
-    for text in [*project()["dependencies"], *extras["test"], *extras["docs"], *extras["plot"]]:
+    for text in [*project()["dependencies"], *extras["test"], *extras["docs"]]:
         wanted = Requirement(text)
         assert canonicalize_name(wanted.name) in pins, f"{wanted.name} is not pinned"
         assert wanted.specifier.contains(pins[canonicalize_name(wanted.name)]), f"{text}, pinned {pins[wanted.name]}"
@@ -227,6 +231,6 @@ def test_the_wheel_holds_the_package_its_data_the_recipes_and_the_launch_configs
         *(f"recipes/{p.relative_to(ROOT / 'examples/recipes')}" for p in (ROOT / "examples/recipes").rglob("*.yaml")),
     }
     assert inside == {name for name in in_source if "__pycache__" not in name}
-    assert {"py.typed", "accelerate_configs/zero3.yaml"} <= inside
+    assert {"py.typed", "accelerate_configs/zero3.yaml", "evaluation/report/templates/page.html.j2"} <= inside
     assert {name.split("/")[0] for name in names} == {"countdown_selfplay", wheel.name.split("-py3")[0] + ".dist-info"}
     assert wheel.stat().st_size < 3_000_000

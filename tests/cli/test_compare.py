@@ -9,6 +9,9 @@ from xml.etree import ElementTree
 import pytest
 
 from countdown_selfplay.cli import main
+from countdown_selfplay.evaluation.compare.arms import load_arms
+from countdown_selfplay.evaluation.compare.comparison import compare_arms
+from countdown_selfplay.evaluation.compare.comparison_tables import figure, markdown
 
 from ..unit.evaluation.made_up_answers import write_answers
 from ..unit.evaluation.real_counts import IPO, SFT
@@ -56,7 +59,26 @@ def test_tables_and_figure_are_well_formed(tmp_path, capsys):
     rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
     assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {8} and len(rows) == 7
     root = ElementTree.parse(tmp_path / "c" / "comparison.svg").getroot()
-    assert root.tag.endswith("svg") and (tmp_path / "c" / "comparison.svg").read_text().count('class="spread') == 3
+    texts = [node.text for node in root.iter() if node.tag.endswith("text")]
+    assert root.tag.endswith("svg") and texts[:4] == ["1", "2", "4", "k"] and texts[-3:] == ["a_1", "b", "c&d|e"]
+
+
+def test_the_figure_shows_every_value_with_its_interval(tmp_path):
+    arms = load_arms([str(write_answers(tmp_path / f"{c}.jsonl", [c, 2, 3], n=4)) for c in (1, 4)])
+    found = compare_arms(arms)
+    (axes,) = figure(found).axes
+    lines = [line for line in axes.lines if len(line.get_xdata())]
+    # pass@1: (1 + 2 + 3) / 12 and (4 + 2 + 3) / 12; pass@4 is certain with one right answer of four
+    assert [line.get_xdata().tolist() for line in lines] == [[1, 2, 4]] * 2
+    assert [line.get_ydata()[[0, 2]].tolist() for line in lines] == [[0.5, 1], [0.75, 1]]
+    for arm, band in zip(found.arms, axes.collections, strict=True):
+        ends = band.get_paths()[0].vertices[:, 1]
+        assert {found.values[arm, k].low for k in found.ks} <= set(ends) >= {found.values[arm, 1].high}
+    assert axes.get_xscale() == "log" and axes.get_xticks().tolist() == [1, 2, 4]
+
+
+def test_a_bar_in_a_name_does_not_break_the_markdown_table():
+    assert markdown([("a|b", "c"), ("1", "2")], ["note"]) == "| a\\|b | c |\n|---|---|\n| 1 | 2 |\n\n- note\n"
 
 
 def test_a_difference_that_is_the_same_on_every_problem_is_certain(tmp_path, capsys):

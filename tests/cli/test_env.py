@@ -13,7 +13,7 @@ def test_json_holds_the_installed_versions(capsys):
     assert info["countdown-selfplay"] == __version__
     assert info["packages"]["trl"] == importlib.metadata.version("trl")
     assert info["packages"]["torch"] == importlib.metadata.version("torch")
-    assert info["extras"].keys() == {"vllm", "deepspeed", "plot", "test", "docs"}
+    assert info["extras"].keys() == {"vllm", "deepspeed", "test", "docs"}
     assert info["extras"]["test"] == importlib.metadata.version("pytest")
     assert info["cores"] >= 1 and info["memory_gib"] > 0 and info["devices"]
 

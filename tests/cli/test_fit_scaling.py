@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.cli import main
+from countdown_selfplay.cli.fit_scaling import chart
 from countdown_selfplay.evaluation import ScalingFit, scaling_checks
+from countdown_selfplay.evaluation.compare.scaling_data import curve_of
 
 FEW = ["--resamples", "10"]
 
@@ -46,6 +48,20 @@ def test_a_known_curve_is_found_in_a_table(tmp_path, capsys, name):
     assert found["half_of_the_points"]["sd"] < 1e-3 and "0.6200" in out and "rate against compute" in out
     assert ElementTree.parse(tmp_path / "s" / "scaling.svg").getroot().tag.endswith("svg")
     assert (tmp_path / "s" / "scaling.md").read_text().startswith("| arm | points |")
+
+
+def test_the_chart_shows_the_points_and_the_fitted_curve():
+    # 25 points of a curve, of which the one at compute 0 has no place on a logarithmic axis.
+    truth = ScalingFit(0.62, 8e5, 0.9, 0.05, True)
+    compute = np.concatenate([[0.0], np.geomspace(1e4, 1e8, 24)])
+    found = scaling_checks.assess("a", [curve_of(compute.tolist(), truth(compute).tolist(), "rate")], 0.0, 10, 0)
+    (axes,) = chart([found], "compute", "rate").axes
+    dots, line = axes.lines
+    assert dots.get_xdata().tolist() == compute[1:].tolist() and dots.get_ydata() == pytest.approx(truth(compute[1:]))
+    assert line.get_ydata() == pytest.approx(truth(line.get_xdata()), rel=1e-3)
+    assert (line.get_xdata()[0], line.get_xdata()[-1]) == pytest.approx((1e4, 1e8))
+    # four decades: whole powers of ten only
+    assert axes.get_xticks() == pytest.approx([1e4, 1e5, 1e6, 1e7, 1e8]) and axes.get_xlabel() == "compute (rate)"
 
 
 def test_columns_may_be_named_and_seeds_pooled_and_arms_ranked(tmp_path, capsys):

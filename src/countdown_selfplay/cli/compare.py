@@ -46,11 +46,12 @@ def main(argv: list[str]) -> int:
     for line in remarks:
         print(line)
     if options.output is not None:
-        extra = "".join(f"- {line}\n" for line in remarks[len(found.notes()) :])
+        from ..evaluation.report.pictures import svg
+
         texts = {
-            "comparison.md": markdown(found) + extra,
+            "comparison.md": markdown(rows_of(found), remarks),
             "comparison.tex": latex(found),
-            "comparison.svg": figure(found),
+            "comparison.svg": svg(figure(found)),
             "comparison.json": json.dumps({**found.to_dict(), "notes": remarks}, indent=1) + "\n",
         }
         write_all(options.output, texts)

@@ -16,7 +16,7 @@ from .. import __version__
 HELP = "Print versions, device, cores, memory and installed extras"
 
 STACK = ("torch", "trl", "transformers", "accelerate", "peft", "datasets", "tokenizers", "safetensors", "numpy")
-EXTRAS = {"vllm": "vllm", "deepspeed": "deepspeed", "plot": "matplotlib", "test": "pytest", "docs": "mkdocs-material"}
+EXTRAS = {"vllm": "vllm", "deepspeed": "deepspeed", "test": "pytest", "docs": "mkdocs-material"}
 """Extra of pyproject.toml -> the distribution that tells whether it is installed."""
 
 

@@ -9,17 +9,21 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import ConfigError, DataError
 from ..evaluation.compare.arms import split_arm
+from ..evaluation.compare.comparison_tables import markdown
 from ..evaluation.compare.scaling_data import load_curve
-from ..evaluation.report.svg import Line, line_chart, number, standalone
 from ..evaluation.scaling_checks import TAILS, Assessment, Ranking, assess, rank
 from ..evaluation.terminal import aligned
 from .compare import write_all
 from .countdown_options import OneLineParser, RawDescription, seed_number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 HELP = "Fit solve rate against compute and say how far the asymptote can be trusted"
 
@@ -55,8 +59,6 @@ def main(argv: list[str]) -> int:
     print(aligned(rows_of(found)))
     print("\n".join(lines))
     if options.output is not None:
-        head, *rows = rows_of(found)
-        table = ["| " + " | ".join(row) + " |" for row in (head, ("---",) * len(head), *rows)]
         result = {
             "compute": compute,
             "rate": rate,
@@ -65,11 +67,13 @@ def main(argv: list[str]) -> int:
             "rankings": [{"ranked": r.ranked, "sentence": r.sentence} for r in rankings],
         }
         texts = {
-            "scaling.md": "\n".join([*table, "", *(f"- {line}" for line in lines)]) + "\n",
+            "scaling.md": markdown(rows_of(found), lines),
             "scaling.json": json.dumps(result, indent=1) + "\n",
         }
         if any((curve.compute > 0).any() for one in found for curve in one.curves):
-            texts["scaling.svg"] = standalone(chart(found, compute, rate))
+            from ..evaluation.report.pictures import svg
+
+            texts["scaling.svg"] = svg(chart(found, compute, rate))
         write_all(options.output, texts)
     return 0 if all(one.fit.converged for one in found) else 1
 
@@ -143,24 +147,23 @@ def remarks(found: Sequence[Assessment], rankings: Sequence[Ranking]) -> list[st
     return lines + [one.sentence for one in rankings]
 
 
-def chart(found: Sequence[Assessment], compute: str, rate: str) -> str:
-    """Points and fitted curves on log compute; an SVG element."""
-    lines = []
-    computes = [curve.compute for one in found for curve in one.curves]
-    positive = [x[x > 0] for x in computes if (x > 0).any()]
-    low, high = min(x.min() for x in positive), max(x.max() for x in positive)
-    for i, one in enumerate(found):
+def chart(found: Sequence[Assessment], compute: str, rate: str) -> Figure:
+    """Points and fitted curves on log compute."""
+    from ..evaluation.report.pictures import Curve, line_chart
+
+    positive = [c for one in found for curve in one.curves for c in curve.compute.tolist() if c > 0]
+    low, high = min(positive), max(positive)
+    x, curves = np.geomspace(low, high, 120), []
+    for one in found:
         points = [point for curve in one.curves for point in zip(curve.compute, curve.rate, strict=True)]
-        dots = [(math.log10(c), float(r)) for c, r in points if c > 0]
-        curve = []
-        if one.fit.converged:
-            at = np.geomspace(low, high, 120)
-            curve = [list(zip(np.log10(at).tolist(), one.fit(at).tolist(), strict=True))]
-        lines.append(Line(one.name, curve, color=i, dots=dots[:: max(1, len(dots) // 200)]))
+        shown = [(float(c), float(r)) for c, r in points if c > 0]
+        shown = shown[:: max(1, len(shown) // 200)]
+        y = one.fit(x) if one.fit.converged else np.full_like(x, np.nan)
+        curves.append(Curve(one.name, x, y, dots=([c for c, _ in shown], [r for _, r in shown])))
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    factors = (1,) if len(decades) > 3 else (1, 2, 5)
-    ticks = [(d + math.log10(f), number(f * 10.0**d)) for d in decades for f in factors]
-    return line_chart("Fitted scaling curves", lines, y_range=(0, 0), x_label=f"{compute} ({rate})", x_ticks=ticks)
+    ticks = [f * 10.0**d for d in decades for f in ((1,) if len(decades) > 3 else (1, 2, 5))]
+    ticks = [tick for tick in ticks if low <= tick <= high]
+    return line_chart("Fitted scaling curves", curves, y_range=(0,), x_label=f"{compute} ({rate})", x_ticks=ticks)
 
 
 if __name__ == "__main__":

@@ -57,8 +57,8 @@ def _rendered(rows: Any, domain: Domain[Any], held_out: frozenset[str] | None) -
         if "range" not in said and outside is not None and (beyond := outside(problem)) is not None:
             said.add("range")
             logger.warning(
-                f"Row {index} of train_dataset ({domain.key(problem)}) is out of range: {beyond}. Such rows are played as "
-                "they are, and the conjecturer is held to the range; widen it if it is to follow them."
+                f"Row {index} of train_dataset ({domain.key(problem)}) is out of range: {beyond}. Such rows are "
+                "played as they are, and the conjecturer is held to the range; widen it if it is to follow them."
             )
         if "held out" not in said and held_out and domain.key(problem) in held_out:
             said.add("held out")

@@ -3,10 +3,3 @@
 The trainer asks its engine for a handful of things (clip, hold a role, whole weights for generation, references, what
 a checkpoint must hold); everything else is the stock Trainer's and accelerate's.
 """
-
-from .choose import choose_engine
-from .ddp import Engine
-from .deepspeed import ZeroEngine
-from .fsdp import FsdpEngine
-
-__all__ = ["Engine", "FsdpEngine", "ZeroEngine", "choose_engine"]

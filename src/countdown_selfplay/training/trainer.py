@@ -24,7 +24,7 @@ from ..contract.domain import OpenDomain
 from ..contract.game import Game
 from ..contract.round import Rollout
 from ..data.anchors import anchor_dataset, check_enough, listed_keys, problem_keys, warn_overlap
-from ..distributed import choose_engine
+from ..distributed.choose import choose_engine
 from ..distributed.processes import processes_of
 from ..evaluation.sampling import neutral_generation
 from ..generation import make_sampler

@@ -4,7 +4,9 @@ import pytest
 import torch
 from tests.trainer.conftest import make_config, make_trainer
 
-from countdown_selfplay.distributed import FsdpEngine, ZeroEngine, choose_engine
+from countdown_selfplay.distributed.choose import choose_engine
+from countdown_selfplay.distributed.deepspeed import ZeroEngine
+from countdown_selfplay.distributed.fsdp import FsdpEngine
 from countdown_selfplay.distributed.fsdp import fill_optimizer_state, full_precision_outputs
 from countdown_selfplay.errors import ConfigError
 

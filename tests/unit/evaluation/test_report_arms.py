@@ -11,7 +11,8 @@ import pytest
 from countdown_selfplay.evaluation import write_report
 from countdown_selfplay.evaluation.report import load_runs
 from countdown_selfplay.evaluation.report.arms import arms_of, over_seeds
-from countdown_selfplay.evaluation.report.charts import Chart, compare, seeds_curve
+from countdown_selfplay.evaluation.report.charts import Chart, compare, curve
+from countdown_selfplay.evaluation.report.page import page
 from countdown_selfplay.statistics.bootstrap import holm, two_sided_p
 
 from . import made_up_runs as made_up
@@ -75,20 +76,23 @@ def test_an_arms_curve_is_the_mean_with_a_band(tmp_path):
         rows = [{"step": s, "prover/reward": level} for s in range(1, 6)]
         (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (arm,) = arms_of(load_runs(folders))
-    line = seeds_curve(arm, "prover/reward", 0)
-    assert line.mean == [[(float(s), pytest.approx(0.4)) for s in range(1, 6)]]
+    found = curve(arm.runs, "prover/reward", arm.name)
+    assert found.x.tolist() == [1, 2, 3, 4, 5] and found.y == pytest.approx([0.4] * 5)
     # Deviations -.2, -.1, .3: standard deviation sqrt(.07), half-width 4.3027 sqrt(.07 / 3) = .6573
-    assert line.spread[0][0] == pytest.approx((1.0, 0.4 - 0.6573, 0.4 + 0.6573), abs=1e-4)
-    clipped = seeds_curve(arm, "prover/reward", 0, (0.0, 1.0))
-    assert clipped.spread[0][0] == pytest.approx((1.0, 0.0, 1.0))
-    svg = compare(Chart("Reward", (("prover/reward", "mean"),)), [*arm.runs])[0]
-    assert svg.count('class="spread') == 1 and svg.count('class="mean') == 1
+    assert (found.low[0], found.high[0]) == pytest.approx((0.4 - 0.6573, 0.4 + 0.6573), abs=1e-4)
+    clipped = curve(arm.runs, "prover/reward", arm.name, share=True)
+    assert (clipped.low[0], clipped.high[0]) == (0.0, 1.0)
+    (axes,) = compare(Chart("Reward", (("prover/reward", "mean"),)), arm.runs)["Reward"].axes
+    (band,) = axes.collections
+    (mean,) = (line for line in axes.lines if len(line.get_xdata()))
+    assert mean.get_ydata() == pytest.approx([0.4] * 5)
+    assert band.get_paths()[0].get_extents().extents == pytest.approx([1, 0.4 - 0.6573, 5, 0.4 + 0.6573], abs=1e-4)
 
 
 def test_the_page_compares_arms_with_intervals_and_says_what_the_bands_are(tmp_path):
     first = write_seeds(tmp_path, "tent", counts=[0, 1, 2, 1])
     second = write_seeds(tmp_path, "band", counts=[2, 3, 4, 3], conjecturer_reward="binary_band")
-    html = write_report(first + second, tmp_path / "r.html").read_text()
+    html = page(load_runs(first + second), {"Curriculum": {"a chart": "<svg/>"}})
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
     assert "Comparison" in text and "band (3 seeds) pass@1" in text
     # Every problem of band has 2 more right answers of 4; seed 1 adds one more where there is room (not on the third):
@@ -106,7 +110,7 @@ def test_arms_in_other_settings_are_not_compared(tmp_path):
         found = json.loads((folder / "evaluation.json").read_text())
         found["after"]["prover"]["setting"]["temperature"] = 0.5
         (folder / "evaluation.json").write_text(json.dumps(found))
-    html = write_report(first + second, tmp_path / "r.html").read_text()
+    html = page(load_runs(first + second), {})
     assert "temperature 0.5" in html and "these arms are not compared" in html
 
 

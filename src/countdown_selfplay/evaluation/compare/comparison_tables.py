@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ...statistics.bootstrap import Estimate, Interval
-from ..report.svg import Line, line_chart, standalone
 from .comparison import Comparison
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _LATEX = str.maketrans(
     {
@@ -31,12 +37,10 @@ def rows_of(found: Comparison) -> list[tuple[str, ...]]:
     return rows
 
 
-def markdown(found: Comparison) -> str:
-    """A table with the notes below it."""
-    head, *rows = [[cell.replace("|", "\\|") for cell in row] for row in rows_of(found)]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([*lines, "", *(f"- {note}" for note in found.notes())]) + "\n"
+def markdown(rows: Sequence[tuple[str, ...]], notes: Sequence[str]) -> str:
+    """A table with notes below it; the first row is its header."""
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:], "", *(f"- {note}" for note in notes)]) + "\n"
 
 
 def latex(found: Comparison) -> str:
@@ -51,21 +55,17 @@ def latex(found: Comparison) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
-def chart(found: Comparison) -> str:
-    """pass@k of every arm against k (logarithmic), each with its own 95% interval; an SVG element. The intervals are
-    not paired: two that overlap may still differ."""
-    lines = []
-    for i, arm in enumerate(found.arms):
-        values = [(math.log2(k), found.values[arm, k]) for k in found.ks]
-        spread = [(x, v.low, v.high) for x, v in values]
-        lines.append(Line(arm, [[(x, v.value) for x, v in values]], color=i, spread=[spread]))
-    ticks = [(math.log2(k), str(k)) for k in found.ks]
-    return line_chart("pass@k with 95% intervals", lines, y_range=(0, 1), x_label="k", x_ticks=ticks)
+def figure(found: Comparison) -> Figure:
+    """pass@k of every arm against k (logarithmic), each with its own 95% interval. The intervals are not paired: two
+    that overlap may still differ."""
+    from ..report.pictures import Curve, line_chart
 
-
-def figure(found: Comparison) -> str:
-    """The chart as an SVG file of its own."""
-    return standalone(chart(found))
+    curves = []
+    for arm in found.arms:
+        values = [found.values[arm, k] for k in found.ks]
+        y, low, high = (np.array([getattr(v, name) for v in values]) for name in ("value", "low", "high"))
+        curves.append(Curve(arm, np.array(found.ks), y, low=low, high=high))
+    return line_chart("pass@k with 95% intervals", curves, y_range=(0, 1), x_label="k", x_ticks=found.ks)
 
 
 def _value(value: Estimate) -> str:

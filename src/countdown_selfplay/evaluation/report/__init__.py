@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...errors import DataError
-from .charts import SECTIONS, draw, file_name, solve_rate_map
+from .charts import drawn
 from .load import Run, load_run, load_runs
 from .page import page
-from .svg import standalone
+from .pictures import Figure, svg
 
-__all__ = ["Run", "load_run", "load_runs", "write_plots", "write_report"]
+__all__ = ["Run", "load_run", "load_runs", "write_report"]
 
 
 def write_report(run_dirs: Sequence[Path | str], out: Path | str) -> Path:
@@ -21,32 +22,30 @@ def write_report(run_dirs: Sequence[Path | str], out: Path | str) -> Path:
     place that cannot be written.
     """
     runs = load_runs([Path(folder) for folder in run_dirs])
-    text = page(runs)
+    of_runs = [_as_text(drawn([run])) for run in runs]
+    text = page(runs, of_runs[0] if len(runs) == 1 else _as_text(drawn(runs)))
     out = Path(out)
     if out.is_dir():
         raise DataError(f"'{out}' is a folder; pass the name of a file such as {out / 'report.html'}.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text, encoding="utf-8")
-        for run in runs:
-            write_plots(run)
+        for run, sections in zip(runs, of_runs, strict=True):
+            _write_plots(run.path / "plots", sections)
     except OSError as error:
         raise DataError(f"{error.filename or out} cannot be written ({error.strerror}).") from error
     return out
 
 
-def write_plots(run: Run) -> list[Path]:
-    """The run's charts as SVG files in its folder `plots`; the ones of an earlier report are replaced."""
-    folder = run.path / "plots"
-    charts = {chart.title: draw(chart, run) for charts in SECTIONS.values() for chart in charts}
-    charts["Solve rate histogram"] = solve_rate_map(run)
+def _as_text(sections: Mapping[str, Mapping[str, Figure]]) -> dict[str, dict[str, str]]:
+    return {section: {name: svg(figure) for name, figure in found.items()} for section, found in sections.items()}
+
+
+def _write_plots(folder: Path, sections: Mapping[str, Mapping[str, str]]) -> None:
+    """The charts as SVG files named after their titles; the ones of an earlier report are replaced."""
     folder.mkdir(exist_ok=True)
     for stale in folder.glob("*.svg"):
         stale.unlink()
-    written = []
-    for title, svg in charts.items():
-        if svg is not None:
-            path = folder / f"{file_name(title)}.svg"
-            path.write_text(standalone(svg), encoding="utf-8")
-            written.append(path)
-    return written
+    for charts in sections.values():
+        for name, text in charts.items():
+            (folder / f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}.svg").write_text(text, encoding="utf-8")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +11,11 @@ import numpy as np
 
 from ...errors import CountdownSelfPlayError
 from ...rewards import make_conjecturer_reward
-from .arms import RunArm, arms_of, over_seeds
-from .load import Run
-from .svg import Line, Segment, heat_map, line_chart
+from .arms import arms_of, over_seeds
+from .load import BINS, Run
+from .pictures import Curve, Figure, heat_map, line_chart
 
-RAW_LIMIT = 600  # rounds above which single rounds are not drawn
-_POINTS = 400  # most points of a bold curve
+_POINTS = 600  # most points of a curve; in a longer run single rounds are not drawn
 _COLUMNS = 60  # most columns of a heat map
 _BAND_REWARDS = ("tent", "binary_band", "learnability")  # functions of the solve rate alone
 
@@ -29,7 +26,7 @@ class Chart:
 
     title: str
     metrics: tuple[tuple[str, str], ...]
-    y_range: tuple[float, float] | None = None
+    y_range: tuple[float, ...] = ()
     band: bool = False
     marks: bool = False
 
@@ -73,16 +70,16 @@ SECTIONS: dict[str, tuple[Chart, ...]] = {
         Chart("Answers with several tags", (("prover/several_answers_rate", "share"),), (0, 0.1)),
     ),
     "Optimisation": (
-        _both("Entropy (nats per token)", "{}/entropy", y_range=(0, 0)),
-        _both("KL to the start (nats per token)", "{}/kl", y_range=(0, 0)),
-        _both("Gradient norm before the clip", "grad_norm/{}", y_range=(0, 0)),
-        _both("Learning rate", "lr/{}", y_range=(0, 0)),
+        _both("Entropy (nats per token)", "{}/entropy", y_range=(0,)),
+        _both("KL to the start (nats per token)", "{}/kl", y_range=(0,)),
+        _both("Gradient norm before the clip", "grad_norm/{}", y_range=(0,)),
+        _both("Learning rate", "lr/{}", y_range=(0,)),
         _both("Loss", "{}/loss"),
         _both("Importance weights outside the clamp", "{}/importance_clamped", y_range=(0, 0.1)),
     ),
     "Texts and time": (
         _both("Texts cut at the token limit", "{}/truncated_rate", y_range=(0, 0.1)),
-        _both("Tokens per text", "{}/completion_length", y_range=(0, 0)),
+        _both("Tokens per text", "{}/completion_length", y_range=(0,)),
         Chart(
             "Seconds per round",
             (
@@ -90,101 +87,83 @@ SECTIONS: dict[str, tuple[Chart, ...]] = {
                 ("time/rollout_prover", "sampling, prover"),
                 ("time/rollout_conjecturer", "sampling, conjecturer"),
             ),
-            (0, 0),
+            (0,),
         ),
     ),
 }
 
 
-def draw(chart: Chart, run: Run) -> str | None:
-    """The chart of one run, one curve per metric; None if the run has none of the metrics."""
-    lines = [curve(run, metric, label, i) for i, (metric, label) in enumerate(chart.metrics)]
-    if not any(line.points for line in lines):
-        return None
+def drawn(runs: Sequence[Run]) -> dict[str, dict[str, Figure]]:
+    """Every chart of one run, or of several in comparison, by section and title."""
+    found: dict[str, dict[str, Figure]] = {}
+    for section, charts in SECTIONS.items():
+        found[section] = {}
+        for chart in charts:
+            found[section] |= draw(chart, runs[0]) if len(runs) == 1 else compare(chart, runs)
+    for run in runs:
+        title = "Solve rates of conjectured problems" if len(runs) == 1 else f"Solve rates: {run.name}"
+        found["Curriculum"] |= solve_rate_map(run, title)
+    return found
+
+
+def draw(chart: Chart, run: Run) -> dict[str, Figure]:
+    """The chart of one run, one curve per metric; {} if the run has none of the metrics."""
+    curves = [curve([run], metric, label) for metric, label in chart.metrics]
     band = target_band(run) if chart.band else None
-    return line_chart(chart.title, lines, y_range=chart.y_range, band=band, marks=run.starved if chart.marks else ())
+    return _unless_empty(chart.title, curves, y_range=chart.y_range, band=band, marks=run.starved * chart.marks)
 
 
-def compare(chart: Chart, runs: Sequence[Run]) -> list[str]:
-    """One chart per metric with one curve per run; runs that differ only in the seed are one curve with a band."""
-    drawn = []
-    arms = arms_of(runs)
+def compare(chart: Chart, runs: Sequence[Run]) -> dict[str, Figure]:
+    """One chart per metric with one curve per run, by title; runs that differ only in the seed are one curve with a
+    band."""
+    found: dict[str, Figure] = {}
     for metric, label in chart.metrics:
-        lines = [
-            curve(arm.runs[0], metric, arm.name, i, raw=False)
-            if len(arm.runs) == 1
-            else seeds_curve(arm, metric, i, chart.y_range)
-            for i, arm in enumerate(arms)
-        ]
-        if any(line.points for line in lines):
-            title = chart.title if len(chart.metrics) == 1 else f"{chart.title}: {label}"
-            bands = {target_band(run) for run in runs} if chart.band and label == "conjectured" else {None}
-            band = next(iter(bands)) if len(bands) == 1 else None  # runs with different targets share no band
-            drawn.append(line_chart(title, lines, y_range=chart.y_range, band=band))
-    return drawn
+        title = chart.title if len(chart.metrics) == 1 else f"{chart.title}: {label}"
+        curves = [curve(arm.runs, metric, arm.name, chart.y_range == SHARE, raw=False) for arm in arms_of(runs)]
+        bands = {target_band(run) for run in runs} if chart.band and label == "conjectured" else {None}
+        band = bands.pop() if len(bands) == 1 else None  # runs with different targets share no band
+        found |= _unless_empty(title, curves, y_range=chart.y_range, band=band)
+    return found
 
 
-def curve(run: Run, metric: str, label: str, color: int, raw: bool = True) -> Line:
-    """The metric's rounds and their running mean. Where rounds lack the metric both have a gap."""
-    points: Segment = [(float(step), value) for step, value in run.series(metric)]
-    if not points:
-        return Line(label, [], [], color)
-    in_rounds = any(metric in row for row in run.rounds)
-    segments = _segments(points, run.steps) if in_rounds else [points]
-    width = _window(len(run.rounds)) if in_rounds else 0
-    if width == 0:
-        return Line(label, segments, [], color)
-    means = dict(_running_mean(points, run.steps, width))
-    bold = [[(x, means[x]) for x, _ in segment] for segment in segments]
-    keep = -(-len(points) // _POINTS)
-    bold = [_thinned(segment, keep) for segment in bold]
-    return Line(label, bold, segments if raw and len(points) <= RAW_LIMIT else [], color)
+def curve(runs: Sequence[Run], metric: str, label: str, share: bool = False, raw: bool = True) -> Curve:
+    """The running mean of the metric's rounds, NaN where rounds lack it, and with `raw` the single rounds. Of several
+    runs the mean of their running means, with `over_seeds` as a band where two or more have a value; the band of a
+    `share` is clipped to [0, 1]."""
+    columns = [_column(run, metric) for run in runs]
+    x = np.unique(np.concatenate([at for at, _, _ in columns]))
+    values_RX = np.full((len(runs), len(x)), np.nan)
+    for values_X, (at, means, _) in zip(values_RX, columns, strict=True):
+        values_X[np.searchsorted(x, at)] = means
+    known_X = np.isfinite(values_RX).sum(axis=0)
+    y = np.where(known_X > 0, np.nansum(values_RX, axis=0) / np.maximum(known_X, 1), np.nan)
+    # Of a long run every n-th value, and the last one before each gap.
+    last = np.isnan(np.append(y[1:], np.nan))
+    kept = np.isnan(y) | last | (np.arange(len(x)) % max(1, -(-len(x) // _POINTS)) == 0)
+    x, y, values_RX = x[kept], y[kept], values_RX[:, kept]
+    if len(runs) == 1:
+        single = columns[0][2]
+        return Curve(label, x, y, single if raw and single is not None and len(single) <= _POINTS else None)
+    known = [values_R[np.isfinite(values_R)].tolist() for values_R in values_RX.T]
+    ends = [over_seeds(found) if len(found) > 1 else None for found in known]
+    low, high = (np.array([np.nan if end is None else getattr(end, side) for end in ends]) for side in ("low", "high"))
+    return Curve(label, x, y, None, np.maximum(low, 0) if share else low, np.minimum(high, 1) if share else high)
 
 
-def seeds_curve(arm: RunArm, metric: str, color: int, y_range: tuple[float, float] | None = None) -> Line:
-    """Mean over the runs that have a value at a step, with a band where at least two have: `over_seeds` of their
-    running means. In a chart of shares the band is clipped to [0, 1]."""
-    values: dict[float, list[float]] = {}
-    in_rounds = False
-    for run in arm.runs:
-        points: Segment = [(float(step), value) for step, value in run.series(metric)]
-        if points and any(metric in row for row in run.rounds):
-            in_rounds = True
-            width = _window(len(run.rounds))
-            points = _running_mean(points, run.steps, width) if width else points
-        for x, y in points:
-            values.setdefault(x, []).append(y)
-    if not values:
-        return Line(arm.name, [], [], color)
-    steps = sorted({step for run in arm.runs for step in run.steps})
-    at: Segment = [(x, math.fsum(values[x]) / len(values[x])) for x in sorted(values)]
-    segments = _segments(at, steps) if in_rounds else [at]
-    keep = -(-len(at) // _POINTS)
-    mean, spread = [], []
-    for segment in segments:
-        segment = _thinned(segment, keep)
-        mean.append(segment)
-        ends = [(x, over_seeds(values[x])) for x, _ in segment if len(values[x]) > 1]
-        low, high = (0.0, 1.0) if y_range == SHARE else (-math.inf, math.inf)
-        spread.append([(x, max(found.low, low), min(found.high, high)) for x, found in ends])
-    return Line(arm.name, mean, [], color, [part for part in spread if part])
-
-
-def solve_rate_map(run: Run, title: str = "Solve rates of conjectured problems") -> str | None:
+def solve_rate_map(run: Run, title: str) -> dict[str, Figure]:
     """Rounds across, solve rate upwards, share of the round's problems as shade; rounds are put together where there
-    are many. None without a histogram."""
-    if not run.histograms:
-        return None
+    are many. {} without a histogram."""
     steps = run.steps
-    size = -(-len(steps) // _COLUMNS)
-    columns: list[tuple[float, list[float] | None]] = []
-    for start in range(0, len(steps), size):
-        counts = [run.histograms[s] for s in steps[start : start + size] if s in run.histograms]
-        total = np.sum(counts, axis=0) if counts else np.zeros(1)
-        columns.append((steps[start], (total / total.sum()).tolist() if total.sum() > 0 else None))
-    if all(shares is None for _, shares in columns):
-        return None
-    return heat_map(title, columns, steps[-1] + 1)
+    size = max(1, -(-len(steps) // _COLUMNS))
+    starts = steps[::size]
+    counts_CB = np.zeros((len(starts), BINS))
+    for i, step in enumerate(steps):
+        counts_CB[i // size] += run.histograms.get(step, 0)
+    total_C = counts_CB.sum(axis=1, keepdims=True)
+    if not total_C.any():
+        return {}
+    shares_CB = np.where(total_C > 0, counts_CB / np.maximum(total_C, 1), np.nan)
+    return {title: heat_map(title, starts, steps[-1] + 1, shares_CB)}
 
 
 def target_band(run: Run) -> tuple[float, float] | None:
@@ -205,47 +184,35 @@ def target_band(run: Run) -> tuple[float, float] | None:
     return float(inside[0]), float(inside[-1])
 
 
-def file_name(title: str) -> str:
-    """A file name without spaces or marks for a chart's title."""
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
-
-
-def _window(rounds: int) -> int:
+def window(run: Run) -> int:
     """Rounds on each side of a running mean: 2.5% of the run, none in a short one."""
+    rounds = len(run.rounds)
     return 0 if rounds < 20 else max(1, round(rounds / 40))
 
 
 def window_text(run: Run) -> str:
-    width = _window(len(run.rounds))
+    """What bold and thin lines are, in words."""
+    width = window(run)
     if width == 0:
         return ""
-    thin = "thin: single rounds; " if len(run.rounds) <= RAW_LIMIT else ""
-    return f"{thin}bold: mean over {width} round{'s' * (width > 1)} on each side, of those that have a value."
+    thin = "Thin: single rounds; bold" if len(run.rounds) <= _POINTS else "Bold"
+    return f"{thin}: mean over {width} round{'s' * (width > 1)} on each side, of those that have a value."
 
 
-def _segments(points: Segment, steps: Sequence[int]) -> list[Segment]:
-    """Cut where a logged round lacks the metric."""
-    position = {step: i for i, step in enumerate(steps)}
-    segments: list[Segment] = []
-    last = None
-    for x, y in points:
-        at = position[int(x)]
-        if last is None or at != last + 1:
-            segments.append([])
-        segments[-1].append((x, y))
-        last = at
-    return segments
+def _column(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Steps, running means of the metric over the rounds around each that have it, and the values if they differ."""
+    in_rounds = any(metric in row for row in run.rounds)
+    rows = run.rounds if in_rounds else [row for row in run.others if metric in row]
+    steps = np.array([row["step"] for row in rows])
+    values = np.array([row.get(metric, np.nan) for row in rows])
+    if not in_rounds or window(run) == 0:
+        return steps, values, None
+    has = np.isfinite(values)
+    around = np.ones(2 * window(run) + 1)
+    means = np.convolve(np.where(has, values, 0), around, "same") / np.maximum(np.convolve(has, around, "same"), 1)
+    return steps, np.where(has, means, np.nan), values
 
 
-def _running_mean(points: Segment, steps: Sequence[int], width: int) -> Segment:
-    """Means over the logged rounds up to `width` away on each side that have a value, one per point."""
-    position = {step: i for i, step in enumerate(steps)}
-    at = np.array([position[int(x)] for x, _ in points])
-    total = np.concatenate([[0.0], np.cumsum([y for _, y in points])])
-    low, high = np.searchsorted(at, at - width, "left"), np.searchsorted(at, at + width, "right")
-    means = (total[high] - total[low]) / (high - low)
-    return [(x, float(mean)) for (x, _), mean in zip(points, means, strict=True)]
-
-
-def _thinned(segment: Segment, keep: int) -> Segment:
-    return segment if keep == 1 else [*segment[:-1:keep], segment[-1]]
+def _unless_empty(title: str, curves: list[Curve], **options: Any) -> dict[str, Figure]:
+    empty = all(np.isnan(one.y).all() for one in curves)
+    return {} if empty else {title: line_chart(title, curves, **options)}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
+from ...statistics.bootstrap import Estimate, Interval
 
 HISTOGRAM = "round/solve_rate_histogram"
 BINS = 11  # solve rates 0, 0.1, ..., 1
@@ -114,7 +115,7 @@ def _counts(value: Any, path: Path, number: int) -> list[int]:
 
 
 def _evaluation(path: Path) -> dict[str, Any]:
-    """evaluation.json with every interval as (value, low, high); {} if the file is absent."""
+    """evaluation.json with its intervals read; {} if the file is absent."""
     if not path.exists():
         return {}
     raw = _object(path)
@@ -124,11 +125,11 @@ def _evaluation(path: Path) -> dict[str, Any]:
         prover, conjecturer = (side.get(role) or {} for role in ("prover", "conjecturer"))
         found[when] = {
             "prover": {
-                f"pass@{k}": _interval(v, path, f"{when}.prover.pass_at.{k}")
+                f"pass@{k}": Estimate(*_ends(v, path, f"{when}.prover.pass_at.{k}"))
                 for k, v in prover.get("pass_at", {}).items()
             },
             "conjecturer": {
-                name: _interval(conjecturer[name], path, f"{when}.conjecturer.{name}")
+                name: Estimate(*_ends(conjecturer[name], path, f"{when}.conjecturer.{name}"))
                 for name in ("parseable", "in_range", "solvable", "unique", "solve_rate")
                 if conjecturer.get(name) is not None
             },
@@ -137,11 +138,11 @@ def _evaluation(path: Path) -> dict[str, Any]:
             "truncated_rate": prover.get("truncated_rate"),
         }
     for name, value in (raw.get("difference") or {}).items():
-        found["difference"][name] = _interval(value, path, f"difference.{name}")
+        found["difference"][name] = Interval(*_ends(value, path, f"difference.{name}"))
     return found
 
 
-def _interval(value: Any, path: Path, where: str) -> tuple[float, float, float]:
+def _ends(value: Any, path: Path, where: str) -> tuple[float, float, float]:
     if isinstance(value, dict):
         value = [value.get("value", value.get("difference")), value.get("low"), value.get("high")]
     if not isinstance(value, list) or len(value) != 3 or not all(map(_is_finite_number, value)):

@@ -1,0 +1,133 @@
+"""Charts as matplotlib figures: curves with bands, and heat maps. Equal figures give equal SVG text."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib import rc_params_from_file, rcParams, style
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+WIDTH, HEIGHT, ROW = 400, 250, 14  # points; each row of the legend makes a picture higher
+_DARK = "@media (prefers-color-scheme: dark) {svg > g {filter: invert(.91) hue-rotate(180deg)}}"
+_sheet = rc_params_from_file(Path(__file__).parent / "templates" / "pictures.mplstyle", use_default_template=False)
+styled = style.context(dict(_sheet.items()), after_reset=True)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One curve: `y` over `x` is drawn bold, `raw` thin below it, from `low` to `high` is shaded. NaN is a gap. `dots`
+    are single points, as (x, y)."""
+
+    label: str
+    x: np.ndarray
+    y: np.ndarray
+    raw: np.ndarray | None = None
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+    dots: tuple[Sequence[float], Sequence[float]] = ((), ())
+
+
+@styled
+def line_chart(
+    title: str,
+    curves: Sequence[Curve],
+    *,
+    y_range: Sequence[float] = (),
+    band: tuple[float, float] | None = None,
+    marks: Sequence[float] = (),
+    x_label: str = "round",
+    x_ticks: Sequence[float] | None = None,
+) -> Figure:
+    """A curve's place in `curves` is its colour; those without points are left out. `y_range`: values that are in view
+    in any case. `band`: the target band, a y range. `marks`: the starved rounds. `x_ticks` make x logarithmic."""
+    figure, axes = _axes(title, x_label)
+    entries: list[tuple[Artist, str]] = []
+    for i, curve in enumerate(curves):
+        if curve.raw is not None:
+            axes.plot(curve.x, curve.raw, color=f"C{i}", linewidth=1, alpha=0.35)
+        if curve.low is not None and curve.high is not None:
+            axes.fill_between(curve.x, curve.low, curve.high, color=f"C{i}", alpha=0.18, linewidth=0)
+        gap = np.concatenate([[True], np.isnan(curve.y), [True]])
+        alone = gap[:-2] & ~gap[1:-1] & gap[2:]  # between two gaps: no line begins or ends there
+        axes.plot([*curve.x[alone], *curve.dots[0]], [*curve.y[alone], *curve.dots[1]], ".", color=f"C{i}")
+        line = axes.plot(curve.x, curve.y, color=f"C{i}", linewidth=2)
+        if not gap.all() or len(curve.dots[0]):
+            entries.append((line[0], curve.label))
+    if x_ticks is not None:
+        axes.set_xscale("log")
+        axes.set_xticks(x_ticks)
+        axes.minorticks_off()
+        axes.xaxis.set_major_formatter("{x:.4g}")
+    axes.update_datalim([(axes.dataLim.x0, y) for y in y_range])
+    axes.autoscale_view()
+    axes.set_ylim(axes.get_ylim())  # what follows changes the range no more
+    if band is not None:
+        entries.append((axes.axhspan(*band, color="C2", alpha=0.2, linewidth=0), "target band"))
+    if len(marks):
+        ticks = axes.plot(marks, np.zeros(len(marks)), "|", color="C6", transform=axes.get_xaxis_transform(), zorder=1)
+        entries.append((ticks[0], "starved round"))
+    _add_legend(figure, axes, entries if len(entries) > 1 else [])
+    return figure
+
+
+@styled
+def heat_map(title: str, starts: Sequence[float], end: float, shares_CB: np.ndarray) -> Figure:
+    """Shares per bin over time: `starts` are the first rounds of the columns, `end` the round after the last one; bins
+    go from 0 to 1 upwards. The deepest shade is the greatest share; a column of NaN is grey."""
+    figure, axes = _axes(title, "round")
+    axes.grid(False)
+    none, grey = rcParams["figure.facecolor"], rcParams["grid.color"]
+    shades = LinearSegmentedColormap.from_list("shares", [none, "C0"]).with_extremes(bad=grey)
+    bins = shares_CB.shape[1]
+    bin_edges = (np.arange(bins + 1) - 0.5) / (bins - 1)
+    axes.pcolormesh([*starts, end], bin_edges, np.ma.masked_invalid(shares_CB.T), cmap=shades, vmin=0)
+    entries = [(none, "0%"), ("C0", f"{np.nanmax(shares_CB):.0%} of the problems")]
+    entries += [(grey, "no problem played")] if np.isnan(shares_CB).any() else []
+    _add_legend(figure, axes, [(Patch(facecolor=color, edgecolor=grey), words) for color, words in entries])
+    return figure
+
+
+@styled
+def svg(figure: Figure) -> str:
+    """The figure as an SVG element, good as a file too. Its colours are for a light page; a dark one turns them."""
+    text = io.StringIO()
+    with warnings.catch_warnings():  # names in a script that the measuring font lacks: the reader's fonts have it
+        warnings.simplefilter("ignore", UserWarning)
+        figure.savefig(text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    drawn = re.sub(r' id="[^"_]+_\d+"', "", text.getvalue())  # counted in each figure, hence not unique in a page
+    return drawn[drawn.index("<svg") :].replace("</style>", f"{_DARK}</style>", 1)
+
+
+def _axes(title: str, x_label: str) -> tuple[Figure, Axes]:
+    figure = Figure()
+    axes = figure.subplots()
+    axes.set_title(title, x=-0.12, y=1.03)  # to look for a free place takes as long as all the rest
+    axes.set_xlabel(x_label)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter("{x:.4g}")
+    axes.yaxis.set_major_formatter("{x:.4g}")
+    return figure, axes
+
+
+def _add_legend(figure: Figure, axes: Axes, entries: Sequence[tuple[Artist, str]]) -> None:
+    """Below the plot, in as many columns as the longest label leaves room for."""
+    labels = [label if len(label) <= 40 else label[:39] + "…" for _, label in entries]
+    columns = max(1, 60 // (6 + max(map(len, labels), default=0)))
+    legend = -(-len(labels) // columns) * ROW
+    height = HEIGHT + legend
+    figure.set_size_inches(WIDTH / 72, height / 72)
+    figure.subplots_adjust(left=50 / WIDTH, right=1 - 12 / WIDTH, top=1 - 26 / height, bottom=(42 + legend) / height)
+    if entries:
+        figure.legend([artist for artist, _ in entries], labels, loc="lower left", ncols=columns)
