@@ -1,10 +1,13 @@
-"""Sharing an evaluation out over the processes of a training run."""
+"""The processes of a run: what they exchange, and who does what."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import torch
+from accelerate.utils import broadcast_object_list, gather_object, reduce, wait_for_everyone
 
 from ..random_state import seed_from
 
@@ -13,16 +16,65 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Processes:
-    """rank: this process's number of `world`. gather: concatenates the processes' lists in rank order; all of them
-    call it, equally often and in the same order. in_step: they must also take the same steps of generation, as where
-    no process holds whole weights."""
+    """rank: this process's number of `world`. device: where its tensors are. in_step: they must also take the same
+    steps of generation, as where no process holds whole weights.
+
+    `gather`, `total`, `largest`, `wait` and `together` are called by all of them, equally often and in the same order.
+    """
 
     rank: int = 0
     world: int = 1
-    gather: Callable[[list[Any]], list[Any]] = list
+    device: torch.device = torch.device("cpu")  # noqa: RUF009 -- immutable
     in_step: bool = False
 
+    @property
+    def main(self) -> bool:
+        """Is this the one that writes files and talks to servers?"""
+        return self.rank == 0
+
+    def gather(self, items: list[Any]) -> list[Any]:
+        """The lists of all processes, one behind the other in rank order."""
+        return gather_object(items) if self.world > 1 else list(items)
+
+    def total(self, values: list[float]) -> list[float]:
+        """Each value summed over the processes, in float64."""
+        return self._reduced(values, "sum")
+
+    def largest(self, values: list[float]) -> list[float]:
+        """The largest of each value over the processes, in float64."""
+        return self._reduced(values, "max")
+
+    def _reduced(self, values: list[float], how: str) -> list[float]:
+        if self.world == 1:
+            return values
+        return reduce(torch.tensor(values, dtype=torch.float64, device=self.device), how).tolist()
+
+    def wait(self) -> None:
+        """Until all of them are here."""
+        if self.world > 1:
+            wait_for_everyone()
+
+    def together(self, action: Callable[[], T]) -> T:
+        """Run `action` on the main process; its result, or its error, on all of them: none is left waiting."""
+        found: list[Any] = [None, None]
+        if self.main:
+            try:
+                found[0] = action()
+            except Exception as error:
+                found[1] = error
+        if self.world > 1:
+            broadcast_object_list(found)
+        if found[1] is not None:
+            raise found[1]
+        return found[0]
+
     def share(self, items: Sequence[T]) -> list[T]:
+        """This process's contiguous part: the parts in rank order are `items`, and differ by one in length at most."""
+        return list(items[len(items) * self.rank // self.world : len(items) * (self.rank + 1) // self.world])
+
+    # -- an evaluation, whose batches must be as many on each process ------------------------------------------------
+
+    def deal(self, items: Sequence[T]) -> list[T]:
         """This process's items, every `world`-th. All processes get equally many: the last ones repeat their first
         item where the number does not divide, for a process that makes fewer batches than the others would leave them
         waiting."""
@@ -31,7 +83,7 @@ class Processes:
         return mine + [items[0]] * (each - len(mine)) if items else []
 
     def collect(self, mine: list[T], total: int) -> list[T]:
-        """What all processes made of their `share`s, in the order of the `total` items, on every process."""
+        """What all processes made of what they were dealt, in the order of the `total` items, on every process."""
         found = self.gather(mine)
         each = -(-total // self.world)
         return [found[(i % self.world) * each + i // self.world] for i in range(total)]
@@ -46,8 +98,5 @@ ALONE = Processes()
 
 def processes_of(accelerator: Any, in_step: bool = False) -> Processes:
     """The processes of an Accelerate run."""
-    from accelerate.utils import gather_object
-
-    if accelerator.num_processes == 1:
-        return ALONE
-    return Processes(accelerator.process_index, accelerator.num_processes, gather_object, in_step)
+    world = accelerator.num_processes
+    return Processes(accelerator.process_index, world, accelerator.device, in_step and world > 1)

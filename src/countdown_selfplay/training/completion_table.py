@@ -26,8 +26,8 @@ def completion_table(trainer: JointConjecturerProverTrainer, batches: Mapping[st
     extras = list(dict.fromkeys(name for log in logs.values() for name in log["extra"]))
     for role, batch in batches.items():
         log = logs[role]
-        rewards = trainer._gather(batch.rollout.rewards_B.tolist())
-        advantages = trainer._gather(batch.advantages_B.tolist())
+        rewards = trainer.processes.gather(batch.rollout.rewards_B.tolist())
+        advantages = trainer.processes.gather(batch.advantages_B.tolist())
         count = len(log["prompt"])
         if len(rewards) != count:
             continue

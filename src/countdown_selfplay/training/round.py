@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from ..data.anchors import anchors_of_batch, with_columns
 from ..games import RoleBatch, RoundContext, RoundResult
 from .completion_table import completion_table
@@ -22,8 +20,8 @@ if TYPE_CHECKING:
 def play_round(trainer: JointConjecturerProverTrainer, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Play one round on the anchors in `rows` and cut it into micro-batches. Called by all processes."""
     start = time.perf_counter()
-    accelerator, args = trainer.accelerator, trainer.args
-    gathered = trainer._gather(rows)
+    processes, args = trainer.processes, trainer.args
+    gathered = processes.gather(rows)
     context = RoundContext(
         settings=game_settings(args),
         domain=trainer.domain,
@@ -32,10 +30,10 @@ def play_round(trainer: JointConjecturerProverTrainer, rows: list[dict[str, Any]
         objectives=trainer.objectives,
         excluded=trainer.held_out,
         rollout=with_columns(trainer._rollout, gathered),
-        gather=trainer._gather,
+        gather=processes.gather,
         seed=args.seed,
-        rank=accelerator.process_index,
-        world=accelerator.num_processes,
+        rank=processes.rank,
+        world=processes.world,
     )
     round_ = trainer.curriculum.rounds
     result = trainer.game.play(context, anchors_of_batch(gathered, args.loader_repeat))
@@ -47,13 +45,11 @@ def play_round(trainer: JointConjecturerProverTrainer, rows: list[dict[str, Any]
         if role in trainer.replays:
             key = (args.seed, "replay", trainer.curriculum.attempt, round_, role)
             replay = trainer.replays[role]
-            batch = replay.play(
-                batch, round_, key, trainer._gather, accelerator.process_index, accelerator.num_processes
-            )
+            batch = replay.play(batch, round_, key, processes.gather, processes.rank, processes.world)
             result.metrics[f"{role}/replay_samples"] = len(replay.kept)
         batches[role] = batch
-        sums = _summed(trainer, trained_counts(batch))
-        trainer.losses[role].new_round(*(value / accelerator.num_processes for value in sums))
+        sums = processes.total(trained_counts(batch))
+        trainer.losses[role].new_round(*(value / processes.world for value in sums))
         result.metrics[f"{role}/trained_samples"] = sums[0]
         observe = getattr(trainer.objectives[role], "observe", None)
         if observe is not None:
@@ -91,16 +87,8 @@ def _count_generated(
         tuple(trainer.domain.stop_strings(role) or ()),
         trainer.roles[role].max_completion_length,
     )
-    samples, tokens, truncated = _summed(trainer, [float(mask.size(0)), float(mask.sum()), float(sum(cut))])
+    samples, tokens, truncated = trainer.processes.total([float(mask.size(0)), float(mask.sum()), float(sum(cut))])
     trainer.curriculum.count(role, int(samples), int(tokens))
     metrics[f"{role}/completion_length"] = tokens / samples
-    metrics[f"{role}/completion_length_max"] = max(trainer._gather([int(mask.sum(1).max())]))
+    metrics[f"{role}/completion_length_max"] = trainer.processes.largest([float(mask.sum(1).max())])[0]
     metrics[f"{role}/truncated_rate"] = truncated / samples
-
-
-def _summed(trainer: JointConjecturerProverTrainer, values: list[float]) -> list[float]:
-    """Over all processes, in float64."""
-    if trainer.accelerator.num_processes == 1:
-        return values
-    tensor = torch.tensor(values, dtype=torch.float64, device=trainer.accelerator.device)
-    return trainer.accelerator.reduce(tensor, "sum").tolist()

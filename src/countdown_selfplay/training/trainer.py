@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate.utils import gather_object
 from datasets import Dataset, IterableDataset
 from peft import PeftConfig
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProgressCallback, TrainerCallback, set_seed
@@ -24,6 +23,7 @@ from ..countdown import CountdownDomain
 from ..curriculum import CurriculumState
 from ..data.anchors import anchor_dataset, check_enough, listed_keys, problem_keys, warn_overlap
 from ..distributed import choose_engine
+from ..distributed.processes import processes_of
 from ..evaluation.sampling import neutral_generation
 from ..games import ProposeAndSolve, Rollout
 from ..games.base import Game
@@ -57,6 +57,7 @@ from .parts import (
     refuse_unfit_prompts,
     refuse_unsupported,
     role_objectives,
+    turns_of,
 )
 from .replay import replays_of
 from .round import play_round
@@ -161,9 +162,11 @@ class JointConjecturerProverTrainer(GRPOTrainer):
                 optimizers=optimizers,
             )
         self.eos_token_ids = end_tokens(self)
-        self.engine.check(self)
+        self.engine.bind(self.accelerator, self.policies, self.max_grad_norm)
+        self.processes = processes_of(self.accelerator, in_step=self.engine.shards_weights)
         referred_to = any(s.beta > 0 for s in self.roles.values())
-        self.settings |= model_settings(self.policies.module, args.policy_sharing == "lora", referred_to, self._gather)
+        gather, sharing = self.processes.gather, args.policy_sharing
+        self.settings |= model_settings(self.policies.module, sharing == "lora", referred_to, gather)
         self._optimizer_is_ours = optimizers[0] is None
         if optimizers[0] is not None:
             tag_roles(optimizers[0], self.policies)
@@ -175,7 +178,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             {role: s.temperature for role, s in self.roles.items()},
             [role for role, s in self.roles.items() if s.beta > 0],
             processing_class,
-            lambda reference: self.engine.place_reference(reference, self),
+            self.engine.place_reference,
         )
         if args.padding_free:
             allow_padding_free(self.policies.module)
@@ -191,7 +194,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.signalless: frozenset[str] = frozenset()  # roles without signal in the current round
         self.losses = {role: RoleLoss(self.objectives[role], s) for role, s in self.roles.items()}
         self.logged_histogram: list[int] | None = None
-        self.sampler = make_sampler(self, model)
+        self.sampler = make_sampler(turns_of(self), self.engine, model)
         self._round: list[dict[str, Any]] | None = None
         self._captured: tuple[list[str], torch.Tensor] | None = None
 
@@ -209,7 +212,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`."""
         swapped = {
             **_trl.sampling_overrides(self, self.roles[role], self.domain.stop_strings(role)),
-            **self.sampler.begin(role),
+            **self.sampler.begin(role, self.state.global_step),
             "_metrics": self._role_metrics[role],
             "_logs": _trl.empty_logs(self.completion_logs, role),
             "_role": role,
@@ -285,16 +288,13 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return self._round[position]
 
     @property
-    def first_of_round(self) -> bool:
-        """Is the micro-batch at hand the first of its accumulation window?"""
+    def first_of_window(self) -> bool:
+        """Is the micro-batch at hand the first of its optimizer step?"""
         return self._step % self.args.gradient_accumulation_steps == 0
 
     @property
-    def last_of_round(self) -> bool:
+    def last_of_window(self) -> bool:
         return (self._step + 1) % self.args.gradient_accumulation_steps == 0
-
-    def _gather(self, items: list[Any]) -> list[Any]:
-        return gather_object(items) if self.accelerator.num_processes > 1 else items
 
     def _time(self, name: str, start: float) -> None:
         self._metrics["train"][name].append(time.perf_counter() - start)
