@@ -30,6 +30,8 @@ from pacing import Phases
 from results import machine, write_json
 from transformers import TrainerCallback
 
+from countdown_selfplay.distributed.processes import Processes
+
 SIZES = (1, 2**10, 2**14, 2**17, 2**20)  # float32 values in an all-reduce
 MODEL = dict(model="tiny", batch=32, prover=2, conjecturer=1, group=8, length=16)
 
@@ -81,8 +83,8 @@ def worker(rounds: int, output: str) -> None:
         trainer.add_callback(counted)
         calls = {"gather": 0, "reduce": 0, "gather_object": 0}
         accelerator = trainer.accelerator
-        owners = {"gather": (accelerator, "gather"), "reduce": (accelerator, "reduce")}
-        for name, (owner, attribute) in {**owners, "gather_object": (trainer, "_gather")}.items():
+        owners = {"gather": (accelerator, "gather"), "reduce": (Processes, "_reduced")}
+        for name, (owner, attribute) in {**owners, "gather_object": (Processes, "gather")}.items():
             inner = getattr(owner, attribute)
 
             def counting(*args: Any, _inner: Any = inner, _name: str = name, **kwargs: Any) -> Any:

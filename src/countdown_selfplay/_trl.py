@@ -126,8 +126,8 @@ def without_cast(args: Any) -> Any:
     return args
 
 
-def vllm_overrides(trainer: Any, generation: Any) -> dict[str, Any]:
-    """The attributes that make the trainer sample through `generation` (`generate`, as VLLMGeneration's).
+def vllm_overrides(generation: Any, step: int) -> dict[str, Any]:
+    """The attributes that make the trainer sample through `generation` (`generate`, as VLLMGeneration's) at `step`.
 
     The weights are pushed by then, so TRL finds its own push done. Its correction is off because it costs a second
     forward pass: a round is used for one step, so the loss's own log-probs are those it would compute.
@@ -136,7 +136,7 @@ def vllm_overrides(trainer: Any, generation: Any) -> dict[str, Any]:
         "use_vllm": True,
         "vllm_generation": generation,
         "vllm_importance_sampling_correction": False,
-        "_last_loaded_step": trainer.state.global_step,
+        "_last_loaded_step": step,
     }
 
 
@@ -162,18 +162,20 @@ def vllm_installed() -> bool:
     return bool(is_vllm_available())
 
 
-def colocated_vllm(trainer: Any, model: Any, wrap: Callable[[Any], Any], engine: dict[str, Any]) -> Any:
+def colocated_vllm(
+    args: Any, accelerator: Any, tokenizer: Any, model: Any, wrap: Callable[[Any], Any], engine: dict[str, Any]
+) -> Any:
     """TRL's VLLMGeneration in this process, holding `model`. `engine`: arguments of vLLM's LLM that TRL has no field
     for, or that differ from its own. `wrap`: what the trainer is to see instead of the LLM."""
     from trl.generation import vllm_generation as module
 
-    args, llm = trainer.args, module.LLM
+    llm = module.LLM
     module.LLM = lambda **given: wrap(llm(**{**given, **engine}))
     try:
         return module.VLLMGeneration(
             model=model,
-            accelerator=trainer.accelerator,
-            processing_class=trainer.processing_class,
+            accelerator=accelerator,
+            processing_class=tokenizer,
             mode="colocate",
             tensor_parallel_size=args.vllm_tensor_parallel_size,
             gpu_memory_utilization=args.vllm_gpu_memory_utilization,
@@ -190,7 +192,7 @@ def colocated_vllm(trainer: Any, model: Any, wrap: Callable[[Any], Any], engine:
         module.LLM = llm
 
 
-def server_vllm(trainer: Any, model: Any, url: str, port: int) -> Any:
+def server_vllm(accelerator: Any, tokenizer: Any, model: Any, url: str, port: int, timeout: float) -> Any:
     """TRL's channel for the weights of `model` to a vLLM server: VLLMGeneration in server mode, `sync_weights`. All
     processes call, and if the main one fails all return."""
     from trl.generation.vllm_generation import VLLMGeneration
@@ -198,19 +200,19 @@ def server_vllm(trainer: Any, model: Any, url: str, port: int) -> Any:
     try:
         return VLLMGeneration(
             model=model,
-            accelerator=trainer.accelerator,
-            processing_class=trainer.processing_class,
+            accelerator=accelerator,
+            processing_class=tokenizer,
             mode="server",
             server_base_url=url,
             group_port=port,
-            server_timeout=trainer.args.vllm_server_timeout,
+            server_timeout=timeout,
         )
     except ImportError:  # on all of them, before they meet
         raise
     except Exception:
         # The last thing that the constructor does is to wait for all processes: the others are there.
-        if trainer.accelerator.is_main_process:
-            trainer.accelerator.wait_for_everyone()
+        if accelerator.is_main_process:
+            accelerator.wait_for_everyone()
         raise
 
 

@@ -30,6 +30,10 @@ def launch(output, resume=None, signal=None, options=(), **config):
     """A run of two processes under torchrun; `signal`: see worker.py."""
     output.mkdir(parents=True, exist_ok=True)
     job = json.dumps({"output": str(output), "resume": resume, "config": config, "signal": signal})
+    return torchrun(WORKER, job, options)
+
+
+def torchrun(worker, job, options=()):
     environment = {
         **os.environ,
         "ACCELERATE_USE_CPU": "true",
@@ -40,7 +44,7 @@ def launch(output, resume=None, signal=None, options=(), **config):
     }
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
     command += ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{free_port()}", "--local_addr", "127.0.0.1"]
-    command += [*options, str(WORKER), job]
+    command += [*options, str(worker), job]
     return subprocess.run(command, env=environment, timeout=DEADLINE, capture_output=True, text=True)
 
 
@@ -58,6 +62,22 @@ def equal_ranks(output):
     for name in STATE:
         assert ranks[0][name] == ranks[1][name], name
     return ranks[0]
+
+
+def test_what_two_processes_exchange(tmp_path):
+    """By hand: the lists in rank order, 0.1 + 0.1 and 1 + 10, and what process 0 returned or raised on both."""
+    process = torchrun(WORKER.with_name("processes_worker.py"), str(tmp_path))
+    assert process.returncode == 0, process.stderr[-3000:]
+    for rank in (0, 1):
+        assert json.loads((tmp_path / f"rank{rank}.json").read_text()) == {
+            "gather": [0, 1, 1],
+            "total": [0.2, 11.0],
+            "largest": [1.0, 0.0],
+            "together": 0,
+            "main": rank == 0,
+            "error": "from process 0",
+            "ran": [0] if rank == 0 else [],
+        }
 
 
 def test_kept_samples_and_moving_baselines_are_the_same_on_both_ranks_and_after_a_resume(tmp_path):

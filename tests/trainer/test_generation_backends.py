@@ -6,7 +6,6 @@ import logging
 import math
 import threading
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -154,10 +153,9 @@ def test_a_prompt_that_does_not_fit_with_its_completion_is_refused():
 def test_the_engines_draws_depend_on_the_key_alone_and_leave_no_trace():
     """vLLM gives its requests their seeds from NumPy's generator where it samples with Triton, else it draws from
     torch's."""
-    trainer = SimpleNamespace(accelerator=SimpleNamespace(device=torch.device("cpu")))
 
     def draws(*key):
-        with colocate._seeded(trainer, *key):
+        with colocate._seeded(torch.device("cpu"), *key):
             return np.random.randint(2**31), float(torch.rand(()))
 
     np.random.seed(1)

@@ -27,7 +27,8 @@ def choose_engine(args: JointSelfPlayConfig) -> Engine:
     settings = deepspeed_settings(args)
     if settings is not None:
         _check_deepspeed(args, settings)
-        return ZeroEngine(int(settings.get("zero_optimization", {}).get("stage", 0)))
+        stage = int(settings.get("zero_optimization", {}).get("stage", 0))
+        return ZeroEngine(stage, args.ds3_gather_for_generation)
     if args.fsdp or _on("ACCELERATE_USE_FSDP"):
         _check_fsdp(args)
         return FsdpEngine()
@@ -45,7 +46,7 @@ def _check_deepspeed(args: JointSelfPlayConfig, settings: dict[str, Any]) -> Non
                 f"The DeepSpeed config has a block `{block}`: {cost}; remove it (accelerate_configs/zero{stage or 2}"
                 ".yaml has none) and set learning rates and warm-up in the trainer's config."
             )
-    several = args.conjecturer_micro_batches and args.policy_sharing != "tied"
+    several = len(args.trained_roles) > 1 and args.policy_sharing != "tied"
     offload = settings.get("zero_optimization", {}).get("offload_optimizer") or {}
     if several and offload.get("device", "none") not in (None, "none"):
         raise ConfigError(
@@ -53,12 +54,12 @@ def _check_deepspeed(args: JointSelfPlayConfig, settings: dict[str, Any]) -> Non
             "hands the CPU the gradients of the last micro-batch alone; set it to none, or use policy_sharing='tied'."
         )
     if several:
-        norms = {role: args.role(role).max_grad_norm for role in ("prover", "conjecturer")}
+        norms = {role: args.role(role).max_grad_norm for role in args.trained_roles}
         if len(set(norms.values())) > 1:
             raise ConfigError(
-                f"`prover_max_grad_norm` ({norms['prover']}) and `conjecturer_max_grad_norm` "
-                f"({norms['conjecturer']}) must be equal under DeepSpeed, whose step clips all roles together; set "
-                "`max_grad_norm` alone, or launch with ddp or fsdp2."
+                f"{' and '.join(f'`{role}_max_grad_norm` ({norm})' for role, norm in norms.items())} must be equal "
+                "under DeepSpeed, whose step clips all roles together; set `max_grad_norm` alone, or launch with ddp "
+                "or fsdp2."
             )
 
 

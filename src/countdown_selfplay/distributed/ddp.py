@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
 from torch import nn
 
+from ..config import RoleSettings
 from ..errors import ConfigError
+from ..policies import PolicySet
 from ..policies.optimization import clip_roles
 from ..policies.sharded_weights import cut_up
 from .exit import pause_at_exit
 
-if TYPE_CHECKING:
-    from ..training.trainer import JointConjecturerProverTrainer
+# (module, batch) -> log-probs and entropies of the batch's completion tokens. The batch holds prompt_ids, prompt_mask,
+# completion_ids and completion_mask; the module is the wrapped one, or a reference.
+Score = Callable[[nn.Module, dict[str, torch.Tensor]], tuple[torch.Tensor, torch.Tensor]]
 
 
-def refuse_strangers(trainer: JointConjecturerProverTrainer) -> None:
-    """Processes that a launcher started together must know of each other; accelerate may leave each on its own."""
-    launched, known = int(os.environ.get("WORLD_SIZE", "1")), trainer.accelerator.num_processes
+def refuse_strangers(known: int) -> None:
+    """Processes that a launcher started together must know of each other; accelerate may leave each on its own.
+    `known`: how many this one knows of."""
+    launched = int(os.environ.get("WORLD_SIZE", "1"))
     if launched != known:
         raise ConfigError(
             f"The launcher started {launched} processes and each knows of {known}: they would train {launched} "
@@ -28,71 +33,77 @@ def refuse_strangers(trainer: JointConjecturerProverTrainer) -> None:
         )
 
 
-@contextmanager
-def on_device(trainer: JointConjecturerProverTrainer) -> Iterator[None]:
-    """Before training, under DeepSpeed and FSDP, the Trainer leaves the model on the CPU, where an evaluation would
-    run for hours: inside the block it is on the process's device."""
-    module, device = trainer.policies.module, trainer.accelerator.device
-    home = next(module.parameters()).device
-    away = trainer.model_wrapped is trainer.model and home.type != device.type and not cut_up(module)
-    if away:
-        module.to(device)
-    try:
-        yield
-    finally:
-        if away:
-            module.to(home)
-
-
 class Engine:
-    """DDP and a single process. Subclasses say in what they differ."""
+    """DDP and a single process. Subclasses say in what they differ.
+
+    Chosen before anything is loaded; `bind` gives it what the Trainer has built. `wrapped`: the module as the engine
+    runs it, which before training is the policies' own.
+    """
 
     name = "ddp"
     optimizer_file = "optimizer.pt"  # what a checkpoint must hold beside schedule, RNG and self-play state
     shards_weights = False
+    accelerator: Any
+    policies: PolicySet
 
-    def check(self, trainer: JointConjecturerProverTrainer) -> None:
-        """Called once the Trainer is built: is this engine really on, and does it know all that it must?"""
-        refuse_strangers(trainer)
-        if trainer.accelerator.num_processes > 1:
+    def bind(self, accelerator: Any, policies: PolicySet, max_grad_norm: float | None) -> None:
+        """Called once the Trainer is built: is this engine really on, and does it know all that it must?
+        `max_grad_norm`: for an engine that clips all roles together."""
+        self.accelerator, self.policies = accelerator, policies
+        refuse_strangers(accelerator.num_processes)
+        if accelerator.num_processes > 1:
             pause_at_exit()
 
-    def place_reference(self, model: nn.Module, trainer: JointConjecturerProverTrainer) -> nn.Module:
+    def place_reference(self, model: nn.Module) -> nn.Module:
         """A frozen copy, where and how its forward pass is run."""
-        return model.to(trainer.accelerator.device)
+        return model.to(self.accelerator.device)
 
     @contextmanager
-    def whole_weights(self, trainer: JointConjecturerProverTrainer) -> Iterator[None]:
-        """Inside the block the unwrapped module can generate. All processes must enter together."""
-        with on_device(trainer):
-            yield
+    def whole_weights(self, wrapped: nn.Module) -> Iterator[None]:
+        """Inside the block the unwrapped module can generate. All processes must enter together.
 
-    def before_backward(self, trainer: JointConjecturerProverTrainer, loss: Any, role: str, model: nn.Module) -> Any:
-        """The loss of a micro-batch, with what the engine needs added."""
+        Before training, under DeepSpeed and FSDP, the Trainer leaves the model on the CPU, where an evaluation would
+        run for hours: inside the block it is on the process's device.
+        """
+        module, device = self.policies.module, self.accelerator.device
+        home = next(module.parameters()).device
+        away = wrapped is module and home.type != device.type and not cut_up(module)
+        if away:
+            module.to(device)
+        try:
+            yield
+        finally:
+            if away:
+                module.to(home)
+
+    def before_backward(
+        self, loss: torch.Tensor, role: str, score: Score, wrapped: nn.Module, first_of_window: bool
+    ) -> torch.Tensor:
+        """The loss of a micro-batch of `role`, with what the engine needs added. A window: the micro-batches of one
+        optimizer step."""
         return loss
 
-    def held(self, trainer: JointConjecturerProverTrainer) -> frozenset[str]:
-        """The roles whose weights this round must not move: none of the roles that play them has a signal."""
-        if not trainer.args.drop_signalless_gradients:
-            return frozenset()
-        shared = [trainer.policies.shared_by(name) for name in trainer.policies.weight_names]
-        return frozenset(roles[0] for roles in shared if set(roles) <= trainer.signalless)
+    def before_last_backward(self, optimizer: Any, held: frozenset[str]) -> None:
+        """Called before the last backward pass of a window, for an engine whose step happens inside it. `held`: roles
+        whose weights the step must not move."""
 
-    def clip(self, trainer: JointConjecturerProverTrainer) -> dict[str, float]:
+    def clip(self, optimizer: Any, settings: Mapping[str, RoleSettings], held: frozenset[str]) -> dict[str, float]:
         """Clip each role's gradient at its own norm before the step and drop those of held roles; the norms before
         the clip, by role."""
-        optimizer: Any = trainer.optimizer
-        return clip_roles(optimizer, trainer.roles, self.held(trainer))
+        return clip_roles(optimizer, settings, held)
 
-    def full_state(self, trainer: JointConjecturerProverTrainer) -> Mapping[str, Any] | None:
+    def full_state(self, wrapped: nn.Module) -> Mapping[str, Any] | None:
         """The module's whole state dict where no process holds it by itself, else None. All processes must call."""
         return None
 
-    def before_save(self, trainer: JointConjecturerProverTrainer) -> None:
+    def before_save(self, optimizer: Any) -> None:
         """Called before the stock Trainer writes a checkpoint."""
 
-    def before_first_round(self, trainer: JointConjecturerProverTrainer) -> None:
+    def before_first_round(self, optimizer: Any) -> None:
         """Called when training begins at round 0, after the checkpoint that the guard may have written there."""
 
-    def forget_wrapped(self, trainer: JointConjecturerProverTrainer) -> None:
-        """Before training again in the same process (a rollback of the collapse guard)."""
+    def release(self, wrapped: nn.Module) -> bool:
+        """Called before training again in the same process (a rollback of the collapse guard). True if `wrapped` is of
+        no use any more: whatever names it must let go of it, or it keeps its optimizer's state while the new one is
+        built."""
+        return False

@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
 from .. import _trl
 from ..errors import ConfigError
+from ..policies import PolicySet
 from .ddp import Engine
-
-if TYPE_CHECKING:
-    from ..training.trainer import JointConjecturerProverTrainer
 
 
 class FsdpEngine(Engine):
@@ -25,38 +23,35 @@ class FsdpEngine(Engine):
     optimizer_file = "optimizer.bin"
     shards_weights = True
 
-    def check(self, trainer: JointConjecturerProverTrainer) -> None:
-        super().check(trainer)
-        if str(trainer.accelerator.distributed_type) != "DistributedType.FSDP":
+    def bind(self, accelerator: Any, policies: PolicySet, max_grad_norm: float | None) -> None:
+        super().bind(accelerator, policies, max_grad_norm)
+        if str(accelerator.distributed_type) != "DistributedType.FSDP":
             raise ConfigError(
-                f"The launch asked for FSDP and accelerate started {trainer.accelerator.distributed_type}, as it does "
+                f"The launch asked for FSDP and accelerate started {accelerator.distributed_type}, as it does "
                 "on a machine without GPUs; launch with ddp or cpu_ddp there."
             )
-        if "FULL_STATE_DICT" not in str(trainer.accelerator.state.fsdp_plugin.state_dict_type):
+        if "FULL_STATE_DICT" not in str(accelerator.state.fsdp_plugin.state_dict_type):
             raise ConfigError(
                 "`fsdp_state_dict_type` must be FULL_STATE_DICT: a checkpoint holds each policy as a plain model "
                 "folder; see accelerate_configs/fsdp2.yaml."
             )
-
-        plugin = trainer.accelerator.state.fsdp_plugin
+        plugin = accelerator.state.fsdp_plugin
         plugin.mixed_precision_policy = full_precision_outputs(plugin.mixed_precision_policy)
 
-    def place_reference(self, model: nn.Module, trainer: JointConjecturerProverTrainer) -> nn.Module:
-        return _trl.inference_copy(model, trainer.accelerator, "fsdp")
+    def place_reference(self, model: nn.Module) -> nn.Module:
+        return _trl.inference_copy(model, self.accelerator, "fsdp")
 
-    def full_state(self, trainer: JointConjecturerProverTrainer) -> Mapping[str, Any] | None:
-        return trainer.accelerator.get_state_dict(trainer.model_wrapped)
+    def full_state(self, wrapped: nn.Module) -> Mapping[str, Any] | None:
+        return self.accelerator.get_state_dict(wrapped)
 
-    def before_save(self, trainer: JointConjecturerProverTrainer) -> None:
+    def before_save(self, optimizer: Any) -> None:
         """A role that was held in every round so far has no optimizer state, and torch refuses to load a checkpoint
         that lacks a parameter's: give it the state of step 0."""
-        optimizer: Any = trainer.optimizer
         fill_optimizer_state(getattr(optimizer, "optimizer", optimizer))
 
-    def before_first_round(self, trainer: JointConjecturerProverTrainer) -> None:
+    def before_first_round(self, optimizer: Any) -> None:
         """torch reads the state of an optimizer that has not stepped by stepping it once with gradients and learning
         rate 0. Weights stay, but AdamW's step counter is then one ahead: its first step was 0.74 of the right one."""
-        optimizer: Any = trainer.optimizer
         getattr(optimizer, "optimizer", optimizer).state.clear()
 
 

@@ -40,7 +40,7 @@ def sample_texts(
 
     `processes` share the prompts out; all of them get all texts, which depend on the number of processes.
     """
-    mine = processes.share(prompts)
+    mine = processes.deal(prompts)
     rows = sample_completions(
         model, tokenizer, mine, n, seed=processes.seed(seed), in_step=processes.in_step, **sampling
     )

@@ -1,27 +1,52 @@
-"""What the trainer asks of a generation backend."""
+"""What a generation backend is told, and what is asked of it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ..config import RoleSettings
+from ..distributed.processes import Processes
+from ..policies import PolicySet
+
 if TYPE_CHECKING:
-    from ..training.trainer import JointConjecturerProverTrainer
+    from ..config import JointSelfPlayConfig
+
+
+@dataclass(frozen=True)
+class Turns:
+    """All that the backends know of the turns that they sample.
+
+    ends: ids that end a completion of any role. stops: the strings that end one of this role. key: the parts of the
+    seed that differ from turn to turn, beside the role. record: takes a metric of the round at hand.
+    """
+
+    args: JointSelfPlayConfig
+    roles: Mapping[str, RoleSettings]
+    policies: PolicySet
+    processes: Processes
+    tokenizer: Any
+    ends: Sequence[int]
+    stops: Callable[[str], list[str] | None]
+    key: Callable[[], tuple[object, ...]]
+    record: Callable[[str, float], None]
 
 
 class Sampler(ABC):
     """A backend. Built once, at the end of the trainer's constructor; then, for every turn of a role: `begin`, one
     generation through TRL, `finish`."""
 
-    def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
-        self.trainer = trainer
+    def __init__(self, turns: Turns) -> None:
+        self.turns = turns
 
     @abstractmethod
-    def begin(self, role: str) -> dict[str, Any]:
-        """Make the weights that sample those of `role`. Returns the attributes that the trainer must have while the
-        role samples. Called by all processes."""
+    def begin(self, role: str, step: int) -> dict[str, Any]:
+        """Make the weights that sample those of `role`. Returns the attributes that TRL's trainer must have while the
+        role samples. `step`: its optimizer steps so far. Called by all processes."""
 
     def finish(self, tensors: dict[str, torch.Tensor]) -> None:  # noqa: B027 -- most backends have nothing to add
         """Add `sampling_per_token_logps` (B, T) where the backend knows them and TRL did not pass them on."""
@@ -31,5 +56,5 @@ class Generate(Sampler):
     """The trained model's own `generate`. It samples from the very weights and code that the loss uses, so there is no
     other policy to correct for, and no second pass for log-probs."""
 
-    def begin(self, role: str) -> dict[str, Any]:
+    def begin(self, role: str, step: int) -> dict[str, Any]:
         return {}

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from .base import Generate, Sampler
-
-if TYPE_CHECKING:
-    from ..training.trainer import JointConjecturerProverTrainer
+from ..distributed.ddp import Engine
+from .base import Generate, Sampler, Turns
 
 
-def make_sampler(trainer: JointConjecturerProverTrainer, source: object) -> Sampler:
-    """The backend that the trainer's arguments name; its engine is started here. `source`: the
+def make_sampler(turns: Turns, engine: Engine, source: object) -> Sampler:
+    """The backend that the arguments name; its engine is started here. `engine`: what the run trains on. `source`: the
     model as it was passed to the trainer."""
-    backend = trainer.args.generation_backend
+    backend = turns.args.generation_backend
     if backend == "continuous_batching":
         from .continuous import ContinuousBatching
 
-        return ContinuousBatching(trainer)
+        return ContinuousBatching(turns)
     if backend == "vllm":
         from .colocate import Colocate
 
-        return Colocate(trainer, source)
+        return Colocate(turns, engine, source)
     if backend == "vllm_server":
         from .server import Server
 
-        return Server(trainer)
-    return Generate(trainer)
+        return Server(turns, engine)
+    return Generate(turns)

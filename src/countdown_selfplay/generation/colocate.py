@@ -8,22 +8,21 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from .. import _trl
 from ..config.generation_checks import engine_arguments
+from ..distributed.ddp import Engine
 from ..errors import ConfigError
 from ..random_state import private_generator, seed_from
 from .adapters import AdapterFolders, adapter_rank, adapter_state
+from .base import Turns
 from .lengths import check_lengths
 from .shared_llm import SharedEngine
 from .turns import VLLMSampler, check_one_shape
-
-if TYPE_CHECKING:
-    from ..training.trainer import JointConjecturerProverTrainer
 
 ENGINE = "engine"
 
@@ -36,61 +35,64 @@ class Colocate(VLLMSampler):
     The engine runs in this process and draws from the process's generators, which are seeded for each turn.
     """
 
-    def __init__(self, trainer: JointConjecturerProverTrainer, source: object) -> None:
-        """`source`: the model as it was passed to the trainer."""
-        super().__init__(trainer)
+    def __init__(self, turns: Turns, engine: Engine, source: object) -> None:
+        """`engine`: what the run trains on. `source`: the model as it was passed to the trainer."""
+        super().__init__(turns)
         self.require_vllm()
-        policies = trainer.policies
+        args, policies = turns.args, turns.policies
         if not self.adapters:
             check_one_shape(policies.module.policies)
         self._scratch = tempfile.TemporaryDirectory(prefix="countdown-selfplay-vllm-")
         self._copy = Path(self._scratch.name) / "start"
         self._folders = AdapterFolders(Path(self._scratch.name) / "adapters", policies)
         self._requests: dict[str, Any] = {}
-        engine = {**self._revision(source), **engine_arguments(trainer.args), "model": self._start_weights(source)}
+        start = self._start_weights(source, engine)
+        arguments = {**self._revision(source), **engine_arguments(args), "model": start}
         if self.adapters:
-            engine |= {"enable_lora": True, "max_loras": len(policies.weight_names)}
-            engine["max_lora_rank"] = adapter_rank(policies)
-        with _seeded(trainer, "vllm"):  # vLLM seeds every generator of its process when it starts
+            arguments |= {"enable_lora": True, "max_loras": len(policies.weight_names)}
+            arguments["max_lora_rank"] = adapter_rank(policies)
+        with _seeded(turns.processes.device, "vllm"):  # vLLM seeds every generator of its process when it starts
             self.generation = _trl.colocated_vllm(
-                trainer,
+                args,
+                engine.accelerator,
+                turns.tokenizer,
                 self._module_of(policies.weight_names[0]),
                 lambda llm: SharedEngine(llm, keep_weights=self.adapters),
-                engine,
+                arguments,
             )
         shutil.rmtree(self._copy, ignore_errors=True)  # TRL has waited for all engines
         if not self.adapters:
             _check_unpacked(self.generation.llm)
         self.context = self.generation.llm.llm_engine.model_config.max_model_len
 
-    def _start_weights(self, source: object) -> str:
+    def _start_weights(self, source: object, engine: Engine) -> str:
         """The id or folder that the engine loads at its start: the one that the trainer was given, else a copy of the
         model that was passed as an object."""
         source = _first(source)
         if isinstance(source, str):
             return source
-        if self.trainer.engine.shards_weights:
+        if engine.shards_weights:
             raise ConfigError(
-                f"vLLM starts from a folder, and the model was passed as an object, which {self.trainer.engine.name} "
+                f"vLLM starts from a folder, and the model was passed as an object, which {engine.name} "
                 "cuts up over the processes; pass the model's path or hub id."
             )
-        accelerator, folder = self.trainer.accelerator, self._copy
+        accelerator, folder = engine.accelerator, self._copy
         if accelerator.is_local_main_process:  # one copy a node
-            self.trainer.policies.export_start(folder, self.trainer.engine.full_state(self.trainer))
-            self.trainer.processing_class.save_pretrained(folder)
-        everyone = self.trainer._gather([str(folder)])
-        return everyone[accelerator.process_index - accelerator.local_process_index]
+            self.turns.policies.export_start(folder)
+            self.turns.tokenizer.save_pretrained(folder)
+        everyone = self.turns.processes.gather([str(folder)])
+        return everyone[self.turns.processes.rank - accelerator.local_process_index]
 
     def _revision(self, source: object) -> dict[str, str]:
         """The hub revision that the trainer loaded: under `lora` the engine's base is never replaced."""
-        given: Any = self.trainer.args.model_init_kwargs  # TRL has read it from JSON
+        given: Any = self.turns.args.model_init_kwargs  # TRL has read it from JSON
         revision = (given or {}).get("revision")
         if revision is None or not isinstance(_first(source), str):
             return {}
         return {"revision": revision, "tokenizer_revision": revision}
 
     def _module_of(self, name: str) -> Any:
-        module = self.trainer.policies.module
+        module = self.turns.policies.module
         return module if self.adapters else module.policies[name]
 
     def turn(self, role: str) -> _Turn:
@@ -119,7 +121,7 @@ class Colocate(VLLMSampler):
         if held is not None:
             from vllm.lora.request import LoRARequest
 
-            label, version, folder = self._folders.write(name, adapter_state(self.trainer.policies, name))
+            label, version, folder = self._folders.write(name, adapter_state(self.turns.policies, name))
             old = self._requests.get(name)
             self._requests[name] = LoRARequest(label, version, str(folder))
             generation.llm.llm_engine.add_lora(self._requests[name])
@@ -139,17 +141,16 @@ class _Turn:
     def generate(
         self, prompts: list[list[int]], images: Any, num_generations: int, profiler: Any = None
     ) -> tuple[Any, ...]:
-        backend, generation, trainer = self.backend, self.backend.generation, self.backend.trainer
+        backend, generation, turns = self.backend, self.backend.generation, self.backend.turns
         settings = backend.sampling_settings(self.role)
-        longest = max(trainer._gather([max(map(len, prompts), default=0)]))
+        longest = max(turns.processes.gather([max(map(len, prompts), default=0)]))
         check_lengths(self.role, longest, settings["max_tokens"], backend.context)
         generation.generation_kwargs = settings
-        state = trainer.frame
         # Processes that hold one engine together each sample all of its tokens, and must draw the same ones.
-        group = trainer.accelerator.process_index // trainer.args.vllm_tensor_parallel_size
-        key = trainer.args.seed, "vllm", state.attempt, state.rounds, group, self.role
+        device, group = turns.processes.device, turns.processes.rank // turns.args.vllm_tensor_parallel_size
+        key = turns.args.seed, "vllm", *turns.key(), group, self.role
         # The engine has its own precision: the trainer's autocast would cast what it computes in float32.
-        with _seeded(trainer, *key), torch.autocast(trainer.accelerator.device.type, enabled=False):
+        with _seeded(device, *key), torch.autocast(device.type, enabled=False):
             return generation.generate(prompts, images, num_generations, profiler)
 
 
@@ -170,13 +171,13 @@ def _check_unpacked(llm: Any) -> None:
 
 
 @contextmanager
-def _seeded(trainer: JointConjecturerProverTrainer, *key: object) -> Iterator[None]:
+def _seeded(device: torch.device, *key: object) -> Iterator[None]:
     """Every generator that vLLM draws from starts from `key`: torch's, and NumPy's, which gives its requests their
     seeds where it samples with Triton. Afterwards their former states are back."""
     kept = random.getstate(), np.random.get_state()
     np.random.seed(seed_from(*key, "numpy") % 2**32)
     try:
-        with private_generator(trainer.accelerator.device, *key):
+        with private_generator(device, *key):
             yield
     finally:
         random.setstate(kept[0])

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from .. import _trl
 from ..errors import ConfigError, GenerationError
-from .base import Sampler
-
-if TYPE_CHECKING:
-    from ..training.trainer import JointConjecturerProverTrainer
+from .base import Sampler, Turns
 
 
 class ContinuousBatching(Sampler):
@@ -21,16 +18,16 @@ class ContinuousBatching(Sampler):
     weights as they are, without autocast. The ratio of the two is corrected and logged as for vLLM.
     """
 
-    def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
-        super().__init__(trainer)
-        stopped = [role for role in trainer.roles if trainer.domain.stop_strings(role)]
+    def __init__(self, turns: Turns) -> None:
+        super().__init__(turns)
+        stopped = [role for role in turns.roles if turns.stops(role)]
         if stopped:
             raise ConfigError(
                 f"The {stopped[0]}'s prompt style ends its completions with a stop string, which Transformers' "
                 "continuous batching does not know; use generation_backend=generate, vllm or vllm_server."
             )
         self.logps: list[list[float]] = []
-        self._wrap(trainer.policies.module)
+        self._wrap(turns.policies.module)
 
     def _wrap(self, module: Any) -> None:
         def generate_batch(prompts: list[list[int]], **kwargs: Any) -> dict[str, Any]:
@@ -48,8 +45,8 @@ class ContinuousBatching(Sampler):
         generate = module.generate_batch
         module.generate_batch = generate_batch
 
-    def begin(self, role: str) -> dict[str, Any]:
-        return {"args": _trl.without_cast(self.trainer.args)}
+    def begin(self, role: str, step: int) -> dict[str, Any]:
+        return {"args": _trl.without_cast(self.turns.args)}
 
     def finish(self, tensors: dict[str, torch.Tensor]) -> None:
         ids = tensors["completion_ids"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import GenerationError
+from ..policies.base import plain_role
 
 
 def check_lengths(role: str, longest: int, completion: int, context: int | None) -> None:
@@ -13,5 +14,5 @@ def check_lengths(role: str, longest: int, completion: int, context: int | None)
         raise GenerationError(
             f"A prompt of the {role} has {longest} tokens, which with {completion} for the completion is more than "
             f"the {context} that vLLM holds; raise vllm_max_model_length (or the server's --max-model-len), or lower "
-            f"{role}_max_completion_length."
+            f"{plain_role(role)}_max_completion_length."
         )

@@ -8,21 +8,20 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from accelerate.utils import broadcast_object_list
 
 from .. import _trl
 from ..config.generation_checks import cutting
+from ..distributed.ddp import Engine
 from ..errors import ConfigError, GenerationError
+from ..policies.base import plain_role
 from .adapters import AdapterFolders, adapter_rank, adapter_state
+from .base import Turns
 from .client import UnknownModelError, VLLMServerClient
 from .lengths import check_lengths
 from .turns import VLLMSampler, check_one_shape
-
-if TYPE_CHECKING:
-    from ..training.trainer import JointConjecturerProverTrainer
 
 CONCURRENCY = 64  # prompts that are under way at once; the server batches them
 
@@ -35,34 +34,37 @@ class Server(VLLMSampler):
     The main process talks to the servers, and shares completions and errors with the others.
     """
 
-    def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
-        super().__init__(trainer)
-        args = trainer.args
+    def __init__(self, turns: Turns, engine: Engine) -> None:
+        """`engine`: what the run trains on."""
+        super().__init__(turns)
+        self.accelerator = engine.accelerator
+        args, policies, device = turns.args, turns.policies, turns.processes.device.type
         shared = args.vllm_server_base_url or f"http://{args.vllm_server_host}:{args.vllm_server_port}"
         self.urls = {
-            role: (getattr(args, f"{role}_vllm_server_base_url", None) or shared).rstrip("/") for role in trainer.roles
+            role: (getattr(args, f"{plain_role(role)}_vllm_server_base_url", None) or shared).rstrip("/")
+            for role in turns.roles
         }
-        if not self.adapters and trainer.accelerator.device.type != "cuda":
+        if not self.adapters and device != "cuda":
             raise ConfigError(
                 f"`generation_backend` (vllm_server) with policy_sharing='{args.policy_sharing}' sends whole weights "
-                f"over NCCL, which needs a CUDA device, and this run is on {trainer.accelerator.device.type}; use "
+                f"over NCCL, which needs a CUDA device, and this run is on {device}; use "
                 "policy_sharing='lora', or generation_backend=vllm."
             )
-        if not self.adapters and trainer.engine.shards_weights:
+        if not self.adapters and engine.shards_weights:
             raise ConfigError(
                 f"`generation_backend` (vllm_server) with policy_sharing='{args.policy_sharing}' needs whole weights "
-                f"on the main process, which {trainer.engine.name} cuts up; use policy_sharing='lora', "
+                f"on the main process, which {engine.name} cuts up; use policy_sharing='lora', "
                 "generation_backend=vllm, or launch with ddp or zero2."
             )
         if self.adapters:
-            adapter_rank(trainer.policies)
+            adapter_rank(policies)
         else:
             self.require_vllm()  # whole weights go by TRL's client, which needs it here too
             for url in self.urls.values():
-                models = trainer.policies.module.policies
-                check_one_shape({n: models[n] for r, n in trainer.policies.weights_of.items() if self.urls[r] == url})
+                models = policies.module.policies
+                check_one_shape({n: models[n] for r, n in policies.weights_of.items() if self.urls[r] == url})
         folder = Path(args.vllm_adapter_dir or Path(args.output_dir) / "vllm_adapters").resolve()
-        self._folders = AdapterFolders(folder, trainer.policies)
+        self._folders = AdapterFolders(folder, policies)
         self._labels: dict[tuple[str, str], tuple[str, Path]] = {}  # (server, weights) -> adapter and its folder
         self._channels: dict[str, Any] = {}
         self._marks: dict[str, str] = {}  # what the main process called the weights that it last sent to a server
@@ -72,25 +74,11 @@ class Server(VLLMSampler):
             for url in dict.fromkeys(self.urls.values())
         }
         self.models: dict[str, dict[str, Any]] = {}
-        self._together(self._meet_servers)
-
-    def _together(self, action: Any) -> Any:
-        """Run `action` on the main process; its result, or its error, on all of them."""
-        found: list[Any] = [None, None]
-        if self.trainer.accelerator.is_main_process:
-            try:
-                found[0] = action()
-            except Exception as error:  # any other would leave the other processes waiting
-                found[1] = error
-        if self.trainer.accelerator.num_processes > 1:
-            broadcast_object_list(found, from_process=0)
-        if found[1] is not None:
-            raise found[1]
-        return found[0]
+        self.turns.processes.together(self._meet_servers)
 
     def _meet_servers(self) -> None:
         for url, client in self.clients.items():
-            patience = self.trainer.args.vllm_server_timeout  # it may still be starting
+            patience = self.turns.args.vllm_server_timeout  # it may still be starting
             try:
                 VLLMServerClient(url, 10.0, int(patience // 2), 2.0, growth=1.0, quiet=True).get("/health")
             except GenerationError:
@@ -99,13 +87,13 @@ class Server(VLLMSampler):
                     "or mend vllm_server_base_url, such as http://127.0.0.1:8000."
                 ) from None
             self.models[url] = client.get("/v1/models")["data"][0]
-            if any(self._changes_logits(role) for role in self.trainer.roles if self.urls[role] == url):
+            if any(self._changes_logits(role) for role in self.turns.roles if self.urls[role] == url):
                 self._check_logprobs_mode(client)
 
     def _changes_logits(self, role: str) -> bool:
-        settings = self.trainer.roles[role]
+        settings = self.turns.roles[role]
         own = settings.temperature != 1.0 or settings.top_p < 1.0 or settings.top_k > 0
-        return own or bool(cutting(self.trainer.args))
+        return own or bool(cutting(self.turns.args))
 
     def _check_logprobs_mode(self, client: VLLMServerClient) -> None:
         try:
@@ -128,7 +116,7 @@ class Server(VLLMSampler):
     def push(self, name: str, role: str) -> bool:
         url = self.urls[role]
         place = f"{url} {name}" if self.adapters else url
-        if not self.adapters and self._together(lambda: self._replaced(url)):
+        if not self.adapters and self.turns.processes.together(lambda: self._replaced(url)):
             self.forget(place)
             self._close_channel(url)
         held = self.stale(place, name)
@@ -136,8 +124,8 @@ class Server(VLLMSampler):
             return False
         self.forget(place)
         if self.adapters:
-            state = adapter_state(self.trainer.policies, name)
-            self._together(lambda: self._send_adapter(url, name, state))
+            state = adapter_state(self.turns.policies, name)
+            self.turns.processes.together(lambda: self._send_adapter(url, name, state))
         else:
             self._send_weights(url, name)
         self.holds(place, held)
@@ -165,23 +153,25 @@ class Server(VLLMSampler):
     def _send_weights(self, url: str, name: str) -> None:
         """Whole weights by TRL's client. All processes take part; a failure anywhere is a failure everywhere, and is
         tried again with a new channel."""
-        args = self.trainer.args
+        args = self.turns.args
         client = self.clients[url]
-        model = self.trainer.policies.module.policies[name]
+        model = self.turns.policies.module.policies[name]
         reason = ""
         for attempt in range(client.retries + 1):
             try:
                 if url not in self._channels:
                     port = args.vllm_group_port + list(self.clients).index(url)
-                    self._channels[url] = _trl.server_vllm(self.trainer, model, url, port)
+                    self._channels[url] = _trl.server_vllm(
+                        self.accelerator, self.turns.tokenizer, model, url, port, args.vllm_server_timeout
+                    )
                 self._channels[url].model = model
                 self._channels[url].sync_weights()
-                if self.trainer.accelerator.is_main_process:
+                if self.turns.processes.main:
                     self._mark(url)
                 reason = ""
             except Exception as error:  # TRL raises bare Exceptions beside those of requests, torch and NCCL
                 reason = f"{type(error).__name__}: {error}"
-            reason = next((r for r in self.trainer._gather([reason]) if r), "")
+            reason = next((r for r in self.turns.processes.gather([reason]) if r), "")
             if not reason:
                 client.lost = False
                 return
@@ -223,7 +213,7 @@ class Server(VLLMSampler):
         url = self.urls[role]
         longest = max(len(ids) for ids, _ in groups)
         check_lengths(role, longest, settings["max_tokens"], self.models[url].get("max_model_len"))
-        name = self.trainer.policies.weights_of[role]
+        name = self.turns.policies.weights_of[role]
 
         def ask(group: tuple[list[int], int], seed: int) -> list[dict[str, Any]]:
             body = {"prompt": group[0], "n": group[1], "seed": seed, "logprobs": 0, **settings}
@@ -267,9 +257,8 @@ class _Turn:
     def generate(
         self, prompts: list[list[int]], images: Any, num_generations: int, profiler: Any = None
     ) -> tuple[Any, ...]:
-        backend = self.backend
-        rank = backend.trainer.accelerator.process_index
-        everyone = backend.trainer._gather([(prompts, int(torch.randint(2**31, ())))])
+        backend, processes = self.backend, self.backend.turns.processes
+        everyone = processes.gather([(prompts, int(torch.randint(2**31, ())))])
         # Equal prompts in a row are one request; where processes meet, a new one begins.
         runs = [[(ids, len(list(run))) for ids, run in itertools.groupby(own)] for own, _ in everyone]
         generators = [torch.Generator().manual_seed(seed) for _, seed in everyone]
@@ -279,8 +268,8 @@ class _Turn:
             for _ in own
         ]
         groups = [group for own in runs for group in own]
-        choices = backend._together(lambda: _slim(backend.complete(self.role, groups, seeds)))
-        first = sum(len(own) for own, _ in everyone[:rank])
+        choices = processes.together(lambda: _slim(backend.complete(self.role, groups, seeds)))
+        first = sum(len(own) for own, _ in everyone[: processes.rank])
         mine = choices[first : first + len(prompts)]
         return prompts, [ids for ids, _ in mine], [[[value] for value in logps] for _, logps in mine], None
 

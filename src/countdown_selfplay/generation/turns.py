@@ -5,19 +5,15 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch.distributed.fsdp import FSDPModule
 
 from .. import _trl
 from ..errors import ConfigError, MissingExtraError
 from ..policies.lora import LoraPolicies
-from .base import Sampler
+from .base import Sampler, Turns
 from .fingerprint import fingerprint
-
-if TYPE_CHECKING:
-    from ..training.trainer import JointConjecturerProverTrainer
-
 
 _OWN = ("temperature", "top_p", "top_k", "max_tokens", "stop_token_ids", "stop")  # a role's, under every backend
 
@@ -25,25 +21,25 @@ _OWN = ("temperature", "top_p", "top_k", "max_tokens", "stop_token_ids", "stop")
 class VLLMSampler(Sampler):
     """Base of the vLLM backends: knows for every place that can hold weights which ones it holds."""
 
-    def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
-        super().__init__(trainer)
-        self.adapters = isinstance(trainer.policies, LoraPolicies)
+    def __init__(self, turns: Turns) -> None:
+        super().__init__(turns)
+        self.adapters = isinstance(turns.policies, LoraPolicies)
         self._held: dict[str, tuple[str, tuple[int, ...]]] = {}  # place -> name and fingerprint of its weights
 
     def require_vllm(self) -> None:
         if not _trl.vllm_installed():
             raise MissingExtraError(
-                f"`generation_backend` ({self.trainer.args.generation_backend}) needs vLLM, which is not installed; "
+                f"`generation_backend` ({self.turns.args.generation_backend}) needs vLLM, which is not installed; "
                 "run `pip install 'countdown-selfplay[vllm]'`."
             )
 
-    def begin(self, role: str) -> dict[str, Any]:
+    def begin(self, role: str, step: int) -> dict[str, Any]:
         start = time.perf_counter()
-        self.pushed = self.push(self.trainer.policies.weights_of[role], role)
-        self.trainer._metrics["train"][f"{role}/weights_pushed"].append(float(self.pushed))
+        self.pushed = self.push(self.turns.policies.weights_of[role], role)
+        self.turns.record(f"{role}/weights_pushed", float(self.pushed))
         if self.pushed:
-            self.trainer._time(f"time/push_{role}", start)
-        return _trl.vllm_overrides(self.trainer, self.turn(role))
+            self.turns.record(f"time/push_{role}", time.perf_counter() - start)
+        return _trl.vllm_overrides(self.turn(role), step)
 
     @abstractmethod
     def push(self, name: str, role: str) -> bool:
@@ -58,12 +54,12 @@ class VLLMSampler(Sampler):
 
         All processes decide alike: a push may gather shards, which all of them must join.
         """
-        for module in self.trainer.policies.module.modules():
+        for module in self.turns.policies.module.modules():
             if isinstance(module, FSDPModule):  # a forward pass leaves the root's parameters whole
                 module.reshard()
-        parameters = [parameter for _, parameter in self.trainer.policies.named_parameters(name)]
+        parameters = [parameter for _, parameter in self.turns.policies.named_parameters(name)]
         now = (name, fingerprint(parameters))
-        changed = any(self.trainer._gather([self._held.get(place) != now]))
+        changed = any(self.turns.processes.gather([self._held.get(place) != now]))
         return now if changed else None
 
     def holds(self, place: str, weights: tuple[str, tuple[int, ...]]) -> None:
@@ -79,19 +75,19 @@ class VLLMSampler(Sampler):
 
     def sampling_settings(self, role: str) -> dict[str, Any]:
         """SamplingParams of the role, by vLLM's names."""
-        trainer, settings = self.trainer, self.trainer.roles[role]
+        args, settings = self.turns.args, self.turns.roles[role]
         found: dict[str, Any] = {
             "temperature": settings.temperature,
             "top_p": settings.top_p,
             "top_k": settings.top_k,
-            "repetition_penalty": trainer.args.repetition_penalty,
-            "min_p": 0.0 if trainer.args.min_p is None else trainer.args.min_p,
+            "repetition_penalty": args.repetition_penalty,
+            "min_p": 0.0 if args.min_p is None else args.min_p,
             "max_tokens": settings.max_completion_length,
-            "stop_token_ids": list(trainer.eos_token_ids),
+            "stop_token_ids": list(self.turns.ends),
         }
-        more: Any = trainer.args.generation_kwargs  # TRL has read it from JSON
+        more: Any = args.generation_kwargs  # TRL has read it from JSON
         found = {**found, **{name: value for name, value in (more or {}).items() if name not in _OWN}}
-        stops = trainer.domain.stop_strings(role)
+        stops = self.turns.stops(role)
         if stops:
             found["stop"] = list(stops)
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,16 @@ from typing import Any
 from torch import nn
 
 Placing = Callable[[nn.Module], nn.Module]
+
+
+def file_name(name: str) -> str:
+    """The name of weights as a file's or an adapter's: "prover/0" is a role of a pool."""
+    return name.replace("/", "-")
+
+
+def plain_role(role: str) -> str:
+    """The role whose fields hold for this player: "prover" for "prover/0"."""
+    return role.partition("/")[0]
 
 
 class PolicySet(ABC):
@@ -39,6 +49,12 @@ class PolicySet(ABC):
         """Make `role` the active one until the next switch: gradient checkpointing runs the forward pass again inside
         backward, and it must find the same adapter there."""
         self._switch(self.weights_of[role])
+
+    def without_signal(self, roles: Set[str]) -> frozenset[str]:
+        """The first role of each set of weights that only `roles` play: a step must not move them when no role of
+        these has a signal."""
+        shared = [self.shared_by(name) for name in self.weight_names]
+        return frozenset(first for first, *others in shared if {first, *others} <= roles)
 
     @contextmanager
     def active(self, role: str) -> Iterator[None]:

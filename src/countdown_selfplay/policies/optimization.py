@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -139,7 +139,7 @@ def role_gradients(optimizer: torch.optim.Optimizer) -> dict[str, list[torch.nn.
 
 
 def clip_roles(
-    optimizer: torch.optim.Optimizer, settings: dict[str, RoleSettings], dropped: frozenset[str] = frozenset()
+    optimizer: torch.optim.Optimizer, settings: Mapping[str, RoleSettings], dropped: frozenset[str] = frozenset()
 ) -> dict[str, float]:
     """Clip every role's gradient at its own norm and return the norms before the clip.
 

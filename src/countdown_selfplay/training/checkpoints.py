@@ -39,22 +39,22 @@ def save(trainer: JointConjecturerProverTrainer, stock_save: Callable[..., None]
     A run that dies at any point leaves either the whole checkpoint under its name or none. Called by all processes; a
     RunFolderError says that the disk did not take it and what is left to resume from.
     """
-    args, main = trainer.args, trainer.accelerator.is_main_process
+    args, main = trainer.args, trainer.processes.main
     output = Path(args.output_dir)
     staging, name = output / _STAGING, f"checkpoint-{trainer.state.global_step}"
     try:
         if main:
             shutil.rmtree(staging, ignore_errors=True)
             staging.mkdir(parents=True)
-        trainer.accelerator.wait_for_everyone()
-        trainer.engine.before_save(trainer)
+        trainer.processes.wait()
+        trainer.engine.before_save(trainer.optimizer)
         args.output_dir = str(staging)  # where the stock Trainer puts the folder, and rotates (nothing, in here)
         try:
             stock_save(model, trial)
         finally:
             args.output_dir = str(output)
         _name_best(trainer, staging / name, output)
-        trainer.accelerator.wait_for_everyone()
+        trainer.processes.wait()
         if args.policy_sharing != "lora":  # PEFT has written the adapters' folders already
             export_policies(trainer, staging / name)
         if main:
@@ -71,7 +71,7 @@ def save(trainer: JointConjecturerProverTrainer, stock_save: Callable[..., None]
         raise RunFolderError(
             f"{output / name} could not be written ({why}); free space, then go on: {how_to_go_on(output)}"
         ) from error
-    trainer.accelerator.wait_for_everyone()
+    trainer.processes.wait()
 
 
 _LITTLE = 1 << 20  # bytes that are free on a disk that counts as full
@@ -83,7 +83,7 @@ def _name_best(trainer: JointConjecturerProverTrainer, staged: Path, output: Pat
     state, name = trainer.state, f"checkpoint-{trainer.state.best_global_step}"
     if name == staged.name or (output / name).is_dir():
         state.best_model_checkpoint = str(output / name)
-        if trainer.accelerator.is_main_process:
+        if trainer.processes.main:
             state.save_to_json(str(staged / "trainer_state.json"))
 
 
@@ -100,7 +100,7 @@ def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
         "format": FORMAT,
         "attempt": trainer.frame.attempt,
         "healthy": trainer.guard.healthy,
-        "processes": trainer.accelerator.num_processes,
+        "processes": trainer.processes.world,
         "engine": trainer.engine.name,
         "optimizer": trainer.engine.optimizer_file,
         "files": _digests(folder, [p for p in sorted(folder.rglob("*")) if p.is_file()], settle=True),

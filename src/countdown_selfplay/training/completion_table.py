@@ -26,8 +26,8 @@ def completion_table(trainer: JointConjecturerProverTrainer, turns: Mapping[str,
     extras = list(dict.fromkeys(name for log in logs.values() for name in log["extra"]))
     for role, turn in turns.items():
         log = logs[role]
-        rewards = trainer._gather(_known(turn))
-        advantages = trainer._gather(turn.advantages_B.tolist())
+        rewards = trainer.processes.gather(_known(turn))
+        advantages = trainer.processes.gather(turn.advantages_B.tolist())
         count = len(log["prompt"])
         if len(rewards) != count:
             continue

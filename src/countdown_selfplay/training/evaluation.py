@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..countdown import Problem, problem_from_row
-from ..distributed.processes import processes_of
 from ..errors import ConfigError
 from ..evaluation.sampling import evaluating, sample_texts
 from ..random_state import seed_from
@@ -45,7 +44,7 @@ def evaluate_in_training(
 def _count_correct(trainer: JointConjecturerProverTrainer, problems: list[Problem]) -> tuple[list[int], int, int]:
     """Correct answers per problem; answers with several tags, and cut ones."""
     settings, domain, args = trainer.roles["prover"], trainer.domain, trainer.args
-    with trainer.sampling_as("prover"), trainer.engine.whole_weights(trainer):
+    with trainer.sampling_as("prover"), trainer.engine.whole_weights(trainer.model_wrapped):
         texts, truncated = sample_texts(
             trainer.policies.module,
             trainer.processing_class,
@@ -58,7 +57,7 @@ def _count_correct(trainer: JointConjecturerProverTrainer, problems: list[Proble
             batch_size=args.per_device_eval_batch_size,
             seed=seed_from(args.seed, "eval", trainer.state.global_step),
             stop_strings=domain.stop_strings("prover"),
-            processes=processes_of(trainer.accelerator, trainer.engine.shards_weights),
+            processes=trainer.processes,
         )
     n = trainer.num_generations_eval
     verdicts = domain.verify([text for answers in texts for text in answers], [p for p in problems for _ in range(n)])

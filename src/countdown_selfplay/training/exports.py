@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..data.run_files import ROLES_FILE
+from ..policies.base import file_name
 
 if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
@@ -35,12 +36,12 @@ Answers are judged by the exact verifier under these rules: `{rules}`.
 def export_policies(trainer: JointConjecturerProverTrainer, folder: Path) -> list[Path]:
     """Write every set of weights to `folder/<name>` with tokenizer and model card. All processes call it, for their
     weights may have to be gathered; the main one writes and returns the folders."""
-    state = trainer.engine.full_state(trainer)
+    state = trainer.engine.full_state(trainer.model_wrapped)
     written: list[Path] = []
-    if not trainer.accelerator.is_main_process:
+    if not trainer.processes.main:
         return written
     for name in trainer.policies.weight_names:
-        target = folder / name
+        target = folder / file_name(name)
         target.mkdir(parents=True, exist_ok=True)
         trainer.policies.export(name, target, state)
         trainer.processing_class.save_pretrained(target)

@@ -31,7 +31,7 @@ def loop_state(trainer: JointConjecturerProverTrainer) -> dict[str, Any]:
     return {
         "round_metrics": trainer.round_metrics,
         "collected": {role: modes["train"] for role, modes in _collected(trainer).items()},
-        "losses": trainer._gather([loss]),
+        "losses": trainer.processes.gather([loss]),
         "logged_at": logged_at,
         "stream": marks[done] if done < len(marks) else None,  # fewer were drawn under ignore_data_skip
     }
@@ -44,7 +44,7 @@ def restore_loop(trainer: JointConjecturerProverTrainer, state: dict[str, Any]) 
         for name, values in state["collected"][role].items():
             modes["train"][name] += values
     losses = state["losses"]
-    own, mean = losses[trainer.accelerator.process_index], math.fsum(losses) / len(losses)
+    own, mean = losses[trainer.processes.rank], math.fsum(losses) / len(losses)
     _trl.restore_unlogged_loss(trainer, own, mean, state["logged_at"])
     if trainer.anchor_stream is not None and state["stream"] is not None:
         trainer.anchor_stream.expected = (trainer.state.global_step, state["stream"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -28,7 +29,17 @@ def role_loss(trainer: JointConjecturerProverTrainer, model: torch.nn.Module, in
         if idle is not None:
             with torch.no_grad():
                 _scored(trainer, trainer.policies.module, role, trim(idle))
-    return trainer.engine.before_backward(trainer, _scored(trainer, model, role, trim(batch)), role, model)
+    loss = _scored(trainer, model, role, trim(batch))
+    if trainer.last_of_window:
+        trainer.engine.before_last_backward(trainer.optimizer, held_roles(trainer))
+    score = partial(log_probs, trainer)
+    return trainer.engine.before_backward(loss, role, score, model, trainer.first_of_window)
+
+
+def held_roles(trainer: JointConjecturerProverTrainer) -> frozenset[str]:
+    """The roles whose weights this round must not move."""
+    dropped = trainer.args.drop_signalless_gradients
+    return trainer.policies.without_signal(trainer.signalless) if dropped else frozenset()
 
 
 def skips_idle_rows(trainer: JointConjecturerProverTrainer, role: str) -> bool:
@@ -40,8 +51,15 @@ def skips_idle_rows(trainer: JointConjecturerProverTrainer, role: str) -> bool:
 def _scored(
     trainer: JointConjecturerProverTrainer, model: torch.nn.Module, role: str, batch: dict[str, torch.Tensor]
 ) -> torch.Tensor:
+    return trainer.losses[role](*log_probs(trainer, model, batch), batch)
+
+
+def log_probs(
+    trainer: JointConjecturerProverTrainer, model: torch.nn.Module, batch: dict[str, torch.Tensor]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(B, T) log-probs and entropies of the completions' tokens under `model`."""
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
     mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
     length = batch["completion_ids"].size(1)
     logps, entropies, *_ = trainer._get_per_token_logps_and_entropies(model, ids, mask, length, compute_entropy=True)
-    return trainer.losses[role](logps, entropies, batch)
+    return logps, entropies

@@ -14,6 +14,7 @@ from ..curriculum import CollapseGuard
 from ..errors import ConfigError, GameError
 from ..evaluation.sampling import check_stop_strings, end_token_ids
 from ..games import game_class
+from ..generation.base import Turns
 from ..objectives import make_objective
 from ..objectives.base import Objective
 from ..rewards import ConjecturerReward, make_conjecturer_reward
@@ -158,6 +159,21 @@ def refuse_mixed_tables(args: JointSelfPlayConfig, domain: CountdownDomain) -> N
             "`log_completions` (True) cannot hold one role's chats and the other's texts in one table; "
             "leave it unset: samples.jsonl in the run folder holds examples of both."
         )
+
+
+def turns_of(trainer: JointConjecturerProverTrainer) -> Turns:
+    """What the generation backends are told."""
+    return Turns(
+        args=trainer.args,
+        roles=trainer.roles,
+        policies=trainer.policies,
+        processes=trainer.processes,
+        tokenizer=trainer.processing_class,
+        ends=trainer.eos_token_ids,
+        stops=trainer.stops,
+        key=lambda: (trainer.frame.attempt, trainer.frame.rounds),
+        record=lambda name, value: trainer._metrics["train"][name].append(value),
+    )
 
 
 def end_tokens(trainer: JointConjecturerProverTrainer) -> list[int]:

@@ -13,8 +13,9 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from accelerate.utils.memory import clear_device_cache
 from transformers import TrainerState
 from transformers.trainer_utils import TrainOutput
 
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
 
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 _GOING_BACK = ".going_back.json"
 
@@ -58,7 +58,7 @@ def resolve(trainer: JointConjecturerProverTrainer, resume: str | bool | None) -
         resume = {"true": True, "false": False}.get(str(resume).lower(), str(resume))  # the command line passes words
     if not resume:
         return None
-    found = _on_main(trainer, lambda: _find(trainer, resume))
+    found = trainer.processes.together(lambda: _find(trainer, resume))
     if found is None:
         return None
     changes(trainer, Path(found))
@@ -66,7 +66,7 @@ def resolve(trainer: JointConjecturerProverTrainer, resume: str | bool | None) -
 
 
 def _find(trainer: JointConjecturerProverTrainer, resume: str | bool) -> str | None:
-    output, processes, engine = Path(trainer.args.output_dir), trainer.accelerator.num_processes, trainer.engine.name
+    output, processes, engine = Path(trainer.args.output_dir), trainer.processes.world, trainer.engine.name
     _finish_going_back(output)
     if resume in (True, "auto"):
         folder = newest(output, processes, engine=engine)
@@ -84,22 +84,6 @@ def _find(trainer: JointConjecturerProverTrainer, resume: str | bool) -> str | N
             )
     trainer.verified_checkpoint = folder
     return None if folder is None else str(folder)
-
-
-def _on_main(trainer: JointConjecturerProverTrainer, work: Callable[[], T]) -> T:
-    """What `work` returns or raises on the main process, on all of them: none is left waiting for it. Called by all
-    processes."""
-    result: T | None = None
-    problem: Exception | None = None
-    if trainer.accelerator.is_main_process:
-        try:
-            result = work()
-        except Exception as error:
-            problem = error
-    result, problem = trainer._gather([(result, problem)])[0]
-    if problem is not None:
-        raise problem
-    return result  # type: ignore[return-value]
 
 
 # -- going back -------------------------------------------------------------------------------------------------------
@@ -132,7 +116,7 @@ def _go_back(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
     output = Path(trainer.args.output_dir)
     step = int(manifest_of(folder)["step"])  # the folder may have been given another name
 
-    for record in _on_main(trainer, lambda: _bring(output, step)):
+    for record in trainer.processes.together(lambda: _bring(output, step)):
         trainer.frame.attempt = max(trainer.frame.attempt, record["attempt"])
         trainer.frame.keep_spent(record["spent"])
 
@@ -152,7 +136,7 @@ def _bring(output: Path, step: int) -> list[dict[str, Any]]:
 def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, start: Path | None) -> Path:
     """Write the rollback down; the checkpoint to go back to: the newest healthy one of this run, or the one elsewhere
     that it started from."""
-    args, processes, engine = trainer.args, trainer.accelerator.num_processes, trainer.engine.name
+    args, processes, engine = trainer.args, trainer.processes.world, trainer.engine.name
     output = Path(args.output_dir)
     seen = f"The curriculum collapsed at round {rollback.step}: {rollback.trip}"
     for callback in trainer.callback_handler.callbacks:
@@ -165,7 +149,7 @@ def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, star
             found = start
         return None if found is None else str(found), len(read_lines(output / ROLLBACKS))
 
-    healthy, done = _on_main(trainer, last_healthy)
+    healthy, done = trainer.processes.together(last_healthy)
     if healthy is None:
         raise CollapseError(f"{seen}. There is no healthy checkpoint to go back to; set save_strategy and save_steps.")
     if done >= args.guard_max_rollbacks:
@@ -181,8 +165,11 @@ def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, star
         "attempt": trainer.frame.attempt + 1,  # not the rollback's number: a start elsewhere brings its own
         "spent": trainer.frame.spent(),  # a resume after a kill must count it too
     }
-    _on_main(trainer, lambda: append_lines(output / ROLLBACKS, [record]))
-    trainer.engine.forget_wrapped(trainer)
+    trainer.processes.together(lambda: append_lines(output / ROLLBACKS, [record]))
+    if trainer.engine.release(trainer.model_wrapped):
+        trainer.model_wrapped = trainer.model
+        trainer.deepspeed = trainer.callback_handler.optimizer = None
+        clear_device_cache(garbage_collection=True)
     trainer.forget_optimizer()
     return Path(healthy)
 
@@ -211,10 +198,10 @@ def train_with_rollbacks(
         if folder is not None and planned_rounds(trainer) <= step:
             return _already_done(trainer, folder, step)
         if folder is None or folder.parent.resolve() != output.resolve():
-            aside = _on_main(trainer, lambda: set_run_aside(output))
+            aside = trainer.processes.together(lambda: set_run_aside(output))
             if folder is not None and aside is not None and not folder.exists():  # it was in abandoned-<n>
                 start = folder = aside / folder.resolve().relative_to(output.resolve())
-        _on_main(trainer, lambda: describe_run(trainer, folder, step))
+        trainer.processes.together(lambda: describe_run(trainer, folder, step))
         with _telling_how_to_go_on(trainer, output):
             while True:
                 if folder is not None:
@@ -236,7 +223,7 @@ def _telling_how_to_go_on(trainer: JointConjecturerProverTrainer, output: Path) 
     except (CollapseError, RunFolderError):  # they say it themselves
         raise
     except BaseException as error:
-        if trainer.accelerator.is_main_process:
+        if trainer.processes.main:
             why = "SIGTERM" if isinstance(error, Terminated) else type(error).__name__
             logger.warning("Stopped after round %d (%s): %s", trainer.state.global_step, why, how_to_go_on(output))
         raise

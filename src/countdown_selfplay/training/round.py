@@ -16,6 +16,7 @@ from .completion_table import completion_table
 from .credit import credit
 from .metrics import truncated_rows
 from .micro_batch import skips_idle_rows
+from .rollouts import blank_row, roll_out
 from .window import RoleBatch, fitted, merged, micro_batches, trained_counts, windows
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class PlayedRound:
             judged = None if judged is None else judged + fill[1] * (most - len(judged))
         if self.columns and judged is not None:
             asked = widened(asked, [self.anchors.get(self.domain.key(p), {}) for p in judged], self.columns)
-        rollout = self.trainer.roll_out(role, _repeated(asked, n), n, _repeated(judged, n), turn)
+        rollout = roll_out(self.trainer, role, _repeated(asked, n), n, _repeated(judged, n), turn)
         rollout.rows = rows
         if len(asked) > len(rows):
             _cut(rollout, len(rows) * n)
@@ -140,7 +141,7 @@ def _windows(
     """A player's samples in windows, and what is logged of them."""
     args, frame, world = trainer.args, trainer.frame, trainer.processes.world
     metrics: dict[str, Any] = {}
-    batch, rows = merged(turns, trainer.blank_row()), args.capacity(role) // world
+    batch, rows = merged(turns, blank_row(trainer)), args.capacity(role) // world
     key = (args.seed, "replay", frame.attempt, frame.rounds, role)
     if role in trainer.replays:
         replay, gather = trainer.replays[role], trainer.processes.gather

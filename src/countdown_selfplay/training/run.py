@@ -18,7 +18,6 @@ from ..config.script import JointScriptArguments
 from ..countdown import Problem, generate_problems, problem_from_row
 from ..data.files import load_problem_rows
 from ..data.run_files import write_atomically
-from ..distributed.processes import processes_of
 from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
 from ..evaluation.terminal import before_after_table
@@ -65,7 +64,7 @@ def _run_joint(
     for folder in export_policies(trainer, output):  # before anything that could still fail
         say(f"Exported {folder}")
     after = measure(trainer, script, held_out, say, "after training")
-    if trainer.accelerator.is_main_process:
+    if trainer.processes.main:
         if before:
             result = {"before": before, "after": after, "difference": differences(before, after)}
             write_atomically(output / "evaluation.json", json.dumps(result, indent=1) + "\n")
@@ -74,7 +73,7 @@ def _run_joint(
             from ..evaluation.report import write_report
 
             say(f"Report: {write_report([output], output / 'report.html')}")
-    trainer.accelerator.wait_for_everyone()
+    trainer.processes.wait()
     return trainer
 
 
@@ -104,7 +103,7 @@ def measure(
         result["prover"] = evaluate_role(trainer, "prover", problems, answers, "prover")
         if "conjecturer" in trainer.roles:
             result["conjecturer"] = evaluate_proposals(trainer, script.eval_proposals)
-    trainer.accelerator.wait_for_everyone()
+    trainer.processes.wait()
     return result
 
 
@@ -113,15 +112,15 @@ def evaluating_as(
     trainer: JointConjecturerProverTrainer, role: str, label: str, unit: str
 ) -> Iterator[dict[str, Any]]:
     """Inside the block the module generates as `role`; yields the role's sampling and how processes share the work."""
-    settings, main = trainer.roles[role], trainer.accelerator.is_main_process
+    settings, main = trainer.roles[role], trainer.processes.main
     bar = ProgressLine(label, unit, enabled=main and not trainer.args.disable_tqdm)
-    with trainer.sampling_as(role), trainer.engine.whole_weights(trainer), bar:
+    with trainer.sampling_as(role), trainer.engine.whole_weights(trainer.model_wrapped), bar:
         yield {
             "temperature": settings.temperature,
             "top_p": settings.top_p,
             "top_k": settings.top_k,
             "max_new_tokens": settings.max_completion_length,
-            "processes": processes_of(trainer.accelerator, trainer.engine.shards_weights),
+            "processes": trainer.processes,
             "progress": bar,
         }
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate.utils import gather_object
 from datasets import Dataset, IterableDataset
 from peft import PeftConfig
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProgressCallback, TrainerCallback, set_seed
@@ -22,7 +21,6 @@ from ..config.changes import model_settings, run_settings
 from ..config.countdown_fields import domain_from
 from ..contract.domain import OpenDomain
 from ..contract.game import Game
-from ..contract.round import Rollout
 from ..data.anchors import anchor_dataset, check_enough, listed_keys, problem_keys, warn_overlap
 from ..distributed.choose import choose_engine
 from ..distributed.processes import processes_of
@@ -33,7 +31,7 @@ from ..policies import build_policies
 from ..policies.build import load_tokenizer
 from ..policies.forward import allow_padding_free
 from ..policies.optimization import group_settings, optimizer_class, parameter_groups, role_schedule, tag_roles
-from ..random_state import private_generator, python_random_kept
+from ..random_state import python_random_kept
 from ..rewards import ConjecturerReward
 from ..rewards.prover.checked import checked_reward_funcs, default_reward_funcs
 from ..statistics.solve_rate import CumulativeSolveRate
@@ -59,10 +57,10 @@ from .parts import (
     refuse_unfit_prompts,
     refuse_unsupported,
     role_objectives,
+    turns_of,
 )
 from .replay import replays_of
 from .round import play_round
-from .window import mask_after_stops
 
 
 class JointConjecturerProverTrainer(GRPOTrainer):
@@ -88,7 +86,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     processing_class: Any
     num_generations_eval: int
     model: Any
-    _role: str = "prover"  # whose turn it is while a rollout runs
     loss_is_scaled_for_ga = True  # RoleLoss divides by the role's own counts (rule 4 of the design)
 
     def __init__(
@@ -163,10 +160,11 @@ class JointConjecturerProverTrainer(GRPOTrainer):
                 optimizers=optimizers,
             )
         self.eos_token_ids = end_tokens(self)
-        self.engine.check(self)
+        self.engine.bind(self.accelerator, self.policies, self.max_grad_norm)
+        self.processes = processes_of(self.accelerator, in_step=self.engine.shards_weights)
         referred_to = any(s.beta > 0 for s in self.roles.values())
-        self.settings |= model_settings(self.policies.module, args.policy_sharing == "lora", referred_to, self._gather)
-        self.processes = processes_of(self.accelerator, self.engine.shards_weights)
+        gather, sharing = self.processes.gather, args.policy_sharing
+        self.settings |= model_settings(self.policies.module, sharing == "lora", referred_to, gather)
         self._optimizer_is_ours = optimizers[0] is None
         if optimizers[0] is not None:
             tag_roles(optimizers[0], self.policies)
@@ -178,7 +176,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             {role: s.temperature for role, s in self.roles.items()},
             [role for role, s in self.roles.items() if s.beta > 0],
             processing_class,
-            lambda reference: self.engine.place_reference(reference, self),
+            self.engine.place_reference,
         )
         if args.padding_free:
             allow_padding_free(self.policies.module)
@@ -194,7 +192,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.signalless: frozenset[str] = frozenset()  # roles without signal in the current window
         self.losses = {role: RoleLoss(self.objectives[role], s) for role, s in self.roles.items()}
         self.logged_histogram: list[int] | None = None
-        self.sampler = make_sampler(self, model)
+        self.sampler = make_sampler(turns_of(self), self.engine, model)
         self._round: list[dict[str, Any]] | None = None
         self._judged: list[Any] | None = None  # problems of the completions that are sampled at the moment
         self._captured: tuple[list[str], list[Any] | None, torch.Tensor] | None = None
@@ -209,14 +207,15 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             yield
 
     @contextmanager
-    def acting_as(self, role: str, n: int) -> Iterator[None]:
-        """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`."""
+    def acting_as(self, role: str, n: int, judged: list[Any] | None = None) -> Iterator[None]:
+        """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`, which
+        samples `n` completions per prompt. `judged`: the problems that each completion is verified by."""
         swapped = {
             **_trl.sampling_overrides(self, self.roles[role], self.stops(role), n),
-            **self.sampler.begin(role),
+            **self.sampler.begin(role, self.state.global_step),
             "_metrics": self._role_metrics[role],
             "_logs": _trl.empty_logs(self.completion_logs, role),
-            "_role": role,
+            "_judged": judged,
         }
         kept = {name: getattr(self, name, None) for name in swapped}
         with ExitStack() as stack:
@@ -233,55 +232,11 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """Where the role's generation ends besides the end token."""
         return self.domain.stop_strings(role)
 
-    def roll_out(
-        self, role: str, rows: list[dict[str, Any]], n: int, problems: list[Any] | None, turn: int
-    ) -> Rollout:
-        """Sample one completion per row with the role's policy, through TRL's own generation and scoring. `n` rows,
-        side by side, are the same. `problems`: one per row, which the completions are judged by."""
-        start = time.perf_counter()
-        key = (self.args.seed, "rollout", self.frame.attempt, self.frame.rounds, self.processes.rank)
-        self._judged = problems
-        with self.acting_as(role, n), private_generator(self.accelerator.device, *key, role):
-            tensors = self._generate_and_score_completions(rows)
-            assert self._captured is not None
-            texts, verdicts, rewards_B = self._captured
-            self._captured = self._judged = None
-            tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
-            self.sampler.finish(tensors)
-            mask_after_stops(tensors, texts, self.stops(role), self.processing_class.pad_token_id)
-            if self.roles[role].beta > 0:
-                with self.policies.reference(role, self.model_wrapped) as reference:
-                    tensors["ref_per_token_logps"] = self._log_probs(reference, tensors)
-            penalty_B = self._kl_penalty(role, tensors)
-        self._time(f"time/rollout_{role}", start)
-        return Rollout(role, rows, texts, n, verdicts, rewards_B, tensors, penalty_B)
-
-    def blank_row(self) -> dict[str, torch.Tensor]:
-        """The tensors of a sample without a completion, for a role that sampled nothing in a round."""
-        pad = self.processing_class.pad_token_id
-        token = torch.full((1, 1), pad, dtype=torch.long, device=self.accelerator.device)
-        names = {"prompt": torch.ones_like(token), "completion": torch.zeros_like(token)}
-        return {f"{name}_{what}": v for name, mask in names.items() for what, v in (("ids", token), ("mask", mask))}
-
-    def _kl_penalty(self, role: str, tensors: dict[str, torch.Tensor]) -> torch.Tensor | None:
-        """beta x the sampled KL of each completion (sum of log pi - log ref), as in TRL's RLOO trainer."""
-        settings = self.roles[role]
-        if settings.kl_in != "reward" or settings.beta == 0:
-            return None
-        logps = tensors.get("old_per_token_logps")
-        if logps is None:
-            logps = self._log_probs(self.model_wrapped, tensors)
-        gap = (logps - tensors["ref_per_token_logps"]) * tensors["completion_mask"]
-        return settings.beta * gap.sum(1).cpu()
-
-    @torch.no_grad()
-    def _log_probs(self, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
-        ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
-        mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
-        length = tensors["completion_ids"].size(1)
-        size = self.args.per_device_train_batch_size
-        logps, *_ = self._get_per_token_logps_and_entropies(model, ids, mask, length, batch_size=size)
-        return logps
+    def captured(self) -> tuple[list[str], list[Any] | None, torch.Tensor]:
+        """Texts, verdicts and summed rewards of the completions that were sampled last; once."""
+        found, self._captured = self._captured, None
+        assert found is not None
+        return found
 
     # -- the anchors -------------------------------------------------------------------------------------------------
 
@@ -296,23 +251,21 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     # -- the round ---------------------------------------------------------------------------------------------------
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
-        """Play a round at the first micro-batch of an optimizer step; hand out its micro-batches one by one."""
-        position = self._step % self.args.gradient_accumulation_steps
+        """Play a round at its first micro-batch; hand out its micro-batches one by one, window after window."""
+        position = self._step % (self.args.gradient_accumulation_steps * self.args.steps_per_round)
         if position == 0 or self._round is None:
             self._round = play_round(self, generation_batch)
+        self.signalless = self._round[position]["signalless"]
         return self._round[position]
 
     @property
-    def first_of_round(self) -> bool:
-        """Is the micro-batch at hand the first of its accumulation window?"""
+    def first_of_window(self) -> bool:
+        """Is the micro-batch at hand the first of its optimizer step?"""
         return self._step % self.args.gradient_accumulation_steps == 0
 
     @property
-    def last_of_round(self) -> bool:
+    def last_of_window(self) -> bool:
         return (self._step + 1) % self.args.gradient_accumulation_steps == 0
-
-    def _gather(self, items: list[Any]) -> list[Any]:
-        return gather_object(items) if self.accelerator.num_processes > 1 else items
 
     def _time(self, name: str, start: float) -> None:
         self._metrics["train"][name].append(time.perf_counter() - start)
@@ -322,11 +275,11 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     ) -> torch.Tensor:
         """TRL's rewards for completions that are judged, which get the verdict as a column; for others none (a game
         knows them later). Keeps the texts."""
-        rank, count = self.accelerator.process_index, len(prompts)
+        rank, count = self.processes.rank, len(prompts)
         texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]  # no function may change them
         verdicts = None if self._judged is None else checked_verdicts(self.domain, texts, self._judged)
         if verdicts is None:
-            shape = (count * self.accelerator.num_processes, len(self.reward_funcs))
+            shape = (count * self.processes.world, len(self.reward_funcs))
             per_func = torch.zeros(shape, device=self.accelerator.device)
         else:
             inputs = [row | {"verdict": verdict} for row, verdict in zip(inputs, verdicts, strict=True)]

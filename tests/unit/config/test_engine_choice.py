@@ -135,11 +135,11 @@ def test_processes_that_do_not_know_of_each_other_are_refused(tmp_path, monkeypa
     trainer = make_trainer(tmp_path)
     monkeypatch.setenv("WORLD_SIZE", "2")  # as a launcher sets it; accelerate's state in this process says 1
     with pytest.raises(ConfigError, match="started 2 processes and each knows of 1"):
-        trainer.engine.check(trainer)
+        trainer.engine.bind(trainer.accelerator, trainer.policies, 1.0)
 
 
 @pytest.mark.parametrize("engine", ["fsdp2", "zero2"])
 def test_an_engine_that_accelerate_did_not_start_is_an_error_and_no_fallback(tmp_path, engine):
     trainer = make_trainer(tmp_path)  # one process without any engine
     with pytest.raises(ConfigError, match=r"The launch asked for .* and accelerate started DistributedType\.NO"):
-        (FsdpEngine() if engine == "fsdp2" else ZeroEngine(2)).check(trainer)
+        (FsdpEngine() if engine == "fsdp2" else ZeroEngine(2)).bind(trainer.accelerator, trainer.policies, 1.0)

@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 
@@ -11,6 +13,16 @@ from countdown_selfplay.evaluation import evaluate_conjecturer, evaluate_prover
 from countdown_selfplay.evaluation import progress as progress_module
 from countdown_selfplay.evaluation.progress import ProgressLine
 from countdown_selfplay.tiny import TINY_SPEC, load_tiny_model
+
+
+@dataclass(frozen=True)
+class Told(Processes):
+    """Processes whose gather is answered here."""
+
+    answer: Callable = list
+
+    def gather(self, items):
+        return self.answer(items)
 
 
 def played(world, work):
@@ -23,9 +35,9 @@ def played(world, work):
 
     for rank in range(world):
         with contextlib.suppress(Stop):
-            work(Processes(rank, world, gather))
+            work(Told(rank, world, answer=gather))
     whole = [item for mine in sent for item in mine]
-    return [work(Processes(rank, world, lambda mine: whole)) for rank in range(world)]
+    return [work(Told(rank, world, answer=lambda mine: whole)) for rank in range(world)]
 
 
 class Stop(Exception):
@@ -35,10 +47,10 @@ class Stop(Exception):
 @pytest.mark.parametrize(("total", "world"), [(7, 3), (6, 3), (1, 4), (5, 1)])
 def test_every_item_comes_back_in_its_place_and_all_shares_are_equally_long(total, world):
     items = list(range(total))
-    shares = [Processes(rank, world).share(items) for rank in range(world)]
+    shares = [Processes(rank, world).deal(items) for rank in range(world)]
     assert {len(share) for share in shares} == {-(-total // world)}
     whole = [item for share in shares for item in share]
-    assert Processes(0, world, lambda mine: whole).collect(shares[0], total) == items
+    assert Told(0, world, answer=lambda mine: whole).collect(shares[0], total) == items
 
 
 def test_the_processes_draw_different_numbers_and_one_process_draws_the_old_ones():

@@ -37,7 +37,7 @@ class GuardCallback(TrainerCallback):
         if args.guard and state.global_step == 0 and args.save_strategy != "no" and not first.exists():
             self.trainer._save_checkpoint(self.trainer.model, None)
         if state.global_step == 0:
-            self.trainer.engine.before_first_round(self.trainer)
+            self.trainer.engine.before_first_round(self.trainer.optimizer)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if not args.guard:

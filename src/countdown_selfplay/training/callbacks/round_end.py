@@ -9,6 +9,7 @@ from transformers import TrainerCallback
 
 from ...policies.optimization import use_settings
 from ..loop_state import restore_loop
+from ..micro_batch import held_roles
 
 if TYPE_CHECKING:
     from ..trainer import JointConjecturerProverTrainer
@@ -30,7 +31,7 @@ class RoundEnd(TrainerCallback):
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         trainer = self.trainer
         optimizer: Any = trainer.optimizer
-        norms = trainer.engine.clip(trainer)
+        norms = trainer.engine.clip(optimizer, trainer.roles, held_roles(trainer))
         metrics = trainer.round_metrics[-1]
         metrics.update({f"grad_norm/{role}": norm for role, norm in norms.items()})
         metrics.update({f"lr/{group['role']}": group["lr"] for group in optimizer.param_groups})
@@ -49,8 +50,8 @@ class RoundEnd(TrainerCallback):
                 values.append(value)
         self._add_maxima()
         if values:
-            means = trainer.accelerator.reduce(torch.stack(values), reduction="mean")
-            found = dict(zip(names, means.tolist(), strict=True))
+            sums = trainer.processes.total(torch.stack(values).tolist())
+            found = {name: value / trainer.processes.world for name, value in zip(names, sums, strict=True)}
             for role, loss in trainer.losses.items():
                 if not loss.sequences:  # nothing was selected: its entropy and KL are absent, not 0
                     found = {k: v for k, v in found.items() if not k.startswith(f"{role}/") or k == f"{role}/loss"}
@@ -65,5 +66,5 @@ class RoundEnd(TrainerCallback):
         trainer = self.trainer
         found = {f"{role}/{n}": v for role, loss in trainer.losses.items() for n, v in loss.pop_maxima().items()}
         if found:
-            largest = trainer.accelerator.gather(torch.stack(list(found.values()))[None]).amax(0)
-            trainer.round_metrics[-1].update(zip(found, largest.tolist(), strict=True))
+            largest = trainer.processes.largest(torch.stack(list(found.values())).tolist())
+            trainer.round_metrics[-1].update(zip(found, largest, strict=True))

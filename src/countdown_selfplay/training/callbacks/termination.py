@@ -52,7 +52,7 @@ class Termination(TrainerCallback):
         self.asked = True
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.ending = any(self.trainer._gather([self.asked]))
+        self.ending = any(self.trainer.processes.gather([self.asked]))
         if self.ending and args.save_strategy == "no":
             raise Terminated(state.global_step)
         control.should_save |= self.ending

@@ -1,0 +1,76 @@
+"""One turn of a player: completions through TRL's own generation and scoring, reference log-probs, verdicts."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ..contract.round import Rollout
+from ..random_state import private_generator
+from .window import mask_after_stops
+
+if TYPE_CHECKING:
+    from .trainer import JointConjecturerProverTrainer
+
+
+def roll_out(
+    trainer: JointConjecturerProverTrainer,
+    role: str,
+    rows: list[dict[str, Any]],
+    n: int,
+    problems: list[Any] | None,
+    turn: int,
+) -> Rollout:
+    """Sample one completion per row with the player's policy. `n` rows, side by side, are the same. `problems`: one
+    per row, which the completions are judged by. `turn`: of the round, counted from 0."""
+    start = time.perf_counter()
+    frame, device = trainer.frame, trainer.accelerator.device
+    key = (trainer.args.seed, "rollout", frame.attempt, frame.rounds, trainer.processes.rank)
+    with trainer.acting_as(role, n, problems), private_generator(device, *key, role):
+        tensors = trainer._generate_and_score_completions(rows)
+        texts, verdicts, rewards_B = trainer.captured()
+        tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
+        trainer.sampler.finish(tensors)
+        mask_after_stops(tensors, texts, trainer.stops(role), trainer.processing_class.pad_token_id)
+        if trainer.roles[role].beta > 0:
+            with trainer.policies.reference(role, trainer.model_wrapped) as reference:
+                tensors["ref_per_token_logps"] = _log_probs(trainer, reference, tensors)
+        penalty_B = _kl_penalty(trainer, role, tensors)
+    trainer._time(f"time/rollout_{role}", start)
+    return Rollout(role, rows, texts, n, verdicts, rewards_B, tensors, penalty_B)
+
+
+def blank_row(trainer: JointConjecturerProverTrainer) -> dict[str, torch.Tensor]:
+    """The tensors of a sample without a completion, for a player that sampled nothing in a round."""
+    pad = trainer.processing_class.pad_token_id
+    token = torch.full((1, 1), pad, dtype=torch.long, device=trainer.accelerator.device)
+    masks = {"prompt": torch.ones_like(token), "completion": torch.zeros_like(token)}
+    return {f"{name}_{what}": v for name, mask in masks.items() for what, v in (("ids", token), ("mask", mask))}
+
+
+def _kl_penalty(
+    trainer: JointConjecturerProverTrainer, role: str, tensors: dict[str, torch.Tensor]
+) -> torch.Tensor | None:
+    """beta x the sampled KL of each completion (sum of log pi - log ref), as in TRL's RLOO trainer."""
+    settings = trainer.roles[role]
+    if settings.kl_in != "reward" or settings.beta == 0:
+        return None
+    logps = tensors.get("old_per_token_logps")
+    if logps is None:
+        logps = _log_probs(trainer, trainer.model_wrapped, tensors)
+    gap = (logps - tensors["ref_per_token_logps"]) * tensors["completion_mask"]
+    return settings.beta * gap.sum(1).cpu()
+
+
+@torch.no_grad()
+def _log_probs(
+    trainer: JointConjecturerProverTrainer, model: torch.nn.Module, tensors: dict[str, torch.Tensor]
+) -> torch.Tensor:
+    ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
+    mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
+    length = tensors["completion_ids"].size(1)
+    size = trainer.args.per_device_train_batch_size
+    logps, *_ = trainer._get_per_token_logps_and_entropies(model, ids, mask, length, batch_size=size)
+    return logps

@@ -1,0 +1,37 @@
+"""One rank of two processes that exchange what they have; started by torchrun from test_two_processes.py."""
+
+import json
+import sys
+from pathlib import Path
+
+from accelerate import Accelerator
+
+from countdown_selfplay.distributed.processes import processes_of
+from countdown_selfplay.errors import DataError
+
+
+def main(output):
+    processes = processes_of(Accelerator(cpu=True))
+    rank, ran = processes.rank, []
+
+    def fail():
+        ran.append(rank)
+        raise DataError(f"from process {rank}")
+
+    processes.wait()
+    found = {
+        "gather": processes.gather([rank] * (rank + 1)),
+        "total": processes.total([0.1, 10.0**rank]),
+        "largest": processes.largest([float(rank), -float(rank)]),
+        "together": processes.together(lambda: rank),
+        "main": processes.main,
+    }
+    try:
+        processes.together(fail)
+    except DataError as error:
+        found |= {"error": str(error), "ran": ran}
+    (Path(output) / f"rank{rank}.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,29 @@
+"""What processes exchange, on one of them; tests/distributed/test_two_processes.py has the rest."""
+
+import math
+
+import pytest
+
+from countdown_selfplay.distributed.processes import ALONE, Processes
+
+
+def test_one_process_gathers_and_sums_what_it_has():
+    items, values = [1, "a"], [0.1, math.inf, 3.0]
+    assert ALONE.gather(items) == items
+    assert ALONE.total(values) == values and ALONE.largest(values) == values
+    assert ALONE.main and not Processes(1, 2).main
+    ALONE.wait()
+
+
+def test_one_process_returns_what_the_action_returns_or_raises():
+    assert ALONE.together(lambda: {"a": 1}) == {"a": 1}
+    with pytest.raises(ZeroDivisionError):
+        ALONE.together(lambda: 1 / 0)
+
+
+@pytest.mark.parametrize(("count", "lengths"), [(6, [2, 2, 2]), (7, [2, 2, 3]), (2, [0, 1, 1]), (0, [0, 0, 0])])
+def test_the_contiguous_parts_are_the_whole_in_rank_order(count, lengths):
+    """count * rank // 3, by hand: 0 2 4 6, then 0 2 4 7, then 0 0 1 2."""
+    items = list(range(count))
+    parts = [Processes(rank, 3).share(items) for rank in range(3)]
+    assert [len(part) for part in parts] == lengths and [i for part in parts for i in part] == items

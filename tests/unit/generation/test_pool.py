@@ -1,0 +1,126 @@
+"""Policies and turns of a pool, "prover/0" and "prover/1" beside a conjecturer, without a trainer."""
+
+import json
+
+import pytest
+import torch
+from peft import LoraConfig
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
+
+from countdown_selfplay.config import JointSelfPlayConfig
+from countdown_selfplay.distributed.processes import ALONE
+from countdown_selfplay.errors import GenerationError
+from countdown_selfplay.generation.adapters import AdapterFolders, adapter_rank, adapter_state
+from countdown_selfplay.generation.base import Turns
+from countdown_selfplay.generation.lengths import check_lengths
+from countdown_selfplay.generation.turns import VLLMSampler
+from countdown_selfplay.policies.build import build_policies
+from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
+
+ROLES = ("prover/0", "prover/1", "conjecturer")
+LORA = LoraConfig(r=4, target_modules=["q_proj"], task_type="CAUSAL_LM")
+
+
+@pytest.fixture
+def policies():
+    model = AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH), dtype="float32")
+    return build_policies(model, roles=ROLES, sharing="lora", peft_config=LORA)
+
+
+def test_each_player_has_its_own_adapter_and_folder(policies, tmp_path):
+    """Names of adapters are names of folders, which resumes and engines look for one level deep."""
+    for number, name in enumerate(policies.weight_names):
+        for _, parameter in policies.named_parameters(name):
+            torch.nn.init.constant_(parameter, float(number))
+    folders = AdapterFolders(tmp_path / "sent", policies)
+    assert adapter_rank(policies) == 8  # 4, rounded up to one that vLLM knows
+    for number, name in enumerate(policies.weight_names):
+        policies.export(name, tmp_path / "exported" / str(number))
+        label, _, folder = folders.write(name, adapter_state(policies, name))
+        assert "/" not in label and folder.parent == tmp_path / "sent"
+        for written in (tmp_path / "exported" / str(number), folder):
+            tensors = load_file(written / "adapter_model.safetensors")
+            assert tensors and all(bool((t == number).all()) for t in tensors.values())
+            assert json.loads((written / "adapter_config.json").read_text())["r"] == 4
+            assert sorted(p.name for p in written.iterdir()) == ["adapter_config.json", "adapter_model.safetensors"]
+    assert len(list((tmp_path / "sent").iterdir())) == len(list((tmp_path / "exported").iterdir())) == 3
+    policies.module.save_pretrained(tmp_path / "checkpoint")
+    found = {p.name for p in (tmp_path / "checkpoint").iterdir() if p.is_dir()}
+    assert found == {"prover-0", "prover-1", "conjecturer"}
+
+
+def test_the_active_player_is_switched_and_put_back(policies):
+    tokens = torch.tensor([[1, 2, 3]])
+    for name in ROLES:
+        with torch.no_grad():
+            for _, parameter in policies.named_parameters(name):
+                parameter.fill_(0.05 if name == "prover/1" else 0.0)
+
+    def logits():
+        return policies.module(tokens).logits
+
+    before = logits()
+    with policies.active("prover/1"):
+        assert not torch.equal(logits(), before)
+    assert torch.equal(logits(), before)
+
+
+def test_weights_are_held_when_all_that_play_them_are_without_signal(policies):
+    assert policies.without_signal({"prover/1"}) == {"prover/1"}
+    assert policies.without_signal(set(ROLES)) == set(ROLES)
+    policies.weights_of = {"prover/0": "prover", "prover/1": "prover", "conjecturer": "conjecturer"}
+    assert policies.without_signal({"prover/1", "conjecturer"}) == {"conjecturer"}
+    assert policies.without_signal({"prover/0", "prover/1"}) == {"prover/0"}  # the groups of the optimizer say so
+
+
+class Listed(VLLMSampler):
+    """The base of the vLLM backends, with a list for an engine."""
+
+    def __init__(self, turns):
+        super().__init__(turns)
+        self.sent = []
+
+    def push(self, name, role):
+        held = self.stale("engine", name)
+        if held is None:
+            return False
+        self.sent.append(name)
+        self.holds("engine", held)
+        return True
+
+    def turn(self, role):
+        return role
+
+
+def test_a_turn_needs_no_trainer(policies, tmp_path):
+    args = JointSelfPlayConfig(str(tmp_path), use_cpu=True, prover_temperature=0.5, min_p=0.1)
+    roles = {role: args.role(role.partition("/")[0]) for role in ROLES}
+    stops = {"prover/0": ["#"], "prover/1": None, "conjecturer": None}
+    recorded = []
+    engine = Listed(
+        Turns(
+            args=args, roles=roles, policies=policies, processes=ALONE, tokenizer=load_tiny_model()[1], ends=(1, 2),
+            stops=stops.get, key=lambda: (0, 0), record=lambda name, value: recorded.append((name, value)),
+        )
+    )  # fmt: skip
+    settings = engine.sampling_settings("prover/0")
+    assert settings["temperature"] == 0.5 and settings["min_p"] == 0.1
+    assert settings["stop"] == ["#"] and settings["stop_token_ids"] == [1, 2]
+    assert "stop" not in engine.sampling_settings("prover/1")
+    for role in ("prover/0", "prover/0", "prover/1"):
+        swapped = engine.begin(role, step=7)
+        assert swapped["vllm_generation"] == role and swapped["_last_loaded_step"] == 7
+    assert engine.sent == ["prover/0", "prover/1"]  # the second turn found its weights there
+    pushed = [(name, value) for name, value in recorded if name.endswith("weights_pushed")]
+    assert pushed == [
+        ("prover/0/weights_pushed", 1.0),
+        ("prover/0/weights_pushed", 0.0),
+        ("prover/1/weights_pushed", 1.0),
+    ]
+    assert [name for name, _ in recorded if name.startswith("time/")] == ["time/push_prover/0", "time/push_prover/1"]
+
+
+def test_a_prompt_that_is_too_long_names_the_field_of_the_players_role():
+    with pytest.raises(GenerationError, match=r"prompt of the prover/1 .* lower prover_max_completion_length"):
+        check_lengths("prover/1", 49, 16, 64)
