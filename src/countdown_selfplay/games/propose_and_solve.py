@@ -15,11 +15,14 @@ from ..rewards import RewardContext, checked_rewards, refused_reward
 from ..training.credit import credit
 from .base import Rollout, RoundContext, RoundResult
 from .health import conjecturer_health, prover_health, solve_rate_health
+from .metrics import METRICS
 
 
 class ProposeAndSolve:
     """Nine phases in the paper's order: sample C, parse, filter, build the prover's batch, sample P, score, reward
     C, credit both. Without a conjecturer (no proposals in the settings) it is plain RL on the anchor problems."""
+
+    metrics = METRICS
 
     def play(self, ctx: RoundContext, anchors: list[Problem]) -> RoundResult:
         rules = ctx.settings
