@@ -21,8 +21,8 @@ SECTIONS = {
     "The prover's answers": ("", metrics.ANSWERS),
     "Texts": (
         "Counted over what the round sampled, before samples are selected or replayed. TRL's `completions/*` are not "
-        "logged: TRL takes a\nrow that ended on a stop string in its last column for a cut one, and counts the padding "
-        "behind a stop string as tokens.",
+        "logged: TRL takes a\nrow that ended on a stop string in its last column for a cut one, and counts the "
+        "padding behind a stop string as tokens.",
         frame_metrics.TEXTS,
     ),
     "Optimisation, per role": ("", frame_metrics.ROLE),

@@ -85,19 +85,20 @@ def undeclared(trainer, declared):
 @pytest.mark.parametrize(
     "settings",
     [
-        dict(beta=0.01, eval_strategy="steps", eval_steps=2, operands=[2, 3], trainer={"eval_dataset": Dataset.from_list(EVAL)}),
-        dict(prover_objective="expert_iteration", conjecturer_objective="grpo", use_adaptive_entropy=True, entropy_target=0.2),
+        dict(beta=0.01, operands=[2, 3], eval_strategy="steps", eval_steps=2, trainer={"eval_dataset": EVAL}),
+        dict(prover_objective="expert_iteration", use_adaptive_entropy=True, entropy_target=0.2),
     ],
     ids=["evaluated", "other objectives"],
 )  # fmt: skip
 def test_every_logged_metric_is_declared(build, settings):
-    trainer = build(**{"max_steps": 2, **settings})
+    data = {name: Dataset.from_list(rows) for name, rows in settings.get("trainer", {}).items()}
+    trainer = build(**{"max_steps": 2, **settings, "trainer": data})
     trainer.train()
     players = {"prover": ["prover"], "conjecturer": ["conjecturer"]}
     assert undeclared(trainer, for_players((*FRAME_METRICS, *LOG_METRICS, *ProposeAndSolve.metrics), players)) == []
 
 
-def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build, capsys):
+def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build):
     class Surprising(ProposeAndSolve):
         metrics = (*ProposeAndSolve.metrics, Metric("round/surprise", "", (0.2, 1), trip=(0.1, 0.9), word="surprise"))
 
@@ -119,9 +120,7 @@ def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build, c
     trainer.train()
     (shown,) = seen
     words = [part.split()[0] for part in shown.split(", ")]
-    assert words == [
-        w for w in ("solved", "p", "solvable", "played", "surprise") if w in words
-    ]  # p: if one was played
+    assert words == [w for w in ("solved", "p", "solvable", "played", "surprise") if w in words]
     assert {"solved", "solvable", "played"} < set(words) and shown.endswith("surprise 0.95")
     assert trainer.guard.observe({"round/surprise": 0.95}) is None and not trainer.guard.healthy
     written = json.loads(Path(trainer.args.output_dir, "run.json").read_text())["metrics"]
@@ -131,5 +130,5 @@ def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build, c
 
 
 def test_an_unknown_metric_in_guard_trips_is_refused_before_a_model_loads(build):
-    with pytest.raises(ConfigError, match="names 'round/solve_rate', .* Did you mean 'round/solve_rate_std'"):
+    with pytest.raises(ConfigError, match=r"names 'round/solve_rate', .* Did you mean 'round/solve_rate_std'"):
         build(model="/no/such/model", guard_trips={"round/solve_rate": [0.1, 0.9]})

@@ -252,8 +252,8 @@ def test_a_mean_outside_the_healthy_range_is_said_and_one_beyond_the_guards_firs
     rows = [{"prover/several_answers_rate": float(i == 0) / 2, "conjecturer/parseable_rate": 0.95} for i in range(4)]
     rows.append({"prover/several_answers_rate": 0.0, "conjecturer/parseable_rate": 0.4})
     assert findings(logged(made_up.write_run(tmp_path), *rows)) == [
-        "conjecturer/parseable_rate was 0.4 in the last fifth of the rounds (healthy: at least 0.9; the guard's range: "
-        "0.5 to 1).",
+        "conjecturer/parseable_rate was 0.4 in the last fifth of the rounds (healthy: at least 0.9; the guard's "
+        "range: 0.5 to 1).",
         "prover/several_answers_rate was 0.1 over the run (healthy: at most 0.01).",
     ]
 
