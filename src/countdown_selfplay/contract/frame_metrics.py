@@ -42,6 +42,11 @@ ROLE = (
         "`reinforce_half`, `expert_iteration` and `rest`. 0: the role has nothing to learn from in this round.",
     ),
     Metric(
+        "{role}/dropped_rows",
+        "Samples with credit that the role's micro-batches had no room for, over all processes: a seeded subset was "
+        "trained on. Above 0: raise the role's micro-batches; absent where all fitted.",
+    ),
+    Metric(
         "{role}/replay_samples",
         "Samples that are kept for training (`expert_iteration`, `rest`). Shrinks to 0: nothing new is solved.",
     ),

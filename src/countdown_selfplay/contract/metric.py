@@ -74,8 +74,8 @@ def as_json(metric: Metric) -> dict[str, Any]:
 
 def from_json(name: str, written: Mapping[str, Any]) -> Metric:
     """What `as_json` has written; ValueError or TypeError for anything else."""
-    bounds = {key: read_range(written[key]) for key in ("healthy", "trip") if written.get(key) is not None}
-    return Metric(name, "", **bounds, in_a_row=written.get("in_a_row"), word=str(written.get("word") or ""))
+    healthy, trip = (written.get(key) and read_range(written[key]) for key in ("healthy", "trip"))
+    return Metric(name, "", healthy or UNBOUNDED, trip, written.get("in_a_row"), word=str(written.get("word") or ""))
 
 
 def read_range(value: object) -> Range:

@@ -95,12 +95,8 @@ class CollapseGuard:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Also of a checkpoint from before metrics were declared, which has a window per bound, of the same values,
-        and one count."""
-        self.healthy = state["healthy"]
-        self.in_a_row = dict(state.get("in_a_row", {"round/starved": state.get("starved_in_a_row", 0)}))
-        windows = {name.partition(":")[0]: values for name, values in state["history"].items()}
-        self.history = {name: deque(values, maxlen=self.window) for name, values in windows.items()}
+        self.healthy, self.in_a_row = state["healthy"], dict(state["in_a_row"])
+        self.history = {name: deque(values, maxlen=self.window) for name, values in state["history"].items()}
 
 
 def _broken(value: float, trip: Range) -> Iterator[str]:

@@ -103,6 +103,6 @@ class RoundContext:
 
 class Game(Protocol):
     """One round. `anchors`: problems from the data set, the same list on every process, at least `settings.slots`
-    long. `metrics`, if it has any: declarations of what its rounds log, for guard, progress bar and report."""
+    long."""
 
     def play(self, ctx: RoundContext, anchors: list[Problem]) -> RoundResult: ...

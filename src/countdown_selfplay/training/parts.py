@@ -74,9 +74,9 @@ def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGu
         value = getattr(args, name)
         for metric in declared:
             if value != defaults[name] and metric.name.endswith(end):
-                bounds = list(trips.get(metric.name, metric.trip) or UNBOUNDED)
-                bounds[side] = UNBOUNDED[side] if value == side else value  # 0 and 1: never
-                trips[metric.name] = (bounds[0], bounds[1])
+                low, high = trips.get(metric.name, metric.trip) or UNBOUNDED
+                bound = UNBOUNDED[side] if value == side else value  # 0 and 1: never
+                trips[metric.name] = (low, bound) if side else (bound, high)
     rounds = args.guard_max_starved_rounds
     if rounds != defaults["guard_max_starved_rounds"]:
         declared = [replace(m, in_a_row=rounds) if m.name == "round/starved" else m for m in declared]

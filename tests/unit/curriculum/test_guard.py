@@ -105,19 +105,6 @@ def test_its_state_survives_a_round_trip_through_json():
     assert resumed.observe(rounds[0]) == straight.observe(rounds[0]) is not None
 
 
-def test_the_state_of_a_checkpoint_from_before_metrics_were_declared_goes_on():
-    """What the guard of that time had after two rounds at 0.2 and 0.4 and 19 starved ones: the next round completes a
-    window of three, (.2 + .4 + .3) / 3 = .3, and the twentieth starved round trips."""
-    windows = {"conjecturer/parseable_rate:low": [0.2, 0.4]}
-    windows |= {f"round/solve_rate_mean:{side}": [0.5] for side in ("low", "high")}
-    resumed = guard(3)
-    resumed.load_state_dict({"healthy": False, "starved_in_a_row": 19, "history": windows})
-    starved = {"round/starved": 1}
-    assert resumed.observe({"conjecturer/parseable_rate": 0.3, **starved}).value == pytest.approx(0.3)
-    resumed.load_state_dict({"healthy": False, "starved_in_a_row": 19, "history": windows})
-    assert resumed.observe(starved).metric == "round/starved"
-
-
 def test_the_advice_is_for_the_role_whose_metric_tripped():
     assert Trip("prover/loss", math.nan, "and must be finite").advice == (
         "Lower the prover's learning rate or raise its beta, and look for what is not finite in its rewards or loss"
