@@ -4,13 +4,19 @@ import ast
 import dataclasses
 import doctest
 import importlib
+import importlib.util
 import json
 import re
 from functools import cache
+from math import inf
 from pathlib import Path
 
 import pytest
 import yaml
+
+from countdown_selfplay.contract.frame_metrics import FRAME_METRICS, LOG_METRICS
+from countdown_selfplay.contract.metric import Metric
+from countdown_selfplay.games.metrics import METRICS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -81,6 +87,20 @@ def test_the_modules_of_the_api_page_exist():
             importlib.import_module(name)
         except ModuleNotFoundError:
             assert hasattr(importlib.import_module(module), attribute), name
+
+
+def test_the_metrics_page_is_what_the_declarations_say():
+    spec = importlib.util.spec_from_file_location("metrics_page", ROOT / "docs" / "metrics_page.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    text = script.PAGE.read_text(encoding="utf-8")
+    assert script.page(text) == text, "run: python docs/metrics_page.py"
+    listed = [metric for _, metrics in script.SECTIONS.values() for metric in metrics]
+    assert sorted(listed, key=repr) == sorted((*METRICS, *FRAME_METRICS, *LOG_METRICS), key=repr)
+    assert [metric.name for metric in listed if f"| `{script.shown(metric.name)}` |" not in text] == []
+    half = Metric("{prover}/x", "a | b.", healthy=(-inf, 0.5), trip=(0.1, inf), in_a_row=3, finite=True)
+    rules = "mean outside at least 0.1, above 0 in 3 rounds in a row, not finite"
+    assert script.row(half) == f"| `prover/x` | a \\| b. | at most 0.5 | {rules} |"
 
 
 def test_the_commands_of_the_readme_exist():

@@ -7,6 +7,12 @@ import pytest
 import torch
 from datasets import Dataset
 
+from countdown_selfplay.contract.frame_metrics import FRAME_METRICS, LOG_METRICS
+from countdown_selfplay.contract.metric import Metric, declaration_of, for_players
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.games import ProposeAndSolve
+from countdown_selfplay.training.callbacks import RoundProgress
+
 from .conftest import rounds
 
 EVAL = [{"numbers": [3, 5, 7], "target": 22}, {"numbers": [2, 4, 6], "target": 20}]
@@ -62,3 +68,67 @@ def test_times_are_logged_for_every_log_of_a_run_that_evaluates_between_two(buil
     assert [("time/round" in x, "step_time" in x) for x in lines if "loss" in x] == [(True, True), (True, True)]
     assert not any("time/round" in x for x in lines if "eval_pass@1" in x)
     assert torch.isfinite(torch.tensor([x["time/round"] for x in lines if "loss" in x])).all()
+
+
+STOCK = ("loss", "grad_norm", "learning_rate", "epoch", "step", "num_tokens", "train_", "total_flos", "eval_runtime")
+"""What TRL and Transformers log by themselves."""
+
+
+def undeclared(trainer, declared):
+    names = {name for entry in trainer.state.log_history for name in entry}
+    names |= {name for entry in rounds(trainer.args.output_dir) for name in entry}
+    return sorted(
+        n for n in names if n not in STOCK and not n.startswith(STOCK[-3:]) and not declaration_of(n, declared)
+    )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        dict(beta=0.01, operands=[2, 3], eval_strategy="steps", eval_steps=2, trainer={"eval_dataset": EVAL}),
+        dict(prover_objective="expert_iteration", use_adaptive_entropy=True, entropy_target=0.2),
+    ],
+    ids=["evaluated", "other objectives"],
+)  # fmt: skip
+def test_every_logged_metric_is_declared(build, settings):
+    data = {name: Dataset.from_list(rows) for name, rows in settings.get("trainer", {}).items()}
+    trainer = build(**{"max_steps": 2, **settings, "trainer": data})
+    trainer.train()
+    players = {"prover": ["prover"], "conjecturer": ["conjecturer"]}
+    assert undeclared(trainer, for_players((*FRAME_METRICS, *LOG_METRICS, *ProposeAndSolve.metrics), players)) == []
+
+
+def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build):
+    class Surprising(ProposeAndSolve):
+        metrics = (*ProposeAndSolve.metrics, Metric("round/surprise", "", (0.2, 1), trip=(0.1, 0.9), word="surprise"))
+
+        def play(self, ctx, anchors):
+            result = super().play(ctx, anchors)
+            result.metrics["round/surprise"] = 0.95
+            return result
+
+    seen = []
+    trainer = build(max_steps=1, disable_tqdm=False, guard_window=5, trainer={"game": Surprising()})
+    (bar,) = [c for c in trainer.callback_handler.callbacks if isinstance(c, RoundProgress)]
+    begin = bar.on_train_begin
+
+    def begun(*args, **kwargs):
+        begin(*args, **kwargs)
+        bar.training_bar.set_postfix_str = seen.append
+
+    bar.on_train_begin = begun
+    trainer.train()
+    (shown,) = seen
+    words = [part.split()[0] for part in shown.split(", ")]
+    assert words == [w for w in ("solved", "p", "solvable", "played", "surprise") if w in words]
+    assert {"solved", "solvable", "played"} < set(words) and shown.endswith("surprise 0.95")
+    assert trainer.guard.observe({"round/surprise": 0.95}) is None and not trainer.guard.healthy
+    written = json.loads(Path(trainer.args.output_dir, "run.json").read_text())["metrics"]
+    assert written["round/surprise"] == {"healthy": [0.2, 1], "trip": [0.1, 0.9], "word": "surprise"}
+    assert written["conjecturer/parseable_rate"] == {"healthy": [0.9, None], "trip": [0.5, 1]}
+    assert written["round/starved"] == {"in_a_row": 20, "healthy": [0, 0]} and written["prover/loss"] == {}
+
+
+def test_an_unknown_metric_in_guard_trips_is_refused_before_a_model_loads(build):
+    with pytest.raises(ConfigError, match=r"names 'round/solve_rate', .* Did you mean 'round/solve_rate_std'"):
+        build(model="/no/such/model", guard_trips={"round/solve_rate": [0.1, 0.9]})

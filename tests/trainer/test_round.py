@@ -172,35 +172,6 @@ def test_the_run_folder_records_the_settings_as_they_were_given(build):
     assert trainer.args.max_grad_norm == 0.7
 
 
-def test_every_logged_metric_is_explained_in_the_docs(build):
-    from pathlib import Path
-
-    text = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
-    trainer = build(beta=0.01, eval_strategy="steps", eval_steps=2, trainer={"eval_dataset": problems(8)})
-    trainer.train()
-    stock = {"loss", "grad_norm", "learning_rate", "epoch", "step", "num_tokens"}
-    names = {name for entry in trainer.state.log_history for name in entry} - stock
-    unexplained = sorted(
-        name for name in names
-        if not name.startswith(("train_", "total_flos", "eval_runtime"))
-        and f"`{name}`" not in text
-        and f"`{name.replace('prover', '<role>', 1).replace('conjecturer', '<role>', 1)}`" not in text
-        and not name.startswith(("eval_pass@", "prover/rewards/", "time/rollout_"))
-        and name.replace("conjecturer/", "") not in text
-    )  # fmt: skip
-    assert unexplained == []
-
-
-def problems(n):
-    from datasets import Dataset
-
-    from countdown_selfplay.countdown import generate_problems
-    from countdown_selfplay.tiny import TINY_SPEC
-
-    found = generate_problems(n, TINY_SPEC, seed=0, split="heldout")
-    return Dataset.from_list([{"nums": list(p.numbers), "target": p.target} for p in found])
-
-
 def test_the_random_control_plays_new_solver_made_problems_in_half_the_slots(build):
     held_out = Dataset.from_list([{"nums": list(p.numbers), "target": p.target} for p in held_out_problems(TINY_SPEC)])
     anchors = generate_problems(12, TINY_SPEC, seed=5)

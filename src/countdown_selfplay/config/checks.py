@@ -16,6 +16,7 @@ from ..registry import suggestion
 from ..rewards.base import LARGEST_REWARD
 from .changes import NEVER, PARTS, allowed_names
 from .generation_checks import check_generation
+from .guard_fields import trips_of
 from .number_checks import check_numbers
 from .role_checks import check_choices, check_role
 
@@ -152,6 +153,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
     _at_least(config, "guard_window", 1, "rounds")
     _at_least(config, "guard_max_rollbacks", 0, "0 stops at the first trip")
     _at_least(config, "guard_max_starved_rounds", 1, "rounds")
+    trips_of(config.guard_trips)
     if config.truncate_multiple is not None:
         _at_least(config, "truncate_multiple", 1, "admitted proposals are cut down to a multiple of it")
     if config.ddp_find_unused_parameters is False:

@@ -1,6 +1,15 @@
 """Settings of the collapse guard: what counts as a collapse and what is done about it."""
 
+import json
 from dataclasses import dataclass, field
+from typing import Any
+
+from ..contract.metric import Range, read_range
+from ..errors import ConfigError
+from ..games.metrics import METRICS
+
+_DECLARED: dict[str, Any] = {metric.name: metric for metric in METRICS}
+_PARSEABLE, _SOLVED = (_DECLARED[name].trip for name in ("{conjecturer}/parseable_rate", "round/solve_rate_mean"))
 
 
 @dataclass
@@ -15,25 +24,56 @@ class GuardFields:
         default=10, metadata={"help": "Rounds that are averaged before a threshold is compared."}
     )
     guard_min_parseable_rate: float = field(
-        default=0.5, metadata={"help": "Trip when the mean parseable rate falls under this value (seed 001: 0.5)."}
+        default=_PARSEABLE[0],
+        metadata={"help": "Trip when the mean parseable rate falls under this value (seed 001: 0.5)."},
     )
     guard_max_starved_rounds: int = field(
-        default=20,
+        default=_DECLARED["round/starved"].in_a_row,
         metadata={"help": "Trip when this many rounds in a row played no conjectured problem."},
     )
     guard_min_solve_rate: float = field(
-        default=0.01,
+        default=_SOLVED[0],
         metadata={"help": "Trip when the mean solve rate of conjectured problems falls under this value. 0: never."},
     )
     guard_max_solve_rate: float = field(
-        default=0.99,
+        default=_SOLVED[1],
         metadata={"help": "Trip when the mean solve rate of conjectured problems rises over this value. 1: never."},
     )
     guard_min_entropy: float = field(
         default=0.0,
         metadata={"help": "Trip when a role's mean entropy (nats per token) falls under this value. 0: never."},
     )
+    guard_trips: dict | str | None = field(
+        default=None,
+        metadata={
+            "help": "Trip when the mean of a metric of a round (docs/metrics.md) leaves its range, as JSON: "
+            "'{\"prover/entropy\": [0.1, null]}'; null: no bound. It stands above the other fields."
+        },
+    )
     guard_max_rollbacks: int = field(
         default=3,
         metadata={"help": "Rollbacks before the run stops with an error that names the last trip."},
     )
+
+
+def trips_of(given: dict[str, Any] | str | None) -> dict[str, Range]:
+    """`guard_trips` as ranges by the metric's name. Whether there is such a metric is known when there is a game."""
+    try:
+        read = json.loads(given) if isinstance(given, str) else given or {}
+    except ValueError:
+        read = None
+    if not isinstance(read, dict):
+        raise ConfigError(
+            f"`guard_trips` ({given!r}) must be a JSON object of ranges by metric, such as "
+            '{"prover/entropy": [0.1, null]}.'
+        )
+    found = {}
+    for name, bounds in read.items():
+        try:
+            found[str(name)] = read_range(bounds)
+        except ValueError as error:
+            raise ConfigError(
+                f"`guard_trips` of '{name}' ({bounds!r}) must be a range [low, high] with low <= high and null for no "
+                f"bound, such as [0.1, null]: {error}."
+            ) from None
+    return found

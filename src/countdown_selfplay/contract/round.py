@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
-
-import torch
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from .domain import Row
+
+if TYPE_CHECKING:  # a report reads the declarations of games without it
+    import torch
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ class Rollout:
     """Samples per row."""
     verdicts: list[Any] | None = None
     """(B) verdicts where the rows were sampled with their problems."""
-    rewards_B: torch.Tensor = field(default_factory=lambda: torch.zeros(0))
+    rewards_B: torch.Tensor = field(default_factory=lambda: _no_rewards())
     """Summed TRL reward functions where there are verdicts (NaN: every function returned None), else 0."""
     tensors: dict[str, torch.Tensor] = field(default_factory=dict)
     """TRL's, B rows; a game of your own needs none of them."""
@@ -36,7 +37,15 @@ class Rollout:
     @property
     def correct_B(self) -> torch.Tensor | None:
         """(B) the verifier's bits as floats; None where nothing was verified."""
+        import torch
+
         return None if self.verdicts is None else torch.tensor([float(v.correct) for v in self.verdicts])
+
+
+def _no_rewards() -> torch.Tensor:
+    import torch
+
+    return torch.zeros(0)
 
 
 @dataclass

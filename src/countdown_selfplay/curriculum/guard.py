@@ -5,25 +5,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-# Metric -> threshold's field, and whether the mean must stay above ("low") or below ("high") it.
-_WATCHED = (
-    ("conjecturer/parseable_rate", "min_parseable_rate", "low"),
-    ("round/solve_rate_mean", "min_solve_rate", "low"),
-    ("round/solve_rate_mean", "max_solve_rate", "high"),
-    ("prover/entropy", "min_entropy", "low"),
-    ("conjecturer/entropy", "min_entropy", "low"),
-)
-_MUST_BE_FINITE = (
-    "prover/loss",
-    "conjecturer/loss",
-    "grad_norm/prover",
-    "grad_norm/conjecturer",
-    "prover/reward",
-    "conjecturer/reward",
-)
+from ..contract.metric import UNBOUNDED, Metric, Range
 
 
 @dataclass(frozen=True)
@@ -40,68 +26,82 @@ class Trip:
     @property
     def advice(self) -> str:
         """What to change: settings of the role that the metric is of, the conjecturer's for the round as a whole."""
-        role = "prover" if "prover" in self.metric else "conjecturer"
+        first, second, *_ = self.metric.split("/")
+        role = "conjecturer" if first == "round" else second if first in ("grad_norm", "lr") else first
         cure = f"Lower the {role}'s learning rate or raise its beta"
         return cure if math.isfinite(self.value) else f"{cure}, and look for what is not finite in its rewards or loss"
 
 
 @dataclass
 class CollapseGuard:
-    """Watches parseable rate, starvation, solve rate near 0 or 1, entropy and non-finite values.
+    """Watches the metrics that are declared with `finite`, `trip` or `in_a_row`: by default the parseable rate,
+    starvation, the solve rate near 0 or 1, and what must be finite.
 
-    A threshold is compared with the mean over the last `window` rounds that logged the metric, once there are that
-    many; starvation counts rounds in a row; a non-finite value trips at once. `healthy` is False from the first round
+    A range is compared with the mean over the last `window` rounds that logged the metric, once there are that many;
+    `in_a_row` counts rounds above 0; a value that is not finite trips at once. `healthy` is False from the first round
     that breaks a rule by itself until one that does not: a checkpoint saved in between is not one to go back to.
     Seed 001, section 3.2.
     """
 
+    metrics: Sequence[Metric] = ()
+    """One declaration per player."""
     window: int = 10
-    min_parseable_rate: float = 0.5
-    max_starved_rounds: int = 20
-    min_solve_rate: float = 0.01
-    max_solve_rate: float = 0.99
-    min_entropy: float = 0.0
+    """Rounds."""
+    trips: Mapping[str, Range] = field(default_factory=dict)
+    """Ranges in place of the declared ones, by the metric's name."""
     healthy: bool = True
-    starved_in_a_row: int = 0
+    in_a_row: dict[str, int] = field(default_factory=dict)
     history: dict[str, deque[float]] = field(default_factory=dict)
 
-    def observe(self, metrics: dict[str, Any]) -> Trip | None:
+    def __post_init__(self) -> None:
+        self.metrics = tuple(replace(m, trip=self.trips.get(m.name, m.trip)) for m in self.metrics)
+
+    def observe(self, metrics: Mapping[str, Any]) -> Trip | None:
         """Take in one round's metrics (absent keys are not counted); the first rule that is broken, if any."""
-        self.starved_in_a_row = self.starved_in_a_row + 1 if metrics.get("round/starved") else 0
-        for name in _MUST_BE_FINITE:
-            value = metrics.get(name)
-            if value is not None and not math.isfinite(value):
+        for declared in self.metrics:
+            if declared.in_a_row is not None:
+                above = metrics.get(declared.name) or 0
+                self.in_a_row[declared.name] = self.in_a_row.get(declared.name, 0) + 1 if above > 0 else 0
+        for declared in self.metrics:
+            value = metrics.get(declared.name)
+            if declared.finite and value is not None and not math.isfinite(value):
                 self.healthy = False
-                return Trip(name, value, "and must be finite")
-        trip, alone = None, self.starved_in_a_row > 0
-        for name, field_name, side in _WATCHED:
-            threshold = getattr(self, field_name)
-            value = metrics.get(name)
-            if value is None or (side == "low" and threshold <= 0) or (side == "high" and threshold >= 1):
+                return Trip(declared.name, value, "and must be finite")
+        alone = any(self.in_a_row.values())
+        found: list[Trip] = []
+        for declared in self.metrics:
+            value = metrics.get(declared.name)
+            if declared.trip in (None, UNBOUNDED) or not isinstance(value, int | float):
                 continue
-            alone = alone or _breaks(value, threshold, side)
-            seen = self.history.setdefault(f"{name}:{side}", deque(maxlen=self.window))
+            alone = alone or any(_broken(value, declared.trip))
+            seen = self.history.setdefault(declared.name, deque(maxlen=self.window))
             seen.append(float(value))
             mean = sum(seen) / len(seen)
-            if trip is None and len(seen) == self.window and _breaks(mean, threshold, side):
-                word = "under" if side == "low" else "over"
-                trip = Trip(name, mean, f"{word} {threshold} over the last {self.window} rounds")
-        if trip is None and self.starved_in_a_row >= self.max_starved_rounds:
-            trip = Trip("round/starved", float(self.starved_in_a_row), "rounds in a row without a conjectured problem")
-        self.healthy = trip is None and not alone
-        return trip
+            if len(seen) == self.window:
+                rounds = f"over the last {self.window} rounds"
+                found += [Trip(declared.name, mean, f"{rule} {rounds}") for rule in _broken(mean, declared.trip)]
+        for declared in self.metrics:
+            if declared.in_a_row is not None and self.in_a_row[declared.name] >= declared.in_a_row:
+                rule = f"above 0 in {self.in_a_row[declared.name]} rounds in a row"
+                found.append(Trip(declared.name, metrics[declared.name], rule))
+        self.healthy = not found and not alone
+        return found[0] if found else None
 
     def state_dict(self) -> dict[str, Any]:
         return {
             "healthy": self.healthy,
-            "starved_in_a_row": self.starved_in_a_row,
+            "in_a_row": dict(self.in_a_row),
             "history": {name: list(values) for name, values in self.history.items()},
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.healthy, self.starved_in_a_row = state["healthy"], state["starved_in_a_row"]
+        self.healthy, self.in_a_row = state["healthy"], dict(state["in_a_row"])
         self.history = {name: deque(values, maxlen=self.window) for name, values in state["history"].items()}
 
 
-def _breaks(value: float, threshold: float, side: str) -> bool:
-    return value < threshold if side == "low" else value > threshold
+def _broken(value: float, trip: Range) -> Iterator[str]:
+    """The bound that `value` lies beyond, in words."""
+    if value < trip[0]:
+        yield f"under {trip[0]:g}"
+    if value > trip[1]:
+        yield f"over {trip[1]:g}"

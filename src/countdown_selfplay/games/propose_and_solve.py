@@ -18,6 +18,7 @@ from ..proposers import make_proposer
 from ..proposers.policies import Policies
 from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward, refused_reward
 from .health import examples, proposal_health, prover_health, solve_rate_health
+from .metrics import METRICS
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class ProposeAndSolve:
         "conjecturer": "writes problems; none: a symbolic proposer, or anchors alone",
     }
     optional = ("conjecturer",)
+    metrics = METRICS
 
     def __init__(
         self,

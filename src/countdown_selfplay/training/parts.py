@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from ..config import JointSelfPlayConfig, RoleSettings
 from ..config.checks import check_run
+from ..config.guard_fields import GuardFields, trips_of
+from ..contract.frame_metrics import FRAME_METRICS
 from ..contract.game import Game
+from ..contract.metric import UNBOUNDED, Metric, Range, declaration_of, for_players
 from ..countdown import CountdownDomain, Problem
 from ..curriculum import CollapseGuard
 from ..errors import ConfigError, GameError
@@ -17,6 +21,7 @@ from ..games import game_class
 from ..generation.base import Turns
 from ..objectives import make_objective
 from ..objectives.base import Objective
+from ..registry import suggestion
 from ..rewards import ConjecturerReward, make_conjecturer_reward
 from ..rewards.base import takes_context
 
@@ -33,16 +38,48 @@ def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | s
     return entry.from_config(args, reward=reward)
 
 
-def guard_of(args: JointSelfPlayConfig) -> CollapseGuard:
-    """The collapse guard with the thresholds of `args`."""
-    return CollapseGuard(
-        window=args.guard_window,
-        min_parseable_rate=args.guard_min_parseable_rate,
-        max_starved_rounds=args.guard_max_starved_rounds,
-        min_solve_rate=args.guard_min_solve_rate,
-        max_solve_rate=args.guard_max_solve_rate,
-        min_entropy=args.guard_min_entropy,
-    )
+def declared_metrics(game: object, players: Mapping[str, Sequence[str]]) -> list[Metric]:
+    """The frame's and the game's, one per player; of two of one name the game's. `players`: kind -> its players."""
+    own = getattr(game, "metrics", ())
+    if not isinstance(own, list | tuple) or not all(isinstance(metric, Metric) for metric in own):
+        raise ConfigError(f"`metrics` of the game ({own!r}) must be a list of Metric(name, help, ...).")
+    return list({metric.name: metric for metric in for_players((*FRAME_METRICS, *own), players)}.values())
+
+
+_BOUNDS = (  # field, end of the name of the metrics that it is for, which end of their range
+    ("guard_min_parseable_rate", "/parseable_rate", 0),
+    ("guard_min_solve_rate", "round/solve_rate_mean", 0),
+    ("guard_max_solve_rate", "round/solve_rate_mean", 1),
+    ("guard_min_entropy", "/entropy", 0),
+)
+
+
+def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGuard:
+    """The collapse guard over the declared metrics. A field of `args` that is not at its default stands above the
+    declaration, and `guard_trips` above both."""
+    declared, trips = list(metrics), dict[str, Range]()
+    defaults = {f.name: f.default for f in fields(GuardFields)}
+    for name, end, side in _BOUNDS:
+        value = getattr(args, name)
+        for metric in declared:
+            if value != defaults[name] and metric.name.endswith(end):
+                low, high = trips.get(metric.name, metric.trip) or UNBOUNDED
+                bound = UNBOUNDED[side] if value == side else value  # 0 and 1: never
+                trips[metric.name] = (low, bound) if side else (bound, high)
+    rounds = args.guard_max_starved_rounds
+    if rounds != defaults["guard_max_starved_rounds"]:
+        declared = [replace(m, in_a_row=rounds) if m.name == "round/starved" else m for m in declared]
+    names = {metric.name for metric in declared}
+    for name, bounds in trips_of(args.guard_trips).items():
+        found = declaration_of(name, declared)
+        if found is None:
+            raise ConfigError(
+                f"`guard_trips` names '{name}', which no round of this run logs.{suggestion(name, sorted(names))} "
+                "docs/metrics.md lists the metrics; times and evaluations are not among those that the guard sees."
+            )
+        declared += [] if name in names else [found]
+        trips[name] = bounds
+    return CollapseGuard(declared, args.guard_window, trips)
 
 
 def refuse_unsupported(args: JointSelfPlayConfig) -> None:

@@ -48,6 +48,7 @@ from .micro_batch import role_loss
 from .parts import (
     check_parts,
     checked_verdicts,
+    declared_metrics,
     end_tokens,
     game_of,
     guard_of,
@@ -119,7 +120,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         refuse_mixed_tables(args, self.domain)
         self.game: Game = game_of(args, conjecturer_reward) if game is None else game
         self.frame = Frame()
-        self.guard = guard_of(args)
+        self.guard = guard_of(args, declared_metrics(self.game, {role: [role] for role in self.roles}))
         # Data before models: a bad row is reported without waiting for a 7B model to load.
         refuse_mapping(eval_dataset)
         eval_rows = None if eval_dataset is None else anchor_dataset(eval_dataset, self.domain, args.seed)
@@ -170,7 +171,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             tag_roles(optimizers[0], self.policies)
             self.configured_groups = group_settings(optimizers[0])
         if self.pop_callback(ProgressCallback) is not None:
-            self.add_callback(RoundProgress)
+            self.add_callback(RoundProgress(self.guard.metrics))
         warn_overlap(listed, self.held_out)
         self.policies.prepare(
             {role: s.temperature for role, s in self.roles.items()},
@@ -307,9 +308,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         if self.optimizer is None:
             cls, kwargs = optimizer_class(self.args, self.model)
             decayed = set(self.get_decay_parameter_names(self.model))
-            self.optimizer = cls(
-                parameter_groups(self.policies, self.roles, decayed, self.args.weight_decay), **kwargs
-            )
+            groups = parameter_groups(self.policies, self.roles, decayed, self.args.weight_decay)
+            self.optimizer = cls(groups, **kwargs)
             self.configured_groups = group_settings(self.optimizer)
         self.policies.enable_gradients()
         return self.optimizer

@@ -1,8 +1,27 @@
 """The collapse guard's judgement on hand-made rounds."""
 
+import json
 import math
+from dataclasses import fields
 
+import pytest
+
+from countdown_selfplay import JointSelfPlayConfig
+from countdown_selfplay.config.guard_fields import GuardFields
+from countdown_selfplay.contract.metric import Metric
 from countdown_selfplay.curriculum import CollapseGuard, Trip
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.games import ProposeAndSolve
+from countdown_selfplay.training.parts import declared_metrics, guard_of
+
+PLAYERS = {"prover": ["prover"], "conjecturer": ["conjecturer"]}
+METRICS = declared_metrics(ProposeAndSolve(), PLAYERS)
+
+
+def guard(window=10, **trips):
+    """Over what the frame and propose-and-solve declare; `trips` by the last part of a name."""
+    named = {m.name: trips[m.name.split("/")[-1]] for m in METRICS if m.name.split("/")[-1] in trips}
+    return CollapseGuard(METRICS, window, named)
 
 
 def healthy(**changes):
@@ -19,65 +38,68 @@ def trips(guard, rounds):
 
 
 def test_healthy_rounds_never_trip():
-    guard = CollapseGuard(window=3)
-    assert trips(guard, [healthy()] * 50) == []
-    assert guard.healthy
+    watching = guard(3)
+    assert trips(watching, [healthy()] * 50) == []
+    assert watching.healthy
 
 
 def test_the_parseable_rate_trips_when_its_window_mean_falls_under_one_half():
-    guard = CollapseGuard(window=2)
+    watching = guard(2)
     # means over two rounds: .95, (.95 + .2) / 2 = .575, (.2 + .2) / 2 = .2 -> the third round trips
-    assert guard.observe(healthy()) is None
-    assert guard.observe(healthy(**{"conjecturer/parseable_rate": 0.2})) is None
-    trip = guard.observe(healthy(**{"conjecturer/parseable_rate": 0.2}))
-    assert trip.metric == "conjecturer/parseable_rate" and math.isclose(trip.value, 0.2)
+    assert watching.observe(healthy()) is None
+    assert watching.observe(healthy(**{"conjecturer/parseable_rate": 0.2})) is None
+    trip = watching.observe(healthy(**{"conjecturer/parseable_rate": 0.2}))
+    assert str(trip) == "conjecturer/parseable_rate is 0.2, under 0.5 over the last 2 rounds"
 
 
 def test_a_bad_round_is_unhealthy_before_the_window_trips_and_healthy_again_after_a_good_one():
-    guard = CollapseGuard(window=10)
-    guard.observe(healthy(**{"conjecturer/parseable_rate": 0.2}))
-    assert not guard.healthy
-    guard.observe(healthy())
-    assert guard.healthy
+    watching = guard(10)
+    watching.observe(healthy(**{"conjecturer/parseable_rate": 0.2}))
+    assert not watching.healthy
+    watching.observe(healthy())
+    assert watching.healthy
 
 
 def test_starvation_counts_rounds_in_a_row():
     starved = {"conjecturer/parseable_rate": 0.9, "round/starved": 1}
-    guard = CollapseGuard(window=3, max_starved_rounds=3)
-    assert trips(guard, [starved, starved, healthy(), starved, starved]) == []
-    assert guard.observe(starved).metric == "round/starved"
+    watching = guard(3)
+    assert trips(watching, [starved] * 19 + [healthy()] + [starved] * 19) == [] and not watching.healthy
+    assert str(watching.observe(starved)) == "round/starved is 1, above 0 in 20 rounds in a row"
 
 
 def test_solve_rates_near_0_and_near_1_trip_and_say_which_side():
-    low = trips(CollapseGuard(window=2), [healthy(**{"round/solve_rate_mean": 0.0})] * 2)
-    high = trips(CollapseGuard(window=2), [healthy(**{"round/solve_rate_mean": 1.0})] * 2)
+    low = trips(guard(2), [healthy(**{"round/solve_rate_mean": 0.0})] * 2)
+    high = trips(guard(2), [healthy(**{"round/solve_rate_mean": 1.0})] * 2)
     assert "under 0.01" in str(low[0]) and "over 0.99" in str(high[0])
 
 
 def test_rounds_without_a_solve_rate_are_not_counted_as_zero():
     absent = healthy()
     del absent["round/solve_rate_mean"]
-    assert trips(CollapseGuard(window=2), [absent] * 20) == []
+    assert trips(guard(2), [absent] * 20) == []
 
 
-def test_a_value_that_is_not_finite_trips_at_once():
-    assert CollapseGuard(window=10).observe(healthy(**{"grad_norm/prover": math.nan})).metric == "grad_norm/prover"
+@pytest.mark.parametrize("kind", ["{}/loss", "grad_norm/{}", "{}/reward"])
+@pytest.mark.parametrize("role", ["prover", "conjecturer"])
+def test_a_value_that_is_not_finite_trips_at_once(kind, role):
+    name = kind.format(role)
+    assert guard().observe(healthy(**{name: math.nan})) == Trip(
+        name, pytest.approx(math.nan, nan_ok=True), "and must be finite"
+    )
 
 
 def test_entropy_is_watched_only_with_a_threshold():
     rounds = [healthy(**{"prover/entropy": 0.01})] * 3
-    assert trips(CollapseGuard(window=2), rounds) == []
-    assert trips(CollapseGuard(window=2, min_entropy=0.05), rounds)[0].metric == "prover/entropy"
+    assert trips(guard(2), rounds) == []
+    assert trips(guard(2, entropy=(0.05, math.inf)), rounds)[0].metric == "prover/entropy"
 
 
 def test_its_state_survives_a_round_trip_through_json():
-    import json
-
-    rounds = [healthy(**{"conjecturer/parseable_rate": 0.2}), healthy(**{"conjecturer/parseable_rate": 0.2})]
-    straight, stopped = CollapseGuard(window=3), CollapseGuard(window=3)
+    rounds = [healthy(**{"conjecturer/parseable_rate": 0.2, "round/starved": 1})] * 2
+    straight, stopped = guard(3), guard(3)
     for metrics in rounds:
         straight.observe(metrics), stopped.observe(metrics)
-    resumed = CollapseGuard(window=3)
+    resumed = guard(3)
     resumed.load_state_dict(json.loads(json.dumps(stopped.state_dict())))
     assert resumed == straight
     assert resumed.observe(rounds[0]) == straight.observe(rounds[0]) is not None
@@ -89,5 +111,114 @@ def test_the_advice_is_for_the_role_whose_metric_tripped():
     )
     assert Trip("grad_norm/prover", math.inf, "").advice.startswith("Lower the prover's learning rate")
     assert Trip("prover/entropy", 0.1, "under 0.2").advice == "Lower the prover's learning rate or raise its beta"
+    assert Trip("grad_norm/prover/1", 9.0, "").advice == Trip("prover/1/entropy", 0.1, "").advice
     for name in ("conjecturer/parseable_rate", "round/starved", "round/solve_rate_mean"):
         assert Trip(name, 0.1, "").advice == "Lower the conjecturer's learning rate or raise its beta"
+
+
+# -- from the settings of a run ---------------------------------------------------------------------------------------
+
+
+def watched(tmp_path, metrics=METRICS, **settings):
+    """Name -> (trip, in_a_row) of what the guard of such a run watches."""
+    found = guard_of(JointSelfPlayConfig(str(tmp_path), use_cpu=True, **settings), metrics)
+    return {m.name: (m.trip, m.in_a_row) for m in found.metrics if m.trip or m.in_a_row}
+
+
+DEFAULT = {
+    "conjecturer/parseable_rate": ((0.5, 1), None),
+    "round/solve_rate_mean": ((0.01, 0.99), None),
+    "round/starved": (None, 20),
+}
+"""Seed 001's 0.5, and the thresholds of the guard since its first version."""
+
+
+def test_a_default_run_has_the_thresholds_that_the_guard_always_had(tmp_path):
+    assert watched(tmp_path) == DEFAULT
+    values = {f.name: f.default for f in fields(GuardFields)}
+    assert (values["guard_min_parseable_rate"], values["guard_max_starved_rounds"]) == (0.5, 20)
+    assert (values["guard_min_solve_rate"], values["guard_max_solve_rate"]) == (0.01, 0.99)
+
+
+def test_the_flat_fields_change_the_declared_thresholds_and_0_and_1_mean_never(tmp_path):
+    changed = dict(guard_min_parseable_rate=0.3, guard_max_starved_rounds=7, guard_min_entropy=0.2)
+    entropy = ((0.2, math.inf), None)
+    assert watched(tmp_path, **changed) == {
+        "conjecturer/parseable_rate": ((0.3, 1), None),
+        "round/solve_rate_mean": ((0.01, 0.99), None),
+        "round/starved": (None, 7),
+        "prover/entropy": entropy,
+        "conjecturer/entropy": entropy,
+    }
+    never = watched(tmp_path, guard_min_solve_rate=0.0, guard_max_solve_rate=1.0)
+    assert never["round/solve_rate_mean"] == ((-math.inf, math.inf), None)
+
+
+def test_each_player_has_its_own_threshold(tmp_path):
+    pool = declared_metrics(ProposeAndSolve(), {"prover": ["prover/0", "prover/1"], "conjecturer": ["conjecturer"]})
+    assert {"prover/0/correct_rate", "grad_norm/prover/1"} <= {m.name for m in pool}
+    found = watched(tmp_path, pool, guard_min_entropy=0.2, guard_trips={"prover/1/entropy": [0.4, None]})
+    assert (found["prover/0/entropy"][0], found["prover/1/entropy"][0]) == ((0.2, math.inf), (0.4, math.inf))
+
+
+@pytest.mark.parametrize("given", [{"prover/entropy": [0.1, None]}, '{"prover/entropy": [0.1, null]}'])
+def test_guard_trips_stand_above_the_flat_fields_as_a_mapping_and_as_json(tmp_path, given):
+    found = watched(tmp_path, guard_min_entropy=0.2, guard_trips=given)
+    assert (found["prover/entropy"][0], found["conjecturer/entropy"][0]) == ((0.1, math.inf), (0.2, math.inf))
+
+
+def test_guard_trips_reach_metrics_that_are_declared_by_a_pattern(tmp_path):
+    watching = guard_of(
+        JointSelfPlayConfig(str(tmp_path), use_cpu=True, guard_window=1,
+                            guard_trips={"conjecturer/played_rate_operands_4": [0.1, 0.9]}),
+        METRICS,
+    )  # fmt: skip
+    trip = watching.observe(healthy(**{"conjecturer/played_rate_operands_4": 0.95}))
+    assert str(trip) == "conjecturer/played_rate_operands_4 is 0.95, over 0.9 over the last 1 rounds"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"prover/entropie": [0.1, None]}, "names 'prover/entropie', .*logs. Did you mean 'prover/entropy'?"),
+        ({"critic/entropy": [0.1, None]}, "names 'critic/entropy', which no round of this run logs"),
+        ({"time/round": [0, 9]}, "names 'time/round', .* times and evaluations are not among those"),
+        ("{", r"`guard_trips` \('\{'\) must be a JSON object of ranges by metric, such as"),
+        ("[1]", "must be a JSON object of ranges by metric"),
+        ({"prover/entropy": 0.1}, r"`guard_trips` of 'prover/entropy' \(0.1\) must be a range .*: not two ends"),
+        ({"prover/entropy": [0.1]}, "not two ends"),
+        ({"prover/entropy": ["a", 1]}, "not numbers"),
+        ({"prover/entropy": [True, 1]}, "not numbers"),
+        (
+            {"prover/entropy": [2, 1]},
+            r"\(\[2, 1\]\) must be a range \[low, high\] with low <= high.*nothing lies between",
+        ),
+        ({"prover/entropy": [math.nan, 1]}, "nothing lies between"),
+        ({"prover/entropy": [math.inf, None]}, "nothing lies between"),
+    ],
+)
+def test_trips_of_unknown_metrics_and_malformed_ranges_are_one_sentence(tmp_path, given, message):
+    with pytest.raises(ConfigError, match=message) as refused:
+        watched(tmp_path, guard_trips=given)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_game_of_ones_own_is_watched_by_what_it_declares(tmp_path):
+    class Own:
+        metrics = (
+            Metric("{prover}/surprise", "", trip=(0.1, 0.9)),
+            Metric("{critic}/parseable_rate", "", trip=(0.2, 1)),
+            Metric("{role}/entropy", "instead of the frame's", trip=(0.3, math.inf)),
+        )
+
+    players = {"prover": ["prover"], "critic": ["critic"]}
+    assert watched(tmp_path, declared_metrics(Own(), players)) == {
+        "prover/surprise": ((0.1, 0.9), None),
+        "critic/parseable_rate": ((0.2, 1), None),  # the field's default, 0.5, is propose-and-solve's
+        "prover/entropy": ((0.3, math.inf), None),
+        "critic/entropy": ((0.3, math.inf), None),
+    }
+    assert watched(tmp_path, declared_metrics(object(), players)) == {}
+    Own.metrics = ("round/surprise",)
+    with pytest.raises(ConfigError, match=r"`metrics` of the game \(\('round/surprise',\)\) must be a list of Metric"):
+        declared_metrics(Own(), players)

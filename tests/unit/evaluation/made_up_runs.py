@@ -82,7 +82,7 @@ def _round(rng: random.Random, step: int, rounds: int, starved: float, drift: fl
         "parseable": 0.95,
         "in_range": 0.9,
         "solvable": 0.35 + 0.4 * t,
-        "unique": 0.95 - 0.2 * t,
+        "unique": 0.95 - 0.1 * t,
         "contamination": 0.02,
     }
     row |= {f"conjecturer/{k}_rate": noisy(v, 0.02) for k, v in rates.items()}

@@ -236,9 +236,49 @@ def test_what_is_not_healthy_is_said_at_the_top(tmp_path):
     sentences = findings(run)
     assert sentences[0].startswith(f"The conjecturer was starved: in {starved / 120:.0%} of 120 logged rounds")
     assert sentences[1] == "The collapse guard rolled back at round 60 to checkpoint-50: parseable rate under 0.5."
-    assert any(sentence.startswith("The problems became too easy") for sentence in sentences)
+    late = [value for step, value in run.series("round/solve_rate_mean") if step >= 1 + 0.8 * 119]
+    rate = (
+        f"round/solve_rate_mean was {sum(late) / len(late):.3g} in the last fifth of the rounds (healthy: 0.1 to 0.8"
+    )
+    assert any(sentence.startswith(rate) for sentence in sentences)
     page = report(tmp_path, folder)
     assert all(sentence in page.words for sentence in sentences)
+
+
+def logged(folder, *rows, metrics=None):
+    """The run of `folder` with these rounds instead of its own, and these declarations."""
+    (folder / "metrics.jsonl").write_text("".join(json.dumps({"step": i} | r) + "\n" for i, r in enumerate(rows, 1)))
+    if metrics is not None:
+        description = json.loads((folder / "run.json").read_text())
+        (folder / "run.json").write_text(json.dumps(description | {"metrics": metrics}))
+    return load_run(folder)
+
+
+def test_a_mean_outside_the_healthy_range_is_said_and_one_beyond_the_guards_first(tmp_path):
+    """By hand: too many tags over the run (.5 in 1 of 5 rounds: .1) and not in its last fifth, which is round 5; the
+    parseable rate of the last fifth is .4, under the guard's .5."""
+    rows = [{"prover/several_answers_rate": float(i == 0) / 2, "conjecturer/parseable_rate": 0.95} for i in range(4)]
+    rows.append({"prover/several_answers_rate": 0.0, "conjecturer/parseable_rate": 0.4})
+    assert findings(logged(made_up.write_run(tmp_path), *rows)) == [
+        "conjecturer/parseable_rate was 0.4 in the last fifth of the rounds (healthy: at least 0.9; the guard's "
+        "range: 0.5 to 1).",
+        "prover/several_answers_rate was 0.1 over the run (healthy: at most 0.01).",
+    ]
+
+
+def test_a_report_reads_the_ranges_that_the_run_declared_and_not_its_own(tmp_path):
+    folder = made_up.write_run(tmp_path)
+    rows = [{"conjecturer/parseable_rate": 0.4, "round/surprise": 0.3}]
+    own = {"conjecturer/parseable_rate": {"healthy": [0.3, None]}, "round/surprise": {"trip": [None, 0.2]}}
+    assert findings(logged(folder, *rows, metrics=own)) == [
+        "round/surprise was 0.3 in the last fifth of the rounds (the guard's range: at most 0.2)."
+    ]
+
+
+@pytest.mark.parametrize("metrics", [[1], {"a": 1}, {"a": {"healthy": [1]}}, {"a": {"trip": [2, 1]}}])
+def test_damaged_declarations_are_named(tmp_path, metrics):
+    with pytest.raises(DataError, match=r"run\.json: 'metrics' must hold the declaration of each metric"):
+        logged(made_up.write_run(tmp_path), {}, metrics=metrics)
 
 
 @pytest.mark.parametrize(

@@ -1,53 +1,15 @@
-"""What is not healthy in a run, in words: the thresholds are those of docs/metrics.md."""
+"""What is not healthy in a run, in words: metrics outside the ranges that the run declared (docs/metrics.md)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
+from ...contract.metric import UNBOUNDED, Metric, Range, range_text
 from .load import Run
 
 
-@dataclass(frozen=True)
-class Limit:
-    """A metric's mean over the run, or over its last fifth, compared with a bound."""
-
-    metric: str
-    broken: Callable[[float], bool]
-    sentence: str  # has a place for the mean
-    late: bool = False
-
-
-LIMITS = (
-    Limit(
-        "conjecturer/parseable_rate", lambda m: m < 0.9, "Only {:.0%} of the proposals could be read (healthy: 90%)."
-    ),
-    Limit("conjecturer/unique_rate", lambda m: m < 0.8, "Only {:.0%} of the proposals were distinct (healthy: 80%)."),
-    Limit("conjecturer/contamination_rate", lambda m: m > 0.05, "{:.1%} of the proposals were held-out problems."),
-    Limit(
-        "round/solve_rate_mean", lambda m: m > 0.8, "The problems became too easy: late solve rate {:.2f}.", late=True
-    ),
-    Limit(
-        "round/solve_rate_mean", lambda m: m < 0.1, "The problems became too hard: late solve rate {:.2f}.", late=True
-    ),
-    Limit("prover/zero_signal_groups", lambda m: m > 0.5, "{:.0%} of the prover's groups gave no signal."),
-    Limit("prover/several_answers_rate", lambda m: m > 0.01, "{:.1%} of the answers held several answer tags."),
-    Limit("prover/truncated_rate", lambda m: m > 0.01, "{:.1%} of the answers were cut at the token limit."),
-    Limit("conjecturer/truncated_rate", lambda m: m > 0.01, "{:.1%} of the proposals were cut at the token limit."),
-    Limit("prover/entropy", lambda m: m < 0.05, "The prover's entropy fell to {:.3f} nats per token.", late=True),
-    Limit(
-        "conjecturer/entropy",
-        lambda m: m < 0.05,
-        "The conjecturer's entropy fell to {:.3f} nats per token.",
-        late=True,
-    ),
-    Limit("prover/importance_clamped", lambda m: m > 0.05, "{:.0%} of the prover's importance weights were clamped."),
-)
-
-
 def findings(run: Run) -> list[str]:
-    """One sentence per broken limit, the gravest first; empty for a healthy run."""
+    """One sentence per metric that is not healthy, the gravest first; empty for a healthy run."""
     found = []
     starved = run.series("round/starved")
     share = mean(run, "round/starved")
@@ -59,13 +21,30 @@ def findings(run: Run) -> list[str]:
             f"The collapse guard rolled back at round {record.get('step', '?')} to {record.get('to', '?')}: "
             f"{record.get('trip', 'no reason was written')}."
         )
-    for limit in LIMITS:
-        value = mean(run, limit.metric, late=limit.late)
-        if value is not None and limit.broken(value):
-            found.append(limit.sentence.format(value))
+    beyond: dict[bool, list[str]] = {True: [], False: []}  # the guard's range; the healthy one alone
+    for metric in run.metrics:
+        for late in (True, False):
+            value = mean(run, metric.name, late)
+            tripped = value is not None and metric.trip is not None and not _inside(value, metric.trip)
+            if value is None or metric.name == "round/starved" or (not tripped and _inside(value, metric.healthy)):
+                continue
+            beyond[tripped].append(_sentence(metric, value, late, tripped))
+            break
+    found += beyond[True] + beyond[False]
     if not run.rounds:
         found.append("No round was logged.")
     return found
+
+
+def _inside(value: float, bounds: Range) -> bool:
+    return bounds[0] <= value <= bounds[1]
+
+
+def _sentence(metric: Metric, value: float, late: bool, tripped: bool) -> str:
+    when = "in the last fifth of the rounds" if late else "over the run"
+    limits = [("healthy", range_text(metric.healthy)), ("the guard's range", range_text(metric.trip or UNBOUNDED))]
+    listed = "; ".join(f"{what}: {bounds}" for what, bounds in limits[: 1 + tripped] if bounds)
+    return f"{metric.name} was {value:.3g} {when} ({listed})."
 
 
 def mean(run: Run, metric: str, late: bool = False) -> float | None:

@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...contract.frame_metrics import FRAME_METRICS
+from ...contract.metric import Metric, for_players, from_json
 from ...errors import DataError
+from ...games.metrics import METRICS
 from ...statistics.bootstrap import Estimate, Interval
 
 HISTOGRAM = "round/solve_rate_histogram"
@@ -33,6 +36,7 @@ class Run:
     samples: list[dict[str, Any]] = field(default_factory=list)
     evaluation: dict[str, Any] = field(default_factory=dict)
     rollbacks: list[dict[str, Any]] = field(default_factory=list)
+    metrics: list[Metric] = field(default_factory=list)
 
     def series(self, metric: str) -> list[tuple[int, float]]:
         """(step, value) wherever the run has the metric, by rising step."""
@@ -84,7 +88,18 @@ def load_run(folder: Path) -> Run:
         samples=[row for row, _ in _lines(folder / "samples.jsonl", optional=True)],
         evaluation=_evaluation(folder / "evaluation.json"),
         rollbacks=[row for row, _ in _lines(folder / "rollbacks.jsonl", optional=True)],
+        metrics=_declared(description.get("metrics"), folder / "run.json"),
     )
+
+
+def _declared(written: Any, path: Path) -> list[Metric]:
+    """What the run declared of its metrics; what propose-and-solve declares for a run that did not write it down."""
+    if written is None:
+        return for_players((*FRAME_METRICS, *METRICS), {role: [role] for role in ("prover", "conjecturer")})
+    try:
+        return [from_json(name, given) for name, given in written.items()]
+    except (AttributeError, TypeError, ValueError) as error:
+        raise DataError(f"{path}: 'metrics' must hold the declaration of each metric ({error}).") from error
 
 
 def _metrics(path: Path) -> tuple[list[dict[str, float]], list[dict[str, float]], dict[int, list[int]]]:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from transformers import ProgressCallback
 
-_SHOWN = (
-    ("prover/correct_rate", "solved"),
-    ("round/solve_rate_mean", "p"),
-    ("conjecturer/solvable_rate", "solvable"),
-    ("round/conjectured_slots", "played"),
-)
+from ...contract.metric import Metric
 
 
 class RoundProgress(ProgressCallback):
-    """Differs from ProgressCallback in that a log becomes the bar's suffix: `p` is the solve rate of conjectured
-    problems."""
+    """Differs from ProgressCallback in that a log becomes the bar's suffix: the metrics that are declared with a word,
+    such as `p` for the solve rate of conjectured problems."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        super().__init__()
+        self.shown = [(metric.name, metric.word) for metric in metrics if metric.word]
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         if not state.is_world_process_zero or self.training_bar is None or not logs:
@@ -24,7 +24,7 @@ class RoundProgress(ProgressCallback):
         if "eval_pass@1" in logs:
             scores = ", ".join(f"{k[5:]} {v:.3f}" for k, v in logs.items() if k.startswith("eval_pass@"))
             self.training_bar.write(f"round {state.global_step}: {scores}")
-        shown = [f"{short} {logs[name]:.2f}" for name, short in _SHOWN if name in logs]
+        shown = [f"{short} {logs[name]:.2f}" for name, short in self.shown if name in logs]
         if shown:
             self.training_bar.set_postfix_str(", ".join(shown))
 

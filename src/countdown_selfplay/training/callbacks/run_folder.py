@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from transformers import TrainerCallback
 
 from ... import __version__
+from ...contract.metric import as_json
 from ...data.run_files import append_lines, write_atomically
 from ..metrics import HISTOGRAM
 
@@ -33,6 +34,7 @@ def describe_run(trainer: JointConjecturerProverTrainer, resumed: Path | None, s
         "started": before.get("started", now),
         "config": _plain({**args.to_dict(), "max_grad_norm": trainer.max_grad_norm}),
         "rules": trainer.domain.rules.to_dict(),
+        "metrics": {metric.name: as_json(metric) for metric in trainer.guard.metrics},
         "environment": {
             "countdown-selfplay": __version__,
             "python": platform.python_version(),

@@ -1,0 +1,76 @@
+"""Write the tables of docs/metrics.md from the declarations of the metrics: `python docs/metrics_page.py`.
+
+Each metric is declared once, with its explanation and its ranges; what stands outside the two marks of the page is
+written by hand. A test compares the page with what this script makes.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from countdown_selfplay.contract import frame_metrics
+from countdown_selfplay.contract.metric import Metric, range_text
+from countdown_selfplay.games import metrics
+
+PAGE = Path(__file__).parent / "metrics.md"
+BEGIN, END = "<!-- declared: docs/metrics_page.py writes from here -->", "<!-- declared: to here -->"
+SECTIONS = {
+    "Is the curriculum alive?": ("", metrics.ROUND),
+    "The conjecturer's proposals": ("Each rate is a share of all proposals of the round.", metrics.PROPOSALS),
+    "The prover's answers": ("", metrics.ANSWERS),
+    "Texts": (
+        "Counted over what the round sampled, before samples are selected or replayed. TRL's `completions/*` are not "
+        "logged: TRL takes a\nrow that ended on a stop string in its last column for a cut one, and counts the "
+        "padding behind a stop string as tokens.",
+        frame_metrics.TEXTS,
+    ),
+    "Optimisation, per role": ("", frame_metrics.ROLE),
+    "Time": (
+        "Each is the mean over the rounds since the last training log. An evaluation between two logs has a line of "
+        "its own and takes none\nof them along.",
+        frame_metrics.TIME,
+    ),
+    "Samplers, reward functions, evaluations": (
+        "Evaluation draws from random generators of its own: a run with it and a run without it have bit-identical "
+        "trajectories.",
+        frame_metrics.OTHERS,
+    ),
+}
+
+
+def shown(name: str) -> str:
+    """ "prover/reward" for "{prover}/reward", "<role>/loss" for "{role}/loss"."""
+    return re.sub(r"\{(\w+)\}", r"\1", name.replace("{role}", "<role>"))
+
+
+def guarded(metric: Metric) -> str:
+    """When the guard goes back, in words."""
+    rules = [f"mean outside {range_text(metric.trip)}"] if metric.trip else []
+    rules += [f"above 0 in {metric.in_a_row} rounds in a row"] if metric.in_a_row else []
+    rules += ["not finite"] if metric.finite else []
+    return ", ".join(rules)
+
+
+def row(metric: Metric) -> str:
+    cells = (f"`{shown(metric.name)}`", metric.help.replace("|", "\\|"), range_text(metric.healthy), guarded(metric))
+    return f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |")
+
+
+def tables() -> str:
+    parts = []
+    for title, (note, declared) in SECTIONS.items():
+        head = ["| metric | what it is | healthy | the guard goes back |", "|---|---|---|---|"]
+        parts += [f"## {title}", *([note] if note else []), "\n".join([*head, *map(row, declared)])]
+    return "\n\n".join(parts)
+
+
+def page(text: str) -> str:
+    """The page `text` with the tables as they are declared now."""
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{tables()}\n\n{END}{rest.partition(END)[2]}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"wrote {PAGE.name}")

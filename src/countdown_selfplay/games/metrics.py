@@ -1,0 +1,146 @@
+"""What the propose-and-solve round logs. A value that does not exist is left out, never 0."""
+
+from __future__ import annotations
+
+from math import inf
+
+from ..contract.metric import Metric
+
+ANSWERS = (
+    Metric(
+        "{prover}/correct_rate",
+        "Share of answers that the verifier accepts, conjectured and anchor problems together; it rises. Not "
+        "comparable between runs with other curricula: compare `eval_pass@k`.",
+        word="solved",
+    ),
+    Metric("{prover}/reward", "Mean of the summed reward functions; it rises.", finite=True),
+    Metric("{prover}/reward_std", "Standard deviation of the summed reward functions."),
+    Metric(
+        "{prover}/zero_signal_groups",
+        "Share of groups whose advantages are all 0: all answers of a group right or all wrong. High: the "
+        "difficulty is off.",
+        healthy=(-inf, 0.5),
+    ),
+    Metric(
+        "{prover}/several_answers_rate",
+        "Share of answers with more than one answer tag. High: the model does not stop. Set the end token; one 0.5B "
+        "run had 0.87.",
+        healthy=(-inf, 0.01),
+    ),
+)
+"""The prover's answers."""
+
+ROUND = (
+    Metric(
+        "round/starved",
+        "1 if no conjectured problem was played in the round, else 0; absent without a conjecturer. 1: the "
+        "conjecturer had nothing to be rewarded for. Seed 001 ran with this at 0.71 without noticing.",
+        healthy=(0, 0),
+        in_a_row=20,
+    ),
+    Metric(
+        "round/solve_rate_mean",
+        "Mean p over conjectured problems; 0.2 to 0.6 is good. Near 1: collapse to too easy (seed 001, aggressive "
+        "binary). Near 0: too hard (anchored shaped: 0.17).",
+        healthy=(0.1, 0.8),
+        trip=(0.01, 0.99),
+        word="p",
+    ),
+    Metric(
+        "round/solve_rate_std",
+        "Standard deviation of p over conjectured problems. 0: all proposals are alike.",
+        healthy=(0.15, inf),
+    ),
+    Metric(
+        "round/solve_rate_histogram",
+        "Conjectured problems by p, rounded to tenths (11 counts; only in `metrics.jsonl`). Mass in the middle is "
+        "good; two piles at 0 and 1 give no gradient to the prover.",
+    ),
+    Metric(
+        "round/too_easy_share",
+        "Share with p >= `easy_above` (0.8). See `round/solve_rate_mean`.",
+        healthy=(-inf, 0.3),
+    ),
+    Metric(
+        "round/too_hard_share",
+        "Share with p < `hard_below` (0.05). See `round/solve_rate_mean`.",
+        healthy=(-inf, 0.3),
+    ),
+    Metric(
+        "round/anchor_solve_rate_mean",
+        "Mean p over anchor problems; it rises slowly. Falls while `round/solve_rate_mean` rises: the prover forgets "
+        "the data set's distribution.",
+    ),
+    Metric(
+        "round/anchor_slots",
+        "Problems from the data set played, with `random_fraction` those of the solver too. Above its minimum: the "
+        "rest of the slots was padded with anchors.",
+    ),
+    Metric("round/random_slots", "Problems that the exact solver made anew (`random_fraction`)."),
+    Metric(
+        "round/mastered_problems",
+        "Problems with as many correct answers as `expert_iteration` asks for; it grows. Reaches the size of the data "
+        "set: learning stops.",
+    ),
+)
+"""Is the curriculum alive?"""
+
+PROPOSALS = (
+    Metric(
+        "{conjecturer}/parseable_rate",
+        "A problem could be read from the text. Under 0.5 the format is lost.",
+        healthy=(0.9, inf),
+        trip=(0.5, 1),
+    ),
+    Metric(
+        "{conjecturer}/in_range_rate",
+        "Operand count, operands and target in range; near `parseable_rate` is good. Low: the prompt's "
+        "ranges are ignored.",
+    ),
+    Metric(
+        "{conjecturer}/solvable_rate",
+        "In range, and the exact solver finds a solution. Above the share of random problems that are "
+        "solvable is good (operands 1-99, targets 10-100: 3.6% with three, 13.5% with four). At that "
+        "floor: proposals are random numbers.",
+        word="solvable",
+    ),
+    Metric(
+        "{conjecturer}/unique_rate",
+        "Distinct problems / parsed proposals. Falls: mode collapse. Raise temperature or entropy coefficient.",
+        healthy=(0.8, inf),
+    ),
+    Metric(
+        "{conjecturer}/contamination_rate",
+        "Proposals that are held-out problems; they are refused. High: held-out problems are guessed often, for the "
+        "space is small.",
+        healthy=(-inf, 0.05),
+    ),
+    Metric(
+        "{conjecturer}/admitted_rate",
+        "Solvable, of the operand count asked for, not held out, not a duplicate, novel; well above 0 is "
+        "good. 0 is a starved round.",
+    ),
+    Metric(
+        "round/conjectured_slots",
+        "Conjectured problems played; slots minus anchor slots is good. Few: not enough proposals are admitted. "
+        "Sample more of them (`conjecturer_micro_batches`).",
+        word="played",
+    ),
+    Metric(
+        "{conjecturer}/played_rate",
+        "Got a slot; near `admitted_rate` is good. Much under it: more proposals than slots; those without a slot get "
+        "no reward and no credit (KL and entropy terms act on them).",
+    ),
+    Metric(
+        "{conjecturer}/played_rate_operands_<k>",
+        "Of the proposals that were asked for this many numbers, the share that got a slot; with several operand "
+        "counts only, absent in a round that does not ask for the count. Slots go to the counts in turn, so a low one "
+        "says that few proposals of its count are admitted.",
+    ),
+    Metric("{conjecturer}/reward", "Mean over proposals that have a reward.", finite=True),
+    Metric("{conjecturer}/reward_std", "Standard deviation over proposals that have a reward. 0: no gradient."),
+)
+"""The conjecturer's proposals."""
+
+METRICS = (*ANSWERS, *ROUND, *PROPOSALS)
+"""In this order on the progress bar."""

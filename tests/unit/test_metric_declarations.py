@@ -1,0 +1,53 @@
+"""Declarations of metrics: one per player, found by the logged name, written into a run folder and read again."""
+
+import subprocess
+import sys
+from math import inf, nan
+
+import pytest
+
+from countdown_selfplay.contract.metric import Metric, as_json, declaration_of, for_players, from_json, range_text
+
+
+def test_one_declaration_per_player_and_a_word_only_where_it_says_which():
+    declared = [Metric("round/a", "", word="a"), Metric("{prover}/b", "", word="b"), Metric("lr/{role}", "", word="c")]
+    found = for_players([*declared, Metric("{critic}/d", "")], {"prover": ["prover/0"], "critic": []})
+    assert [(m.name, m.word) for m in found] == [("round/a", "a"), ("prover/0/b", "b"), ("lr/prover/0", "c")]
+    found = for_players(declared, {"prover": ["prover/0", "prover/1"], "judge": ["judge"]})
+    names = ["round/a", "prover/0/b", "prover/1/b", "lr/prover/0", "lr/prover/1", "lr/judge"]
+    assert [(m.name, m.word) for m in found] == [(name, "a" if name == "round/a" else "") for name in names]
+    assert for_players([Metric("{conjecturer}/x", "")], {"prover": ["prover"]}) == []
+
+
+def test_a_logged_name_leads_to_its_declaration():
+    declared = [Metric("a.b/c", "1"), Metric("eval_pass@<k>", "2"), Metric("x/<name>/y", "3")]
+    assert declaration_of("a.b/c", declared) == declared[0]
+    assert declaration_of("eval_pass@16", declared) == Metric("eval_pass@16", "2")
+    assert declaration_of("x/of mine/y", declared) == Metric("x/of mine/y", "3")
+    for name in ("a_b/c", "eval_pass@", "eval_pass@<k>", "x//y", "x/z/y/w"):
+        assert declaration_of(name, declared) is None
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text"),
+    [((0.1, 0.8), "0.1 to 0.8"), ((0.9, inf), "at least 0.9"), ((-inf, 0.05), "at most 0.05"), ((0, 0), "0")],
+)
+def test_a_range_in_words_and_as_json_without_infinities(bounds, text):
+    assert range_text(bounds) == text and range_text((-inf, inf)) == ""
+    metric = Metric("a", "", healthy=bounds, trip=bounds, in_a_row=3, word="w")
+    assert "Infinity" not in repr(as_json(metric)) and "inf" not in repr(as_json(metric))
+    assert from_json("a", as_json(metric)) == metric
+    assert as_json(Metric("a", "")) == {} and from_json("a", {}) == Metric("a", "")
+
+
+@pytest.mark.parametrize(
+    "bounds", [1, [1], [1, 2, 3], ["1", 2], [True, 2], [2, 1], [nan, 1], [inf, None], [None, -inf]]
+)
+def test_what_is_not_a_range_is_refused(bounds):
+    with pytest.raises(ValueError):
+        from_json("a", {"trip": bounds})
+
+
+def test_declarations_are_read_without_torch():
+    code = "import sys, countdown_selfplay.games.metrics, countdown_selfplay.contract.frame_metrics; "
+    subprocess.run([sys.executable, "-c", code + "sys.exit('torch' in sys.modules)"], check=True, timeout=60)
