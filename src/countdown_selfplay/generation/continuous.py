@@ -23,7 +23,7 @@ class ContinuousBatching(Sampler):
 
     def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
         super().__init__(trainer)
-        stopped = [role for role in trainer.roles if trainer.domain.stop_strings(role)]
+        stopped = [role for role, settings in trainer.roles.items() if settings.stops(trainer.domain)]
         if stopped:
             raise ConfigError(
                 f"The {stopped[0]}'s prompt style ends its completions with a stop string, which Transformers' "

@@ -38,9 +38,9 @@ class Server(VLLMSampler):
     def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
         super().__init__(trainer)
         args = trainer.args
-        shared = args.vllm_server_base_url or f"http://{args.vllm_server_host}:{args.vllm_server_port}"
+        shared = f"http://{args.vllm_server_host}:{args.vllm_server_port}"
         self.urls = {
-            role: (getattr(args, f"{role}_vllm_server_base_url", None) or shared).rstrip("/") for role in trainer.roles
+            role: (settings.vllm_server_base_url or shared).rstrip("/") for role, settings in trainer.roles.items()
         }
         if not self.adapters and trainer.accelerator.device.type != "cuda":
             raise ConfigError(

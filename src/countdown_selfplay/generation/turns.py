@@ -91,7 +91,7 @@ class VLLMSampler(Sampler):
         }
         more: Any = trainer.args.generation_kwargs  # TRL has read it from JSON
         found = {**found, **{name: value for name, value in (more or {}).items() if name not in _OWN}}
-        stops = trainer.domain.stop_strings(role)
+        stops = settings.stops(trainer.domain)
         if stops:
             found["stop"] = list(stops)
         return found

@@ -11,6 +11,7 @@ from typing import Any
 from peft import LoraConfig, PeftConfig
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from ..config import RoleSettings
 from ..errors import ConfigError, DataError
 from .base import PolicySet
 from .full import FullPolicies
@@ -22,8 +23,7 @@ ModelSource = str | PreTrainedModel
 
 def build_policies(
     model: ModelSource | Mapping[str, ModelSource],
-    *,
-    roles: tuple[str, ...],
+    players: Mapping[str, RoleSettings],
     sharing: str,
     peft_config: PeftConfig | None = None,
     model_init_kwargs: dict[str, Any] | str | None = None,
@@ -33,6 +33,7 @@ def build_policies(
     With one source under `full`, an id or path is loaded once per role and an object is copied for the second role.
     `peft_config` under `tied` trains one adapter that both roles share.
     """
+    roles = tuple(players)
     sources = _source_per_role(model, roles)
     init_kwargs = json.loads(model_init_kwargs) if isinstance(model_init_kwargs, str) else model_init_kwargs
     if peft_config is not None and sharing == "full" and len(roles) > 1:

@@ -57,7 +57,7 @@ def _count_correct(trainer: JointConjecturerProverTrainer, problems: list[Proble
             max_new_tokens=settings.max_completion_length,
             batch_size=args.per_device_eval_batch_size,
             seed=seed_from(args.seed, "eval", trainer.state.global_step),
-            stop_strings=domain.stop_strings("prover"),
+            stop_strings=trainer.args.role("prover").stops(domain),
             processes=processes_of(trainer.accelerator, trainer.engine.shards_weights),
         )
     verdicts = [domain.verify(text, p) for p, answers in zip(problems, texts, strict=True) for text in answers]

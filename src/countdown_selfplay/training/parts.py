@@ -44,6 +44,13 @@ def game_settings(args: JointSelfPlayConfig) -> GameSettings:
     )
 
 
+def with_roles_of(args: JointSelfPlayConfig, game: Any) -> JointSelfPlayConfig:
+    """`args` for the roles that a game passed as an object has."""
+    if game is None and args.game is None:
+        raise ConfigError("`game` (None) says that the trainer is given a game; pass it, or name one of GAMES.")
+    return args.with_kinds(game.roles, getattr(game, "optional_roles", ())) if hasattr(game, "roles") else args
+
+
 def guard_of(args: JointSelfPlayConfig) -> CollapseGuard:
     """The collapse guard with the thresholds of `args`."""
     return CollapseGuard(
@@ -127,8 +134,8 @@ def refuse_unfit_prompts(args: JointSelfPlayConfig, domain: CountdownDomain, tok
             "chat, and the tokenizer has no chat template; set both to compact (the embedded model and what was "
             "warm-started from it), or prover_prompt=tinyzero and conjecturer_prompt=completion."
         )
-    for role in args.trained_roles:
-        check_stop_strings(tokenizer, domain.stop_strings(role))
+    for settings in args.all_roles.values():
+        check_stop_strings(tokenizer, settings.stops(domain))
 
 
 def check_parts(args: JointSelfPlayConfig, reward_funcs: Any, **objects: object) -> None:
@@ -185,4 +192,4 @@ def end_tokens(trainer: JointConjecturerProverTrainer) -> list[int]:
 def _example_rows(args: JointSelfPlayConfig, domain: CountdownDomain) -> list[dict[str, Any]]:
     """One prompt of each role."""
     rows = [domain.prove_row(Problem((1, 2), 3))]
-    return rows + ([domain.propose_row(args.operands[0])] if "conjecturer" in args.trained_roles else [])
+    return rows + ([domain.propose_row(args.operands[0])] if args.players_of("conjecturer") else [])

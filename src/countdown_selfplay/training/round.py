@@ -88,7 +88,7 @@ def _count_generated(
         mask,
         rollout.texts,
         frozenset(trainer.eos_token_ids),
-        tuple(trainer.domain.stop_strings(role) or ()),
+        tuple(trainer.roles[role].stops(trainer.domain) or ()),
         trainer.roles[role].max_completion_length,
     )
     samples, tokens, truncated = _summed(trainer, [float(mask.size(0)), float(mask.sum()), float(sum(cut))])

@@ -57,6 +57,7 @@ from .parts import (
     refuse_unfit_prompts,
     refuse_unsupported,
     role_objectives,
+    with_roles_of,
 )
 from .replay import replays_of
 from .round import play_round
@@ -105,7 +106,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         domain: CountdownDomain | None = None,
         game: Game | None = None,
     ) -> None:
-        args = JointSelfPlayConfig("joint-selfplay") if args is None else args
+        args = with_roles_of(JointSelfPlayConfig("joint-selfplay") if args is None else args, game)
         refuse_unsupported(args)
         check_parts(args, reward_funcs, domain=domain, game=game)
         self.engine = choose_engine(args)
@@ -138,13 +139,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             processing_class = load_tokenizer(model, args.trust_remote_code)
         refuse_unfit_prompts(args, self.domain, processing_class)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
-        self.policies = build_policies(
-            model,
-            roles=args.trained_roles,
-            sharing=args.policy_sharing,
-            peft_config=peft_config,
-            model_init_kwargs=args.model_init_kwargs,
-        )
+        self.policies = build_policies(model, self.roles, args.policy_sharing, peft_config, args.model_init_kwargs)
         if reward_funcs is None:
             longest = self.roles["prover"].max_completion_length
             reward_funcs = default_reward_funcs(self.domain.rules, args.length_penalty, args.soft_overlong, longest)
@@ -208,7 +203,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     def acting_as(self, role: str) -> Iterator[None]:
         """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`."""
         swapped = {
-            **_trl.sampling_overrides(self, self.roles[role], self.domain.stop_strings(role)),
+            **_trl.sampling_overrides(self, self.roles[role], self.roles[role].stops(self.domain)),
             **self.sampler.begin(role),
             "_metrics": self._role_metrics[role],
             "_logs": _trl.empty_logs(self.completion_logs, role),
@@ -237,7 +232,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             self._captured = None
             tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
             self.sampler.finish(tensors)
-            mask_after_stops(tensors, texts, self.domain.stop_strings(role), self.processing_class.pad_token_id)
+            mask_after_stops(tensors, texts, self.roles[role].stops(self.domain), self.processing_class.pad_token_id)
             if self.roles[role].beta > 0:
                 with self.policies.reference(role, self.model_wrapped) as reference:
                     tensors["ref_per_token_logps"] = self._log_probs(reference, tensors)
