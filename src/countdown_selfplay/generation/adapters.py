@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..errors import ConfigError
+from ..policies.base import inner_name
 
 if TYPE_CHECKING:
     from ..policies import PolicySet
@@ -20,7 +21,7 @@ def adapter_rank(policies: PolicySet) -> int:
     of an adapter."""
     largest = 1
     for name in policies.weight_names:
-        config: Any = policies.module.peft_config[name]
+        config: Any = policies.module.peft_config[inner_name(name)]
         skipped = {
             "modules_to_save": getattr(config, "modules_to_save", None),
             "use_dora": getattr(config, "use_dora", False),

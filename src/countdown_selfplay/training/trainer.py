@@ -139,7 +139,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             processing_class = load_tokenizer(model, args.trust_remote_code)
         refuse_unfit_prompts(args, self.domain, processing_class)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
-        self.policies = build_policies(model, self.roles, args.policy_sharing, peft_config, args.model_init_kwargs)
+        self.policies = build_policies(model, args.all_roles, args.policy_sharing, peft_config, args.model_init_kwargs)
         if reward_funcs is None:
             longest = self.roles["prover"].max_completion_length
             reward_funcs = default_reward_funcs(self.domain.rules, args.length_penalty, args.soft_overlong, longest)
@@ -167,7 +167,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             self.add_callback(RoundProgress)
         warn_overlap(rows, self.held_out)
         self.policies.prepare(
-            {role: s.temperature for role, s in self.roles.items()},
+            {role: s.temperature for role, s in args.all_roles.items()},
             [role for role, s in self.roles.items() if s.beta > 0],
             processing_class,
             lambda reference: self.engine.place_reference(reference, self),
