@@ -24,6 +24,7 @@ VALUES = {  # field -> (what the recipe says, what the flag says); each pair is 
     "top_p": (1.0, 0.95),
     "top_k": (0, 5),
     "max_completion_length": (64, 32),
+    "vllm_server_base_url": ("http://one:8000", "http://two:8000"),
 }
 
 
@@ -51,7 +52,7 @@ def test_every_plain_field_of_a_role_field_is_tried_below():
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_plain_flag_acts_although_the_file_sets_the_roles_own_fields(name, tmp_path):
     low, high = VALUES[name]
-    base = {"per_device_train_batch_size": 16, "use_adaptive_entropy": "true"}
+    base = {"per_device_train_batch_size": 16, "use_adaptive_entropy": "true", "generation_backend": "vllm_server"}
     file = write(tmp_path / "a.yaml", **base, **of_roles(name, low))
     assert found(settings("--config", file), name) == [low, low]
     assert found(settings("--config", file, f"--{name}", str(high)), name) == [high, high]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 
 import yaml
 from trl import ModelConfig, TrlParser
 
-from ..config.joint import ROLES
+from ..config.players import parsed_roles
+from ..config.roles import flat_name
 from ..errors import ConfigError, CountdownSelfPlayError
 from ..registry import suggestion
 from .countdown_options import underscored
@@ -67,8 +68,11 @@ def parse_options(
     if chosen is None and config is None and "--model_name_or_path" not in given:
         chosen = recipe
     shipped = {} if chosen is None else _content(str(names[chosen]), classes, list(names))
-    settings = _below(shipped, written, training) | written
-    settings = _below(settings, [name[2:] for name in given], training)
+    settings = _over(shipped, written, training)
+    flags: dict[str, Any] = {name[2:]: None for name in given}
+    if flag_value(argv, "--roles") is not None:
+        flags["roles"], argv = flag_value(argv, "--roles"), _without(argv, "--roles")
+    settings = {n: v for n, v in _over(settings, flags, training).items() if n == "roles" or n not in flags}
     settings = _typed(settings, classes, parser)
     try:
         os.environ.update({key: str(value) for key, value in settings.pop("env", {}).items()})
@@ -97,12 +101,23 @@ def _refuse_unread(model: ModelConfig, named: set[str]) -> None:
         raise ConfigError(f"`{adapter[0]}` is read under --use_peft only; pass that too, or leave it unset.")
 
 
-def _below(settings: Mapping[str, Any], above: Iterable[str], training: type) -> dict[str, Any]:
-    """`settings` without the roles' own fields whose plain field is in `above`, the names that a higher place sets:
-    `--learning_rate` acts although the recipe has a prover_learning_rate."""
-    fields = {f.name for f in dataclasses.fields(training)}
-    hidden = {f"{role}_{name}" for role in ROLES for name in above if name in fields}
-    return {name: value for name, value in settings.items() if name not in hidden}
+def _over(below: Mapping[str, Any], above: Mapping[str, Any], training: type) -> dict[str, Any]:
+    """The settings of two sources, of which `above` wins setting by setting, however each writes it: in `roles`, as a
+    role's flat field, or as the plain field for all roles. `--learning_rate` acts although the recipe has a
+    prover_learning_rate."""
+    if "roles" not in below and "roles" not in above and not any(map(flat_name, below)):
+        return {**below, **above}
+    plain = {name for name in above if name in {f.name for f in dataclasses.fields(training)}}
+    mine, theirs = parsed_roles(above.get("roles")), parsed_roles(below.get("roles"))
+
+    def hidden(kind: str, setting: str) -> bool:
+        return setting in plain or setting in mine.get(kind, {}) or f"{kind}_{setting}" in above
+
+    found = {name: value for name, value in below.items() if not hidden(*(flat_name(name) or ("", "")))}
+    roles = {kind: {s: v for s, v in settings.items() if not hidden(kind, s)} for kind, settings in theirs.items()}
+    for kind, settings in mine.items():
+        roles[kind] = roles.get(kind, {}) | settings
+    return {**found, **above, **({"roles": roles} if roles else {})}
 
 
 def _typed(settings: Mapping[str, Any], classes: tuple[type, ...], parser: OneLineTrlParser) -> dict[str, Any]:
@@ -132,8 +147,13 @@ def _config_of(argv: list[str]) -> tuple[str | None, list[str]]:
         if has_flag(argv, "--config"):
             raise ConfigError("`--config` needs a YAML file.")
         return None, argv
-    at = next(i for i, argument in enumerate(argv) if argument.partition("=")[0] == "--config")
-    return path, argv[:at] + argv[at + (2 if argv[at] == "--config" else 1) :]
+    return path, _without(argv, "--config")
+
+
+def _without(argv: list[str], flag: str) -> list[str]:
+    """`argv` without the flag and its value."""
+    at = next(i for i, argument in enumerate(argv) if argument.partition("=")[0] == flag)
+    return argv[:at] + argv[at + (2 if argv[at] == flag else 1) :]
 
 
 def _content(config: str, classes: tuple[type, ...], names: list[str]) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ..errors import CheckpointError
+from .players import parsed_roles
+from .roles import FIELDS, FLAT, flat_name
 
 PARTS = (
     *("train_dataset", "eval_dataset", "domain", "reward_funcs", "objectives"),
@@ -22,7 +24,7 @@ PARTS = (
 _UPWARD = ("max_steps", "num_train_epochs")
 """May grow at any resume."""
 
-NEVER = ("policy_sharing",)
+NEVER = ("policy_sharing", "roles", "players", "weights")
 """May not change even if allowed: the weights of a checkpoint would mean something else."""
 
 _PREFIXES = ("logging_", "log_", "save_", "eval_", "hub_", "dataloader_", "trackio_", "vllm_request_", "vllm_retry_")
@@ -32,8 +34,7 @@ _FREE = """
     prediction_loss_only batch_eval_metrics include_for_metrics include_num_input_tokens_seen metric_for_best_model
     greater_is_better load_best_model_at_end push_to_hub restore_callback_states_from_checkpoint skip_memory_metrics
     debug local_rank ddp_timeout ddp_backend guard_max_rollbacks vllm_adapter_dir vllm_server_host vllm_server_port
-    vllm_server_base_url vllm_server_timeout vllm_group_port prover_vllm_server_base_url
-    conjecturer_vllm_server_base_url
+    vllm_server_base_url vllm_server_timeout vllm_group_port
     deepspeed fsdp fsdp_config accelerator_config
     gradient_accumulation_steps num_generations generation_batch_size steps_per_generation use_vllm
     activation_checkpointing activation_checkpointing_kwargs gradient_checkpointing gradient_checkpointing_kwargs
@@ -53,7 +54,7 @@ def run_settings(
     None for a stream, which is not compared. parts: what the user passed as an object, by the name of the trainer's
     argument.
     """
-    settings = {name: value for name, value in config.items() if _matters(name)}
+    settings = {name: value for name, value in _without_roles(config).items() if _matters(name)}
     settings["train_dataset"] = None if anchors is None else _digest(anchors)
     settings["eval_dataset"] = _digest(sorted(held_out))
     settings |= {name: _said(part) for name, part in parts.items() if part is not None or name not in config}
@@ -75,8 +76,20 @@ def model_settings(
     return {"model": gather([f"{len(listed)} tensors ({_hash(listed)})"])[0]}  # FSDP: the main process has it
 
 
+def _without_roles(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields, with each setting of `roles` as one of its own (`roles.guide.beta`) and under `roles` the names
+    alone. Roles with flat fields are left out: they have the same values there."""
+    roles = {kind: role for kind, role in parsed_roles(config.get("roles")).items() if kind not in FLAT}
+    found = {name: value for name, value in config.items() if name != "roles"}
+    for kind, role in roles.items():
+        settings = {name: f.default for name, f in FIELDS.items()} | role
+        found |= {f"roles.{kind}.{name}": value for name, value in settings.items()}
+    return {**found, "roles": sorted(roles)}
+
+
 def _matters(name: str) -> bool:
-    return name not in _FREE.split() and not name.startswith(_PREFIXES) and not name.endswith("_token")
+    suffixes = ("_token", "_vllm_server_base_url", ".vllm_server_base_url")
+    return name not in _FREE.split() and not name.startswith(_PREFIXES) and not name.endswith(suffixes)
 
 
 def _digest(keys: Iterable[str]) -> str:
@@ -123,7 +136,7 @@ def changed_settings(
         if name in now and there != now[name] and not _grows(name, there, now[name])
     }
     allowed = set(allowed)
-    refused = [name for name in changed if name in NEVER or not {name, _plain(name)} & allowed]
+    refused = [name for name in changed if plain_name(name) in NEVER or not {name, plain_name(name)} & allowed]
     if refused:
         shown = {name: changed[name] for name in refused}
         listed = "; ".join(
@@ -137,10 +150,13 @@ def changed_settings(
     return changed
 
 
-def _plain(name: str) -> str:
-    """`learning_rate` for `prover_learning_rate`: the plain name allows the change for both roles."""
-    role, _, plain = name.partition("_")
-    return plain if role in ("prover", "conjecturer") else name
+def plain_name(name: str) -> str:
+    """`learning_rate` for `prover_learning_rate` and `roles.guide.learning_rate`: the plain name allows the change for
+    all roles."""
+    if name.startswith("roles."):
+        return name.rpartition(".")[2]
+    flat = flat_name(name)
+    return flat[1] if flat else name
 
 
 def _grows(name: str, there: Any, here: Any) -> bool:

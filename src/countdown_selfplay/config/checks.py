@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import os
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,13 @@ from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 from ..errors import ConfigError
 from ..registry import suggestion
 from ..rewards.base import LARGEST_REWARD
-from .changes import NEVER, PARTS, allowed_names
+from .changes import NEVER, PARTS, allowed_names, plain_name
 from .generation_checks import check_generation
 from .guard_fields import trips_of
 from .number_checks import check_numbers
-from .role_checks import check_choices, check_role
+from .players import field_of
+from .role_checks import check_choices, check_kinds, check_players, check_settings, check_sharing
+from .roles import FIELDS, FLAT
 
 if TYPE_CHECKING:
     from .joint import JointSelfPlayConfig
@@ -44,13 +47,27 @@ def before_trl(config: JointSelfPlayConfig) -> None:
     """Rules that must hold before TRL derives its batch sizes from the fields."""
     check_numbers(config)
     check_reporters(config)
-    _at_least(config, "prover_micro_batches", 1, "the prover is always trained")
-    _at_least(config, "conjecturer_micro_batches", 0, "0 means that there is no conjecturer")
-    derived = config.prover_micro_batches + config.conjecturer_micro_batches
+    check_kinds(config)
+    check_players(config)
+    _check_step(config)
+    _check_loader(config)
+    _check_unread(config)
+
+
+def _check_step(config: JointSelfPlayConfig) -> None:
+    """What TRL would derive a round from is derived from the roles."""
+    _at_least(config, "steps_per_round", 1, "optimizer steps")
+    trained = [s for s in config.all_roles.values() if s.trained]
+    if not trained:
+        _fail("`roles` has no role that is trained: give one of them weights other than start.")
+    derived = sum(s.micro_batches for s in trained)
+    counts = Counter(s.kind for s in trained)
+    named = {kind: field_of(config, kind, "micro_batches") for kind in dict.fromkeys((*FLAT, *counts))}
+    parts = [f"{counts[k]} x {name}" if counts[k] > 1 else name for k, name in named.items() if k in config._kinds]
     if config.gradient_accumulation_steps not in (None, derived):
         _fail(
-            f"`gradient_accumulation_steps` ({config.gradient_accumulation_steps}) is derived as prover_micro_batches "
-            f"+ conjecturer_micro_batches ({derived}); leave it unset and change those two."
+            f"`gradient_accumulation_steps` ({config.gradient_accumulation_steps}) is derived as {' + '.join(parts)} "
+            f"({derived}); leave it unset and change those."
         )
     if config.steps_per_generation not in (None, derived) or (
         config.generation_batch_size is not None and config.steps_per_generation is None
@@ -59,42 +76,25 @@ def before_trl(config: JointSelfPlayConfig) -> None:
             f"`steps_per_generation` ({config.steps_per_generation}) and `generation_batch_size` "
             f"({config.generation_batch_size}) cannot be set: "
             f"a round generates once for all its {derived} micro-batches; "
-            "change prover_micro_batches, conjecturer_micro_batches or per_device_train_batch_size."
-        )
-    for role in ("prover", "conjecturer"):
-        _check_groups(config, role)
-    _check_loader(config)
-    _check_unread(config)
-
-
-def _check_groups(config: JointSelfPlayConfig, role: str) -> None:
-    """Rule 3 of the design: whole groups per process, or a group's baseline would need another process's samples."""
-    own = getattr(config, f"{role}_num_generations")
-    group: int = config.num_generations if own is None else own  # type: ignore[assignment]
-    micro_batches = getattr(config, f"{role}_micro_batches")
-    name = "num_generations" if own is None else f"{role}_num_generations"
-    if micro_batches == 0:
-        return
-    samples = config.per_device_train_batch_size * micro_batches
-    if group < 2:
-        _fail(f"`{name}` ({group}) must be at least 2: a leave-one-out baseline needs another sample.")
-    if samples % group:
-        allowed = [n for n in range(2, samples + 1) if samples % n == 0]
-        close = sorted(sorted(allowed, key=lambda n: abs(n - group))[:2])
-        _fail(
-            f"`{name}` ({group}) must divide `per_device_train_batch_size` x `{role}_micro_batches` ({samples}); "
-            f"use {' or '.join(map(str, close))}, or change the batch."
+            f"change {', '.join(parts)} or per_device_train_batch_size."
         )
 
 
 def _check_loader(config: JointSelfPlayConfig) -> None:
-    group = int(config.prover_num_generations or config.num_generations or 1)
-    total = config.per_device_train_batch_size * (config.prover_micro_batches + config.conjecturer_micro_batches)
-    if math.gcd(group, total) < 2:
+    """TRL's data loader draws as many anchors as the trained players have samples, at most."""
+    prover = config.solver
+    drawn = config.per_device_train_batch_size * sum(s.micro_batches for s in config.all_roles.values() if s.trained)
+    slots = config.per_device_train_batch_size * prover.micro_batches // prover.num_generations
+    name = field_of(config, prover.kind, "micro_batches")
+    if drawn < 2:
         _fail(
-            f"`prover_num_generations` ({group}) and the samples of a round ({total} per process) "
-            "have no common divisor, which TRL's data loader needs; "
-            "change `conjecturer_micro_batches` or `prover_micro_batches` by one."
+            f"`per_device_train_batch_size` ({config.per_device_train_batch_size}) and `{name}` "
+            f"({prover.micro_batches}) leave one sample in a round, and TRL needs two; raise one of them."
+        )
+    if drawn < slots:
+        _fail(
+            f"`{name}` ({prover.micro_batches}) needs {slots} problems a round per process, and the {drawn} samples "
+            "of the roles that are trained draw fewer; lower it, or raise theirs."
         )
 
 
@@ -128,7 +128,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
         _share(config, name)
     for name in ("guard_min_solve_rate", "guard_max_solve_rate", "random_fraction"):
         _share(config, name)
-    if config.random_fraction and config.conjecturer_micro_batches:
+    if config.random_fraction and config.players_of("conjecturer"):
         _fail(
             f"`random_fraction` ({config.random_fraction}) is for runs without a conjecturer; set "
             "conjecturer_micro_batches=0, or leave it at 0."
@@ -140,8 +140,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
         )
     check_choices(config)
     _check_allowed(config)
-    for role in ("prover", "conjecturer"):
-        check_role(config, role)
+    check_settings(config)
     if not abs(config.invalid_reward) <= LARGEST_REWARD:
         _fail(
             f"`invalid_reward` ({config.invalid_reward}) must be a finite number, at most {LARGEST_REWARD:g} in size; "
@@ -183,7 +182,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             "save_only_model=False."
         )
     check_generation(config)
-    if config.conjecturer_micro_batches and config.anchor_slots >= config.slots_per_round:
+    if config.players_of("conjecturer") and config.anchor_slots >= config.slots_per_round:
         _fail(
             f"`anchor_fraction` ({config.anchor_fraction}) of {config.slots_per_round} slots leaves the conjecturer "
             "none; lower it, or set conjecturer_micro_batches=0 for plain RL on the anchors."
@@ -193,16 +192,17 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             _fail(f"`{name}` (True) is not supported by the joint trainer; leave it unset.")
     _check_names(config)
     _check_problems(config)
-    _check_sharing(config)
+    check_sharing(config)
 
 
 def _check_allowed(config: JointSelfPlayConfig) -> None:
     """A name that is misspelt would allow nothing, and be found out minutes later."""
     known = [*(f.name for f in dataclasses.fields(config)), *PARTS]
+    known += [f"roles.{kind}.{setting}" for kind in config._kinds for setting in FIELDS]
     for name in allowed_names(config.allow_changed):
         if name not in known:
             _fail(f"`allow_changed` names '{name}', which is not a setting.{suggestion(name, known)}")
-        if name in NEVER:
+        if plain_name(name) in NEVER:
             _fail(f"`allow_changed` names {name}, which cannot change in a resume; start a new run.")
 
 
@@ -267,23 +267,13 @@ def _check_problems(config: JointSelfPlayConfig) -> None:
             _fail(f"`{name}_low` ({low}) and `{name}_high` ({high}) must satisfy 1 <= low <= high.")
 
 
-def _check_sharing(config: JointSelfPlayConfig) -> None:
-    if config.policy_sharing == "full" or config.conjecturer_micro_batches == 0:
-        return
-    # One fused LM head serves both roles, patched once with one temperature (rule 17 of the design).
-    shared = ["temperature"]
-    if config.policy_sharing == "tied":  # one set of weights has one learning rate, warm-up and clip
-        shared += ["learning_rate", "warmup_steps", "max_grad_norm"]
-    for name in shared:
-        prover, conjecturer = (getattr(config, f"{role}_{name}") for role in ("prover", "conjecturer"))
-        plain = getattr(config, name)
-        prover, conjecturer = (plain if value is None else value for value in (prover, conjecturer))
-        if prover != conjecturer:
-            _fail(
-                f"`prover_{name}` ({prover}) and `conjecturer_{name}` ({conjecturer}) must be equal under "
-                f"policy_sharing='{config.policy_sharing}', where both roles share it; set `{name}` alone, or use "
-                "policy_sharing='full'."
-            )
+def check_roles(config: JointSelfPlayConfig) -> None:
+    """All rules on roles, for a game whose kinds are known only now."""
+    check_kinds(config)
+    check_players(config)
+    _check_loader(config)
+    check_settings(config)
+    check_sharing(config)
 
 
 def _reentrant(config: JointSelfPlayConfig) -> bool:

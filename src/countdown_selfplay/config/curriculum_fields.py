@@ -10,7 +10,6 @@ from .countdown_fields import CountdownFields
 class CurriculumFields(CountdownFields):
     """Fields of the propose-and-solve round (seed 001, section 3.2) and of the problems it plays with."""
 
-    game: str = field(default="propose_and_solve", metadata={"help": "What a round is: a name in GAMES."})
     game_kwargs: dict | str | None = field(
         default=None,
         metadata={

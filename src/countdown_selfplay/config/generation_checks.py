@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
+from .players import field_of, role_config
 
 if TYPE_CHECKING:
     from .joint import JointSelfPlayConfig
@@ -23,9 +24,8 @@ _DERIVED = {  # TRL's own switches -> what to set instead
 }
 _READ_BY = {  # the settings that one backend alone reads
     "vllm_server": (
-        *("vllm_server_base_url", "prover_vllm_server_base_url", "conjecturer_vllm_server_base_url"),
-        *("vllm_server_host", "vllm_server_port", "vllm_server_timeout", "vllm_group_port", "vllm_adapter_dir"),
-        *("vllm_request_timeout", "vllm_request_retries", "vllm_retry_backoff"),
+        *("vllm_server_base_url", "vllm_server_host", "vllm_server_port", "vllm_server_timeout", "vllm_group_port"),
+        *("vllm_adapter_dir", "vllm_request_timeout", "vllm_request_retries", "vllm_retry_backoff"),
     ),
     "vllm": (
         *("vllm_tensor_parallel_size", "vllm_enable_sleep_mode", "vllm_max_model_length", "vllm_model_impl"),
@@ -67,6 +67,14 @@ def check_generation(config: JointSelfPlayConfig) -> None:
                 f"`{name}` ({getattr(config, name)}) is read under generation_backend={backend} only, and "
                 f"`generation_backend` is {config.generation_backend}; change that or leave it unset."
             )
+    for kind in config.configured_kinds:
+        url = role_config(config, kind).vllm_server_base_url
+        if url is not None and config.generation_backend != "vllm_server":
+            raise ConfigError(
+                f"`{field_of(config, kind, 'vllm_server_base_url')}` ({url}) is read under "
+                "generation_backend=vllm_server only, and `generation_backend` is "
+                f"{config.generation_backend}; change that or leave it unset."
+            )
     if config.vllm_importance_sampling_mode not in CORRECTION_MODES:
         raise ConfigError(
             f"`vllm_importance_sampling_mode` ({config.vllm_importance_sampling_mode!r}) must be one of "
@@ -103,12 +111,12 @@ def engine_arguments(config: JointSelfPlayConfig) -> dict[str, Any]:
 
 
 def _warn_truncated_sampling(config: JointSelfPlayConfig) -> None:
-    for role in config.trained_roles:
+    for role in config.configured_kinds:
         settings = config.role(role)
         cut = [f"top_p={settings.top_p:g}"] if settings.top_p < 1 else []
         cut += [f"top_k={settings.top_k}"] if settings.top_k > 0 else []
         cut += cutting(config)
-        if cut:
+        if cut and settings.trained:
             logger.warning(
                 f"The {role} samples with {' and '.join(cut)} from a cut distribution, and the loss takes its ratio "
                 "to the full one: the gradient is biased. Leave them at their defaults, or know that it is."

@@ -24,13 +24,6 @@ class GenerationFields:
             "float32."
         },
     )
-    prover_vllm_server_base_url: str | None = field(
-        default=None, metadata={"help": "The prover's own vLLM server. None: vllm_server_base_url, or host and port."}
-    )
-    conjecturer_vllm_server_base_url: str | None = field(
-        default=None,
-        metadata={"help": "The conjecturer's own vLLM server. None: vllm_server_base_url, or host and port."},
-    )
     vllm_adapter_dir: str | None = field(
         default=None,
         metadata={

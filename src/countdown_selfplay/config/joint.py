@@ -3,7 +3,8 @@
 import copy
 import json
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -15,64 +16,26 @@ from . import checks
 from .curriculum_fields import CurriculumFields
 from .generation_fields import GenerationFields
 from .guard_fields import GuardFields
-from .roles import RoleFields
-
-ROLES = ("prover", "conjecturer")
-
-_ROLE_FALLBACK = {  # field of a role -> field of GRPOConfig that holds its default
-    "num_generations": "num_generations",
-    "learning_rate": "learning_rate",
-    "warmup_steps": "warmup_steps",
-    "max_grad_norm": "max_grad_norm",
-    "beta": "beta",
-    "entropy_coef": "entropy_coef",
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_k": "top_k",
-    "max_completion_length": "max_completion_length",
-    "entropy_target": "entropy_target",
-}
-
-
-@dataclass(frozen=True)
-class RoleSettings:
-    """What a role trains and samples with, every fallback resolved. Units as in the config fields of the same
-    names."""
-
-    role: str
-    objective: str
-    micro_batches: int
-    num_generations: int
-    learning_rate: float
-    warmup_steps: float
-    max_grad_norm: float
-    beta: float
-    entropy_coef: float
-    temperature: float
-    top_p: float
-    top_k: int
-    max_completion_length: int
-    objective_kwargs: dict[str, Any] = field(default_factory=dict)
-    entropy_target: float | None = None  # None: the coefficient is constant
-    entropy_coef_delta: float = 0.005
-    entropy_coef_min: float = 0.0
-    entropy_coef_max: float = 1.0
-    kl_in: str = "loss"
-    soft_overlong: float = 0.0
-    # Of a sampler that is not the trained model itself; as TRL's vllm_importance_sampling_* fields.
-    sampler_correction: bool = True
-    sampler_correction_mode: str = "sequence_mask"
-    sampler_correction_min: float | None = None
-    sampler_correction_max: float | None = 3.0
+from .players import (
+    RoleSettings,
+    game_class,
+    given_flat,
+    kinds_of,
+    parsed_roles,
+    players_of,
+    resolve_roles,
+    role_config,
+    settings_of,
+)
+from .roles import FLAT, RoleFields
 
 
 @dataclass(repr=False)  # TrainingArguments' own repr hides tokens; the generated one would print hub_token
 class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationFields, GRPOConfig):
     """Differs from GRPOConfig in that batch, sampling and optimisation settings exist once per role.
 
-    A round is one optimizer step of `prover_micro_batches + conjecturer_micro_batches` micro-batches;
-    `gradient_accumulation_steps` is derived from them. Every cross-field rule is checked here, before a model is
-    loaded.
+    An optimizer step has the micro-batches of all trained players; `gradient_accumulation_steps` is derived from them.
+    Every cross-field rule is checked here, before a model is loaded.
     """
 
     output_dir: str = field(default="joint-selfplay", metadata={"help": "The run folder."})
@@ -85,7 +48,7 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationF
     )
     gradient_accumulation_steps: int = field(
         default=None,  # type: ignore[assignment]
-        metadata={"help": "Derived: prover_micro_batches + conjecturer_micro_batches. Leave it unset."},
+        metadata={"help": "Derived: the micro_batches of all trained players. Leave it unset."},
     )
     logging_steps: float = field(default=1, metadata={"help": "Log every this many rounds."})
     per_device_eval_batch_size: int = field(
@@ -100,17 +63,19 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationF
     )
 
     def __post_init__(self) -> None:
+        self._flat = given_flat(self)
+        self._asked = parsed_roles(self.roles)
+        self.roles = self._asked or None
+        self._set_kinds()
         checks.before_trl(self)
-        # Kept per role, for TRL wants a group size that divides the whole round: its data loader repeats every anchor
-        # that often, and the game takes the distinct ones.
-        self.prover_num_generations = self.prover_num_generations or self.num_generations
-        self.conjecturer_num_generations = self.conjecturer_num_generations or self.num_generations
-        round_size = self.per_device_train_batch_size * (self.prover_micro_batches + self.conjecturer_micro_batches)
-        self.num_generations = math.gcd(int(self.prover_num_generations or 1), round_size)
-        self.gradient_accumulation_steps = self.prover_micro_batches + self.conjecturer_micro_batches
+        self._keep_settings()
+        self._derive()
         # TRL derives both; a config that was written out resolved and read again must resolve again.
         self.steps_per_generation = None
         self.generation_batch_size = None
+        repeat = self.num_generations
+        if repeat == 1:  # TRL takes no group of 1
+            self.num_generations = self.per_device_train_batch_size * self.gradient_accumulation_steps
         if self.bf16 is None:
             # TRL's default is bf16 everywhere, which fails on CPUs without it (FACTS section 4): decide by device.
             self.bf16 = bool(
@@ -126,50 +91,114 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationF
         if self.activation_checkpointing and not self.activation_checkpointing_kwargs:
             self.activation_checkpointing_kwargs = {"use_reentrant": False}
         super().__post_init__()
+        self.num_generations = repeat
         checks.after_trl(self)
 
-    def role(self, role: str) -> RoleSettings:
-        """The settings of `role` ("prover" or "conjecturer")."""
-        if role not in ROLES:
-            raise ConfigError(f"There is no role '{role}'; the roles are {', '.join(ROLES)}.")
-        values: dict[str, Any] = {}
-        for name, fallback in _ROLE_FALLBACK.items():
-            own = getattr(self, f"{role}_{name}")
-            values[name] = getattr(self, fallback) if own is None else own
-        if not self.use_adaptive_entropy:
-            values["entropy_target"] = None
-        return RoleSettings(
-            role=role,
-            objective=getattr(self, f"{role}_objective"),
-            objective_kwargs=self.objective_arguments(role),
-            entropy_coef_delta=self.entropy_coef_delta,
-            entropy_coef_min=self.entropy_coef_min,
-            entropy_coef_max=self.entropy_coef_max,
-            kl_in=self.kl_in,
-            soft_overlong=self.soft_overlong if role == "prover" else 0.0,
-            micro_batches=getattr(self, f"{role}_micro_batches"),
-            sampler_correction=self.vllm_importance_sampling_correction,
-            sampler_correction_mode=self.vllm_importance_sampling_mode,
-            sampler_correction_min=self.vllm_importance_sampling_clip_min,
-            sampler_correction_max=self.vllm_importance_sampling_clip_max,
-            **values,
-        )
+    def _set_kinds(self) -> None:
+        """The kinds of roles of `game`; without a name those that are configured, until the game itself is at hand."""
+        self._optional: tuple[str, ...] = ()
+        if self.game is not None:
+            self._kinds = kinds_of(self.game)
+            self._optional = tuple(getattr(game_class(self.game), "optional_roles", ()))
+        else:
+            used = {name.partition("_")[0] for name in self._flat} | set(self._asked or FLAT)
+            self._kinds = (*(k for k in FLAT if k in used), *(k for k in self._asked if k not in FLAT))
+
+    def _keep_settings(self) -> None:
+        """Flat fields hold what acts, wherever it was written; and each role its own group size, for that of TRL is
+        about to become the loader's."""
+        roles = {kind: dict(settings) for kind, settings in self._asked.items()}
+        for kind in self.configured_kinds:
+            role = role_config(self, kind)
+            group = role.num_generations or self.num_generations
+            if kind not in FLAT:
+                roles[kind]["num_generations"] = group
+                continue
+            for setting in (*roles.get(kind, {}), "micro_batches", "objective"):
+                setattr(self, f"{kind}_{setting}", getattr(role, setting))
+            setattr(self, f"{kind}_num_generations", group)
+            if not players_of(kind, role):
+                setattr(self, f"{kind}_micro_batches", 0)
+        self.roles = roles or None
+
+    def _derive(self) -> None:
+        """The micro-batches of a step, and how often TRL's data loader repeats an anchor: it wants a number that
+        divides the whole round, and the game takes the distinct anchors."""
+        trained = [s for s in self.all_roles.values() if s.trained]
+        self.gradient_accumulation_steps = sum(s.micro_batches for s in trained)
+        size = self.per_device_train_batch_size * self.gradient_accumulation_steps
+        first = self.solver
+        self.num_generations = math.gcd(first.num_generations, size)
+        slots = self.per_device_train_batch_size * first.micro_batches // first.num_generations
+        if size // self.num_generations < slots:  # a frozen prover's samples are not in the size
+            self.num_generations = 1
+
+    def with_kinds(self, kinds: Iterable[str], optional: Iterable[str] = ()) -> "JointSelfPlayConfig":
+        """These settings for a game with roles of these kinds, of which some may be left out; itself if it is one
+        already. ConfigError if roles and game do not fit."""
+        new = copy.copy(self)
+        new._kinds, new._optional = tuple(kinds), tuple(optional)
+        if (new._kinds, new._optional) == (self._kinds, self._optional):
+            return self
+        checks.check_roles(new)
+        new._derive()
+        new.steps_per_generation = new.gradient_accumulation_steps
+        new.generation_batch_size = new.per_device_train_batch_size * new.world_size * new.steps_per_generation
+        return new
+
+    @property
+    def configured_kinds(self) -> tuple[str, ...]:
+        """The game's kinds of roles that have settings here; the flat ones always have."""
+        return tuple(kind for kind in self._kinds if kind in FLAT or kind in self._asked)
+
+    @property
+    def all_roles(self) -> dict[str, RoleSettings]:
+        """Every player of a round by name, trained or not, kind by kind in the order of the game's roles."""
+        return resolve_roles(self, self._kinds)
 
     @property
     def trained_roles(self) -> tuple[str, ...]:
-        """Roles that have micro-batches in a round."""
-        return tuple(role for role in ROLES if getattr(self, f"{role}_micro_batches") > 0)
+        """The players that are trained."""
+        return tuple(name for name, settings in self.all_roles.items() if settings.trained)
+
+    def players_of(self, kind: str) -> tuple[str, ...]:
+        """The names of a kind's players; () if it is absent."""
+        return tuple(name for name, settings in self.all_roles.items() if settings.kind == kind)
+
+    @property
+    def players_by_kind(self) -> dict[str, list[str]]:
+        """Kind -> its players, of all kinds that the game has."""
+        return {kind: list(self.players_of(kind)) for kind in self._kinds}
+
+    def role(self, role: str) -> RoleSettings:
+        """The settings of a player; of a kind, those of its first player, and of an absent one those that it would
+        have, with no micro-batches."""
+        players = self.all_roles
+        kinds = {settings.kind: settings for settings in reversed(players.values())}
+        found = players.get(role) or kinds.get(role)
+        if found is None and role not in self._kinds:
+            raise ConfigError(f"There is no role '{role}'; the roles are {', '.join((*players, *self._kinds))}.")
+        return found or settings_of(self, role, replace(role_config(self, role), micro_batches=0), role, None)
+
+    @property
+    def solver(self) -> RoleSettings:
+        """The role whose groups are the problems of a round: the (first) prover, or the game's first kind."""
+        return self.role("prover" if "prover" in self._kinds else self._kinds[0])
+
+    def capacity(self, player: str) -> int:
+        """Samples of a round that the player's micro-batches hold, over all processes."""
+        samples = self.per_device_train_batch_size * self.role(player).micro_batches
+        return samples * self.steps_per_round * self.world_size
 
     @property
     def slots_per_round(self) -> int:
         """Problems that the prover attempts in a round, over all processes."""
-        prover = self.role("prover")
-        return self.per_device_train_batch_size * prover.micro_batches * self.world_size // prover.num_generations
+        return self.capacity(self.solver.role) // self.solver.num_generations
 
     @property
     def anchor_slots(self) -> int:
         """Slots of a round that are kept for anchor problems."""
-        if self.conjecturer_micro_batches == 0:
+        if not self.players_of("conjecturer"):
             return self.slots_per_round
         return round(self.anchor_fraction * self.slots_per_round)
 
@@ -204,18 +233,9 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationF
         """`game_kwargs` as a dict."""
         return _arguments(self.game_kwargs)
 
-    steps_per_round = 1
-
-    def capacity(self, role: str) -> int:
-        """Samples that the role's micro-batches of a round hold, over all processes."""
-        return (
-            self.per_device_train_batch_size * self.role(role).micro_batches * self.steps_per_round * self.world_size
-        )
-
     def objective_arguments(self, role: str) -> dict[str, Any]:
-        """`<role>_objective_kwargs` as a dict."""
-        given = getattr(self, f"{role}_objective_kwargs")
-        return dict(json.loads(given) if isinstance(given, str) else given or {})
+        """The `objective_kwargs` of a kind as a dict."""
+        return dict(role_config(self, role).objective_kwargs or {})
 
     # hub_token stays in memory only: TrainingArguments is pickled into every checkpoint (training_args.bin).
     def __getstate__(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from ..errors import ConfigError
+from .roles import flat_name
 
 INF = math.inf
 # A field, and the roles' own fields of that name: least, greatest, why.
@@ -66,18 +67,23 @@ def check_numbers(config: Any) -> None:
         value = getattr(config, field.name, None)
         if field.name in _OBJECTS and isinstance(value, str):
             _check_object(field.name, value)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            continue
-        name = field.name.removeprefix("prover_").removeprefix("conjecturer_")
-        low, high, why = _RANGES.get(name, (-INF, INF, ""))
-        fits = math.isfinite(value) and low <= value <= high and not (name in _ABOVE and value == low)
-        if not fits:
-            bound = f" {'above' if name in _ABOVE else 'of at least'} {low:g}" if why else ""
-            bound += f" and {'below' if name in _BELOW else 'at most'} {high:.12g}" if high < INF else ""
-            raise ConfigError(f"`{field.name}` ({value}) must be a finite number{bound}{f': {why}' if why else ''}.")
+        name = flat_name(field.name)
+        check_number(field.name, name[1] if name else field.name, value)
     steps = getattr(config, "max_steps", -1)
     if steps < 1 and steps != -1:
         raise ConfigError(f"`max_steps` ({steps}) must be at least 1, or -1 to go by num_train_epochs.")
+
+
+def check_number(shown: str, name: str, value: object) -> None:
+    """ConfigError if a number is out of the range of the setting `name`; other values are left alone."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return
+    low, high, why = _RANGES.get(name, (-INF, INF, ""))
+    fits = math.isfinite(value) and low <= value <= high and not (name in _ABOVE and value == low)
+    if not fits:
+        bound = f" {'above' if name in _ABOVE else 'of at least'} {low:g}" if why else ""
+        bound += f" and {'below' if name in _BELOW else 'at most'} {high:.12g}" if high < INF else ""
+        raise ConfigError(f"`{shown}` ({value}) must be a finite number{bound}{f': {why}' if why else ''}.")
 
 
 def at_least(settings: object, low: int, *names: str) -> None:

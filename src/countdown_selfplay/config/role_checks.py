@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from ..errors import ConfigError
@@ -11,7 +11,9 @@ from ..registry import suggestion
 from .countdown_fields import CountdownFields
 from .curriculum_fields import CurriculumFields
 from .generation_fields import GenerationFields
-from .roles import RoleFields
+from .number_checks import check_number
+from .players import RoleSettings, field_of, role_config, was_given
+from .roles import FLAT, RoleFields
 
 if TYPE_CHECKING:
     from .joint import JointSelfPlayConfig
@@ -29,54 +31,197 @@ def check_choices(config: JointSelfPlayConfig) -> None:
                 )
 
 
-def check_role(config: JointSelfPlayConfig, role: str) -> None:
-    """That each setting has a value, the objective and what goes with it; number_checks.py has the ranges."""
-    for name in (
-        "learning_rate",
-        "beta",
-        "warmup_steps",
-        "max_grad_norm",
-        "entropy_coef",
-        "temperature",
-        "top_p",
-        "top_k",
-    ):
-        if getattr(config, f"{role}_{name}") is None and getattr(config, name) is None:
-            raise ConfigError(f"`{name}` (None) must be a number, for `{role}_{name}` is not set either.")
-    if getattr(config, f"{role}_entropy_target") is not None and not config.use_adaptive_entropy:
+def check_kinds(config: JointSelfPlayConfig) -> None:
+    """Do the roles that are configured and those of the game fit?"""
+    game = "The game" if config.game is None else f"`game` ({config.game})"
+    given = dict.fromkeys([*config._asked, *(name.partition("_")[0] for name in sorted(config._flat))])
+    for kind in given:
+        if kind in config._kinds:
+            continue
+        names = sorted(name for name in config._flat if name.startswith(f"{kind}_"))
+        if names == ["conjecturer_micro_batches"] and config.conjecturer_micro_batches == 0:
+            continue  # "no conjecturer", which is so
+        where = f"`{names[0]}` ({getattr(config, names[0])})" if names else f"`roles.{kind}` ({config._asked[kind]})"
         raise ConfigError(
-            f"`{role}_entropy_target` ({getattr(config, f'{role}_entropy_target')}) is read under "
-            "use_adaptive_entropy=True only; set that too, or leave it unset."
+            f"{where} is of a role that the game does not have: {game} has {', '.join(config._kinds)}; leave it out, "
+            "or put your game into GAMES (or pass game=None and its object to the trainer)."
+            f"{suggestion(kind, list(config._kinds))}"
         )
-    _check_objective(config, role)
+    for kind in config._kinds:
+        optional = kind in config._optional or kind == "conjecturer"
+        if not optional and kind not in FLAT and kind not in config._asked:
+            raise ConfigError(
+                f"{game} has a role '{kind}' that is not configured; add `roles.{kind}`, such as "
+                f"{{{kind}: {{micro_batches: 1}}}}."
+            )
+        if kind in config.configured_kinds:
+            _check_counts(config, kind, optional)
 
 
-def _check_objective(config: JointSelfPlayConfig, role: str) -> None:
-    name = getattr(config, f"{role}_objective")
-    given = getattr(config, f"{role}_objective_kwargs")
-    try:
-        arguments = config.objective_arguments(role)
-    except (json.JSONDecodeError, TypeError, ValueError):
+def _check_counts(config: JointSelfPlayConfig, kind: str, optional: bool) -> None:
+    """How many players, and how much each can hold."""
+    role = role_config(config, kind)
+    players = field_of(config, kind, "players")
+    if role.players < 0:
+        raise ConfigError(f"`{players}` ({role.players}) must be at least 0: 0 leaves the role out.")
+    if not optional and role.players == 0:
+        raise ConfigError(f"`{players}` (0) leaves out a role that the game needs; give it at least 1 player.")
+    least, meaning = (0, "0 means that there is no conjecturer") if kind == "conjecturer" else (1, "it has to sample")
+    meaning = "the prover is always there" if kind == "prover" else meaning
+    if role.micro_batches < least:
         raise ConfigError(
-            f'`{role}_objective_kwargs` ({given!r}) must be a JSON object, such as {{"k": 4}}.'
-        ) from None
+            f"`{field_of(config, kind, 'micro_batches')}` ({role.micro_batches}) must be a finite number of at least "
+            f"{least}: {meaning}."
+        )
+
+
+def check_players(config: JointSelfPlayConfig) -> None:
+    """What must hold before TRL derives its batch sizes: numbers, weights that lead somewhere, whole groups."""
+    for kind, settings in config._asked.items():
+        for name, value in settings.items():
+            check_number(f"roles.{kind}.{name}", name, value)
+    for s in _one_of_each_kind(config):
+        if s.weights is None:
+            _refuse_training(config, s.kind)
+        elif s.model is not None and was_given(config, s.kind, "weights"):
+            raise ConfigError(
+                f"`{field_of(config, s.kind, 'model')}` ({s.model}) would not be read beside "
+                f"`{field_of(config, s.kind, 'weights')}` ({role_config(config, s.kind).weights}), whose weights it "
+                "plays; leave one of them unset."
+            )
+        _check_groups(config, s)
+
+
+def _one_of_each_kind(config: JointSelfPlayConfig) -> list[RoleSettings]:
+    """The first player of each kind that is there; the others have its settings."""
+    return list({s.kind: s for s in reversed(config.all_roles.values())}.values())[::-1]
+
+
+_TRAINING = (
+    *("objective", "objective_kwargs", "learning_rate", "warmup_steps", "max_grad_norm", "beta", "entropy_coef"),
+    "entropy_target",
+)
+
+
+def _refuse_training(config: JointSelfPlayConfig, kind: str) -> None:
+    for name in _TRAINING:
+        if was_given(config, kind, name):
+            raise ConfigError(
+                f"`{field_of(config, kind, name)}` ({getattr(role_config(config, kind), name)}) is for a role that is "
+                f"trained, and `{field_of(config, kind, 'weights')}` ({role_config(config, kind).weights}) freezes "
+                "this one; leave one of them unset."
+            )
+
+
+def _check_groups(config: JointSelfPlayConfig, settings: RoleSettings) -> None:
+    """Rule 3 of the design: whole groups per process, or a group's baseline would need another process's samples."""
+    kind, group = settings.kind, settings.num_generations
+    name = _group_name(config, kind)
+    samples = config.per_device_train_batch_size * settings.micro_batches
+    if group < 1:
+        raise ConfigError(f"`{name}` ({group}) must be at least 1 sample.")
+    if samples % group:
+        allowed = [n for n in range(2, samples + 1) if samples % n == 0]
+        close = sorted(sorted(allowed, key=lambda n: abs(n - group))[:2])
+        raise ConfigError(
+            f"`{name}` ({group}) must divide `per_device_train_batch_size` x "
+            f"`{field_of(config, kind, 'micro_batches')}` ({samples}); use {' or '.join(map(str, close))}, or change "
+            "the batch."
+        )
+
+
+def _group_name(config: JointSelfPlayConfig, kind: str) -> str:
+    own = was_given(config, kind, "num_generations")
+    return field_of(config, kind, "num_generations") if own else "num_generations"
+
+
+_NUMBERS = (
+    *("learning_rate", "beta", "warmup_steps", "max_grad_norm", "entropy_coef", "temperature", "top_p", "top_k"),
+)
+
+
+def check_settings(config: JointSelfPlayConfig) -> None:
+    """That each setting has a value, the objective and what goes with it; number_checks.py has the ranges."""
+    present = {s.kind: s for s in _one_of_each_kind(config)}
+    for kind in config.configured_kinds:
+        role = role_config(config, kind)
+        for name in _NUMBERS:
+            if getattr(role, name) is None and getattr(config, name) is None:
+                raise ConfigError(
+                    f"`{name}` (None) must be a number, for `{field_of(config, kind, name)}` is not set either."
+                )
+        if role.entropy_target is not None and not config.use_adaptive_entropy:
+            raise ConfigError(
+                f"`{field_of(config, kind, 'entropy_target')}` ({role.entropy_target}) is read under "
+                "use_adaptive_entropy=True only; set that too, or leave it unset."
+            )
+        _check_objective(config, kind, kind in present and present[kind].trained)
+
+
+def _check_objective(config: JointSelfPlayConfig, kind: str, trained: bool) -> None:
+    role = role_config(config, kind)
+    name, arguments = role.objective, role.objective_kwargs or {}
+    field, arguments_field = (field_of(config, kind, f) for f in ("objective", "objective_kwargs"))
     objective: Any = make_objective(name, arguments, low=config.importance_clip_low, high=config.importance_clip_high)
-    if not getattr(config, f"{role}_micro_batches"):
+    if not trained:
         return
-    if role == "conjecturer" and getattr(objective, "needs_correctness", False):
+    if kind == "conjecturer" and getattr(objective, "needs_correctness", False):
         raise ConfigError(
-            f"`conjecturer_objective` ({name}) needs the verifier's bit, which only the prover has; use rloo, "
+            f"`{field}` ({name}) needs the verifier's bit, which only the prover has; use rloo, "
             "reinforce, grpo or rest."
         )
-    beta = config.role(role).beta
-    if role == "prover" and config.kl_in == "reward" and beta > 0 and not getattr(objective, "reads_rewards", True):
+    settings = config.role(kind)
+    blind = config.kl_in == "reward" and not getattr(objective, "reads_rewards", True)
+    if kind == "prover" and blind and settings.beta > 0:
         raise ConfigError(
-            f"`kl_in` (reward) has no effect on `prover_objective` ({name}), which looks at the verifier's bit alone; "
-            "set kl_in=loss, or prover_beta=0."
+            f"`kl_in` (reward) has no effect on `{field}` ({name}), which looks at the verifier's bit alone; "
+            f"set kl_in=loss, or {field_of(config, kind, 'beta')}=0."
         )
-    group, needed = getattr(config, f"{role}_num_generations"), getattr(objective, "needs_samples", 1)
+    group, needed = settings.num_generations, getattr(objective, "needs_samples", 1)
+    if kind == "prover":
+        needed = max(needed, getattr(objective, "needs_answers", 1))
+    if group < needed and not arguments:
+        raise ConfigError(
+            f"`{_group_name(config, kind)}` ({group}) must be at least {needed}: `{field}` ({name}) compares a sample "
+            "with others of its prompt; raise it, or use an objective without such a baseline, as reinforce."
+        )
     if group < needed:
         raise ConfigError(
-            f"`{role}_objective` ({name}, {arguments}) needs at least {needed} samples per prompt and "
-            f"`{role}_num_generations` is {group}; raise that or change `{role}_objective_kwargs`."
+            f"`{field}` ({name}, {arguments}) needs at least {needed} samples per prompt and "
+            f"`{_group_name(config, kind)}` is {group}; raise that or change `{arguments_field}`."
+        )
+
+
+def check_sharing(config: JointSelfPlayConfig) -> None:
+    """What players of the same weights, or of adapters over one base, cannot set apart."""
+    players, sharing = list(config.all_roles.values()), config.policy_sharing
+    under, cure = f"under policy_sharing='{sharing}', where both roles share it", "use policy_sharing='full'"
+    own = next((s for s in players if s.model is not None), None)
+    if sharing == "tied" and own is not None:
+        raise ConfigError(
+            f"`{field_of(config, own.kind, 'model')}` ({own.model}) is not read under policy_sharing='tied', where "
+            f"all roles are the run's model; leave it unset, or {cure}."
+        )
+    for first, other in combinations(players, 2):
+        alike = first.model == other.model
+        same = first.weights == other.weights and (first.weights is not None or alike)
+        if sharing == "full":
+            whose = "what was passed in" if first.weights is None else f"the weights of {first.weights}"
+            under, cure = f"where both play {whose}", "give each weights of its own"
+        # One fused LM head is patched once with one temperature (rule 17 of the design).
+        if same or (alike and sharing != "full"):
+            _equal(config, first, other, "temperature", under, cure)
+        if same and first.weights is not None:
+            for name in ("learning_rate", "warmup_steps", "max_grad_norm"):
+                _equal(config, first, other, name, under, cure)
+
+
+def _equal(
+    config: JointSelfPlayConfig, first: RoleSettings, other: RoleSettings, name: str, under: str, cure: str
+) -> None:
+    a, b = getattr(first, name), getattr(other, name)
+    if a != b:
+        raise ConfigError(
+            f"`{field_of(config, first.kind, name)}` ({a}) and `{field_of(config, other.kind, name)}` ({b}) must be "
+            f"equal {under}; set `{name}` alone, or {cure}."
         )

@@ -1,124 +1,168 @@
-"""Settings that belong to one role. A value of None falls back on the plain field of GRPOConfig that is named in
-the help."""
+"""Roles as data: what a role can be given, and the flat fields (`prover_learning_rate`) that are made from it."""
 
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+
+FLAT = ("prover", "conjecturer")
+"""Kinds of roles whose settings are fields of the configuration too."""
+
+
+def _help(text: str, default: Any = None) -> Any:
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass(frozen=True)
+class RoleConfig:
+    """What the roles of one kind are, train and sample with: an entry of `roles`. None falls back on the plain field
+    of GRPOConfig of that name. In the help, {role} stands for the kind."""
+
+    players: int = _help(
+        "How many of the {role} there are; several are called {role}/0, {role}/1 and so on. 0: none.", 1
+    )
+    """0: the role is absent."""
+    model: str | None = _help("What the {role} starts from. None: the run's model.")
+    """A hub id or a folder."""
+    weights: str | None = _help(
+        "Whose weights the {role} plays: another role's name shares that role's, player by player; start: those that "
+        "were passed in, sampled and never trained. None: as policy_sharing says."
+    )
+    """A role's name, or start."""
+    micro_batches: int = _help("Micro-batches that hold the {role}'s samples in an optimizer step, per process.", 1)
+    """The role's capacity, trained or not."""
+    num_generations: int | None = _help("Samples per prompt of the {role}. None: num_generations.")
+    """Samples of one group."""
+    objective: str = _help("Advantage and loss of the {role}: a name in OBJECTIVES.", "rloo")
+    """A name in OBJECTIVES."""
+    objective_kwargs: dict | str | None = _help(  # noqa: RUF009 -- it is a field
+        "Arguments of the {role}'s objective as JSON, such as '{\"k\": 4}'."
+    )
+    """A mapping, or its JSON."""
+    learning_rate: float | None = _help("Peak learning rate of the {role}. None: learning_rate.")
+    """0 freezes the weights."""
+    warmup_steps: float | None = _help(
+        "Linear warm-up of the {role} in rounds, or a share of them below 1. None: warmup_steps."
+    )
+    """Rounds, or a share of them below 1."""
+    max_grad_norm: float | None = _help("The {role}'s gradient norm is clipped at this value. None: max_grad_norm.")
+    """0: no clip."""
+    beta: float | None = _help("Coefficient of the {role}'s KL to the weights that were passed in. None: beta.")
+    """0: no KL term."""
+    entropy_coef: float | None = _help(
+        "Coefficient of the {role}'s entropy bonus (nats per token). None: entropy_coef."
+    )
+    """0: no bonus."""
+    entropy_target: float | None = _help(
+        "Under use_adaptive_entropy: mean entropy (nats per token) at or below which the {role}'s bonus acts. None: "
+        "entropy_target."
+    )
+    """Nats per token."""
+    temperature: float | None = _help("Sampling temperature of the {role}. None: temperature.")
+    """Above 0."""
+    top_p: float | None = _help("Nucleus of the {role}'s sampling. None: top_p.")
+    """1: off."""
+    top_k: int | None = _help("Top-k of the {role}'s sampling. None: top_k.")
+    """0: off."""
+    max_completion_length: int | None = _help("Most tokens in a sample of the {role}. None: max_completion_length.")
+    """Tokens."""
+    stop: list | str | None = _help(  # noqa: RUF009
+        "Texts that end a sample of the {role}: one text, or a list as JSON. None: the domain's."
+    )
+    """Texts; [] for none."""
+    vllm_server_base_url: str | None = _help(
+        "The {role}'s own vLLM server. None: vllm_server_base_url, or host and port."
+    )
+    """http://host:port."""
+
+
+FIELDS = {f.name: f for f in dataclasses.fields(RoleConfig)}
+TYPES: dict[str, Any] = get_type_hints(RoleConfig)
+
+
+class _UnsetInt(int):
+    """A default that can be told from the same number written by a user."""
+
+
+class _UnsetStr(str):
+    """The same for a text."""
+
+
+_DEFAULTS: dict[str, Any] = {
+    "prover_micro_batches": _UnsetInt(8),
+    "conjecturer_micro_batches": _UnsetInt(1),
+    "prover_objective": _UnsetStr("rloo"),
+    "conjecturer_objective": _UnsetStr("rloo"),
+}
+_WORDS = {
+    "prover_micro_batches": "Micro-batches of the prover in a round, per process. The prover's samples in a round are "
+    "per_device_train_batch_size x prover_micro_batches x processes.",
+    "conjecturer_micro_batches": "Micro-batches of the conjecturer in a round, per process. Proposals in a round are "
+    "per_device_train_batch_size x conjecturer_micro_batches x processes. 0: no conjecturer; the round is "
+    "single-policy RL on the anchor problems.",
+    "prover_num_generations": "Answers sampled per problem. None: num_generations.",
+    "conjecturer_num_generations": "Proposals sampled per conjecturer prompt. None: num_generations.",
+    "prover_max_completion_length": "Most tokens in an answer. None: max_completion_length.",
+    "conjecturer_max_completion_length": "Most tokens in a proposal. None: max_completion_length.",
+}
+
+
+def flat(*kinds: str) -> Callable[[type], type]:
+    """Class decorator, under @dataclass: declares `<kind>_<setting>` for each setting of RoleConfig, with its help. A
+    default is None, or (the two of _DEFAULTS) a value that counts as not given."""
+
+    def declare(cls: type) -> type:
+        made: dict[str, Any] = {}
+        for name, kind, setting in ((f"{kind}_{setting}", kind, setting) for kind in kinds for setting in FIELDS):
+            default = _DEFAULTS.get(name)
+            optional = type(None) in get_args(TYPES[setting]) or default is not None
+            made[name] = TYPES[setting] if optional else TYPES[setting] | None
+            words = _WORDS.get(name, FIELDS[setting].metadata["help"]).replace("{role}", kind)
+            setattr(cls, name, field(default=default, metadata={"help": words}))
+        cls.__annotations__ = made | cls.__annotations__
+        return cls
+
+    return declare
+
+
+def flat_name(name: str) -> tuple[str, str] | None:
+    """("prover", "learning_rate") for the field `prover_learning_rate`; None for any other field."""
+    kind, _, setting = name.partition("_")
+    return (kind, setting) if kind in FLAT and setting in FIELDS else None
+
+
+def is_given(config: object, name: str) -> bool:
+    """Was the flat field set to a value?"""
+    value = getattr(config, name)
+    return value is not None and value is not _DEFAULTS.get(name)
 
 
 @dataclass
+@flat(*FLAT)
 class RoleFields:
-    """One group of fields for the prover, the same group for the conjecturer."""
+    """Who plays what: `roles` for any game, and the same settings as flat fields for the prover and the
+    conjecturer."""
 
-    prover_micro_batches: int = field(
-        default=8,
-        metadata={
-            "help": "Micro-batches of the prover in a round, per process. The prover's samples in a round are "
-            "per_device_train_batch_size x prover_micro_batches x processes."
-        },
-    )
-    prover_num_generations: int | None = field(
-        default=None, metadata={"help": "Answers sampled per problem. None: num_generations."}
-    )
-    prover_objective: str = field(
-        default="rloo", metadata={"help": "Advantage and loss of the prover: a name in OBJECTIVES."}
-    )
-    prover_objective_kwargs: dict | str | None = field(
-        default=None, metadata={"help": "Arguments of the prover's objective as JSON, such as '{\"k\": 4}'."}
-    )
-    prover_learning_rate: float | None = field(
-        default=None, metadata={"help": "Peak learning rate of the prover. None: learning_rate."}
-    )
-    prover_warmup_steps: float | None = field(
-        default=None,
-        metadata={"help": "Linear warm-up of the prover in rounds, or a share of them below 1. None: warmup_steps."},
-    )
-    prover_max_grad_norm: float | None = field(
-        default=None, metadata={"help": "The prover's gradient norm is clipped at this value. None: max_grad_norm."}
-    )
-    prover_beta: float | None = field(
-        default=None,
-        metadata={"help": "Coefficient of the prover's KL to the weights that were passed in. None: beta."},
-    )
-    prover_entropy_coef: float | None = field(
-        default=None,
-        metadata={"help": "Coefficient of the prover's entropy bonus (nats per token). None: entropy_coef."},
-    )
-    prover_entropy_target: float | None = field(
-        default=None,
-        metadata={
-            "help": "Under use_adaptive_entropy: mean entropy (nats per token) at or below which the prover's bonus "
-            "acts. None: entropy_target."
-        },
-    )
-    prover_temperature: float | None = field(
-        default=None, metadata={"help": "Sampling temperature of the prover. None: temperature."}
-    )
-    prover_top_p: float | None = field(
-        default=None, metadata={"help": "Nucleus of the prover's sampling. None: top_p."}
-    )
-    prover_top_k: int | None = field(default=None, metadata={"help": "Top-k of the prover's sampling. None: top_k."})
-    prover_max_completion_length: int | None = field(
-        default=None, metadata={"help": "Most tokens in an answer. None: max_completion_length."}
-    )
+    if TYPE_CHECKING:  # the generated fields
 
-    conjecturer_micro_batches: int = field(
-        default=1,
-        metadata={
-            "help": "Micro-batches of the conjecturer in a round, per process. Proposals in a round are "
-            "per_device_train_batch_size x conjecturer_micro_batches x processes. 0: no conjecturer; the round is "
-            "single-policy RL on the anchor problems."
-        },
-    )
-    conjecturer_num_generations: int | None = field(
-        default=None, metadata={"help": "Proposals sampled per conjecturer prompt. None: num_generations."}
-    )
-    conjecturer_objective: str = field(
-        default="rloo", metadata={"help": "Advantage and loss of the conjecturer: a name in OBJECTIVES."}
-    )
-    conjecturer_objective_kwargs: dict | str | None = field(
-        default=None, metadata={"help": "Arguments of the conjecturer's objective as JSON, such as '{\"k\": 4}'."}
-    )
-    conjecturer_learning_rate: float | None = field(
-        default=None, metadata={"help": "Peak learning rate of the conjecturer. None: learning_rate."}
-    )
-    conjecturer_warmup_steps: float | None = field(
-        default=None,
-        metadata={
-            "help": "Linear warm-up of the conjecturer in rounds, or a share of them below 1. None: warmup_steps."
-        },
-    )
-    conjecturer_max_grad_norm: float | None = field(
-        default=None,
-        metadata={"help": "The conjecturer's gradient norm is clipped at this value. None: max_grad_norm."},
-    )
-    conjecturer_beta: float | None = field(
-        default=None,
-        metadata={"help": "Coefficient of the conjecturer's KL to the weights that were passed in. None: beta."},
-    )
-    conjecturer_entropy_coef: float | None = field(
-        default=None,
-        metadata={"help": "Coefficient of the conjecturer's entropy bonus (nats per token). None: entropy_coef."},
-    )
-    conjecturer_entropy_target: float | None = field(
-        default=None,
-        metadata={
-            "help": "Under use_adaptive_entropy: mean entropy (nats per token) at or below which the conjecturer's "
-            "bonus acts. None: entropy_target."
-        },
-    )
-    conjecturer_temperature: float | None = field(
-        default=None, metadata={"help": "Sampling temperature of the conjecturer. None: temperature."}
-    )
-    conjecturer_top_p: float | None = field(
-        default=None, metadata={"help": "Nucleus of the conjecturer's sampling. None: top_p."}
-    )
-    conjecturer_top_k: int | None = field(
-        default=None, metadata={"help": "Top-k of the conjecturer's sampling. None: top_k."}
-    )
-    conjecturer_max_completion_length: int | None = field(
-        default=None, metadata={"help": "Most tokens in a proposal. None: max_completion_length."}
-    )
+        def __getattr__(self, name: str) -> Any: ...
 
+    game: str | None = field(
+        default="propose_and_solve",
+        metadata={"help": "What a round is: a name in GAMES. None: the object that the trainer is given as its game."},
+    )
+    roles: dict | str | None = field(
+        default=None,
+        metadata={
+            "help": "Settings per role, as a mapping in YAML and Python and as JSON here, such as "
+            '\'{"prover": {"players": 4}}\'. A flat field of the same source (prover_learning_rate) wins over it.'
+        },
+    )
+    steps_per_round: int = field(
+        default=1, metadata={"help": "Optimizer steps into which the samples of a round are cut."}
+    )
     policy_sharing: Literal["full", "lora", "tied"] = field(
         default="full",
         metadata={

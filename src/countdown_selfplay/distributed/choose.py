@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from ..config.players import field_of
 from ..errors import ConfigError
 from .ddp import Engine
 from .deepspeed import ZeroEngine, deepspeed_settings
@@ -46,7 +47,8 @@ def _check_deepspeed(args: JointSelfPlayConfig, settings: dict[str, Any]) -> Non
                 f"The DeepSpeed config has a block `{block}`: {cost}; remove it (accelerate_configs/zero{stage or 2}"
                 ".yaml has none) and set learning rates and warm-up in the trainer's config."
             )
-    several = len(args.trained_roles) > 1 and args.policy_sharing != "tied"
+    trained = {s.weights: s for s in args.all_roles.values() if s.trained}
+    several = len(trained) > 1
     offload = settings.get("zero_optimization", {}).get("offload_optimizer") or {}
     if several and offload.get("device", "none") not in (None, "none"):
         raise ConfigError(
@@ -54,12 +56,12 @@ def _check_deepspeed(args: JointSelfPlayConfig, settings: dict[str, Any]) -> Non
             "hands the CPU the gradients of the last micro-batch alone; set it to none, or use policy_sharing='tied'."
         )
     if several:
-        norms = {role: args.role(role).max_grad_norm for role in args.trained_roles}
+        norms = {field_of(args, s.kind, "max_grad_norm"): s.max_grad_norm for s in trained.values()}
         if len(set(norms.values())) > 1:
+            named = " and ".join(f"`{name}` ({value})" for name, value in norms.items())
             raise ConfigError(
-                f"{' and '.join(f'`{role}_max_grad_norm` ({norm})' for role, norm in norms.items())} must be equal "
-                "under DeepSpeed, whose step clips all roles together; set `max_grad_norm` alone, or launch with ddp "
-                "or fsdp2."
+                f"{named} must be equal under DeepSpeed, whose step clips all roles together; set "
+                "`max_grad_norm` alone, or launch with ddp or fsdp2."
             )
 
 

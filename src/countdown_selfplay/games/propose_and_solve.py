@@ -47,7 +47,7 @@ class ProposeAndSolve:
         "prover": "solves problems",
         "conjecturer": "writes problems; none: a symbolic proposer, or anchors alone",
     }
-    optional = ("conjecturer",)
+    optional_roles = ("conjecturer",)
     metrics = METRICS
 
     def __init__(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..errors import ConfigError
-from ..policies.base import file_name
+from ..policies.base import inner_name
 
 if TYPE_CHECKING:
     from ..policies import PolicySet
@@ -21,7 +21,7 @@ def adapter_rank(policies: PolicySet) -> int:
     of an adapter."""
     largest = 1
     for name in policies.weight_names:
-        config: Any = policies.module.peft_config[file_name(name)]
+        config: Any = policies.module.peft_config[inner_name(name)]
         skipped = {
             "modules_to_save": getattr(config, "modules_to_save", None),
             "use_dora": getattr(config, "use_dora", False),
@@ -75,7 +75,7 @@ class AdapterFolders:
     def write(self, name: str, state: dict[str, torch.Tensor]) -> tuple[str, int, Path]:
         """(name of the version, its number, its folder). `state`: that of the adapter."""
         self.version += 1
-        label = f"{file_name(name)}-{self.run}-{self.version}"
+        label = f"{inner_name(name)}-{self.run}-{self.version}"
         target = self.folder / label
         self.folder.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(target, ignore_errors=True)

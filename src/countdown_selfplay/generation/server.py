@@ -16,7 +16,6 @@ from .. import _trl
 from ..config.generation_checks import cutting
 from ..distributed.ddp import Engine
 from ..errors import ConfigError, GenerationError
-from ..policies.base import plain_role
 from .adapters import AdapterFolders, adapter_rank, adapter_state
 from .base import Turns
 from .client import UnknownModelError, VLLMServerClient
@@ -39,10 +38,9 @@ class Server(VLLMSampler):
         super().__init__(turns)
         self.accelerator = engine.accelerator
         args, policies, device = turns.args, turns.policies, turns.processes.device.type
-        shared = args.vllm_server_base_url or f"http://{args.vllm_server_host}:{args.vllm_server_port}"
+        shared = f"http://{args.vllm_server_host}:{args.vllm_server_port}"
         self.urls = {
-            role: (getattr(args, f"{plain_role(role)}_vllm_server_base_url", None) or shared).rstrip("/")
-            for role in turns.roles
+            role: (settings.vllm_server_base_url or shared).rstrip("/") for role, settings in turns.roles.items()
         }
         if not self.adapters and device != "cuda":
             raise ConfigError(

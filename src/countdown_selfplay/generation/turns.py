@@ -11,7 +11,7 @@ from torch.distributed.fsdp import FSDPModule
 
 from .. import _trl
 from ..errors import ConfigError, MissingExtraError
-from ..policies.lora import LoraPolicies
+from ..policies.lora import LoraPolicies, SeveralBases
 from .base import Sampler, Turns
 from .fingerprint import fingerprint
 
@@ -23,6 +23,11 @@ class VLLMSampler(Sampler):
 
     def __init__(self, turns: Turns) -> None:
         super().__init__(turns)
+        if isinstance(turns.policies, SeveralBases):
+            raise ConfigError(
+                f"`generation_backend` ({turns.args.generation_backend}) has one base for all adapters, and the "
+                "roles' models differ; use generation_backend=generate, or policy_sharing='full'."
+            )
         self.adapters = isinstance(turns.policies, LoraPolicies)
         self._held: dict[str, tuple[str, tuple[int, ...]]] = {}  # place -> name and fingerprint of its weights
 

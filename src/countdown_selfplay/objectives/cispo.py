@@ -20,6 +20,7 @@ class CISPO(BaseObjective):
     """
 
     normalization = "group"
+    needs_samples = 2  # r - mean is 0 for one sample
 
     def __init__(self, epsilon_low: float = 1.0, epsilon_high: float = 3.0) -> None:
         if not (0.0 <= epsilon_low <= 1.0 and epsilon_high >= 0.0):

@@ -40,6 +40,7 @@ class GRPO(BaseObjective):
     """
 
     normalization: Normalization = "sequence_mean"
+    needs_samples = 2  # r - mean is 0 for one sample
     sampler_correction = "truncated"
     scale = True
 

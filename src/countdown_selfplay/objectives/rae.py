@@ -20,6 +20,8 @@ class RAE(RLOO):
     without a reward gets 0.
     """
 
+    needs_samples = 1  # the baseline is that of earlier rounds
+
     def __init__(self, decay: float = 0.95, low: float = 0.5, high: float = 2.0) -> None:
         if not 0.0 <= decay < 1.0:
             raise ValueError(f"`decay` ({decay}) must lie in [0, 1); the paper uses 0.95.")

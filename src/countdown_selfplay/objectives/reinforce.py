@@ -13,5 +13,7 @@ class Reinforce(RLOO):
     A group whose rewards are all equal still moves the policy, towards its own samples if they are positive.
     """
 
+    needs_samples = 1  # A = r
+
     def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None = None) -> torch.Tensor:
         return torch.nan_to_num(rewards_PG, nan=0.0)

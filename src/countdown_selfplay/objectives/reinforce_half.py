@@ -25,6 +25,8 @@ class ReinforceHalf(BaseObjective):
         if not 0.0 <= most <= 1.0:
             raise ValueError(f"`most` ({most}) is a solve rate and must lie in [0, 1]; the paper uses 0.5.")
         self.most = most
+        # One answer has a solve rate of 0 or 1: the right ones would all be above `most`.
+        self.needs_answers = 1 if most == 1 else 2
 
     def select(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
         if correct_PG is None:

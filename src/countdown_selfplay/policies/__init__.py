@@ -1,7 +1,7 @@
 """Which weights play which role: `full` (one model each), `lora` (one base, one adapter each), `tied` (the same
 weights)."""
 
-from .base import PolicySet
+from .base import PolicySet, inner_name
 from .build import build_policies
 
-__all__ = ["PolicySet", "build_policies"]
+__all__ = ["PolicySet", "build_policies", "inner_name"]

@@ -13,9 +13,9 @@ from torch import nn
 Placing = Callable[[nn.Module], nn.Module]
 
 
-def file_name(name: str) -> str:
-    """The name of weights as a file's or an adapter's: "prover/0" is a role of a pool."""
-    return name.replace("/", "-")
+def inner_name(name: str) -> str:
+    """A player's name where modules, adapters and folders are named: "prover_0" for "prover/0"."""
+    return name.replace("/", "_")
 
 
 def plain_role(role: str) -> str:
@@ -26,12 +26,14 @@ def plain_role(role: str) -> str:
 class PolicySet(ABC):
     """Roles mapped to weights inside one module, so that there is one optimizer, one engine and one checkpoint.
 
-    `module` is what the Trainer trains and saves. `weights_of` maps a role to the name of its weights; under `tied`
-    several roles have the same name.
+    `module` is what the Trainer trains and saves. `weights_of` maps a role (a player) to the name of its weights;
+    several may have the same name. `frozen`: names of weights that are as they were passed in: sampled, never trained,
+    and neither saved nor exported.
     """
 
     module: Any
     weights_of: dict[str, str]
+    frozen: frozenset[str] = frozenset()
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -43,7 +45,8 @@ class PolicySet(ABC):
 
     @property
     def weight_names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self.weights_of.values()))
+        """The weights that are trained."""
+        return tuple(name for name in dict.fromkeys(self.weights_of.values()) if name not in self.frozen)
 
     def activate(self, role: str) -> None:
         """Make `role` the active one until the next switch: gradient checkpointing runs the forward pass again inside

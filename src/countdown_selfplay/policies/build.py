@@ -11,10 +11,11 @@ from typing import Any
 from peft import LoraConfig, PeftConfig
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from ..config import RoleSettings
 from ..errors import ConfigError, DataError
 from .base import PolicySet
 from .full import FullPolicies
-from .lora import LoraPolicies
+from .lora import LoraPolicies, SeveralBases
 from .sharded_weights import gathered
 
 ModelSource = str | PreTrainedModel
@@ -22,43 +23,62 @@ ModelSource = str | PreTrainedModel
 
 def build_policies(
     model: ModelSource | Mapping[str, ModelSource],
-    *,
-    roles: tuple[str, ...],
+    players: Mapping[str, RoleSettings],
     sharing: str,
     peft_config: PeftConfig | None = None,
     model_init_kwargs: dict[str, Any] | str | None = None,
 ) -> PolicySet:
-    """`model`: one source for all roles, or a source per role. `sharing`: full, lora or tied.
+    """`model`: one source for all, or a source per player or kind; a player's own `model` comes before the one for
+    all. `sharing`: full, lora or tied.
 
-    With one source under `full`, an id or path is loaded once per role and an object is copied for the second role.
-    `peft_config` under `tied` trains one adapter that both roles share.
+    Under `full` an id or path is loaded once per set of weights, and an object that was taken is copied. `peft_config`
+    under `tied` trains one adapter that all roles share.
     """
-    sources = _source_per_role(model, roles)
     init_kwargs = json.loads(model_init_kwargs) if isinstance(model_init_kwargs, str) else model_init_kwargs
-    if peft_config is not None and sharing == "full" and len(roles) > 1:
+    sources = _sources(model, players)
+    distinct: list[ModelSource] = []
+    for source in sources.values():
+        if not any(source is other or source == other for other in distinct):
+            distinct.append(source)
+    start = {player: distinct.index(source) for player, source in sources.items()}
+    frozen_names = {player: f"start_{start[player]}" if len(distinct) > 1 else "start" for player in players}
+    weights_of = {player: s.weights or frozen_names[player] for player, s in players.items()}
+    frozen = frozenset(weights_of[player] for player, s in players.items() if s.weights is None)
+    # What a set of weights starts from: its owner's source, which is the player that it is called after.
+    starts = {name: start[name if name in players else player] for player, name in reversed(weights_of.items())}
+    starts = {name: starts[name] for name in dict.fromkeys(weights_of.values())}
+    trained = [name for name in starts if name not in frozen]
+    if peft_config is not None and sharing == "full" and len(trained) > 1:
         raise ConfigError(
             "A `peft_config` was passed with policy_sharing='full'; "
-            "use policy_sharing='lora' (an adapter per role) or 'tied' (one adapter for both roles)."
+            "use policy_sharing='lora' (an adapter per role) or 'tied' (one adapter for all roles)."
         )
-    if sharing == "full" and peft_config is None:
-        same = all(source is sources[roles[0]] or source == sources[roles[0]] for source in sources.values())
-        models = {role: _load(sources[role], init_kwargs, copied=i > 0 and same) for i, role in enumerate(roles)}
-        _check_vocabularies(models)
-        return FullPolicies(models, {role: role for role in roles}, same_start=same)
-    if len({id(s) if not isinstance(s, str) else s for s in sources.values()}) > 1:
+    if sharing == "tied" and len(distinct) > 1:
         raise ConfigError(
-            f"policy_sharing='{sharing}' needs one model for all roles, but a different one was passed for each; "
+            "policy_sharing='tied' needs one model for all roles, but a different one was passed for each; "
             "pass one model, or use policy_sharing='full'."
         )
-    base = _load(sources[roles[0]], init_kwargs)
-    if sharing == "tied":
-        names = dict.fromkeys(roles, "policy")
-        if peft_config is None:
-            return FullPolicies({"policy": base}, names, same_start=True)
-        return _with_adapters(base, peft_config, names)
+    if sharing != "lora" and peft_config is None:
+        order = [*trained, *sorted(frozen)]
+        taken = [starts[name] for name in order]
+        models = {n: _load(distinct[taken[i]], init_kwargs, taken[i] in taken[:i]) for i, n in enumerate(order)}
+        _check_vocabularies(models)
+        return FullPolicies(models, weights_of, starts, frozen)
     if peft_config is None:
         peft_config = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")
-    return _with_adapters(base, peft_config, {role: role for role in roles})
+    bases = {i: _load(distinct[i], init_kwargs) for i in dict.fromkeys(starts.values())}
+    _check_vocabularies({str(distinct[i])[:80]: base for i, base in bases.items()})
+    adapted, bare = [], {}
+    for i, base in bases.items():
+        own = {player: name for player, name in weights_of.items() if starts[name] == i}
+        if set(own.values()) <= frozen:
+            bare[next(iter(own.values()))] = base
+        else:
+            config = (
+                peft_config if len(bases) == 1 else copy.deepcopy(peft_config)
+            )  # PEFT writes the base's path in it
+            adapted.append(_with_adapters(base, config, own, frozen & set(own.values())))
+    return adapted[0] if len(bases) == 1 else SeveralBases(adapted, bare, weights_of, frozen)
 
 
 def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_code: bool) -> PreTrainedTokenizerBase:
@@ -83,15 +103,18 @@ def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_
         raise DataError(f"The model '{path}' cannot be loaded: it is {what}{hint}.") from error
 
 
-def _source_per_role(model: ModelSource | Mapping[str, ModelSource], roles: tuple[str, ...]) -> dict[str, ModelSource]:
+def _sources(
+    model: ModelSource | Mapping[str, ModelSource], players: Mapping[str, RoleSettings]
+) -> dict[str, ModelSource]:
     if not isinstance(model, Mapping):
-        return dict.fromkeys(roles, model)
-    missing = [role for role in roles if role not in model]
+        return {player: s.model or model for player, s in players.items()}
+    found = {player: model.get(player, model.get(s.kind, s.model)) for player, s in players.items()}
+    missing = [player for player, source in found.items() if source is None]
     if missing:
         raise ConfigError(
-            f"`model` has no entry for {' and '.join(missing)}; it needs one for each of {', '.join(roles)}."
+            f"`model` has no entry for {' and '.join(missing)}; it needs one for each of {', '.join(players)}."
         )
-    return {role: model[role] for role in roles}
+    return found  # type: ignore[return-value]
 
 
 def _refuse_mixture(model: PreTrainedModel) -> PreTrainedModel:
@@ -119,9 +142,11 @@ def load_pretrained(path: str, kwargs: Mapping[str, Any]) -> Any:
         raise DataError(f"The model '{path}' cannot be loaded: it is {what} ({first})") from error
 
 
-def _with_adapters(base: PreTrainedModel, peft_config: PeftConfig, weights_of: dict[str, str]) -> LoraPolicies:
+def _with_adapters(
+    base: PreTrainedModel, peft_config: PeftConfig, weights_of: dict[str, str], frozen: frozenset[str]
+) -> LoraPolicies:
     try:
-        return LoraPolicies(base, peft_config, weights_of)
+        return LoraPolicies(base, peft_config, weights_of, frozen)
     except ValueError as error:  # PEFT's words on ranks, target modules and the like
         raise ConfigError(f"PEFT refuses this adapter: {error}") from error
 

@@ -1,9 +1,9 @@
-"""One full model per role inside one module (or one model for both roles, when the weights are tied)."""
+"""One full model per role inside one module (or one model for several roles that share their weights)."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from huggingface_hub import save_torch_state_dict
 from torch import nn
 from transformers import GenerationConfig, PreTrainedModel
 
-from .base import Placing, PolicySet
+from .base import Placing, PolicySet, inner_name
 from .forward import scored_at
 from .sharded_weights import cut_up, gathered
 from .shared_prefix import with_shared_prefix
@@ -31,14 +31,15 @@ class PolicyModule(PreTrainedModel):
     supports_gradient_checkpointing = True
     _supports_sdpa = _supports_flash_attn = _supports_flex_attn = _supports_attention_backend = True
 
-    def __init__(self, policies: dict[str, PreTrainedModel], active: str) -> None:
+    def __init__(self, policies: Mapping[str, PreTrainedModel], active: str, unsaved: Iterable[str] = ()) -> None:
+        """`unsaved`: keys of the state dict that a checkpoint leaves out, for nothing changes them."""
         config = copy.deepcopy(policies[active].config)
         super().__init__(config)
-        self.policies = nn.ModuleDict(policies)
+        self.policies = nn.ModuleDict(dict(policies))
         self.active = active
         self.tokenizer: Any = None  # generate needs it to look for stop strings
         # Tied embeddings appear under two names; one of them is not saved and is not a missing key on resume.
-        self._keys_to_ignore_on_save = sorted(_second_names(self))
+        self._keys_to_ignore_on_save = sorted({*_second_names(self), *unsaved})
         self._no_split_modules = sorted({m for p in policies.values() for m in (p._no_split_modules or ())})
 
     @property
@@ -119,25 +120,38 @@ def _second_names(module: nn.Module) -> list[str]:
 
 
 class FullPolicies(PolicySet):
-    """Policies under `full` (each role its own model) and `tied` (both roles one model)."""
+    """Policies that are whole models: `full`, and `tied` without an adapter. Frozen ones stand beside the others in
+    the module, so that every engine places them and generates with them alike."""
 
     module: PolicyModule
 
-    def __init__(self, models: dict[str, PreTrainedModel], weights_of: dict[str, str], same_start: bool) -> None:
-        """`models`: name of the weights -> model. `same_start`: all of them hold the same weights now."""
-        self.weights_of = weights_of
-        self.same_start = same_start
-        self.module = PolicyModule(models, active=next(iter(models)))
+    def __init__(
+        self,
+        models: dict[str, PreTrainedModel],
+        weights_of: dict[str, str],
+        starts: Mapping[str, object],
+        frozen: frozenset[str] = frozenset(),
+    ) -> None:
+        """`models`: name of the weights -> model. `starts`: name -> what it holds now; equal where weights are."""
+        self.weights_of, self.starts, self.frozen = weights_of, starts, frozen
+        for name in frozen:
+            models[name].requires_grad_(False)
+        unsaved = [f"policies.{inner_name(name)}.{key}" for name in frozen for key in models[name].state_dict()]
+        inner = {inner_name(name): model for name, model in models.items()}
+        self.module = PolicyModule(inner, active=next(iter(inner)), unsaved=unsaved)
         self._references: dict[str, nn.Module] = {}
 
     def _current(self) -> str:
         return self.module.active
 
     def _switch(self, name: str) -> None:
-        self.module.active = name
+        self.module.active = inner_name(name)
+
+    def _model(self, name: str) -> Any:
+        return self.module.policies[inner_name(name)]
 
     def named_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
-        return list(self.module.policies[name].named_parameters())
+        return list(self._model(name).named_parameters())
 
     def prepare(
         self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, place: Placing
@@ -145,27 +159,25 @@ class FullPolicies(PolicySet):
         self.module.tokenizer = tokenizer
         # TRL patched the set's forward with one temperature; each policy gets its own head instead (rule 17).
         self.module.__dict__.pop("forward", None)
-        copies: dict[tuple[str, float], nn.Module] = {}
+        copies: dict[tuple[object, float], nn.Module] = {}
         for role in reference_roles:  # copied before the heads are patched, and shared where weights and heat agree
-            source = "same" if self.same_start else self.weights_of[role]
-            key = (source, temperatures[role])
+            key = (self.starts[self.weights_of[role]], temperatures[role])
             if key not in copies:
-                policy = self.module.policies[self.weights_of[role]]
+                policy = self._model(self.weights_of[role])
                 with gathered(policy):
                     frozen = copy.deepcopy(policy).eval().requires_grad_(False)
                 scored_at(frozen, temperatures[role])
                 copies[key] = place(frozen)
             self._references[role] = copies[key]
-        for name in self.weight_names:
-            scored_at(self.module.policies[name], temperatures[self.shared_by(name)[0]])
+        for name in dict.fromkeys(self.weights_of.values()):
+            scored_at(self._model(name), temperatures[self.shared_by(name)[0]])
 
     @contextmanager
     def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:
         yield self._references[role]
 
     def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
-        policy: Any = self.module.policies[name]
-        prefix = f"policies.{name}."
+        policy, prefix = self._model(name), f"policies.{inner_name(name)}."
         if state is None:
             policy.save_pretrained(folder)
             return

@@ -1,4 +1,4 @@
-"""One frozen base and one LoRA adapter per role: two roles for the memory of one."""
+"""A frozen base and a LoRA adapter per role: many roles for the memory of one."""
 
 from __future__ import annotations
 
@@ -13,39 +13,56 @@ from peft import PeftConfig, get_peft_model
 from torch import nn
 from transformers import PreTrainedModel
 
-from .base import Placing, PolicySet, file_name
-from .forward import score_completions_only
-from .full import generate_with_stops
+from ..errors import ConfigError
+from .base import Placing, PolicySet, inner_name
+from .forward import score_completions_only, scored_at
+from .full import PolicyModule, generate_with_stops
 
 
 class LoraPolicies(PolicySet):
-    """Adapters named after their roles (see file_name); a checkpoint holds one PEFT folder per adapter, which the
+    """Adapters named after their roles (see inner_name); a checkpoint holds one PEFT folder per adapter, which the
     stock Trainer loads.
 
-    The reference of every role is the base with adapters off: the weights that were passed in.
+    The reference of every role, and what a frozen one plays, is the base with adapters off: the weights that were
+    passed in.
     """
 
-    def __init__(self, base: PreTrainedModel, peft_config: PeftConfig, weights_of: dict[str, str]) -> None:
-        self.weights_of = weights_of
-        first, *others = map(file_name, self.weight_names)
-        self.module = get_peft_model(base, peft_config, adapter_name=first)
+    def __init__(
+        self,
+        base: PreTrainedModel,
+        peft_config: PeftConfig,
+        weights_of: dict[str, str],
+        frozen: frozenset[str] = frozenset(),
+    ) -> None:
+        self.weights_of, self.frozen = weights_of, frozen
+        first, *others = self.weight_names
+        self.module = get_peft_model(base, peft_config, adapter_name=inner_name(first))
         for name in others:
-            self.module.add_adapter(name, peft_config)
+            self.module.add_adapter(inner_name(name), peft_config)
         self._switch(first)
 
     def _current(self) -> str:
-        return self.module.active_adapter
+        return self._now
 
     def _switch(self, name: str) -> None:
-        self.module.set_adapter(file_name(name))
+        if name in self.frozen:
+            self.module.base_model.disable_adapter_layers()
+        else:
+            if getattr(self, "_now", name) in self.frozen:
+                self.module.base_model.enable_adapter_layers()
+            self.module.set_adapter(inner_name(name))
+        self._now = name
         self.enable_gradients()
 
     def named_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
-        part, prefix = f".{file_name(name)}.", self.module.base_model.prefix
-        return [(key, p) for key, p in self.module.named_parameters() if part in key and prefix in key]
+        return [
+            (key, p)
+            for key, p in self.module.named_parameters()
+            if f".{inner_name(name)}." in key and self.module.base_model.prefix in key
+        ]
 
     def enable_gradients(self) -> None:
-        self.module.set_requires_grad([file_name(name) for name in self.weight_names], True)
+        self.module.set_requires_grad([inner_name(name) for name in self.weight_names], True)
 
     def prepare(
         self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, place: Placing
@@ -63,7 +80,7 @@ class LoraPolicies(PolicySet):
     def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         """Adapter files directly in `folder` (PEFT would put a named adapter in a sub-folder)."""
         folder.mkdir(parents=True, exist_ok=True)
-        adapter = file_name(name)
+        adapter = inner_name(name)
         # Aside, for PEFT writes a model card of its own beside the adapters.
         with tempfile.TemporaryDirectory(prefix=".peft-", dir=folder.parent) as scratch:
             self.module.save_pretrained(scratch, selected_adapters=[adapter], state_dict=state)
@@ -78,3 +95,66 @@ class LoraPolicies(PolicySet):
             if self.module.base_model.prefix not in key
         }
         self.module.get_base_model().save_pretrained(folder, state_dict=base)
+
+
+class SeveralBases(PolicySet):
+    """Adapters over a base per distinct model, and bases that frozen roles alone play, side by side in one module.
+    Differs from LoraPolicies also in the checkpoint: one safetensors file of all adapters at the folder's root."""
+
+    module: PolicyModule
+
+    def __init__(
+        self,
+        adapted: list[LoraPolicies],
+        bare: Mapping[str, PreTrainedModel],
+        weights_of: dict[str, str],
+        frozen: frozenset[str],
+    ) -> None:
+        """`bare`: name of frozen weights -> a base without adapters."""
+        self.weights_of, self.frozen, self.bare = weights_of, frozen, bare
+        self.parts = {name: part for part in adapted for name in dict.fromkeys(part.weights_of.values())}
+        self.keys = {id(part): f"base_{i}" for i, part in enumerate(adapted)}
+        modules = {key: part.module for key, part in zip(self.keys.values(), adapted, strict=True)}
+        modules |= {inner_name(name): model.requires_grad_(False) for name, model in bare.items()}
+        prefix = adapted[0].module.base_model.prefix
+        unsaved = [f"policies.{k}.{key}" for k, m in modules.items() for key in m.state_dict() if prefix not in key]
+        self.module = PolicyModule(modules, active=self.keys[id(adapted[0])], unsaved=unsaved)
+        self._now = self.weight_names[0]
+        self._switch(self._now)
+
+    def _key(self, name: str) -> str:
+        return inner_name(name) if name in self.bare else self.keys[id(self.parts[name])]
+
+    def _current(self) -> str:
+        return self._now
+
+    def _switch(self, name: str) -> None:
+        self.module.active, self._now = self._key(name), name
+        if name not in self.bare:
+            self.parts[name]._switch(name)
+
+    def named_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
+        return self.parts[name].named_parameters(name)
+
+    def prepare(
+        self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, place: Placing
+    ) -> None:
+        self.module.tokenizer = tokenizer
+        self.module.__dict__.pop("forward", None)  # TRL's, with one temperature; each base gets a head of its own
+        for key, module in self.module.policies.items():
+            roles = [role for role, name in self.weights_of.items() if self._key(name) == key]
+            scored_at(module.get_base_model() if key in self.keys.values() else module, temperatures[roles[0]])
+
+    @contextmanager
+    def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:
+        with self.parts[self.weights_of[role]].reference(role, model):
+            yield model
+
+    def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
+        prefix = f"policies.{self._key(name)}."
+        if state is not None:
+            state = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
+        self.parts[name].export(name, folder, state)
+
+    def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
+        raise ConfigError("An inference engine starts from one base, and the roles' `model`s under lora are several.")

@@ -56,7 +56,7 @@ def _count_correct(trainer: JointConjecturerProverTrainer, problems: list[Proble
             max_new_tokens=settings.max_completion_length,
             batch_size=args.per_device_eval_batch_size,
             seed=seed_from(args.seed, "eval", trainer.state.global_step),
-            stop_strings=domain.stop_strings("prover"),
+            stop_strings=trainer.stops("prover"),
             processes=trainer.processes,
         )
     n = trainer.num_generations_eval

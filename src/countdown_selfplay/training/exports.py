@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..data.run_files import ROLES_FILE
-from ..policies.base import file_name
+from ..policies import inner_name
 
 if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
@@ -41,7 +41,7 @@ def export_policies(trainer: JointConjecturerProverTrainer, folder: Path) -> lis
     if not trainer.processes.main:
         return written
     for name in trainer.policies.weight_names:
-        target = folder / file_name(name)
+        target = folder / inner_name(name)
         target.mkdir(parents=True, exist_ok=True)
         trainer.policies.export(name, target, state)
         trainer.processing_class.save_pretrained(target)

@@ -38,12 +38,22 @@ def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | s
     return entry.from_config(args, reward=reward)
 
 
+def with_roles_of(args: JointSelfPlayConfig, game: Any) -> JointSelfPlayConfig:
+    """`args` for the roles that a game passed as an object has."""
+    if game is None and args.game is None:
+        raise ConfigError("`game` (None) says that the trainer is given a game; pass it, or name one of GAMES.")
+    return args.with_kinds(game.roles, getattr(game, "optional_roles", ())) if hasattr(game, "roles") else args
+
+
 def declared_metrics(game: object, players: Mapping[str, Sequence[str]]) -> list[Metric]:
     """The frame's and the game's, one per player; of two of one name the game's. `players`: kind -> its players."""
     own = getattr(game, "metrics", ())
     if not isinstance(own, list | tuple) or not all(isinstance(metric, Metric) for metric in own):
         raise ConfigError(f"`metrics` of the game ({own!r}) must be a list of Metric(name, help, ...).")
-    return list({metric.name: metric for metric in for_players((*FRAME_METRICS, *own), players)}.values())
+    # What no player wrote is logged as of `proposer`.
+    written = {kind: list(names) or ["proposer"] for kind, names in players.items()}
+    found = [*for_players(FRAME_METRICS, players), *for_players(own, written)]
+    return list({metric.name: metric for metric in found}.values())
 
 
 _BOUNDS = (  # field, end of the name of the metrics that it is for, which end of their range
@@ -153,8 +163,8 @@ def refuse_unfit_prompts(args: JointSelfPlayConfig, domain: CountdownDomain, tok
             "chat, and the tokenizer has no chat template; set both to compact (the embedded model and what was "
             "warm-started from it), or prover_prompt=tinyzero and conjecturer_prompt=completion."
         )
-    for role in args.trained_roles:
-        check_stop_strings(tokenizer, domain.stop_strings(role))
+    for settings in args.all_roles.values():
+        check_stop_strings(tokenizer, settings.stops(domain))
 
 
 def check_parts(args: JointSelfPlayConfig, reward_funcs: Any, **objects: object) -> None:
@@ -226,7 +236,7 @@ def end_tokens(trainer: JointConjecturerProverTrainer) -> list[int]:
 def _example_rows(args: JointSelfPlayConfig, domain: CountdownDomain) -> list[dict[str, Any]]:
     """One prompt of each role."""
     rows = [domain.prove_row(Problem((1, 2), 3))]
-    return rows + ([domain.propose_row(args.operands[0])] if "conjecturer" in args.trained_roles else [])
+    return rows + ([domain.propose_row(args.operands[0])] if args.players_of("conjecturer") else [])
 
 
 def checked_verdicts(domain: Any, texts: list[str], problems: list[Any]) -> list[Any]:

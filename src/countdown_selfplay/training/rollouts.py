@@ -34,7 +34,7 @@ def roll_out(
         tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
         trainer.sampler.finish(tensors)
         mask_after_stops(tensors, texts, trainer.stops(role), trainer.processing_class.pad_token_id)
-        if trainer.roles[role].beta > 0:
+        if role in trainer.trained and trainer.roles[role].beta > 0:
             with trainer.policies.reference(role, trainer.model_wrapped) as reference:
                 tensors["ref_per_token_logps"] = _log_probs(trainer, reference, tensors)
         penalty_B = _kl_penalty(trainer, role, tensors)
@@ -55,7 +55,7 @@ def _kl_penalty(
 ) -> torch.Tensor | None:
     """beta x the sampled KL of each completion (sum of log pi - log ref), as in TRL's RLOO trainer."""
     settings = trainer.roles[role]
-    if settings.kl_in != "reward" or settings.beta == 0:
+    if settings.kl_in != "reward" or "ref_per_token_logps" not in tensors:
         return None
     logps = tensors.get("old_per_token_logps")
     if logps is None:

@@ -38,7 +38,7 @@ class PlayedRound:
         self.rollouts: dict[str, list[Rollout]] = defaultdict(list)
 
     def players(self, kind: str) -> list[str]:
-        return [name for name in self.trainer.roles if name.split("/")[0] == kind]
+        return [name for name, settings in self.trainer.roles.items() if settings.kind == kind]
 
     def capacity(self, role: str) -> int:
         return self.trainer.args.capacity(role)

@@ -59,6 +59,7 @@ from .parts import (
     refuse_unsupported,
     role_objectives,
     turns_of,
+    with_roles_of,
 )
 from .replay import replays_of
 from .round import play_round
@@ -105,22 +106,22 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         domain: OpenDomain[Any] | None = None,
         game: Game | None = None,
     ) -> None:
-        args = JointSelfPlayConfig("joint-selfplay") if args is None else args
+        args = with_roles_of(JointSelfPlayConfig("joint-selfplay") if args is None else args, game)
         refuse_unsupported(args)
         check_parts(args, reward_funcs, domain=domain, game=game)
         self.engine = choose_engine(args)
         self.domain = domain_from(args) if domain is None else domain
-        self.roles = {role: args.role(role) for role in args.trained_roles}
+        self.roles = args.all_roles
         # Hidden from the stock Trainer while it trains: rollbacks.py says why.
         self.max_grad_norm, self.save_total_limit = args.max_grad_norm, args.save_total_limit
         self.termination = Termination(self)
-        self.trained = tuple(self.roles)
-        self.objectives = role_objectives(args, self.roles, objectives)
+        self.trained = args.trained_roles
+        self.objectives = role_objectives(args, {role: self.roles[role] for role in self.trained}, objectives)
         self.replays = replays_of(self.objectives, self.roles)
         refuse_mixed_tables(args, self.domain)
         self.game: Game = game_of(args, conjecturer_reward) if game is None else game
         self.frame = Frame()
-        self.guard = guard_of(args, declared_metrics(self.game, {role: [role] for role in self.roles}))
+        self.guard = guard_of(args, declared_metrics(self.game, args.players_by_kind))
         # Data before models: a bad row is reported without waiting for a 7B model to load.
         refuse_mapping(eval_dataset)
         eval_rows = None if eval_dataset is None else anchor_dataset(eval_dataset, self.domain, args.seed)
@@ -138,15 +139,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             processing_class = load_tokenizer(model, args.trust_remote_code)
         refuse_unfit_prompts(args, self.domain, processing_class)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
-        self.policies = build_policies(
-            model,
-            roles=args.trained_roles,
-            sharing=args.policy_sharing,
-            peft_config=peft_config,
-            model_init_kwargs=args.model_init_kwargs,
-        )
+        self.policies = build_policies(model, self.roles, args.policy_sharing, peft_config, args.model_init_kwargs)
         if reward_funcs is None:
-            longest = self.roles["prover"].max_completion_length
+            longest = args.solver.max_completion_length
             reward_funcs = default_reward_funcs("countdown_reward", args.length_penalty, args.soft_overlong, longest)
         refuse_odd_weights(args, reward_funcs)
         with _trl.trl_defaults(args):
@@ -163,7 +158,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.eos_token_ids = end_tokens(self)
         self.engine.bind(self.accelerator, self.policies, self.max_grad_norm)
         self.processes = processes_of(self.accelerator, in_step=self.engine.shards_weights)
-        referred_to = any(s.beta > 0 for s in self.roles.values())
+        referred_to = any(self.roles[role].beta > 0 for role in self.trained)
         gather, sharing = self.processes.gather, args.policy_sharing
         self.settings |= model_settings(self.policies.module, sharing == "lora", referred_to, gather)
         self._optimizer_is_ours = optimizers[0] is None
@@ -175,7 +170,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         warn_overlap(listed, self.held_out)
         self.policies.prepare(
             {role: s.temperature for role, s in self.roles.items()},
-            [role for role, s in self.roles.items() if s.beta > 0],
+            [role for role in self.trained if self.roles[role].beta > 0],
             processing_class,
             self.engine.place_reference,
         )
@@ -191,7 +186,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.loop: dict[str, Any] = {}  # of the last checkpoint that was written or resumed (loop_state)
         self.completion_logs: dict[str, Any] = {}  # by role, what TRL collected in its last turn
         self.signalless: frozenset[str] = frozenset()  # roles without signal in the current window
-        self.losses = {role: RoleLoss(self.objectives[role], s) for role, s in self.roles.items()}
+        self.losses = {role: RoleLoss(self.objectives[role], self.roles[role]) for role in self.trained}
         self.logged_histogram: list[int] | None = None
         self.sampler = make_sampler(turns_of(self), self.engine, model)
         self._round: list[dict[str, Any]] | None = None
@@ -231,7 +226,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def stops(self, role: str) -> list[str] | None:
         """Where the role's generation ends besides the end token."""
-        return self.domain.stop_strings(role)
+        return self.roles[role].stops(self.domain)
 
     def captured(self) -> tuple[list[str], list[Any] | None, torch.Tensor]:
         """Texts, verdicts and summed rewards of the completions that were sampled last; once."""

@@ -35,7 +35,7 @@ class RoundEnd(TrainerCallback):
         metrics = trainer.round_metrics[-1]
         metrics.update({f"grad_norm/{role}": norm for role, norm in norms.items()})
         metrics.update({f"lr/{group['role']}": group["lr"] for group in optimizer.param_groups})
-        metrics.update({f"{role}/signal": int(role not in trainer.signalless) for role in trainer.roles})
+        metrics.update({f"{role}/signal": int(role not in trainer.signalless) for role in trainer.trained})
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Add the losses' sums (entropy, KL, importance weight), averaged over the processes. The run's last round is

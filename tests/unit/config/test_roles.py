@@ -1,0 +1,263 @@
+"""Roles as data: `roles` in Python, YAML and on the command line, what it resolves to, and what is refused."""
+
+import dataclasses
+import json
+
+import pytest
+
+from countdown_selfplay import JointSelfPlayConfig
+from countdown_selfplay.cli.joint import parse
+from countdown_selfplay.cli.main import main
+from countdown_selfplay.config import RoleConfig
+from countdown_selfplay.config.changes import changed_settings, run_settings
+from countdown_selfplay.errors import CheckpointError, ConfigError, UnknownNameError
+
+CRITIC = ("prover", "helpful", "misleading")
+
+
+def config(**changes):
+    return JointSelfPlayConfig(output_dir="unused", use_cpu=True, **changes)
+
+
+def own_game(**roles):
+    return config(game=None, roles=roles)
+
+
+def test_every_setting_has_a_flat_field_for_the_roles_of_the_default_game():
+    fields = {f.name: f for f in dataclasses.fields(JointSelfPlayConfig)}
+    for name in (f.name for f in dataclasses.fields(RoleConfig)):
+        for role in ("prover", "conjecturer"):
+            assert fields[f"{role}_{name}"].metadata["help"].count("{role}") == 0
+    assert fields["prover_micro_batches"].default == 8 and fields["conjecturer_micro_batches"].default == 1
+    assert fields["prover_learning_rate"].metadata["help"] == "Peak learning rate of the prover. None: learning_rate."
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_pool_has_a_name_weights_and_capacity_for_each_player(as_text):
+    roles = {"prover": {"players": 2, "num_generations": 4}, "conjecturer": {"players": 3, "model": "other"}}
+    c = config(roles=json.dumps(roles) if as_text else roles)
+    assert c.trained_roles == ("prover/0", "prover/1", "conjecturer/0", "conjecturer/1", "conjecturer/2")
+    assert c.players_of("prover") == ("prover/0", "prover/1") and c.prover_players == 2
+    assert [s.weights for s in c.all_roles.values()] == list(c.trained_roles)
+    assert {s.model for s in c.all_roles.values() if s.kind == "conjecturer"} == {"other"}
+    assert c.gradient_accumulation_steps == 2 * 8 + 3 * 1
+    assert c.capacity("prover/1") == 8 * 8 and c.capacity("conjecturer/2") == 8  # batch of 8 x micro-batches
+    assert c.role("prover/1").player == "prover/1" and c.role("prover").num_generations == 4
+    assert c.slots_per_round == 64 // 4  # each prover attempts every problem
+
+
+def test_a_flat_field_lies_over_roles_and_both_over_the_plain_field():
+    c = config(
+        learning_rate=1e-3,
+        prover_learning_rate=1e-4,
+        roles={"prover": {"learning_rate": 1e-5, "beta": "1e-2"}, "conjecturer": {"micro_batches": 2.0}},
+    )
+    assert c.role("prover").learning_rate == 1e-4 and c.role("conjecturer").learning_rate == 1e-3
+    assert c.role("prover").beta == c.prover_beta == 0.01  # YAML reads 1e-2 as a text
+    assert c.conjecturer_micro_batches == 2 and isinstance(c.conjecturer_micro_batches, int)
+    assert config(roles={"prover": {"micro_batches": 4}}, prover_micro_batches=8).role("prover").micro_batches == 8
+
+
+def test_both_old_ways_leave_the_conjecturer_out():
+    for absent in (dict(conjecturer_micro_batches=0), dict(roles={"conjecturer": {"players": 0}})):
+        c = config(**absent)
+        assert c.trained_roles == ("prover",) and c.players_of("conjecturer") == ()
+        assert c.conjecturer_micro_batches == c.role("conjecturer").micro_batches == 0
+        assert c.gradient_accumulation_steps == 8 and c.anchor_slots == c.slots_per_round
+
+
+def test_a_game_of_ones_own_brings_its_kinds():
+    c = own_game(prover={}, helpful={"objective": "rest"}, misleading={"objective": "rest", "micro_batches": 2})
+    assert c.with_kinds(CRITIC) is c
+    assert c.trained_roles == CRITIC and c.gradient_accumulation_steps == 8 + 1 + 2
+    alone = config().with_kinds(("prover",))
+    assert alone.trained_roles == ("prover",) and alone.steps_per_generation == 8
+    assert alone.generation_batch_size == 8 * 8 and config().trained_roles == ("prover", "conjecturer")
+    guided = own_game(prover={}, guide={"weights": "start"}).with_kinds(
+        ("prover", "guide", "judge"), ("guide", "judge")
+    )
+    assert tuple(guided.all_roles) == ("prover", "guide")
+
+
+def test_a_frozen_role_has_capacity_and_no_objective_to_act():
+    c = own_game(prover={"beta": 0.1}, guide={"weights": "start", "micro_batches": 2}, judge={"weights": "guide"})
+    guide = c.role("guide")
+    assert not guide.trained and guide.weights is None and guide.beta == 0.0 and not c.role("judge").trained
+    assert c.trained_roles == ("prover",) and c.gradient_accumulation_steps == 8 and c.capacity("guide") == 16
+
+
+def test_weights_are_shared_player_by_player():
+    c = own_game(prover={"players": 2}, critic={"players": 2, "weights": "prover"}, judge={"weights": "critic"})
+    assert [s.weights for s in c.all_roles.values()] == [
+        *("prover/0", "prover/1"), *("prover/0", "prover/1"), "prover/0",
+    ]  # fmt: skip
+    assert c.trained_roles == tuple(c.all_roles)
+    tied = config(policy_sharing="tied")
+    assert {s.weights for s in tied.all_roles.values()} == {"policy"}
+
+
+def test_stop_texts_of_a_role_come_before_the_domains():
+    class Domain:
+        def stop_strings(self, role):
+            return [role]
+
+    for given in (["</a>"], '["</a>"]', "</a>"):
+        assert config(prover_stop=given).role("prover").stops(Domain()) == ["</a>"]
+    pool = config(roles={"prover": {"players": 2}, "conjecturer": {"stop": []}})
+    assert pool.role("prover/1").stops(Domain()) == ["prover"] and pool.role("conjecturer").stops(Domain()) == []
+
+
+GROUP_OF_ONE = ("reinforce", "rae", "rest", "expert_iteration")
+
+
+@pytest.mark.parametrize("objective", GROUP_OF_ONE)
+def test_a_group_of_one_is_legal_where_no_sample_is_compared_with_another(objective):
+    c = config(prover_objective=objective, prover_num_generations=1)
+    assert c.num_generations == 1 and c.loader_problems == 8 * 9 >= c.slots_per_round == 64
+    half = config(conjecturer_objective="reinforce_half", conjecturer_num_generations=1)  # no bits: nothing is dropped
+    assert half.role("conjecturer").num_generations == 1
+
+
+@pytest.mark.parametrize("objective", ["rloo", "grpo", "dr_grpo", "cispo", "maxrl", "reinforce_half"])
+def test_a_group_of_one_is_refused_where_it_would_teach_nothing(objective):
+    with pytest.raises(ConfigError, match=rf"`prover_num_generations` \(1\) must be at least 2: .*\({objective}\)"):
+        config(prover_objective=objective, prover_num_generations=1)
+
+
+def test_groups_without_a_common_divisor_with_the_round_are_drawn_singly():
+    c = config(per_device_train_batch_size=1, prover_micro_batches=3, prover_num_generations=3, num_generations=1,
+               conjecturer_objective="reinforce")  # fmt: skip
+    assert c.num_generations == 1 and c.loader_problems == 4 >= c.slots_per_round == 1
+
+
+START = {"weights": "start"}
+REFUSED = {
+    "unknown kind": (dict(roles={"provr": {}}),
+               r"`roles.provr` \(\{\}\) is of a role that the game does not have: `game` \(propose_and_solve\) has "
+               r"prover, conjecturer; .* Did you mean 'prover'\?"),
+    "unknown setting": (dict(roles={"prover": {"learning_rat": 1}}),
+               r"`roles.prover.learning_rat` is not a setting of a role. Did you mean 'learning_rate'\?"),
+    "bad JSON": (dict(roles="{prover"), r"`roles` \('\{prover'\) must be a mapping"),
+    "a list": (dict(roles=["prover"]), r"`roles` \(\['prover'\]\) must be a mapping"),
+    "settings are no mapping": (dict(roles={"prover": 4}), r"`roles.prover` \(4\) must map settings to values"),
+    "no prover": (dict(roles={"prover": {"players": 0}}),
+               r"`roles.prover.players` \(0\) leaves out a role that the game needs"),
+    "negative": (dict(prover_players=-1), r"`prover_players` \(-1\) must be at least 0"),
+    "no capacity": (dict(game=None, roles={"prover": {}, "guide": {"micro_batches": 0}}),
+               r"`roles.guide.micro_batches` \(0\) must be a finite number of at least 1"),
+    "half a player": (dict(roles={"prover": {"players": 1.5}}),
+               r"`roles.prover.players` \(1.5\) must be a whole number"),
+    "no number": (dict(roles={"prover": {"beta": "much"}}), r"`roles.prover.beta` \('much'\) must be a number"),
+    "out of range": (dict(roles={"conjecturer": {"top_p": 1.5}}),
+               r"`roles.conjecturer.top_p` \(1.5\) must be a finite"),
+    "no text": (dict(roles={"prover": {"stop": [1]}}), r"`roles.prover.stop` \(\[1\]\) must be a text, or a list of"),
+    "groups": (dict(roles={"prover": {"num_generations": 5}}),
+               r"`roles.prover.num_generations` \(5\) must divide .* x `prover_micro_batches` \(64\)"),
+    "a pool's accumulation": (dict(roles={"prover": {"players": 2}}, gradient_accumulation_steps=9),
+               r"derived as 2 x prover_micro_batches \+ conjecturer_micro_batches \(17\)"),
+    "steps": (dict(steps_per_round=0), r"`steps_per_round` \(0\) must be a finite number of at least 1"),
+    "a circle": (dict(roles={"prover": {"weights": "conjecturer"}, "conjecturer": {"weights": "prover"}}),
+               r"`roles.conjecturer.weights` \(prover\) closes a circle, prover -> conjecturer -> prover"),
+    "itself": (dict(prover_weights="prover"), r"`prover_weights` \(prover\) closes a circle, prover -> prover"),
+    "no such weights": (dict(conjecturer_weights="provers"),
+               r"`conjecturer_weights` \(provers\) must name a role that plays, or start. Did you mean 'prover'\?"),
+    "more players than weights": (dict(roles={"conjecturer": {"players": 2, "weights": "prover"}}),
+               r"`roles.conjecturer.weights` \(prover\) shares weights player by player, and conjecturer has 2 .* 1;"),
+    "frozen and taught": (dict(game=None, roles={"prover": {}, "guide": START | {"objective": "rest"}}),
+               r"`roles.guide.objective` \(rest\) is for a role that is trained, and `roles.guide.weights` \(start\)"),
+    "frozen and slow": (dict(conjecturer_weights="start", conjecturer_learning_rate=1e-5),
+               r"`conjecturer_learning_rate` \(1e-05\) is for a role that is trained, and `conjecturer_weights`"),
+    "all frozen": (dict(prover_weights="start", conjecturer_weights="start"), "no role that is trained"),
+    "a frozen prover's problems": (dict(prover_weights="start", prover_num_generations=1),
+               r"`prover_micro_batches` \(8\) needs 64 problems a round per process, and the 8 samples"),
+    "model beside weights": (dict(conjecturer_weights="prover", conjecturer_model="x"),
+               r"`conjecturer_model` \(x\) would not be read beside `conjecturer_weights` \(prover\)"),
+    "model under tied": (dict(policy_sharing="tied", conjecturer_model="x"),
+               r"`conjecturer_model` \(x\) is not read under policy_sharing='tied'"),
+    "shared, two rates": (dict(conjecturer_weights="prover", conjecturer_learning_rate=1e-7),
+               r"`conjecturer_learning_rate` \(1e-07\) must be equal where both play the weights of prover"),
+    "server": (dict(roles={"prover": {"vllm_server_base_url": "http://a"}}),
+               r"`roles.prover.vllm_server_base_url` \(http://a\) is read under generation_backend=vllm_server only"),
+    "objective's arguments": (dict(game=None, roles={"prover": {}, "x": {"objective_kwargs": "k=4"}}),
+               r"`roles.x.objective_kwargs` \('k=4'\) must be a JSON object"),
+    "allowed": (dict(allow_changed="roles.prover.beat"), r"'roles.prover.beat', which is not .*'roles.prover.beta'"),
+    "never allowed": (dict(allow_changed="conjecturer_weights"), "names conjecturer_weights, which cannot change"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_roles_that_cannot_be_played_are_refused_in_one_sentence(name):
+    changes, message = REFUSED[name]
+    with pytest.raises(ConfigError, match=message):
+        config(**changes)
+
+
+def test_roles_and_game_must_fit():
+    with pytest.raises(ConfigError, match=r"has a role 'misleading' that is not configured; add `roles.misleading`"):
+        own_game(prover={}, helpful={}).with_kinds(CRITIC)
+    with pytest.raises(ConfigError, match=r"`conjecturer_beta` \(0.1\) is of a role that the game does not have"):
+        config(conjecturer_beta=0.1).with_kinds(("prover",))
+    with pytest.raises(ConfigError, match=r"`roles.helpful.players` \(0\) leaves out a role that the game needs"):
+        own_game(prover={}, helpful={"players": 0}).with_kinds(("prover", "helpful"))
+    with pytest.raises(UnknownNameError, match=r"Unknown game 'propose_and_slove'. Did you mean 'propose_and_solve'"):
+        config(game="propose_and_slove")
+
+
+def test_a_lora_pool_may_have_a_temperature_per_base():
+    roles = {"conjecturer": {"model": "other", "temperature": 0.5}}
+    assert config(policy_sharing="lora", roles=roles).role("conjecturer").temperature == 0.5
+    with pytest.raises(ConfigError, match=r"`roles.conjecturer.temperature` \(0.5\) must be equal"):
+        config(policy_sharing="lora", roles={"conjecturer": {"temperature": 0.5}})
+
+
+def settings(tmp_path, text, *argv):
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    return parse(["--config", str(file), "--report_to", "none", *argv])[1]
+
+
+RECIPE = "recipe: qwen2.5-0.5b/anchored_shaped_fixed\n"  # prover 1e-5, conjecturer 1e-6 as flat fields
+
+
+def rates(args):
+    return [args.role(role).learning_rate for role in ("prover", "conjecturer")]
+
+
+def test_the_later_source_wins_setting_by_setting_however_each_is_written(tmp_path):
+    in_roles = "roles: {prover: {learning_rate: 3e-6, beta: 0.1}}\n"
+    assert rates(settings(tmp_path, RECIPE + in_roles)) == [3e-6, 1e-6]  # roles of the file over the recipe's flat one
+    args = settings(tmp_path, RECIPE + in_roles, "--prover_learning_rate", "5e-6")
+    assert rates(args) == [5e-6, 1e-6] and args.role("prover").beta == 0.1
+    args = settings(tmp_path, RECIPE + in_roles, "--learning_rate", "5e-4")
+    assert rates(args) == [5e-4, 5e-4] and args.role("prover").beta == 0.1
+    json_roles = '{"prover": {"learning_rate": 7e-6}}'
+    args = settings(tmp_path, "prover_learning_rate: 0.5\n" + in_roles, "--roles", json_roles)
+    assert args.role("prover").learning_rate == 7e-6 and args.role("prover").beta == 0.1
+    args = settings(tmp_path, in_roles, "--roles", json_roles, "--prover-learning-rate=9e-6", "--learning_rate", "1")
+    assert rates(args) == [9e-6, 1.0]  # within one source: the flat field, roles, the plain field
+    args = settings(tmp_path, "roles: {prover: {micro_batches: 4}}\n", "--prover_micro_batches", "8")
+    assert args.role("prover").micro_batches == 8  # although it is the default
+
+
+def test_a_wrong_role_is_one_line_on_the_command_line(tmp_path, capsys):
+    assert main(["joint", "--roles", '{"provr": {}}', "--output_dir", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert "`roles.provr`" in error and error.count("\n") == 1
+
+
+def test_a_resume_compares_each_setting_of_a_role_under_its_name():
+    def saved(**guide):
+        return run_settings(own_game(prover={}, guide=START | guide).to_dict(), [], [], {})
+
+    same = saved()
+    assert changed_settings(same, saved(temperature=None), [], "x") == {}
+    with pytest.raises(CheckpointError, match=r"roles.guide.temperature \(null there, 0.5 here\)"):
+        changed_settings(same, saved(temperature=0.5), [], "x")
+    for allowed in ("roles.guide.temperature", "temperature"):
+        changed = changed_settings(same, saved(temperature=0.5), [allowed], "x")
+        assert changed == {"roles.guide.temperature": [None, 0.5]}
+    with pytest.raises(CheckpointError, match=r"roles.guide.players \(1 there, 2 here\)"):
+        changed_settings(same, saved(players=2), ["roles.guide.players"], "x")
+    plain, other = (run_settings(own_game(prover={}, **more).to_dict(), [], [], {}) for more in ({}, {"judge": START}))
+    with pytest.raises(CheckpointError, match="roles "):
+        changed_settings(plain, other, ["roles"], "x")
