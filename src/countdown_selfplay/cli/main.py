@@ -27,7 +27,7 @@ COMMANDS = {
     name: f"countdown_selfplay.cli.{name.replace('-', '_')}"
     for name in (
         *("joint", "sft", "ipo", "rloo"),
-        *("eval", "compare", "fit-scaling", "solve", "verify", "report", "dataset", "tiny", "env"),
+        *("eval", "compare", "fit-scaling", "solve", "verify", "report", "dataset", "env"),
     )
 }
 """Command name -> module. A command whose module is not part of the installation is neither listed nor accepted."""
