@@ -17,7 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .. import __version__
-from ..distributed.exit import leave_process_group
 from ..errors import CountdownSelfPlayError, UnknownNameError
 from ..registry import nearest
 
@@ -91,7 +90,10 @@ def run(argv: list[str]) -> int:
         if options:
             launch(name, options, rest)
     code = importlib.import_module(known[name]).main(rest)
-    leave_process_group()
+    if "torch" in sys.modules:  # else nothing was started, and the import would load torch
+        from ..distributed.exit import leave_process_group
+
+        leave_process_group()
     return code
 
 
