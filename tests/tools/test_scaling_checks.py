@@ -225,5 +225,5 @@ def test_the_tool_ranks_pooled_seeds_and_prints_both_checks(tmp_path, capsys):
     assert main(arms) == 0
     out = capsys.readouterr().out
     assert "a above b: +0.22" in out and "-30% tail" in out and "half of the points" in out
-    assert main([str(tmp_path / "a-0.csv"), str(tmp_path / "b-0.csv"), "--resamples", "10"]) == 0
+    assert main([str(tmp_path / "a-0.csv"), str(tmp_path / "b-0.csv"), *arms[2:], "--resamples", "10"]) == 0
     assert "a-0.csv and b-0.csv: not ranked, a-0.csv is one cumulative curve." in capsys.readouterr().out
