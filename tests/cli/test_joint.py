@@ -9,7 +9,7 @@ import torch
 
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.cli.recipes import recipes
+from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.countdown import Problem, problem_from_row
 from countdown_selfplay.evaluation import progress
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 
 import yaml
 from trl import ModelConfig, TrlParser
 
-from ..config.joint import ROLES
+from ..config.recipes import over, recipes
 from ..errors import ConfigError, CountdownSelfPlayError
 from ..registry import suggestion
 from .countdown_options import underscored
-from .recipes import recipes
 from .trainer_help import ALL, help_text
 
 
@@ -67,8 +66,9 @@ def parse_options(
     if chosen is None and config is None and "--model_name_or_path" not in given:
         chosen = recipe
     shipped = {} if chosen is None else _content(str(names[chosen]), classes, list(names))
-    settings = _below(shipped, written, training) | written
-    settings = _below(settings, [name[2:] for name in given], training)
+    flags: dict[str, Any] = {name[2:]: None for name in given}
+    settings = over(over(shipped, written, training), flags, training)
+    settings = {name: value for name, value in settings.items() if name not in flags}
     settings = _typed(settings, classes, parser)
     try:
         os.environ.update({key: str(value) for key, value in settings.pop("env", {}).items()})
@@ -95,14 +95,6 @@ def _refuse_unread(model: ModelConfig, named: set[str]) -> None:
     adapter = sorted(name for name in named if name.startswith("lora_") or name in ("use_dora", "use_rslora"))
     if adapter and not model.use_peft:
         raise ConfigError(f"`{adapter[0]}` is read under --use_peft only; pass that too, or leave it unset.")
-
-
-def _below(settings: Mapping[str, Any], above: Iterable[str], training: type) -> dict[str, Any]:
-    """`settings` without the roles' own fields whose plain field is in `above`, the names that a higher place sets:
-    `--learning_rate` acts although the recipe has a prover_learning_rate."""
-    fields = {f.name for f in dataclasses.fields(training)}
-    hidden = {f"{role}_{name}" for role in ROLES for name in above if name in fields}
-    return {name: value for name, value in settings.items() if name not in hidden}
 
 
 def _typed(settings: Mapping[str, Any], classes: tuple[type, ...], parser: OneLineTrlParser) -> dict[str, Any]:

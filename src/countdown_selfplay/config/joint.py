@@ -4,7 +4,7 @@ import copy
 import json
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import torch
 from transformers import TrainingArguments
@@ -127,6 +127,15 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationF
             self.activation_checkpointing_kwargs = {"use_reentrant": False}
         super().__post_init__()
         checks.after_trl(self)
+
+    @classmethod
+    def from_recipe(cls, name: str, **changes: Any) -> Self:
+        """The settings of a recipe, such as tiny/default, with `changes` over them: a plain field such as
+        learning_rate also over the recipe's prover_learning_rate. The recipe's model and data are not settings of the
+        trainer; pass those to it."""
+        from .recipes import recipe_fields
+
+        return cls(**recipe_fields(name, changes, cls))
 
     def role(self, role: str) -> RoleSettings:
         """The settings of `role` ("prover" or "conjecturer")."""
