@@ -15,6 +15,7 @@ import argparse
 import datetime
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -26,10 +27,12 @@ import numpy as np
 
 from countdown_selfplay.evaluation import wilson_interval
 from countdown_selfplay.evaluation.compare.scaling_data import curve_of
-from countdown_selfplay.evaluation.scaling_checks import assess, rank
 from countdown_selfplay.statistics.bootstrap import ends, paired_differences, resampled_means
 from countdown_selfplay.statistics.curve import Curve
 from countdown_selfplay.statistics.seeds import two_level_draws
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tools.scaling_checks import assess, rank
 
 A, C_MID, SLOPE, R0, PROBLEMS = 0.62, 8e5, 0.9, 0.05, 500
 COMPUTE = np.concatenate([[0.0], np.geomspace(2e4, 2e7, 30)])

@@ -2,10 +2,7 @@
 
     python benchmarks/memory.py --smollm2 FOLDER --output memory.json
 
-Every cell plays two rounds of a real trainer on random or given weights. On a CPU the peak is that of the resident
-memory that belongs to no file, minus what it was after imports; on a GPU it is `torch.cuda.max_memory_allocated`. The
-first round is left out: the optimizer's moments do not exist before its end. Random texts earn nothing: a tiny entropy
-bonus and drop_signalless_gradients=False keep their rows and gradients in the step.
+Every cell is `joint --probe` (planning/probe.py) on random or given weights in a process of its own.
 """
 
 from __future__ import annotations
@@ -18,12 +15,9 @@ import platform
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
-ROUNDS = 2
 _LONG = {"prover_prompt": "compact", "conjecturer_prompt": "compact", "max_completion_length": 48}
 _TINY = {
     "prover_prompt": "compact", "conjecturer_prompt": "compact", "operands": [3], "number_high": 12,
@@ -60,42 +54,6 @@ def qwen_folder(folder: str, tokenizer: str) -> str:
     return folder
 
 
-class Meter:
-    """Peak bytes since the last reset, above those at the meter's making. On a CPU a thread reads the resident pages
-    that belong to no file every other millisecond: the system drops and loads those of libraries as it likes."""
-
-    def __init__(self) -> None:
-        import torch
-
-        self.cuda = torch.cuda.is_available()
-        self.base = self.highest = 0 if self.cuda else self._anonymous()
-        if not self.cuda:
-            threading.Thread(target=self._watch, daemon=True).start()
-
-    @staticmethod
-    def _anonymous() -> int:
-        resident, shared = Path("/proc/self/statm").read_text().split()[1:3]
-        return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
-
-    def _watch(self) -> None:
-        while True:
-            self.highest = max(self.highest, self._anonymous())
-            time.sleep(0.002)
-
-    def reset(self) -> None:
-        import torch
-
-        if self.cuda:
-            torch.cuda.reset_peak_memory_stats()
-        else:
-            self.highest = self._anonymous()
-
-    def peak(self) -> int:
-        import torch
-
-        return torch.cuda.max_memory_allocated() if self.cuda else self.highest - self.base
-
-
 def loaded(path: str) -> Any:
     """A model whose weights lie in memory of their own, not in a mapped file, which would count as soon as it is
     written to."""
@@ -115,62 +73,29 @@ def measure(cell: dict[str, Any], output: str) -> None:
     from transformers import AutoTokenizer
     from transformers.utils import logging
 
-    from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+    from countdown_selfplay import JointSelfPlayConfig
     from countdown_selfplay.planning.dry_run import estimate_of
+    from countdown_selfplay.planning.probe import probe
 
     logging.set_verbosity_error()
     torch.set_num_threads(1)
     settings = {k: v for k, v in cell.items() if k not in ("model", "path", "processes")}
     args = JointSelfPlayConfig(
-        output_dir=output + ".run", max_steps=ROUNDS, prover_micro_batches=2, conjecturer_micro_batches=1,
-        num_generations=4, drop_signalless_gradients=False,
-        save_strategy="no", report_to="none", disable_tqdm=True, guard=False,
-        use_cpu=not torch.cuda.is_available(), **{"beta": 0.0,
-        "entropy_coef": 1e-6, "gradient_checkpointing": False,
-        "bf16": torch.cuda.is_available(), "learning_rate": 1e-6, **settings},
+        output_dir=output + ".run", max_steps=1, prover_micro_batches=2, conjecturer_micro_batches=1,
+        num_generations=4, report_to="none", use_cpu=not torch.cuda.is_available(),
+        **{"beta": 0.0, "gradient_checkpointing": False, "bf16": torch.cuda.is_available(), **settings},
     )  # fmt: skip
-    peaks: dict[str, list[int]] = {"sampling": [], "training": []}
-
-    class Measured(JointConjecturerProverTrainer):
-        """Reads the meter between the two halves of every round."""
-
-        def _prepare_inputs(self, batch: Any) -> Any:
-            first = self._step % self.args.gradient_accumulation_steps == 0
-            if first:
-                peaks["training"].append(meter.peak())
-                meter.reset()
-            found = super()._prepare_inputs(batch)
-            if first:
-                peaks["sampling"].append(meter.peak())
-                meter.reset()
-            return found
-
-    rank = 16 if args.policy_sharing == "lora" else None
-    estimate = estimate_of(cell["path"], args, lora_rank=rank)
-    meter = Meter()
+    estimate = estimate_of(cell["path"], args, lora_rank=16 if args.policy_sharing == "lora" else None)
     tokenizer = AutoTokenizer.from_pretrained(cell["path"], padding_side="left")
-    trainer = Measured(model=loaded(cell["path"]), args=args, processing_class=tokenizer)
-    # The estimate is for texts of full length: an end token that is practically never sampled makes them so.
-    trainer.eos_token_ids = [trainer.model.config.get_text_config().vocab_size - 1]
-    trainer.train()
-    lengths = next(log for log in trainer.state.log_history if "loss" in log)
-    peaks["training"].append(meter.peak())
-    measured = {"sampling": max(peaks["sampling"][1:]), "training": max(peaks["training"][2:])}
-    if trainer.accelerator.is_main_process:
-        wrapped = type(trainer.model_wrapped).__name__
-        Path(output).write_text(
-            json.dumps(
-                {
-                    "measured": {name: value / 2**30 for name, value in measured.items()},
-                    "estimated": {"sampling": estimate.sampling, "training": estimate.training},
-                    "parts": {name: size for name, (size, _) in estimate.parts.items()},
-                    "lengths": {k: v for k, v in lengths.items() if k.endswith("completion_length_max")},
-                    "after_imports": meter.base / 2**30,
-                    "wrapped": wrapped,
-                    "processes": trainer.accelerator.num_processes,
-                }
-            )
-        )
+    found = probe(args, {"model": loaded(cell["path"]), "processing_class": tokenizer})
+    if args.process_index == 0:
+        content = {
+            "measured": {half: found[half] for half in ("sampling", "training")},
+            "estimated": {half: estimate.gib(half) for half in ("sampling", "training")},
+            "lengths": {k: v for k, v in found["log"].items() if k.endswith("completion_length_max")},
+            **{name: found[name] for name in ("after_imports", "wrapped", "processes")},
+        }
+        Path(output).write_text(json.dumps(content))
 
 
 def run_cell(name: str, cell: dict[str, Any], folder: str) -> dict[str, Any]:
@@ -234,7 +159,7 @@ def main() -> None:
     about = {"date": datetime.date.today().isoformat(), "machine": f"{platform.machine()}, {device}"}
     about["versions"] = f"torch {torch.__version__}"
     if options.output:
-        options.output.write_text(json.dumps({**about, "rounds": ROUNDS, "cells": results}, indent=1) + "\n")
+        options.output.write_text(json.dumps({**about, "cells": results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -103,17 +103,18 @@ def run(task: tuple[str, int, str, int]) -> None:
     folder = Path(root) / arm / f"seed-{seed}"
     if (folder / "evaluation.json").exists():
         return
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for tools/
     os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
     import datasets
     import torch
     import transformers
+    from tools.make_tiny_model.figures import held_out_problems
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
     from countdown_selfplay.config.countdown_fields import domain_from
     from countdown_selfplay.countdown import ProblemSpec, generate_problems
     from countdown_selfplay.evaluation import evaluate_prover
     from countdown_selfplay.tiny import TINY_MODEL_PATH
-    from countdown_selfplay.tiny.figures import held_out_problems
     from countdown_selfplay.training.checkpoints import newest
 
     torch.set_num_threads(1)

@@ -90,9 +90,9 @@ CASES = {
     "fit-scaling ragged.csv": "'ragged.csv' is no table: a line has more cells than the first",
     "fit-scaling ragged.csv --drop_below nan": "`--drop_below` (nan) must be a number",
     "fit-scaling bin.csv": "'bin.csv' is not a table in UTF-8 text",
-    "fit-scaling bin.jsonl": "'bin.jsonl' is not a table in UTF-8 text",
+    "fit-scaling bin.jsonl": "'bin.jsonl' cannot be read: it is not UTF-8 text",
     "fit-scaling deep.jsonl": "'deep.jsonl', line 1: this is not a JSON object",
-    "dataset x.jsonl --count 1 --exclude deep.jsonl": "'deep.jsonl' cannot be read",
+    "dataset x.jsonl --count 1 --exclude deep.jsonl": "'deep.jsonl', line 1: this is not a JSON object",
     "dataset folder.jsonl --count 3": "'folder.jsonl' cannot be written: Is a directory",
     f"dataset {'x' * 250}.jsonl --count 3": "cannot be written: File name too long",
 }

@@ -151,7 +151,10 @@ def test_the_frozen_set_can_be_excluded(tmp_path, capsys):
         (["out.jsonl", "--count", "3", "--schema", "xml"], "xml"),
         (["out.jsonl", "--count", "3", "--exclude", "absent.jsonl"], "'absent.jsonl' cannot be read"),
         (["out.jsonl", "--count", "3", "--exclude", "bad.jsonl"], "'bad.jsonl', row 1, column 'target'"),
-        (["out.jsonl", "--count", "3", "--exclude", "broken.jsonl"], "'broken.jsonl' cannot be read"),
+        (
+            ["out.jsonl", "--count", "3", "--exclude", "broken.jsonl"],
+            "'broken.jsonl', line 1: this is not a JSON object",
+        ),
         (
             ["out.jsonl", "--count", "500", "--operands", "2", "--number_high", "2"],
             "`n` (500) exceeds the 273 problems",

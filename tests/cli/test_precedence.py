@@ -7,6 +7,7 @@ import pytest
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
+from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.config.roles import RoleFields
 from countdown_selfplay.errors import ConfigError, UnknownNameError
 
@@ -123,3 +124,31 @@ def test_a_number_that_cannot_be_used_is_refused_in_python_as_on_the_command_lin
     converted = {n: float(v.strip(".")) if isinstance(v, str) else v for n, v in values.items()}
     with pytest.raises(ConfigError):  # also where both roles have a value of their own
         JointSelfPlayConfig(str(tmp_path), **{**of_roles("learning_rate", 1e-4), **converted})
+
+
+@pytest.mark.parametrize("name", sorted(recipes()))
+def test_a_recipe_in_python_is_the_one_of_the_command(name, tmp_path):
+    """Every field but those that are drawn anew: a folder in which a time stands, and what torch has set up."""
+    same = dict(output_dir=str(tmp_path), report_to="none", use_cpu=True)
+    own = JointSelfPlayConfig.from_recipe(name, **same)
+    theirs = settings("--recipe", name, "--output_dir", str(tmp_path), "--use_cpu")
+    for f in dataclasses.fields(JointSelfPlayConfig):
+        if f.init and f.name != "logging_dir":
+            assert getattr(own, f.name) == getattr(theirs, f.name), f.name
+
+
+def test_changes_win_over_the_recipe_and_plain_ones_over_its_fields_of_roles(tmp_path):
+    same = dict(output_dir=str(tmp_path), report_to="none", use_cpu=True)
+    args = JointSelfPlayConfig.from_recipe("tiny/default", learning_rate=3e-5, max_steps=7, **same)
+    assert found(args, "learning_rate") == [3e-5, 3e-5] and args.max_steps == 7 and args.conjecturer_reward == "tent"
+    both = dict(learning_rate=3e-5, prover_learning_rate=2e-5)
+    assert found(JointSelfPlayConfig.from_recipe("tiny/default", **both, **same), "learning_rate") == [2e-5, 3e-5]
+
+
+def test_a_recipe_or_a_change_that_there_is_not_is_named():
+    with pytest.raises(UnknownNameError, match=r"Unknown recipe 'tiny/defualt'\. Did you mean 'tiny/default'"):
+        JointSelfPlayConfig.from_recipe("tiny/defualt")
+    with pytest.raises(
+        ConfigError, match=r"`lerning_rate` is not a field of JointSelfPlayConfig\. Did you mean 'learn"
+    ):
+        JointSelfPlayConfig.from_recipe("tiny/default", lerning_rate=1.0)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.cli.recipes import recipes
+from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.countdown import generate_problems
 
 from .stand_in import DOMAIN, make_stand_in

@@ -6,7 +6,7 @@ import pytest
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.cli.recipes import recipes
+from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.countdown import heldout_key, problem_from_row
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 

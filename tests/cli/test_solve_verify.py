@@ -138,12 +138,12 @@ def test_a_jsonl_file_is_judged_row_by_row(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"completion": "7", "nums": [3, 4], "target": 7}\nnot json\n', "row 1: not a JSON object"),
+        ('{"completion": "7", "nums": [3, 4], "target": 7}\nnot json\n', "line 2: this is not a JSON object"),
         ('{"nums": [3, 4], "target": 7}\n', "row 0, column 'completion': absent"),
         ('{"completion": "7", "nums": [3, 4.5], "target": 7}\n', "row 0, column 'nums'"),
         ('{"completion": "7", "nums": [3, 4]}\n', "row 0, column 'target'"),
-        ("[1]\n", "row 0: a row maps"),
-        ("[" * 100_000 + "\n", "row 0: not a JSON object"),
+        ("[1]\n", "line 1: this is not a JSON object"),
+        ("[" * 100_000 + "\n", "line 1: this is not a JSON object"),
         ("\udcff", "not UTF-8"),
     ],
 )

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from datasets import Dataset
 from peft import LoraConfig
+from tools.make_tiny_model.figures import held_out_problems
 from transformers import GenerationConfig
 
 from countdown_selfplay.evaluation.sampling import neutral_generation
 from countdown_selfplay.tiny import TINY_SPEC, load_tiny_model
-from countdown_selfplay.tiny.figures import held_out_problems
 from countdown_selfplay.training.exports import export_policies
 
 LORA = LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")

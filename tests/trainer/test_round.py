@@ -6,11 +6,11 @@ import pytest
 import torch
 from datasets import Dataset
 from peft import LoraConfig
+from tools.make_tiny_model.figures import held_out_problems
 
 from countdown_selfplay.countdown import generate_problems
 from countdown_selfplay.errors import ConfigError, RewardError
 from countdown_selfplay.tiny import TINY_SPEC
-from countdown_selfplay.tiny.figures import held_out_problems
 
 from .conftest import equal, make_config, rounds, weights
 

@@ -1,21 +1,19 @@
-"""The memory estimate against counts made another way: real saved tensors, and arithmetic by hand."""
+"""The memory estimate against models that were built and arithmetic by hand; a probe against what it must hold."""
 
 import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
-from trl.trainer.utils import add_fused_lm_head
 
 from countdown_selfplay.cli.launch import config_path, planned
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.planning.memory import GIB, _Numbers, estimate_memory
+from countdown_selfplay.planning.memory import GIB, Vllm, estimate_memory
 from countdown_selfplay.planning.model_shape import Engine, bytes_of, model_shape, planned_engine
 
 SIZES = dict(
     vocab_size=500, hidden_size=96, intermediate_size=320, num_attention_heads=6, num_key_value_heads=2,
     max_position_embeddings=512, tie_word_embeddings=True,
 )  # fmt: skip
-BATCH, LENGTH = 3, 40
 PROMPT = {"prover": 10, "conjecturer": 20}
 
 
@@ -23,53 +21,12 @@ def config(kind="qwen2", layers=2, **changes):
     return AutoConfig.for_model(kind, num_hidden_layers=layers, **{**SIZES, **changes})
 
 
-def saved_bytes(kind, layers, bf16, checkpointing=False):
-    """What autograd really keeps of a forward pass, without the parameters: the sum over distinct storages."""
-    torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(config(kind, layers))
-    add_fused_lm_head(model, outputs=("log_probs", "entropy"))
-    model.train()
-    if checkpointing:
-        model.gradient_checkpointing_enable({"use_reentrant": False})
-    parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
-    kept = {}
-
-    def pack(tensor):
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in parameters:
-            kept[storage.data_ptr()] = (storage.nbytes(), tensor)
-        return tensor
-
-    ids = torch.randint(0, 500, (BATCH, LENGTH))
-    mask = torch.ones_like(ids)
-    mask[0, :3] = 0  # padding on the left, as in every real batch
-    with (
-        torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor),
-        torch.autocast("cpu", torch.bfloat16, enabled=bf16),
-    ):
-        model(input_ids=ids, attention_mask=mask, labels=ids, fused_lm_head=True)
-    return sum(size for size, _ in kept.values())
-
-
-@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
-@pytest.mark.parametrize("bf16", [False, True])
-def test_a_layers_activations_are_those_that_autograd_keeps(kind, bf16):
-    """Two layers keep one layer more than one layer does; under autocast also the bf16 copies of its weights."""
-    layer = saved_bytes(kind, 2, bf16) - saved_bytes(kind, 1, bf16)
-    shapes = [model_shape(config(kind, layers)) for layers in (1, 2)]
-    numbers = _Numbers(shapes[1], Engine(bf16=bf16), 4)
-    casts = 2 * (shapes[1].linear - shapes[0].linear) if bf16 else 0
-    assert numbers.layer(BATCH * LENGTH, LENGTH) + casts == pytest.approx(layer, rel=0.01)
-
-
 def test_the_shape_is_that_of_a_model_that_was_built():
     model = AutoModelForCausalLM.from_config(config(layers=2))
     shape = model_shape(config(layers=2))
     assert shape.parameters == sum(p.numel() for p in model.parameters())
-    assert shape.block == sum(p.numel() for p in model.model.layers[0].parameters())
-    assert shape.tensor == shape.embedding == 500 * 96 and (shape.query, shape.key) == (96, 32)
-    # by hand: q 96x96, k and v 96x32, o 96x96, gate and up 96x320, down 320x96, twice; the head 96x500
-    assert shape.linear == 2 * (96 * (96 + 64 + 96) + 3 * 96 * 320) + 96 * 500
+    assert (shape.embedding, shape.key, shape.layers, shape.vocabulary) == (500 * 96, 32, 2, 500)
+    # by hand: q 96x96, k and v 96x32, o 96x96, gate and up 96x320, down 320x96, twice
     assert shape.adapted == 2 * ((96 + 96) + 2 * (96 + 32) + (96 + 96) + 3 * (96 + 320))
 
 
@@ -91,10 +48,17 @@ def settings(**changes):
     )  # fmt: skip
 
 
-def parts(engine=None, lora_rank=None, **changes):
-    shape = model_shape(config())
-    found = estimate_memory(shape, settings(**changes), engine or Engine(), PROMPT, lora_rank=lora_rank)
-    return {name: size * GIB for name, (size, _) in found.parts.items()}, found
+def estimate(engine=None, lora_rank=None, vllm=None, **changes):
+    args = settings(**changes)
+    return estimate_memory(
+        model_shape(config()), [args.role(role) for role in args.trained_roles], engine or Engine(), PROMPT,
+        rows=args.per_device_train_batch_size, sharing=args.policy_sharing, lora_rank=lora_rank, vllm=vllm,
+    )  # fmt: skip
+
+
+def parts(*args, **changes):
+    found = estimate(*args, **changes)
+    return {name: size for half in (found.lasting, found.sampling, found.training) for name, (size, _) in half.items()}
 
 
 P = model_shape(config()).parameters
@@ -112,7 +76,7 @@ P = model_shape(config()).parameters
     ],
 )
 def test_the_state_is_spread_as_the_engine_spreads_it(engine, sharing, weights, gradients, optimizer):
-    found, _ = parts(Engine(engine, 1 if engine == "none" else 4), policy_sharing=sharing)
+    found = parts(Engine(engine, 1 if engine == "none" else 4), policy_sharing=sharing)
     expected = {"weights": weights * P, "gradients": gradients * P, "optimizer": optimizer * P}
     assert {name: found[name] for name in expected} == pytest.approx(expected)
     assert ("gradient buckets" in found) == (engine == "ddp")
@@ -120,25 +84,24 @@ def test_the_state_is_spread_as_the_engine_spreads_it(engine, sharing, weights, 
 
 
 def test_deepspeed_in_bf16_holds_two_bytes_of_weights_and_twelve_of_optimizer():
-    found, _ = parts(Engine("zero2", 8, "cuda", bf16=True), policy_sharing="tied")
+    found = parts(Engine("zero2", 8, "cuda", bf16=True), policy_sharing="tied")
     assert found["weights"] == pytest.approx(2 * P) and found["gradients"] == pytest.approx(2 * P / 8)
-    assert found["optimizer"] == pytest.approx(12 * P / 8) and "bf16 copies" not in found
-    found, _ = parts(Engine("none", 1, "cuda", bf16=True), policy_sharing="tied")
+    assert found["optimizer"] == pytest.approx(12 * P / 8)
+    found = parts(Engine("none", 1, "cuda", bf16=True), policy_sharing="tied")
     assert found["weights"] == pytest.approx(4 * P)
-    assert found["bf16 copies"] == pytest.approx(2 * model_shape(config()).linear)
 
 
 def test_references_are_shared_by_roles_of_one_temperature_and_absent_with_adapters():
-    assert parts(beta=0.1)[0]["references"] == pytest.approx(4 * P)
-    two = parts(beta=0.1, conjecturer_temperature=0.7)[0]["references"]
+    assert parts(beta=0.1)["references"] == pytest.approx(4 * P)
+    two = parts(beta=0.1, conjecturer_temperature=0.7)["references"]
     assert two == pytest.approx(8 * P)
-    assert parts(Engine("zero3", 4), beta=0.1)[0]["references"] == pytest.approx(4 * P / 4)
-    assert "references" not in parts()[0]
-    assert "references" not in parts(beta=0.1, policy_sharing="lora", lora_rank=4)[0]
+    assert parts(Engine("zero3", 4), beta=0.1)["references"] == pytest.approx(4 * P / 4)
+    assert "references" not in parts()
+    assert "references" not in parts(beta=0.1, policy_sharing="lora", lora_rank=4)
 
 
 def test_adapters_leave_one_base_and_train_little():
-    found, _ = parts(policy_sharing="lora", lora_rank=4)
+    found = parts(policy_sharing="lora", lora_rank=4)
     adapters = 2 * 4 * model_shape(config()).adapted
     assert found["weights"] == pytest.approx(4 * (P + adapters))
     assert found["gradients"] == pytest.approx(4 * adapters) and found["optimizer"] == pytest.approx(8 * adapters)
@@ -146,83 +109,92 @@ def test_adapters_leave_one_base_and_train_little():
 
 def test_the_cache_holds_keys_and_values_of_all_texts_of_the_greedier_role():
     """The prover: 4 x 2 texts of 10 + 30 tokens; the conjecturer: 4 of 20 + 30. Two layers, 2 heads of 16."""
-    found, _ = parts()
+    found = parts()
     assert found["KV cache"] == pytest.approx(8 * 40 * 2 * 2 * 32 * 4)
 
 
-def test_checkpointing_keeps_one_hidden_state_per_layer_and_one_layer():
-    shape = model_shape(config(layers=12))
-    numbers = _Numbers(shape, Engine(), 4)
-    full, less = (numbers.activations(1000, 50, checkpointed) for checkpointed in (False, True))
-    one = numbers.layer(1000, 50)
-    assert full - less == pytest.approx(11 * one - 12 * 1000 * 96 * 4)
+@pytest.mark.parametrize(
+    ("engine", "bytes_of_a_pair"),
+    [  # a key and a value: float32; under autocast rotated keys are float32 and values bf16; DeepSpeed casts both
+        (Engine(), 8),
+        (Engine("none", 1, "cuda", bf16=True), 6),
+        (Engine("zero2", 2, "cuda", bf16=True), 4),
+    ],
+)
+def test_the_cache_has_the_precision_of_the_sampling(engine, bytes_of_a_pair):
+    assert parts(engine)["KV cache"] == pytest.approx(8 * 40 * 2 * 32 * bytes_of_a_pair)
+
+
+def test_the_logits_are_a_tile_while_training_and_the_last_position_while_sampling():
+    found = parts()
+    # the prover's 4 x (10 + 30) tokens, the conjecturer's 4 x (20 + 30) = 200; 500 words, 4 + 8 x 4 bytes on a CPU
+    assert found["logits, training"] == pytest.approx(200 * 500 * 36 + 4 * 500 * 96)
+    assert found["logits, sampling"] == pytest.approx(8 * 500 * 20)  # 8 texts; 36 bytes with top-p below 1
+    assert parts(top_p=0.9)["logits, sampling"] == pytest.approx(8 * 500 * 36)
+    found = parts(Engine("none", 1, "cuda"))  # the completion's 4 x 30 tokens in tiles 32768 wide, in one kernel
+    assert found["logits, training"] == pytest.approx(120 * 32768 * 4 + 4 * 500 * 96)
 
 
 def test_the_peak_is_the_larger_half_and_holds_the_lasting_parts():
-    """The conjecturer plays last and has one micro-batch, the one with the most tokens: the prover's gradients are
-    there, its own, half of all, appear while its activations go."""
-    found, estimate = parts(beta=0.1)
+    found, whole = parts(beta=0.1), estimate(beta=0.1)
     lasting = found["weights"] + found["references"] + found["optimizer"]
-    training = lasting + found["gradients"] / 2 + found["activations"] + found["logits, training"]
-    sampling = lasting + found["KV cache"] + found["logits, sampling"] + found["sampling work"]
-    assert estimate.training * GIB == pytest.approx(training) and estimate.sampling * GIB == pytest.approx(sampling)
-    assert estimate.peak == max(estimate.training, estimate.sampling)
-    twice, estimate = parts(beta=0.1, conjecturer_micro_batches=2)  # from its second one on all gradients are there
-    assert estimate.training * GIB == pytest.approx(training + twice["gradients"] / 2)
+    training = lasting + found["gradients"] + found["logits, training"]
+    sampling = lasting + found["KV cache"] + found["logits, sampling"]
+    assert whole.gib("training") * GIB == pytest.approx(training)
+    assert whole.gib("sampling") * GIB == pytest.approx(sampling)
+    assert whole.peak == max(whole.gib("training"), whole.gib("sampling"))
+
+
+def test_sixteen_adapters_over_one_base_cost_their_own_state_and_no_second_base():
+    args = settings(policy_sharing="lora")
+    players = [args.role("prover")] * 16
+    found = estimate_memory(
+        model_shape(config()), players, Engine(), PROMPT, rows=4, sharing="lora", lora_rank=4
+    ).lasting
+    adapters = 16 * 4 * model_shape(config()).adapted
+    assert found["weights"][0] == pytest.approx(4 * (P + adapters))
+    assert found["optimizer"][0] == pytest.approx(8 * adapters)
 
 
 def test_an_adapter_leaves_the_head_without_a_gradient():
-    full, adapter = parts(policy_sharing="tied")[0], parts(policy_sharing="lora", lora_rank=4)[0]
+    full, adapter = parts(policy_sharing="tied"), parts(policy_sharing="lora", lora_rank=4)
     assert full["logits, training"] - adapter["logits, training"] == pytest.approx(4 * 500 * 96)
 
 
 def test_vllm_takes_its_share_of_the_device_in_both_halves_unless_it_sleeps():
-    args = settings()
-    args.generation_backend, args.vllm_gpu_memory_utilization = "vllm", 0.3
-    shape = model_shape(config())
     engine = Engine("none", 1, "cuda", True, total=80 * GIB)
-    awake = estimate_memory(shape, args, engine, PROMPT)
-    assert awake.parts["vLLM"][0] == pytest.approx(24) and "KV cache" not in awake.parts
-    args.vllm_enable_sleep_mode = True
-    asleep = estimate_memory(shape, args, engine, PROMPT)
-    assert awake.training - asleep.training == pytest.approx(24)
-    args.generation_backend = "vllm_server"
-    assert estimate_memory(shape, args, engine, PROMPT).parts["vLLM"][0] == 0
+    awake, asleep = (estimate(engine, vllm=Vllm(0.3, sleeps)) for sleeps in (False, True))
+    assert awake.lasting["vLLM"][0] == pytest.approx(24 * GIB) and awake.sampling == {}
+    assert awake.gib("training") - asleep.gib("training") == pytest.approx(24)
+    assert awake.gib("sampling") == pytest.approx(asleep.gib("sampling"))
+    assert parts(engine, vllm=Vllm(server=True))["vLLM"] == 0
+    # without a device: two bytes a weight and the cache of 8 texts of 40 tokens in bf16
+    elsewhere = parts(Engine("none", 1, "cuda", True), vllm=Vllm(0.3))
+    assert elsewhere["vLLM"] == pytest.approx(2 * P + 4 * 2 * 32 * 8 * 40)
 
 
-@pytest.mark.parametrize(
-    ("kind", "rank", "pushed"),
-    [  # by hand: the largest matrix is the embedding, 500 x 96; ZeRO-3 holds bf16, FSDP2 float32; an adapter of rank 4
-        ("zero3", None, 500 * 96 * 2),
-        ("fsdp2", None, 500 * 96 * 4),
-        ("zero3", 4, 4 * 2 * (192 + 2 * 128 + 192 + 3 * 416) * 2),
-    ],
-)
-def test_vllm_needs_one_tensor_of_cut_up_weights_at_a_time_and_no_copies_of_autocast(kind, rank, pushed):
-    """Nothing but what lasts, the engine's share and what is being pushed is there while vLLM samples."""
-    args = settings(policy_sharing="full" if rank is None else "lora")
-    args.generation_backend, args.vllm_gpu_memory_utilization = "vllm", 0.3
-    shape = model_shape(config())
-    found = estimate_memory(shape, args, Engine(kind, 4, "cuda", True, total=80 * GIB), PROMPT, lora_rank=rank)
-    lasting = sum(found.parts[name][0] for name in ("weights", "optimizer")) + 24
-    assert (found.sampling - lasting) * GIB == pytest.approx(pushed, abs=16)  # 24 GiB leave 16 bytes of precision
-    args.generation_backend = "generate"
-    whole = estimate_memory(shape, args, Engine(kind, 4, "cuda", True), PROMPT, lora_rank=rank)
-    copies = {"zero3": (2 if rank is None else 1) * P * 2, "fsdp2": (2 * shape.block + 500 * 96) * 2}[kind]
-    beside = sum(whole.parts[name][0] for name in ("KV cache", "logits, sampling", "sampling work"))
-    assert (whole.sampling - (lasting - 24) - beside) * GIB == pytest.approx(copies)
+def test_a_probe_plays_full_texts_reads_both_halves_and_leaves_nothing(tmp_path):
+    from transformers import AutoTokenizer
 
+    from countdown_selfplay.planning.probe import probe, probe_table
+    from countdown_selfplay.tiny import TINY_MODEL_PATH
 
-@pytest.mark.parametrize(("backend", "copies"), [("generate", 1), ("continuous_batching", 0), ("vllm_server", 0)])
-def test_autocast_copies_the_weights_while_sampling_only_where_the_trained_module_runs_under_it(backend, copies):
-    args = settings()
-    args.generation_backend = backend
-    shape = model_shape(config())
-    found = estimate_memory(shape, args, Engine("none", 1, "cuda", True), PROMPT)
-    there = [found.parts[n][0] for n in ("weights", "optimizer", "KV cache", "logits, sampling", "sampling work")
-             if n in found.parts]  # fmt: skip
-    assert (found.sampling - sum(there)) * GIB == pytest.approx(copies * 2 * shape.linear)
-    assert found.parts["bf16 copies"][0] * GIB == pytest.approx(2 * shape.linear)  # while training, in any case
+    path = str(TINY_MODEL_PATH)
+    args = JointSelfPlayConfig(
+        output_dir=str(tmp_path / "run"), use_cpu=True, bf16=False, report_to="none", max_steps=50,
+        per_device_train_batch_size=64, num_generations=4, max_completion_length=16, beta=0.0,
+        prover_prompt="compact", conjecturer_prompt="compact", operands=[3], number_high=12, target_high=99,
+        gradient_checkpointing=False,
+    )  # fmt: skip
+    found = probe(args, {"model": path, "processing_class": AutoTokenizer.from_pretrained(path, padding_side="left")})
+    assert list(tmp_path.iterdir()) == [] and (args.max_steps, args.output_dir) == (50, str(tmp_path / "run"))
+    assert found["log"]["prover/completion_length_max"] == found["log"]["conjecturer/completion_length_max"] == 16
+    # Two models of 0.65M float32 parameters with gradients and Adam's two moments are 2 x 16 x 0.65M = 0.02 GiB, and
+    # a process that plays rounds of the tiny model stays well below one GiB.
+    assert 0.02 < found["training"] < 1 and 0.005 < found["sampling"] < 1
+    lines = probe_table(found, None).splitlines()
+    assert lines[2].split() == ["sampling", "-", f"{found['sampling']:.3f}"]
+    assert lines[-1].endswith("longest texts: conjecturer 16, prover 16 tokens.")
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from ..countdown.exact.solver import solution_trees
 from ..countdown.features import operators_of
 from ..countdown.generator import iterate_problems
 from ..countdown.rows import ROW_SCHEMAS
+from ..data.jsonl import json_lines
 from ..errors import ConfigError, DataError
 from .countdown_options import OneLineParser, RawDescription, add_rule_options, rules_of, seed_number
 
@@ -75,17 +76,16 @@ WRITERS: dict[str, Callable[[Path, Iterator[Row]], None]] = {".jsonl": write_jso
 
 def read_rows(path: Path) -> Iterator[Any]:
     """The rows of a JSONL or Parquet file; DataError if it cannot be read."""
-    try:
-        if path.suffix == ".parquet":
-            import pyarrow.parquet
+    if path.suffix != ".parquet":
+        yield from (row for _, row in json_lines(path))
+        return
+    import pyarrow.parquet
 
-            yield from pyarrow.parquet.read_table(path).to_pylist()
-        else:
-            with path.open(encoding="utf-8") as lines:
-                yield from (json.loads(line) for line in lines if line.strip())
-    except (OSError, ValueError, RecursionError) as error:  # pyarrow's and json's errors are ValueErrors
+    try:
+        yield from pyarrow.parquet.read_table(path).to_pylist()
+    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise DataError(f"'{path}' cannot be read as {path.suffix or 'JSONL'}: {reason[:80]}.") from None
+        raise DataError(f"'{path}' cannot be read as {path.suffix}: {reason[:80]}.") from None
 
 
 def excluded_keys(files: list[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""`countdown-selfplay fit-scaling`: seed 003's scaling curve of one or several arms, with its checks. No torch."""
+"""`countdown-selfplay fit-scaling`: seed 003's scaling curve of one or several arms. No torch."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ConfigError, DataError
+from ..evaluation.asymptotes import ScalingArm, fit_arm
 from ..evaluation.compare.arms import split_arm
 from ..evaluation.compare.comparison_tables import markdown
 from ..evaluation.compare.scaling_data import load_curve
-from ..evaluation.scaling_checks import TAILS, Assessment, Ranking, assess, rank
 from ..evaluation.terminal import aligned
 from .compare import write_all
 from .countdown_options import OneLineParser, RawDescription, seed_number
@@ -25,12 +25,12 @@ from .countdown_options import OneLineParser, RawDescription, seed_number
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HELP = "Fit solve rate against compute and say how far the asymptote can be trusted"
+HELP = "Fit solve rate against compute, with an interval of the asymptote where the data can give one"
 
 EPILOG = """\
 An arm is a run folder (metrics.jsonl), a .csv or a .jsonl file, or name=PATH,PATH with one per training seed. Fitted
 is R(C) = R0 + (A - R0) / (1 + (C_mid / C)^B) on log compute, with bounds. A fit that fails has a reason and no number.
-One cumulative curve has no interval and no rank: give several runs, or a run folder with first_solved.json.
+One cumulative curve has no interval: give several runs, or a run folder with first_solved.json.
 
 examples: countdown-selfplay fit-scaling runs/sgs --drop_below 100000
           countdown-selfplay fit-scaling sgs='runs/sgs-*' rl='runs/rl-*' --rate eval_pass@8 --output scaling
@@ -39,23 +39,10 @@ exit codes: 0 all fits converged, 1 a fit failed, 2 wrong input"""
 
 
 def main(argv: list[str]) -> int:
-    """Print the fits, their checks and what can be ranked; with --output also write them as files."""
+    """Print the fits and their intervals; with --output also write them as files."""
     options = parse(argv)
-    if math.isnan(options.drop_below):
-        raise ConfigError("`--drop_below` (nan) must be a number.")
-    found, axes = [], set()
-    for name, paths in named_arms(options.arms):
-        runs = []
-        for path in paths:
-            curve, compute, rate = load_curve(path, options.compute, options.rate)
-            runs.append(curve)
-            axes.add((compute, rate))
-        if len(axes) > 1:
-            raise DataError(f"The arms have different columns ({sorted(axes)}); name them with --compute and --rate.")
-        found.append(assess(name, runs, options.drop_below, options.resamples, options.seed))
-    rankings = rank(found, options.seed)
-    compute, rate = next(iter(axes))
-    lines = [f"{rate} against {compute}; points below {options.drop_below:g} are left out", *remarks(found, rankings)]
+    found, compute, rate = fitted(options)
+    lines = [f"{rate} against {compute}; points below {options.drop_below:g} are left out", *remarks(found)]
     print(aligned(rows_of(found)))
     print("\n".join(lines))
     if options.output is not None:
@@ -64,7 +51,6 @@ def main(argv: list[str]) -> int:
             "rate": rate,
             "drop_below": options.drop_below,
             "fits": [one.to_dict() for one in found],
-            "rankings": [{"ranked": r.ranked, "sentence": r.sentence} for r in rankings],
         }
         texts = {
             "scaling.md": markdown(rows_of(found), lines),
@@ -76,6 +62,23 @@ def main(argv: list[str]) -> int:
             texts["scaling.svg"] = svg(chart(found, compute, rate))
         write_all(options.output, texts)
     return 0 if all(one.fit.converged for one in found) else 1
+
+
+def fitted(options: argparse.Namespace) -> tuple[list[ScalingArm], str, str]:
+    """The fit of each arm, and the columns of compute and rate."""
+    if math.isnan(options.drop_below):
+        raise ConfigError("`--drop_below` (nan) must be a number.")
+    found, axes = [], set()
+    for name, paths in named_arms(options.arms):
+        runs = []
+        for path in paths:
+            curve, compute, rate = load_curve(path, options.compute, options.rate)
+            runs.append(curve)
+            axes.add((compute, rate))
+        if len(axes) > 1:
+            raise DataError(f"The arms have different columns ({sorted(axes)}); name them with --compute and --rate.")
+        found.append(fit_arm(name, runs, options.drop_below, options.resamples, options.seed))
+    return found, *next(iter(axes))
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -90,7 +93,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--resamples", type=int, default=500, metavar="N", help="of the bootstrap of one run's points (500)"
     )
-    parser.add_argument("--seed", type=seed_number, default=0, help="of the bootstrap and the halves (0)")
+    parser.add_argument("--seed", type=seed_number, default=0, help="of the bootstrap (0)")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="write scaling.md, .json and .svg")
     options = parser.parse_args(argv)
     if options.resamples < 1:
@@ -107,10 +110,9 @@ def named_arms(words: Sequence[str]) -> list[tuple[str, list[str]]]:
     return arms
 
 
-def rows_of(found: Sequence[Assessment]) -> list[tuple[str, ...]]:
+def rows_of(found: Sequence[ScalingArm]) -> list[tuple[str, ...]]:
     """A header and one row per arm."""
-    tails = [f"-{share:.0%} tail" for share in TAILS]
-    rows = [("arm", "points", "asymptote", "95% interval", "over", "C_mid", "B", "R0", *tails, "half of the points")]
+    rows: list[tuple[str, ...]] = [("arm", "points", "asymptote", "95% interval", "over", "C_mid", "B", "R0")]
     for one in found:
         points, fit = str(sum(len(curve.compute) for curve in one.curves)), one.fit
         if fit.asymptote is None or fit.c_mid is None or fit.slope is None:
@@ -118,36 +120,24 @@ def rows_of(found: Sequence[Assessment]) -> list[tuple[str, ...]]:
             continue
         interval = "–" if one.interval is None else f"[{one.interval.low:.4f}, {one.interval.high:.4f}]"
         over = "–" if one.interval is None else one.over
-        cut = [f"{value:.4f}" if (value := one.tails.get(share)) is not None else "failed" for share in TAILS]
-        sd = one.subset_sd
-        halves = "failed" if sd is None else f"{one.subsets.mean():.4f} ± {sd:.4f}"
-        numbers = (
-            f"{fit.asymptote:.4f}",
-            interval,
-            over,
-            f"{fit.c_mid:.4g}",
-            f"{fit.slope:.3f}",
-            f"{fit.initial:.4f}",
-        )
-        rows.append((one.name, points, *numbers, *cut, halves))
+        numbers = (f"{fit.c_mid:.4g}", f"{fit.slope:.3f}", f"{fit.initial:.4f}")
+        rows.append((one.name, points, f"{fit.asymptote:.4f}", interval, over, *numbers))
     return rows
 
 
-def remarks(found: Sequence[Assessment], rankings: Sequence[Ranking]) -> list[str]:
-    """Failures, doubts, and the rankings."""
+def remarks(found: Sequence[ScalingArm]) -> list[str]:
+    """Failures and doubts."""
     lines = [f"{one.name}: the fit failed. {one.fit.reason}" for one in found if not one.fit.converged]
     for one in found:
-        if one.fit.converged and one.interval is None and one.failed[0] == 0:
+        if one.fit.converged and one.interval is None and one.failed == 0:
             lines.append(f"{one.name}: {one.over}.")
-        if one.fit.converged and max(one.failed) > 0:
-            lines.append(
-                f"{one.name}: {one.failed[0]:.0%} of the resampled fits and {one.failed[1]:.0%} of those on half of "
-                f"the points failed{'; there is no interval.' if one.interval is None and one.failed[0] else '.'}"
-            )
-    return lines + [one.sentence for one in rankings]
+        if one.fit.converged and one.failed > 0:
+            none = "; there is no interval" if one.interval is None else ""
+            lines.append(f"{one.name}: {one.failed:.0%} of the resampled fits failed{none}.")
+    return lines
 
 
-def chart(found: Sequence[Assessment], compute: str, rate: str) -> Figure:
+def chart(found: Sequence[ScalingArm], compute: str, rate: str) -> Figure:
     """Points and fitted curves on log compute."""
     from ..evaluation.report.pictures import Curve, line_chart
 

@@ -43,6 +43,17 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
     script, training, model = parse(sys.argv[1:] if argv is None else argv)
     if script.dry_run:
         return dry_run(script, training, model, launch)
+    return play(script, training, model)
+
+
+def play(script: JointScriptArguments, training: JointSelfPlayConfig, model: ModelConfig) -> int:
+    """Train, or probe."""
+    if script.probe:
+        from ..planning.dry_run import print_probe
+
+        path = resolve_model(model.model_name_or_path)
+        print_probe(script, training, model, path, build_arguments(script, training, model))
+        return 0
     from ..training.run import run_joint
 
     run_joint(script, training, build_arguments(script, training, model))

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .. import __version__
-from ..distributed.exit import leave_process_group
 from ..errors import CountdownSelfPlayError, UnknownNameError
 from ..registry import nearest
 
@@ -27,7 +26,7 @@ COMMANDS = {
     name: f"countdown_selfplay.cli.{name.replace('-', '_')}"
     for name in (
         *("joint", "sft", "ipo", "rloo"),
-        *("eval", "compare", "fit-scaling", "solve", "verify", "report", "dataset", "tiny", "env"),
+        *("eval", "compare", "fit-scaling", "solve", "verify", "report", "dataset", "env"),
     )
 }
 """Command name -> module. A command whose module is not part of the installation is neither listed nor accepted."""
@@ -91,7 +90,10 @@ def run(argv: list[str]) -> int:
         if options:
             launch(name, options, rest)
     code = importlib.import_module(known[name]).main(rest)
-    leave_process_group()
+    if "torch" in sys.modules:  # else nothing was started, and the import would load torch
+        from ..distributed.exit import leave_process_group
+
+        leave_process_group()
     return code
 
 

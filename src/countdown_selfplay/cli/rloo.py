@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ..errors import ConfigError
-from .joint import build_arguments, dry_run, parse
+from .joint import dry_run, parse, play
 from .trainer_options import flag_value, has_flag
 
 HELP = "Train a prover alone by RLOO, with the trainer, folder and report of joint"
@@ -34,10 +34,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
             )
     if script.dry_run:
         return dry_run(script, training, model, launch)
-    from ..training.run import run_joint
-
-    run_joint(script, training, build_arguments(script, training, model))
-    return 0
+    return play(script, training, model)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,10 @@ from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 import yaml
 from trl import ModelConfig, TrlParser
 
-from ..config.players import parsed_roles
-from ..config.roles import flat_name
+from ..config.recipes import over, recipes
 from ..errors import ConfigError, CountdownSelfPlayError
 from ..registry import suggestion
 from .countdown_options import underscored
-from .recipes import recipes
 from .trainer_help import ALL, help_text
 
 
@@ -68,11 +66,11 @@ def parse_options(
     if chosen is None and config is None and "--model_name_or_path" not in given:
         chosen = recipe
     shipped = {} if chosen is None else _content(str(names[chosen]), classes, list(names))
-    settings = _over(shipped, written, training)
+    settings = over(shipped, written, training)
     flags: dict[str, Any] = {name[2:]: None for name in given}
     if flag_value(argv, "--roles") is not None:
         flags["roles"], argv = flag_value(argv, "--roles"), _without(argv, "--roles")
-    settings = {n: v for n, v in _over(settings, flags, training).items() if n == "roles" or n not in flags}
+    settings = {n: v for n, v in over(settings, flags, training).items() if n == "roles" or n not in flags}
     settings = _typed(settings, classes, parser)
     try:
         os.environ.update({key: str(value) for key, value in settings.pop("env", {}).items()})
@@ -99,25 +97,6 @@ def _refuse_unread(model: ModelConfig, named: set[str]) -> None:
     adapter = sorted(name for name in named if name.startswith("lora_") or name in ("use_dora", "use_rslora"))
     if adapter and not model.use_peft:
         raise ConfigError(f"`{adapter[0]}` is read under --use_peft only; pass that too, or leave it unset.")
-
-
-def _over(below: Mapping[str, Any], above: Mapping[str, Any], training: type) -> dict[str, Any]:
-    """The settings of two sources, of which `above` wins setting by setting, however each writes it: in `roles`, as a
-    role's flat field, or as the plain field for all roles. `--learning_rate` acts although the recipe has a
-    prover_learning_rate."""
-    if "roles" not in below and "roles" not in above and not any(map(flat_name, below)):
-        return {**below, **above}
-    plain = {name for name in above if name in {f.name for f in dataclasses.fields(training)}}
-    mine, theirs = parsed_roles(above.get("roles")), parsed_roles(below.get("roles"))
-
-    def hidden(kind: str, setting: str) -> bool:
-        return setting in plain or setting in mine.get(kind, {}) or f"{kind}_{setting}" in above
-
-    found = {name: value for name, value in below.items() if not hidden(*(flat_name(name) or ("", "")))}
-    roles = {kind: {s: v for s, v in settings.items() if not hidden(kind, s)} for kind, settings in theirs.items()}
-    for kind, settings in mine.items():
-        roles[kind] = roles.get(kind, {}) | settings
-    return {**found, **above, **({"roles": roles} if roles else {})}
 
 
 def _typed(settings: Mapping[str, Any], classes: tuple[type, ...], parser: OneLineTrlParser) -> dict[str, Any]:

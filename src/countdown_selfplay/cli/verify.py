@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..countdown import Problem, Rules, Verdict, problem_from_row, verify
+from ..data.jsonl import json_lines
 from ..errors import ConfigError, DataError
 from .countdown_options import OneLineParser, RawDescription, add_rule_options, problem_of, rules_of
 
@@ -44,25 +45,11 @@ def as_line(row: Mapping[str, Any]) -> str:
 
 def judged(path: Path, rules: Rules) -> Iterator[Verdict]:
     """One verdict per row of a JSONL file; DataError names file, row and column."""
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for index, line in enumerate(lines):
-                if line.strip():
-                    yield _judged_line(line, index, rules)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise DataError(f"'{path}' cannot be read: {reason}.") from None
-
-
-def _judged_line(line: str, index: int, rules: Rules) -> Verdict:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        raise DataError(f"row {index}: not a JSON object.") from None
-    problem = problem_from_row(row, index)
-    if "completion" not in row:
-        raise DataError(f"row {index}, column 'completion': absent; it holds the text to judge.")
-    return verify(row["completion"], problem, rules)
+    for number, row in json_lines(path):
+        problem = problem_from_row(row, number - 1)
+        if "completion" not in row:
+            raise DataError(f"row {number - 1}, column 'completion': absent; it holds the text to judge.")
+        yield verify(row["completion"], problem, rules)
 
 
 def main(argv: list[str]) -> int:

@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import torch
 from transformers import TrainingArguments
@@ -93,6 +93,15 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationF
         super().__post_init__()
         self.num_generations = repeat
         checks.after_trl(self)
+
+    @classmethod
+    def from_recipe(cls, name: str, **changes: Any) -> Self:
+        """The settings of a recipe, such as tiny/default, with `changes` over them: a plain field such as
+        learning_rate also over the recipe's prover_learning_rate. The recipe's model and data are not settings of the
+        trainer; pass those to it."""
+        from .recipes import recipe_fields
+
+        return cls(**recipe_fields(name, changes, cls))
 
     def _set_kinds(self) -> None:
         """The kinds of roles of `game`; without a name those that are configured, until the game itself is at hand."""

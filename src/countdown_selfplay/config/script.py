@@ -33,6 +33,10 @@ class JointScriptArguments:
         default=False,
         metadata={"help": "Print the resolved settings, the batch arithmetic and a memory estimate, and exit."},
     )
+    probe: bool = field(
+        default=False,
+        metadata={"help": "Play two rounds with texts of full length, print measured peaks of memory, leave nothing."},
+    )
 
     def __post_init__(self) -> None:
         at_least(self, 0, "eval_problems")

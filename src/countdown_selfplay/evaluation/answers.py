@@ -17,7 +17,10 @@ from typing import Any
 
 from ..countdown import Problem
 from ..countdown.verifier import Reason, Verdict
+from ..data.jsonl import json_object
 from ..errors import DataError
+
+_DAMAGED = "the file is damaged, so start a new one"
 
 MARK = '{"record": "setting"'
 """How the first line begins; nothing that begins otherwise is ever appended to or overwritten."""
@@ -143,7 +146,7 @@ def scan(path: Path) -> tuple[dict[str, Any] | None, list[tuple[Answer, int]], i
     lines = raw.split(b"\n")[:-1]
     if not lines:
         return None, [], 0
-    setting = _object(lines[0], path, 1)
+    setting = json_object(lines[0], path, 1, _DAMAGED)
     for name in ("n", "n_problems"):
         if not isinstance(setting.get(name), int):
             raise DataError(f"'{path}', line 1: the setting has no whole number '{name}'; the file is damaged.")
@@ -152,22 +155,10 @@ def scan(path: Path) -> tuple[dict[str, Any] | None, list[tuple[Answer, int]], i
     for number, line in enumerate(lines[1:], start=2):
         end += len(line) + 1
         try:
-            rows.append((Answer(**_object(line, path, number)), end))
+            rows.append((Answer(**json_object(line, path, number, _DAMAGED)), end))
         except TypeError:
             raise DataError(f"'{path}', line {number}: this is not an answer of `countdown-selfplay eval`.") from None
     return {name: value for name, value in setting.items() if name != "record"}, rows, start
-
-
-def _object(line: bytes, path: Path, number: int) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise DataError(
-            f"'{path}', line {number}: this is not a JSON object; the file is damaged, so start a new one."
-        )
-    return found
 
 
 def first_difference(old: Any, new: Any, name: str = "") -> tuple[str, Any, Any] | None:

@@ -14,7 +14,7 @@ from ..config.countdown_fields import domain_from
 from ..config.script import JointScriptArguments
 from ..countdown import Problem
 from ..evaluation.terminal import aligned
-from .memory import LEFT_OUT, MemoryEstimate, estimate_memory
+from .memory import GIB, LEFT_OUT, MemoryEstimate, Vllm, estimate_memory
 from .model_shape import Engine, bytes_of, engine_of, model_shape
 
 
@@ -45,14 +45,46 @@ def print_dry_run(
             "--accelerate_config single_gpu, ddp, zero2, zero3 or fsdp2."
         )
     try:
-        rank = None
-        if model.use_peft or args.policy_sharing == "lora":
-            rank = model.lora_r if model.use_peft else DEFAULT_LORA_RANK
-        one_source = script.conjecturer_model_name_or_path in (None, model.model_name_or_path)
-        found = estimate_of(model_path, args, engine, lora_rank=rank, dtype=model.dtype, one_source=one_source)
-        print(memory_table(found))
+        print(memory_table(estimate_for(script, args, model, model_path, engine)))
     except (OSError, ValueError) as error:
         print(f"No estimate: the config of '{model_path}' cannot be read here ({type(error).__name__}).")
+
+
+def print_probe(
+    script: JointScriptArguments,
+    args: JointSelfPlayConfig,
+    model: ModelConfig,
+    model_path: str,
+    trainer_arguments: dict[str, Any],
+) -> None:
+    """Play rounds, and print on the main process what it peaked at beside the estimate."""
+    from ..data.files import load_problem_rows
+    from .probe import probe, probe_table
+
+    try:
+        estimate = estimate_for(script, args, model, model_path)
+    except (OSError, ValueError):
+        estimate = None  # the trainer says in its own words what cannot be read
+    rows = None if script.dataset_name is None else load_problem_rows(script.dataset_name, script.dataset_train_split)
+    engine = engine_of(args)
+    found = probe(args, {"train_dataset": rows, "domain": domain_from(args), **trainer_arguments})
+    if args.process_index == 0:
+        print(f"# Memory of the main process in GiB ({engine.sentence})\n{probe_table(found, estimate)}")
+
+
+def estimate_for(
+    script: JointScriptArguments,
+    args: JointSelfPlayConfig,
+    model: ModelConfig,
+    path: str,
+    engine: Engine | None = None,
+) -> MemoryEstimate:
+    """`estimate_of` the options of a command."""
+    rank = None
+    if model.use_peft or args.policy_sharing == "lora":
+        rank = model.lora_r if model.use_peft else DEFAULT_LORA_RANK
+    one_source = script.conjecturer_model_name_or_path in (None, model.model_name_or_path)
+    return estimate_of(path, args, engine, lora_rank=rank, dtype=model.dtype, one_source=one_source)
 
 
 def estimate_of(
@@ -69,24 +101,33 @@ def estimate_of(
     OSError or ValueError if they cannot be.
     """
     config = AutoConfig.from_pretrained(model_path)
+    vllm = None
+    if args.generation_backend.startswith("vllm"):
+        server = args.generation_backend == "vllm_server"
+        tensor = int(args.vllm_tensor_parallel_size or 1)
+        vllm = Vllm(float(args.vllm_gpu_memory_utilization), bool(args.vllm_enable_sleep_mode), server, tensor)
     return estimate_memory(
         model_shape(config),
-        args,
+        [args.role(role) for role in args.trained_roles],
         engine_of(args) if engine is None else engine,
         _prompt_tokens(model_path, args),
+        rows=args.per_device_train_batch_size,
+        sharing=args.policy_sharing,
         lora_rank=lora_rank,
         weight_bytes=bytes_of(dtype, getattr(config, "dtype", None)),
         one_source=one_source,
+        vllm=vllm,
     )
 
 
 def memory_table(found: MemoryEstimate) -> str:
     """At most 80 columns wide."""
     rows: list[tuple[str, ...]] = [("part", "GiB", "how it comes about")]
-    rows += [(name, f"{size:.3f}", words) for name, (size, words) in found.parts.items()]
+    parts = {**found.lasting, **found.sampling, **found.training}
+    rows += [(name, f"{size / GIB:.3f}", words) for name, (size, words) in parts.items()]
     rows += [
-        ("while sampling", f"{found.sampling:.3f}", "lasting parts, and those of sampling"),
-        ("while training", f"{found.training:.3f}", "lasting parts, and those of training at one time"),
+        ("while sampling", f"{found.gib('sampling'):.3f}", "what lasts, and the parts of sampling"),
+        ("while training", f"{found.gib('training'):.3f}", "what lasts, gradients and logits"),
         ("peak", f"{found.peak:.3f}", "the larger of the two"),
     ]
     return f"{aligned(rows)}\n{LEFT_OUT}"

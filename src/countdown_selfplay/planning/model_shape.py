@@ -19,35 +19,16 @@ _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8}
 class ModelShape:
     """Sizes of one causal LM, in numbers (not bytes).
 
-    parameters: all, tied ones once. linear: weights of linear layers, the LM head included (what autocast copies).
-    block: the largest decoder layer. tensor: the largest weight matrix. embedding: one V x H matrix. adapted: inputs
-    plus outputs of the linear layers below the head, summed (a LoRA adapter of rank r has r times that many weights).
+    parameters: all, tied ones once. embedding: one V x H matrix. adapted: inputs plus outputs of the linear layers
+    below the head, summed (a LoRA adapter of rank r has r times that many weights). key: width of all key heads.
     """
 
     parameters: int
-    linear: int
-    block: int
-    tensor: int
     embedding: int
     adapted: int
     layers: int
-    hidden: int
-    intermediate: int
     vocabulary: int
-    heads: int
-    kv_heads: int
-    head_size: int
-    qk_norm: bool
-
-    @property
-    def query(self) -> int:
-        """Width of all query heads."""
-        return self.heads * self.head_size
-
-    @property
-    def key(self) -> int:
-        """Width of all key (or value) heads."""
-        return self.kv_heads * self.head_size
+    key: int
 
 
 def model_shape(model: str | Any) -> ModelShape:
@@ -60,24 +41,15 @@ def model_shape(model: str | Any) -> ModelShape:
         skeleton: Any = AutoModelForCausalLM.from_config(config)
     text = config.get_text_config()
     head = skeleton.get_output_embeddings()
-    linear = [m for m in skeleton.modules() if isinstance(m, torch.nn.Linear)]
-    blocks = [b for m in skeleton.modules() if isinstance(m, torch.nn.ModuleList) for b in m]
-    names = [name for name, _ in skeleton.named_modules()]
+    linear = [m for m in skeleton.modules() if isinstance(m, torch.nn.Linear) and m is not head]
+    heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
     return ModelShape(
         parameters=skeleton.num_parameters(),
-        linear=sum(m.weight.numel() for m in linear),
-        block=max((sum(p.numel() for p in b.parameters()) for b in blocks), default=0),
-        tensor=max(p.numel() for p in skeleton.parameters()),
         embedding=skeleton.get_input_embeddings().weight.numel(),
-        adapted=sum(m.in_features + m.out_features for m in linear if m is not head),
+        adapted=sum(m.in_features + m.out_features for m in linear),
         layers=text.num_hidden_layers,
-        hidden=text.hidden_size,
-        intermediate=getattr(text, "intermediate_size", None) or 4 * text.hidden_size,
         vocabulary=text.vocab_size,
-        heads=text.num_attention_heads,
-        kv_heads=getattr(text, "num_key_value_heads", None) or text.num_attention_heads,
-        head_size=getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads,
-        qk_norm=any(name.endswith("q_norm") for name in names),
+        key=heads * (getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads),
     )
 
 

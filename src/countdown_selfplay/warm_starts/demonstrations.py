@@ -9,9 +9,9 @@ from typing import Any
 
 from ..countdown import CountdownDomain, Problem, Rules, generate_problems
 from ..countdown.exact.solver import all_solutions
+from ..countdown.exact.written import written_forms
 from ..countdown.rows import ROW_SCHEMAS
 from ..data.files import load_problem_rows
-from ..tiny.expressions import written_forms
 
 SCHEMA = {"prover": "solved", "conjecturer": "proposed"}
 """Role -> the schema of `countdown-selfplay dataset` that holds its demonstrations."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..countdown import CountdownDomain, Problem, problem_from_row
+from ..data.jsonl import json_lines
 from ..errors import DataError
+from ..evaluation.roles import evaluate_prover
 from ..evaluation.sampling import sample_completions
 from ..random_state import seed_from
 from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward
@@ -38,7 +39,9 @@ def read_samples(
     found: list[ScoredSample] = []
     left_out: Counter[str] = Counter()
     read = 0
-    for number, row in _rows(path):
+    for number, row in json_lines(Path(path), "pass a JSONL file with a row per sample"):
+        if row.get("record") == "setting":  # the line that `eval` writes first
+            continue
         read += 1
         try:
             if row.get("completion") is None:
@@ -96,7 +99,9 @@ def sample_proposals(
     played = [p for p, ok in zip(distinct.values(), solvable, strict=True) if ok and not is_held_out(p, evaluated)]
     rates = np.zeros(0)
     if played:
-        rates = solve_rates(prover, tokenizer, played, domain, seed_from("attempts", seed), sampling)
+        seed = seed_from("attempts", seed)
+        attempts = evaluate_prover(prover, tokenizer, played, domain, ATTEMPTS, (), seed=seed, **sampling)
+        rates = np.array(attempts.correct) / ATTEMPTS
     rewards = checked_rewards(make_conjecturer_reward(reward), rates, RewardContext(attempts=ATTEMPTS))
     scores = {problem.key: float(value) for problem, value in zip(played, rewards, strict=True)}
     found: list[ScoredSample] = []
@@ -113,46 +118,6 @@ def sample_proposals(
                 score = scores.get(problem.key, 0.0) if problem is not None and as_asked else 0.0
                 found.append(ScoredSample(str(k), prompt, c.text, score))
     return found, each * len(operands), left_out
-
-
-def solve_rates(
-    model: Any,
-    tokenizer: Any,
-    problems: Sequence[Problem],
-    domain: CountdownDomain,
-    seed: int,
-    sampling: dict[str, Any],
-) -> np.ndarray:
-    """(P,) share of correct answers among `ATTEMPTS` to each problem; a cut answer counts as what it says."""
-    prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
-    rows = sample_completions(
-        model, tokenizer, prompts, ATTEMPTS, stop_strings=domain.stop_strings("prover"), seed=seed, **sampling
-    )
-    texts, asked = [c.text for row in rows for c in row], [p for p in problems for _ in range(ATTEMPTS)]
-    correct = [verdict.correct for verdict in domain.verify(texts, asked)]
-    return np.array(correct, dtype=float).reshape(len(problems), ATTEMPTS).mean(axis=1)
-
-
-def _rows(path: str) -> Any:
-    """(line number, row) of a JSONL file; the line with the setting that `eval` writes first is skipped."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise DataError(f"`samples_file` ({path}) cannot be read: {reason}.") from None
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, dict):
-            raise DataError(
-                f"'{path}', line {number}: this is not a JSON object; pass a JSONL file with a row per sample."
-            )
-        if row.get("record") != "setting":
-            yield number, row
 
 
 def _answer(row: Mapping[str, Any], text: str, domain: CountdownDomain) -> tuple[ScoredSample, Problem]:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tools.make_tiny_model.exercises import exercises
+from tools.make_tiny_model.figures import MAX_NEW_TOKENS, held_out_problems
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from countdown_selfplay.countdown import CountdownDomain, heldout_key
 from countdown_selfplay.evaluation import evaluate_conjecturer, evaluate_prover
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
-from countdown_selfplay.tiny.exercises import exercises
-from countdown_selfplay.tiny.figures import MAX_NEW_TOKENS, held_out_problems
 
 # Measured on all 638 held-out problems x 16 answers, docs/tiny_model.md.
 PASS_AT_1 = 0.281

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ...data.jsonl import json_lines
 from ...errors import DataError
 from ...statistics.bootstrap import finite_array
 from ...statistics.curve import Curve
@@ -44,7 +45,7 @@ def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Curve,
     if not place.is_file():
         raise DataError(f"There is no file '{place}'; pass a run folder, or a .csv or .jsonl file.")
     try:
-        rows = list(_csv_rows(place) if place.suffix == ".csv" else _json_rows(place))
+        rows = list(_csv_rows(place) if place.suffix == ".csv" else [row for _, row in json_lines(place)])
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"'{place}' is not a table in UTF-8 text ({error}).") from None
     if any(None in row for row in rows):  # where the csv module puts the cells of a line beyond its header
@@ -126,19 +127,6 @@ def _default_rate(columns: list[str], place: Path) -> str:
 def _csv_rows(place: Path) -> Iterator[dict[str, Any]]:
     with place.open(encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file)
-
-
-def _json_rows(place: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(place.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, Mapping):
-            raise DataError(f"'{place}', line {number}: this is not a JSON object.")
-        yield dict(row)
 
 
 def _number(value: Any, place: Path, row: int, column: str) -> float:

@@ -1,10 +1,10 @@
-"""`countdown-selfplay tiny`: training into a folder, measuring, refusals."""
+"""`python -m tools.make_tiny_model`: training into a folder, measuring, refusals."""
 
 import json
 
 import pytest
+from tools.make_tiny_model.__main__ import main
 
-from countdown_selfplay.cli.tiny import main
 from countdown_selfplay.errors import ConfigError, DataError
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import torch
 from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 
-from ..random_state import private_generator
+from countdown_selfplay.random_state import private_generator
+
 from .tokenizer import BOS, EOS, MAX_LENGTH, PAD, WORDS
 
 

@@ -1,4 +1,4 @@
-"""`countdown-selfplay tiny`: make the embedded model again, or measure it."""
+"""`python -m tools.make_tiny_model`, at the top of the repository: make the embedded model again, or measure it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ..errors import ConfigError, DataError
-from ..evaluation.terminal import aligned
-from .countdown_options import seed_number
+from countdown_selfplay.cli.countdown_options import seed_number
+from countdown_selfplay.cli.main import guarded
+from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.evaluation import Estimate
+from countdown_selfplay.evaluation.terminal import aligned
+from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
 
-if TYPE_CHECKING:
-    from ..evaluation import Estimate
-    from ..tiny.figures import Figures
+from .figures import Figures, measure
+from .warm_start import WarmStart, save
+from .warm_start import train as warm_start
 
 HELP = "Reproduce the embedded tiny model by its supervised warm start, or measure a tiny model"
 
@@ -53,10 +55,6 @@ def train(output: Path, steps: int | None, seed: int) -> None:
         raise ConfigError(
             f"--output ({output}) exists and is not an empty folder; name a new one, nothing is overwritten."
         )
-    from ..tiny import TINY_MODEL_PATH, TINY_SPEC
-    from ..tiny.warm_start import WarmStart, save
-    from ..tiny.warm_start import train as warm_start
-
     settings = WarmStart(seed=seed) if steps is None else WarmStart(steps=steps, seed=seed)
     start = time.perf_counter()
 
@@ -74,12 +72,7 @@ def train(output: Path, steps: int | None, seed: int) -> None:
 def evaluate(model_path: Path | None, problems: int | None, samples: int, proposals: int, seed: int) -> Figures:
     """Figures of the model in `model_path`, of the shipped one if that is None."""
     if model_path is not None and not (model_path / "config.json").is_file():
-        raise DataError(
-            f"--model ({model_path}) holds no config.json; name a folder that `tiny --output` has written."
-        )
-    from ..tiny import TINY_SPEC, load_tiny_model
-    from ..tiny.figures import measure
-
+        raise DataError(f"--model ({model_path}) holds no config.json; name a folder that `--output` has written.")
     model, tokenizer = load_tiny_model(model_path)
     return measure(model, tokenizer, TINY_SPEC, problems=problems, samples=samples, proposals=proposals, seed=seed)
 
@@ -109,7 +102,7 @@ def _digest(path: Path) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="countdown-selfplay tiny", description=HELP + ".")
+    parser = argparse.ArgumentParser(prog="python -m tools.make_tiny_model", description=HELP + ".")
     making = parser.add_argument_group("to make one")
     making.add_argument("--output", type=Path, metavar="DIR", help="train, and write weights and tokenizer here")
     making.add_argument(
@@ -130,4 +123,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(guarded(main, sys.argv[1:]))

@@ -7,8 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..countdown import CountdownDomain, Problem, ProblemSpec
-from ..evaluation import ConjecturerEvaluation, ProverEvaluation, evaluate_conjecturer, evaluate_prover
+from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec
+from countdown_selfplay.evaluation import (
+    ConjecturerEvaluation,
+    ProverEvaluation,
+    evaluate_conjecturer,
+    evaluate_prover,
+)
+
 from .exercises import exercises
 from .warm_start import THREADS, torch_threads
 

@@ -4,13 +4,14 @@ import json
 
 import numpy as np
 import pytest
+from tools.scaling_checks import assess, main, rank
 
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.evaluation import ScalingFit, fit_scaling_curve, scaling_checks
+from countdown_selfplay.evaluation import ScalingFit, fit_scaling_curve
 from countdown_selfplay.evaluation.compare.scaling_data import load_curve
-from countdown_selfplay.evaluation.scaling_checks import assess, rank
 from countdown_selfplay.statistics.curve import Curve
 from countdown_selfplay.statistics.solve_rate import CumulativeSolveRate
+from tools import scaling_checks
 
 
 @pytest.fixture(autouse=True)
@@ -33,8 +34,8 @@ def test_an_exact_curve_has_no_spread():
     assert found.fit.asymptote == pytest.approx(0.62, rel=1e-4) and found.over == "2 runs"
     assert (found.interval.low, found.interval.high) == pytest.approx((0.62, 0.62), abs=1e-4)
     assert list(found.tails.values()) == pytest.approx([0.62] * 3, abs=1e-4)
-    assert found.subset_sd < 1e-4 and len(found.subsets) == 20 and found.failed == (0.0, 0.0)
-    assert set(found.to_dict()["without_tail"]) == {"0.1", "0.2", "0.3"}
+    assert found.subset_sd < 1e-4 and len(found.subsets) == 20 and (found.failed, found.lost) == (0.0, 0.0)
+    assert set(found.tails) == {0.1, 0.2, 0.3}
 
 
 def test_the_bootstrap_interval_matches_the_standard_error():
@@ -212,3 +213,17 @@ def test_a_run_folders_curve_is_counted_from_its_problems(tmp_path):
     (tmp_path / "first_solved.json").write_text("[]")
     with pytest.raises(DataError, match="does not say in which round each problem was solved"):
         load_curve(str(tmp_path), None, None)
+
+
+def test_the_tool_ranks_pooled_seeds_and_prints_both_checks(tmp_path, capsys):
+    for name, top in (("a", 0.62), ("b", 0.4)):
+        for i in range(2):
+            compute, rate = run(top, points=25, high=1e8)
+            rows = "".join(f"{c},{r}\n" for c, r in zip(compute.tolist(), rate.tolist(), strict=True))
+            (tmp_path / f"{name}-{i}.csv").write_text("tokens,solved\n" + rows)
+    arms = [f"a={tmp_path}/a-*.csv", f"b={tmp_path}/b-*.csv", "--compute", "tokens", "--rate", "solved"]
+    assert main(arms) == 0
+    out = capsys.readouterr().out
+    assert "a above b: +0.22" in out and "-30% tail" in out and "half of the points" in out
+    assert main([str(tmp_path / "a-0.csv"), str(tmp_path / "b-0.csv"), *arms[2:], "--resamples", "10"]) == 0
+    assert "a-0.csv and b-0.csv: not ranked, a-0.csv is one cumulative curve." in capsys.readouterr().out

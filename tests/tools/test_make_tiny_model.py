@@ -7,15 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+from tools.make_tiny_model.exercises import ExampleSource, Mixture, exercises, solutions_by_target
+from tools.make_tiny_model.figures import held_out_problems
+from tools.make_tiny_model.tokenizer import WORDS, build_tokenizer
+from tools.make_tiny_model.warm_start import WarmStart, encode_batch, save, torch_threads, train
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key, reachable_targets
+from countdown_selfplay.countdown.exact.written import written_forms
 from countdown_selfplay.tiny import TINY_SPEC
-from countdown_selfplay.tiny.exercises import ExampleSource, Mixture, exercises
-from countdown_selfplay.tiny.expressions import solutions_by_target, written_forms
-from countdown_selfplay.tiny.figures import held_out_problems
-from countdown_selfplay.tiny.tokenizer import WORDS, build_tokenizer
-from countdown_selfplay.tiny.warm_start import WarmStart, encode_batch, save, torch_threads, train
 
 SMALL = replace(TINY_SPEC, number_high=4)
 

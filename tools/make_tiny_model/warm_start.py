@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from transformers import Qwen3ForCausalLM
 
-from ..countdown import ProblemSpec
+from countdown_selfplay.countdown import ProblemSpec
+
 from .exercises import ExampleSource
 from .model import build_model
 from .tokenizer import BOS, EOS, PAD, WORDS, build_tokenizer

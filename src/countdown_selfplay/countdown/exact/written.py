@@ -1,13 +1,15 @@
-"""Every way to write a solution of two or three numbers: the answers that the warm start shows the prover."""
+"""Every way to write an expression over two or three numbers, the order of operands counted too."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import permutations
 from typing import NamedTuple
 
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2}
+_VALUE = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 
 
 class Written(NamedTuple):
@@ -24,15 +26,6 @@ def written_forms(numbers: Iterable[int]) -> Iterator[Written]:
         yield from _trees(order)
 
 
-def solutions_by_target(numbers: Iterable[int], low: int, high: int) -> dict[int, list[str]]:
-    """Whole targets in [low, high] that `numbers` reach -> the distinct texts that do so, sorted."""
-    found: dict[int, set[str]] = {}
-    for form in written_forms(numbers):
-        if form.value.denominator == 1 and low <= form.value <= high:
-            found.setdefault(int(form.value), set()).add(form.text)
-    return {target: sorted(texts) for target, texts in sorted(found.items())}
-
-
 def _trees(order: tuple[int, ...]) -> Iterator[Written]:
     if len(order) == 1:
         yield Written(Fraction(order[0]), str(order[0]), "")
@@ -40,27 +33,19 @@ def _trees(order: tuple[int, ...]) -> Iterator[Written]:
     for cut in range(1, len(order)):
         for left in _trees(order[:cut]):
             for right in _trees(order[cut:]):
-                for operator in _PRECEDENCE:
-                    if operator != "/" or right.value != 0:
-                        yield _combine(left, operator, right)
+                for sign in _PRECEDENCE:
+                    if sign != "/" or right.value != 0:
+                        yield _combine(left, sign, right)
 
 
-def _combine(left: Written, operator: str, right: Written) -> Written:
+def _combine(left: Written, sign: str, right: Written) -> Written:
     """Parentheses only where the tree needs them; `a + ( b - c )` keeps its own, one more way to write the value."""
-    rank = _PRECEDENCE[operator]
+    rank = _PRECEDENCE[sign]
     left_text, right_text = left.text, right.text
     if left.operator and _PRECEDENCE[left.operator] < rank:
         left_text = f"( {left_text} )"
     if right.operator:
-        same = operator == right.operator and operator in "+*"
+        same = sign == right.operator and sign in "+*"
         if _PRECEDENCE[right.operator] < rank or (_PRECEDENCE[right.operator] == rank and not same):
             right_text = f"( {right_text} )"
-    if operator == "+":
-        value = left.value + right.value
-    elif operator == "-":
-        value = left.value - right.value
-    elif operator == "*":
-        value = left.value * right.value
-    else:
-        value = left.value / right.value
-    return Written(value, f"{left_text} {operator} {right_text}", operator)
+    return Written(_VALUE[sign](left.value, right.value), f"{left_text} {sign} {right_text}", sign)

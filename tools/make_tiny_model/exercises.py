@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
 import numpy as np
 
-from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, Problem, ProblemSpec, heldout_key
-from .expressions import solutions_by_target
+from countdown_selfplay.countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, Problem, ProblemSpec, heldout_key
+from countdown_selfplay.countdown.exact.written import written_forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,15 @@ class Exercise:
 
     problem: Problem
     answers: tuple[str, ...]
+
+
+def solutions_by_target(numbers: Iterable[int], low: int, high: int) -> dict[int, list[str]]:
+    """Whole targets in [low, high] that `numbers` reach -> the distinct texts that do so, sorted."""
+    found: dict[int, set[str]] = {}
+    for form in written_forms(numbers):
+        if form.value.denominator == 1 and low <= form.value <= high:
+            found.setdefault(int(form.value), set()).add(form.text)
+    return {target: sorted(texts) for target, texts in sorted(found.items())}
 
 
 def exercises(operands: int, spec: ProblemSpec, heldout: bool = False) -> list[Exercise]:

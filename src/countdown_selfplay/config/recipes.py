@@ -1,0 +1,61 @@
+"""Named settings: YAML files that ship with the package, and which of two sources of settings wins."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..errors import ConfigError
+from ..registry import Registry, suggestion
+from .players import parsed_roles
+from .roles import flat_name
+
+_PLACES = (Path(__file__).parents[1] / "recipes", Path(__file__).parents[3] / "examples" / "recipes")
+
+_OWN = ("sft", "ipo")
+"""Commands with settings of their own: their recipes are called after them. All others hold those of `joint`."""
+
+
+def recipes(command: str = "joint") -> Registry[Path]:
+    """Recipe name ("tiny/default", "qwen2.5-0.5b/anchored_shaped_fixed") -> file, in an installed wheel or a
+    checkout: those that `command` can read."""
+    found: Registry[Path] = Registry("recipe")
+    for place in _PLACES:
+        for path in sorted(place.glob("*/*.yaml")):
+            if (path.stem if path.stem in _OWN else "joint") == (command if command in _OWN else "joint"):
+                found.setdefault(f"{path.parent.name}/{path.stem}", path)
+    return found
+
+
+def over(below: Mapping[str, Any], above: Mapping[str, Any], training: type) -> dict[str, Any]:
+    """The settings of two sources, of which `above` wins setting by setting, however each writes it: in `roles`, as a
+    role's flat field, or as the plain field for all roles. `--learning_rate` acts although the recipe has a
+    prover_learning_rate."""
+    if "roles" not in below and "roles" not in above and not any(map(flat_name, below)):
+        return {**below, **above}
+    plain = {name for name in above if name in {f.name for f in dataclasses.fields(training)}}
+    mine, theirs = parsed_roles(above.get("roles")), parsed_roles(below.get("roles"))
+
+    def hidden(kind: str, setting: str) -> bool:
+        return setting in plain or setting in mine.get(kind, {}) or f"{kind}_{setting}" in above
+
+    found = {name: value for name, value in below.items() if not hidden(*(flat_name(name) or ("", "")))}
+    roles = {kind: {s: v for s, v in settings.items() if not hidden(kind, s)} for kind, settings in theirs.items()}
+    for kind, settings in mine.items():
+        roles[kind] = roles.get(kind, {}) | settings
+    return {**found, **above, **({"roles": roles} if roles else {})}
+
+
+def recipe_fields(name: str, changes: Mapping[str, Any], training: type) -> dict[str, Any]:
+    """Those settings of a recipe that are fields of `training`, under `changes`; its model and its data are left out.
+    ConfigError for a change that is no field."""
+    fields = [f.name for f in dataclasses.fields(training) if f.init]
+    for change in changes:
+        if change not in fields:
+            raise ConfigError(f"`{change}` is not a field of {training.__name__}.{suggestion(change, fields)}")
+    written = yaml.safe_load(recipes()[name].read_text(encoding="utf-8"))
+    return over({field: value for field, value in written.items() if field in fields}, changes, training)
