@@ -300,6 +300,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         position = self._step % self.args.gradient_accumulation_steps
         if position == 0 or self._round is None:
             self._round = play_round(self, generation_batch)
+        self.signalless = self._round[position]["signalless"]
         return self._round[position]
 
     @property
