@@ -144,13 +144,13 @@ def run(task: tuple[str, int, str, int]) -> None:
         policy = trainer.policies.module, trainer.processing_class
         found = evaluate_prover(*policy, held_out, domain, **sampling)
         again = evaluate_prover(*policy, withheld, domain, **sampling) if arm in CORE else None
-    state = trainer.curriculum
+    frame = trainer.frame
     cost = {
-        "prover_samples": state.prover_samples,
-        "prover_tokens": state.prover_tokens,
-        "conjecturer_samples": state.conjecturer_samples,
-        "conjecturer_tokens": state.conjecturer_tokens,
-        "starved_rounds": state.starved_rounds,
+        "prover_samples": frame.samples["prover"],
+        "prover_tokens": frame.tokens["prover"],
+        "conjecturer_samples": frame.samples.get("conjecturer", 0),
+        "conjecturer_tokens": frame.tokens.get("conjecturer", 0),
+        "starved_rounds": trainer.game.archive.starved_rounds,
         "seconds": seconds,
     }
     if again is not None:

@@ -21,9 +21,9 @@ def play(folder, anchors, config, resume=None):
     trainer = make_trainer(folder, trainer={"train_dataset": anchors}, **config)
     played, game = {}, trainer.game.play
 
-    def spied(context, anchors):
-        played[context.state.rounds] = [problem.key for problem in anchors]
-        return game(context, anchors)
+    def spied(round, anchors):
+        played[round.index] = [problem.key for problem in anchors]
+        return game(round, anchors)
 
     trainer.game.play = spied
     trainer.train(resume_from_checkpoint=resume)

@@ -86,8 +86,8 @@ def test_the_engine_is_on_ranks_are_equal_every_role_moves_and_a_resume_is_exact
         assert (rank[sharing]["sharded"] > 0) == (engine in ("zero3", "fsdp2"))
     assert ranks[0][sharing] == ranks[1][sharing]
     assert all(own["moved"].values()) and len(own["moved"]) == (1 if sharing == "tied" else 2)
-    assert own["curriculum"]["rounds"] == ROUNDS
-    assert own["resumed"] == {key: own[key] for key in ("weights", "curriculum", "guard")}
+    assert own["remembered"]["frame"]["rounds"] == ROUNDS
+    assert own["resumed"] == {key: own[key] for key in ("weights", "remembered", "guard")}
 
 
 @pytest.mark.parametrize("sharing", SHARINGS)
@@ -120,12 +120,13 @@ def replay(trainer, recorded):
     after, pad = [], trainer.processing_class.pad_token_id
     turns = iter(zip(*recorded, strict=True))
 
-    def joined(role, rows):
+    def joined(role, rows, n, problems, turn):
         parts = next(turns)
         assert [part[0] for part in parts] == [role, role]
         texts = [text for part in parts for text in part[1]]
         tensors = {key: together(key, [part[3][key] for part in parts], pad) for key in parts[0][3]}
-        return Rollout(role, rows, texts, torch.cat([part[2] for part in parts]), tensors)
+        verdicts = None if problems is None else trainer.domain.verify(texts, problems)
+        return Rollout(role, rows, texts, n, verdicts, torch.cat([part[2] for part in parts]), tensors)
 
     class After(TrainerCallback):
         def on_step_end(self, args, state, control, **kwargs):
@@ -134,7 +135,7 @@ def replay(trainer, recorded):
                 {f"{n}:{k}": p.detach().clone() for n in names for k, p in trainer.policies.named_parameters(n)}
             )
 
-    trainer._rollout = joined
+    trainer.roll_out = joined
     trainer.add_callback(After())
     return after
 
@@ -173,7 +174,7 @@ def test_checkpoints_and_exports_hold_each_policy_as_a_plain_folder(launched, sh
 def test_a_process_without_valid_proposals_plays_the_other_processes(launched):
     _, _, ranks = launched
     assert ranks[0]["lonely"] == ranks[1]["lonely"]
-    assert ranks[0]["lonely"]["step"] == ROUNDS and ranks[0]["lonely"]["curriculum"]["starved_rounds"] == 0
+    assert ranks[0]["lonely"]["step"] == ROUNDS and ranks[0]["lonely"]["remembered"]["archive"]["starved_rounds"] == 0
 
 
 def test_a_role_with_equal_rewards_everywhere_stays_where_it_is(launched):
@@ -188,7 +189,7 @@ def test_a_collapse_is_rolled_back_in_the_same_launch(launched):
     assert ranks[0]["collapse"] == ranks[1]["collapse"]
     record = json.loads((output / "collapse" / "rollbacks.jsonl").read_text())
     assert record["step"] == 3 and record["to"] == "checkpoint-2"
-    assert ranks[0]["collapse"]["step"] == ROUNDS and ranks[0]["collapse"]["curriculum"]["attempt"] == 1
+    assert ranks[0]["collapse"]["step"] == ROUNDS and ranks[0]["collapse"]["remembered"]["frame"]["attempt"] == 1
 
 
 def test_a_process_with_short_answers_waits_for_the_others(launched):

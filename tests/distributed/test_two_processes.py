@@ -16,7 +16,7 @@ pytestmark = pytest.mark.distributed
 
 WORKER = Path(__file__).parent / "worker.py"
 SAVING = dict(save_strategy="steps", save_steps=2, max_steps=4, guard=True, novelty_window=3, beta=0.05)
-STATE = ("weights", "optimizer", "curriculum", "guard", "memory")
+STATE = ("weights", "optimizer", "remembered", "guard", "memory")
 DEADLINE = 240  # seconds; a run takes about 20, a hang never ends
 
 

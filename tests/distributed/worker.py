@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.trainer.conftest import make_trainer, optimizer_state, weights
+from tests.trainer.conftest import make_trainer, optimizer_state, remembered, weights
 
 
 def digest(tensors):
@@ -28,11 +28,11 @@ def ending_at(trainer, rank, number, round_):
     it."""
     play = trainer.game.play
 
-    def ends(ctx, anchors):
+    def ends(round, anchors):
         fresh = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
-        if fresh and ctx.state.rounds == round_ and trainer.accelerator.process_index == rank:
+        if fresh and round.index == round_ and trainer.accelerator.process_index == rank:
             os.kill(os.getpid(), number)
-        return play(ctx, anchors)
+        return play(round, anchors)
 
     trainer.game.play = ends
 
@@ -49,7 +49,7 @@ def main(output, resume, config, signal=None):
         "wrapped": type(trainer.model_wrapped).__name__,
         "weights": digest(weights(trainer)),
         "optimizer": digest(optimizer_state(trainer)),
-        "curriculum": trainer.curriculum.state_dict(),
+        "remembered": remembered(trainer),
         "guard": trainer.guard.state_dict(),
         "memory": {
             "objectives": {role: o.state_dict() for role, o in trainer.objectives.items()},

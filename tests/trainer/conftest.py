@@ -66,6 +66,11 @@ def optimizer_state(trainer):
     return {f"{i}:{name}": torch.as_tensor(value).clone() for i, s in state.items() for name, value in s.items()}
 
 
+def remembered(trainer):
+    """What a run counts, and what its game remembers."""
+    return {"frame": trainer.frame.state_dict(), "archive": trainer.game.archive.state_dict()}
+
+
 def rounds(output):
     """metrics.jsonl without times: what must be the same in two equal runs."""
     lines = [json.loads(line) for line in (Path(output) / "metrics.jsonl").read_text().splitlines()]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.trainer.conftest import make_trainer, optimizer_state, rounds, weights
+from tests.trainer.conftest import make_trainer, optimizer_state, remembered, rounds, weights
 from tests.trainer.test_round import LORA
 
 OPERATIONS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree"}
@@ -50,7 +50,7 @@ def tripping(trainer):
     observe = trainer.guard.observe
 
     def sees(metrics):
-        bad = trainer.state.global_step in (3, 4) and trainer.curriculum.attempt == 0
+        bad = trainer.state.global_step in (3, 4) and trainer.frame.attempt == 0
         return observe({"conjecturer/parseable_rate": 0.0 if bad else 1.0, "round/starved": 0})
 
     trainer.guard.observe = sees
@@ -66,7 +66,7 @@ def play(job):
         "weights": digest(weights(trainer)),
         # none where the life before had reached the end: there is nothing left to train
         "optimizer": digest(optimizer_state(trainer)) if trainer.optimizer is not None else None,
-        "curriculum": trainer.curriculum.state_dict(),
+        "remembered": remembered(trainer),
         "guard": trainer.guard.state_dict(),
         "rounds": rounds(job["output"]),
         "solve_rate": trainer.solve_rate.state_dict(),

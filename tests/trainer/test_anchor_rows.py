@@ -63,8 +63,8 @@ def test_generated_anchors_and_random_problems_leave_the_evaluations_problems_ou
     )
     played, play = set(), trainer.game.play
 
-    def watch(ctx, anchors):
-        result = play(ctx, anchors)
+    def watch(round, anchors):
+        result = play(round, anchors)
         played.update(sample["problem"] for sample in result.samples)
         return result
 

@@ -25,16 +25,17 @@ def test_the_table_holds_the_runs_own_rewards_and_advantages_per_role(build, cap
     objectives = {"prover": Doubled(), "conjecturer": Doubled()}
     trainer = build(max_steps=2, log_completions=True, trainer={"reward_funcs": length, "objectives": objectives})
     results, play = [], trainer.game.play
-    trainer.game.play = lambda ctx, anchors: results.append(play(ctx, anchors)) or results[-1]
+    trainer.game.play = lambda round, anchors: results.append(play(round, anchors)) or results[-1]
     trainer.train()
     for step, result in enumerate(results, 1):
         table = pandas.read_parquet(Path(trainer.args.output_dir, "completions", f"completions_{step:05d}.parquet"))
         assert len(table) == 48 and set(table["step"]) == {step}  # 32 answers and 16 proposals
-        for role, batch in result.batches.items():
+        for turn in result.turns:
+            role = turn.rollout.role
             own = table[table["role"] == role]
-            assert own["completion"].tolist() == batch.rollout.texts
-            assert own["advantage"].tolist() == pytest.approx(batch.advantages_B.tolist())
-            assert own["reward"].tolist() == pytest.approx(batch.rollout.rewards_B.tolist(), nan_ok=True)
+            assert own["completion"].tolist() == turn.rollout.texts
+            assert own["advantage"].tolist() == pytest.approx(turn.advantages_B.tolist())
+            assert own["reward"].tolist() == pytest.approx(turn.rewards_B.tolist(), nan_ok=True)
         proposals, answers = (table[table["role"] == role] for role in ("conjecturer", "prover"))
         assert (
             answers["length"].tolist() == answers["reward"].tolist() == [len(text) for text in answers["completion"]]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from countdown_selfplay.rewards import CONJECTURER_REWARDS, make_conjecturer_reward, refused_reward
 
-from .conftest import equal, make_config, rounds, weights
+from .conftest import equal, make_config, remembered, rounds, weights
 
 ARGUMENTS = {
     "sum": {"terms": ["tent", {"name": "r_zero", "weight": 0.5}]},
@@ -48,8 +48,8 @@ def test_every_reward_plays_rounds_and_gives_the_conjecturer_a_signal(build, tmp
         assert all(math.isfinite(line["conjecturer/reward"]) for line in own), name
         assert any(line["conjecturer/signal"] for line in own), name
     assert (
-        trainer.curriculum.played
-        and trainer.curriculum.recent_rates
+        trainer.game.archive.played
+        and trainer.game.archive.recent_rates
         and not equal(before, weights(trainer, "conjecturer"))
     )
 
@@ -63,6 +63,6 @@ def test_rewards_that_look_back_resume_bit_for_bit(build):
     straight.train()
     resumed = build("resumed", **changes)
     resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
-    assert equal(weights(straight), weights(resumed)) and straight.curriculum == resumed.curriculum
+    assert equal(weights(straight), weights(resumed)) and remembered(straight) == remembered(resumed)
     assert rounds(straight.args.output_dir)[2:] == rounds(resumed.args.output_dir)
     assert "prover/rewards/soft_overlong" in rounds(resumed.args.output_dir)[0]

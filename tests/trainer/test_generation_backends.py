@@ -32,10 +32,10 @@ BATCHING = dict(generation_backend="continuous_batching", transformers_continuou
 def watch_differences(trainer):
     """Per role, the largest |sampler - trainer| log-prob of each rollout, by a forward pass of its own."""
     found = {role: [] for role in trainer.roles}
-    rollout = trainer._rollout
+    rollout = trainer.roll_out
 
-    def watched(role, rows):
-        result = rollout(role, rows)
+    def watched(role, rows, *rest):
+        result = rollout(role, rows, *rest)
         with trainer.policies.active(role):
             logps = trainer._log_probs(trainer.model_wrapped, result.tensors)
         mask = result.tensors["completion_mask"].bool()
@@ -43,7 +43,7 @@ def watch_differences(trainer):
         found[role].append(float(gap.abs().max()))
         return result
 
-    trainer._rollout = watched
+    trainer.roll_out = watched
     return found
 
 

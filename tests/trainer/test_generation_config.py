@@ -35,14 +35,14 @@ def played(build, folder, own, sharing="full", **changes):
     extra = {"processing_class": tokenizer, "eval_dataset": Dataset.from_list(rows)}
     extra |= {"peft_config": LORA} if sharing == "lora" else {}
     trainer = build(folder, model=model, policy_sharing=sharing, max_steps=1, trainer=extra, **changes)
-    texts, rollout = [], trainer._rollout
+    texts, rollout = [], trainer.roll_out
 
-    def keep(role, rows):
-        result = rollout(role, rows)
+    def keep(role, rows, *rest):
+        result = rollout(role, rows, *rest)
         texts.append(result.texts)
         return result
 
-    trainer._rollout = keep
+    trainer.roll_out = keep
     trainer.train()
     return texts, trainer.evaluate()["eval_pass@1"], trainer
 

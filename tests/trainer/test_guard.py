@@ -28,27 +28,27 @@ GUARDED = dict(
 
 
 def damage(trainer, when):
-    """Turn the conjecturer into noise before the rounds for which `when(state)` holds."""
+    """Turn the conjecturer into noise before the rounds for which `when(frame)` holds."""
     played = trainer.game.play
 
-    def play(ctx, anchors):
-        if when(ctx.state):
+    def play(round, anchors):
+        if when(trainer.frame):
             with torch.no_grad():
                 for _, parameter in trainer.policies.named_parameters("conjecturer"):
                     parameter.normal_(0, 1)
-        return played(ctx, anchors)
+        return played(round, anchors)
 
     trainer.game.play = play
 
 
 def test_a_collapse_is_rolled_back_and_the_run_ends_as_if_it_had_resumed_there(build):
     collapsed = build("collapsed", **GUARDED)
-    damage(collapsed, lambda state: state.rounds == 4 and state.attempt == 0)
+    damage(collapsed, lambda frame: frame.rounds == 4 and frame.attempt == 0)
     collapsed.train()
     output = Path(collapsed.args.output_dir)
     record = json.loads((output / "rollbacks.jsonl").read_text())
     assert record["step"] == 5 and record["to"] == "checkpoint-4" and "parseable_rate" in record["trip"]
-    assert collapsed.state.global_step == 6 and collapsed.curriculum.attempt == 1
+    assert collapsed.state.global_step == 6 and collapsed.frame.attempt == 1
     assert [line["step"] for line in rounds(output)] == [1, 2, 3, 4, 5, 6]
 
     # The same as a run that stopped at round 4 and was resumed with the attempt counter at 1.

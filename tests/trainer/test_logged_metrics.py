@@ -22,14 +22,14 @@ def test_lengths_and_cut_texts_are_counted_from_the_round_itself(build):
     """Counted again from what the rollouts return: each text's own tokens without padding, the end token included."""
     trainer = build(max_steps=2, max_completion_length=6, logging_steps=1)
     seen = {"prover": [], "conjecturer": []}
-    rollout = trainer._rollout
+    rollout = trainer.roll_out
 
-    def watched(role, rows):
-        found = rollout(role, rows)
+    def watched(role, rows, *rest):
+        found = rollout(role, rows, *rest)
         seen[role].append((found.tensors["completion_ids"].tolist(), found.tensors["completion_mask"].tolist()))
         return found
 
-    trainer._rollout = watched
+    trainer.roll_out = watched
     trainer.train()
     for number, line in enumerate(rounds(trainer.args.output_dir)):
         for role, rollouts in seen.items():

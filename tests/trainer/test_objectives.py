@@ -12,7 +12,7 @@ from countdown_selfplay.objectives.base import LossOutput
 from countdown_selfplay.objectives.normalization import normalise
 from countdown_selfplay.rewards.prover.verifier import countdown_reward
 
-from .conftest import equal, make_config, rounds, weights
+from .conftest import equal, make_config, remembered, rounds, weights
 
 # Three objectives need the verifier's bit, which a proposal has not.
 PROVER = sorted(OBJECTIVES)
@@ -73,7 +73,7 @@ def test_an_objectives_memory_survives_a_restart_bit_for_bit(build, name):
     resumed = build("resumed", **settings)
     resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
     assert equal(weights(straight), weights(resumed))
-    assert straight.curriculum == resumed.curriculum
+    assert remembered(straight) == remembered(resumed)
     assert straight.losses["prover"].entropy == resumed.losses["prover"].entropy
     assert rounds(straight.args.output_dir)[2:] == rounds(resumed.args.output_dir)
     if name != "rae":
@@ -192,7 +192,7 @@ def test_kept_samples_with_other_reference_log_probs_are_refused(build):
 def test_names_are_taken_where_objects_are_and_other_things_refused_at_once(build):
     trainer = build(trainer={"objectives": {"prover": "maxrl"}, "conjecturer_reward": "learnability"})
     assert type(trainer.objectives["prover"]).__name__ == "MaxRL"
-    assert type(trainer.conjecturer_reward).__name__ == "Learnability"
+    assert type(trainer.game.reward).__name__ == "Learnability"
     with pytest.raises(ConfigError, match="must have `advantages` and `loss`"):
         build("a", trainer={"objectives": {"prover": 3}})
     with pytest.raises(ConfigError, match="must be a callable"):

@@ -5,7 +5,7 @@ import torch
 
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.errors import ConfigError, DataError, RewardError
-from countdown_selfplay.games import ProposeAndSolve
+from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.objectives.base import LossOutput
 from countdown_selfplay.objectives.rloo import RLOO
 from countdown_selfplay.rewards.tent import Tent

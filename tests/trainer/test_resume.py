@@ -11,7 +11,7 @@ from countdown_selfplay.data.anchors import problem_keys
 from countdown_selfplay.errors import CheckpointError
 from countdown_selfplay.training.exports import export_policies
 
-from .conftest import equal, optimizer_state, rounds, weights
+from .conftest import equal, optimizer_state, remembered, rounds, weights
 from .test_round import LORA, problems
 
 
@@ -31,7 +31,7 @@ def test_a_resumed_run_equals_the_straight_run_bit_for_bit(build, sharing):
     assert resumed.state.global_step == 4
     assert equal(weights(straight), weights(resumed))
     assert equal(optimizer_state(straight), optimizer_state(resumed))
-    assert straight.curriculum == resumed.curriculum and straight.curriculum.archive
+    assert remembered(straight) == remembered(resumed) and straight.game.archive.last_played
     assert straight.guard == resumed.guard
     assert rounds(straight.args.output_dir)[2:] == rounds(resumed.args.output_dir)
 
@@ -45,8 +45,8 @@ def test_a_run_killed_in_the_middle_continues_in_its_folder(build):
         pass
 
     played = killed.game.play
-    killed.game.play = lambda ctx, anchors: (
-        played(ctx, anchors) if ctx.state.rounds < 3 else (_ for _ in ()).throw(Power())
+    killed.game.play = lambda round, anchors: (
+        played(round, anchors) if round.index < 3 else (_ for _ in ()).throw(Power())
     )
     with pytest.raises(Power):
         killed.train()
@@ -90,9 +90,9 @@ def test_the_global_random_state_has_no_say_in_the_trajectory(build):
     noisy = build("noisy")
     played = noisy.game.play
 
-    def play(ctx, anchors):
+    def play(round, anchors):
         torch.rand(1000)
-        return played(ctx, anchors)
+        return played(round, anchors)
 
     noisy.game.play = play
     noisy.train()
@@ -200,7 +200,8 @@ def test_the_state_file_is_plain_json(build):
     trainer = build(max_steps=2, **SAVING)
     trainer.train()
     state = json.loads((Path(trainer.args.output_dir) / "checkpoint-2" / "selfplay_state.json").read_text())
-    assert state["curriculum"]["rounds"] == 2 and state["curriculum"]["prover_samples"] == 2 * 32
+    assert state["states"]["frame"]["state"]["rounds"] == 2
+    assert state["states"]["frame"]["state"]["samples"] == {"prover": 2 * 32, "conjecturer": 2 * 16}
 
 
 def test_the_cumulative_solve_rate_counts_the_data_sets_problems_and_survives_a_restart(build):
@@ -208,9 +209,9 @@ def test_the_cumulative_solve_rate_counts_the_data_sets_problems_and_survives_a_
     straight = build("straight", max_steps=4, **SAVING)
     solved, play = set(), straight.game.play
 
-    def spy(ctx, anchors):
-        result = play(ctx, anchors)
-        solved.update(key for key, count in result.solved if count)
+    def spy(round, anchors):
+        result = play(round, anchors)
+        solved.update(key for key, count, _ in result.solved if count)
         return result
 
     straight.game.play = spy
@@ -235,7 +236,7 @@ def test_a_finished_run_is_not_played_on_and_its_exports_leave_with_it(build, sh
     again = build("run", **settings, **extra)
     assert not equal(weights(straight), weights(again))
     assert again.train(resume_from_checkpoint=True).global_step == 2
-    assert equal(weights(straight), weights(again)) and straight.curriculum == again.curriculum
+    assert equal(weights(straight), weights(again)) and remembered(straight) == remembered(again)
     folder = Path(straight.args.output_dir)
     assert again.state.global_step == 2 and not (folder / "checkpoint-3").exists()
     export_policies(straight, folder)

@@ -11,7 +11,7 @@ from peft import LoraConfig
 
 from countdown_selfplay.errors import CheckpointError, DataError
 
-from .conftest import TIMES, equal, make_trainer, optimizer_state, rounds, weights
+from .conftest import TIMES, equal, make_trainer, optimizer_state, remembered, rounds, weights
 from .test_round import problems
 
 # A round draws 12 anchors: (2 + 1) micro-batches x 16 rows / groups of 4. So 36 anchors are three rounds an epoch.
@@ -42,9 +42,9 @@ def play(folder, kind, resume=None):
     trainer.anchors = {}
     game = trainer.game.play
 
-    def spied(context, anchors):
-        trainer.anchors[context.state.rounds] = [problem.key for problem in anchors]
-        return game(context, anchors)
+    def spied(round, anchors):
+        trainer.anchors[round.index] = [problem.key for problem in anchors]
+        return game(round, anchors)
 
     trainer.game.play = spied
     trainer.train(resume_from_checkpoint=resume)
@@ -53,7 +53,7 @@ def play(folder, kind, resume=None):
 
 def memory(trainer):
     return {
-        "curriculum": trainer.curriculum.state_dict(),
+        "remembered": remembered(trainer),
         "guard": trainer.guard.state_dict(),
         "objectives": {role: o.state_dict() for role, o in trainer.objectives.items() if hasattr(o, "state_dict")},
         "replays": {role: [asdict(s) for s in replay.kept] for role, replay in trainer.replays.items()},
@@ -95,7 +95,7 @@ def test_epochs_have_orders_of_their_own_and_each_plays_every_anchor_once(straig
     assert epochs[0] != epochs[1] != epochs[2] != epochs[0]
     assert all(len(set(epoch)) == 3 * A_ROUND for epoch in epochs)
     assert kind == "stream" or set(epochs[0]) == set(epochs[1]) == set(epochs[2])
-    assert memory(whole)["replays"]["prover"] and whole.curriculum.archive  # what the resumes have to bring back
+    assert memory(whole)["replays"]["prover"] and whole.game.archive.last_played  # what the resumes have to bring back
 
 
 def test_a_stream_that_gives_other_problems_at_a_resume_is_refused(build):
@@ -145,9 +145,9 @@ def test_a_finished_run_of_epochs_is_not_played_on_and_more_epochs_are(build, ep
     whole.train()
     again = run(epochs)
     assert again.train(resume_from_checkpoint=True).global_step == end == whole.state.max_steps
-    assert equal(weights(whole), weights(again)) and whole.curriculum == again.curriculum
+    assert equal(weights(whole), weights(again)) and remembered(whole) == remembered(again)
     longer = run(epochs + 1)
-    assert longer.train(resume_from_checkpoint=True).global_step == end + 3 == longer.curriculum.rounds
+    assert longer.train(resume_from_checkpoint=True).global_step == end + 3 == longer.frame.rounds
 
 
 def test_the_first_log_after_a_resume_covers_the_rounds_that_it_covers_in_the_straight_run(build):

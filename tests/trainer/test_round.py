@@ -183,8 +183,8 @@ def test_the_random_control_plays_new_solver_made_problems_in_half_the_slots(bui
             trainer={"train_dataset": rows, "eval_dataset": held_out},
         )  # fmt: skip
         played, play = [], trainer.game.play
-        trainer.game.play = lambda ctx, anchors, play=play, played=played: (
-            played.append(play(ctx, anchors)) or played[-1]
+        trainer.game.play = lambda round, anchors, play=play, played=played: (
+            played.append(play(round, anchors)) or played[-1]
         )
         trainer.train()
         seen.append([[sample["problem"] for sample in result.samples] for result in played])

@@ -30,7 +30,7 @@ def test_a_rollback_of_a_run_that_began_from_a_rolled_back_one_samples_anew(buil
     settings = dict(max_steps=3, **EVERY, **GUARD)
     second = tripping_after(build("second", **settings), 3, attempt=1)
     second.train(resume_from_checkpoint=start)
-    assert second.curriculum.attempt == 2
+    assert second.frame.attempt == 2
     record = json.loads((tmp_path / "second" / "rollbacks.jsonl").read_text())
     assert (record["to"], record["attempt"]) == ("checkpoint-2", 2)
 
@@ -73,7 +73,7 @@ def test_a_checkpoint_under_another_name_is_resumed_and_rolled_back_to(build, tm
     shutil.copytree(tmp_path / "first" / "checkpoint-2", kept)
     second = tripping_after(build("second", max_steps=3, **EVERY, **GUARD), 3)
     second.train(resume_from_checkpoint=str(kept))
-    assert second.state.global_step == 3 and second.curriculum.attempt == 1
+    assert second.state.global_step == 3 and second.frame.attempt == 1
 
 
 def test_the_best_checkpoint_of_a_run_folder_that_was_moved_is_kept(build, tmp_path):
@@ -100,10 +100,10 @@ def test_what_a_finished_replacement_left_is_not_taken_for_a_checkpoint_later(tm
 def told_in(trainer, round_):
     play = trainer.game.play
 
-    def told(ctx, anchors):
-        if ctx.state.rounds == round_:
+    def told(round, anchors):
+        if round.index == round_:
             os.kill(os.getpid(), signal.SIGTERM)
-        return play(ctx, anchors)
+        return play(round, anchors)
 
     trainer.game.play = told
     return trainer

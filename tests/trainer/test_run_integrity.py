@@ -17,7 +17,7 @@ from countdown_selfplay.training.callbacks import Terminated
 from countdown_selfplay.training.checkpoints import manifest_of
 from countdown_selfplay.training.run_lock import run_lock
 
-from .conftest import equal, make_trainer, rounds, weights
+from .conftest import equal, make_trainer, remembered, rounds, weights
 from .test_round import LORA, problems
 
 EVERY = dict(save_strategy="steps", save_steps=1)
@@ -31,10 +31,10 @@ class Power(BaseException):
 def dying_at(trainer, step, attempt=0):
     play = trainer.game.play
 
-    def dies(ctx, anchors):
-        if (ctx.state.rounds, ctx.state.attempt) == (step, attempt):
+    def dies(round, anchors):
+        if (round.index, trainer.frame.attempt) == (step, attempt):
             raise Power
-        return play(ctx, anchors)
+        return play(round, anchors)
 
     trainer.game.play = dies
     return trainer
@@ -45,7 +45,7 @@ def tripping_after(trainer, *steps, attempt=0):
     observe = trainer.guard.observe
 
     def sees(metrics):
-        bad = trainer.state.global_step in steps and trainer.curriculum.attempt == attempt
+        bad = trainer.state.global_step in steps and trainer.frame.attempt == attempt
         return observe({"conjecturer/parseable_rate": 0.0 if bad else 1.0, "round/starved": 0})
 
     trainer.guard.observe = sees
@@ -95,8 +95,8 @@ def test_a_run_killed_after_a_rollback_does_not_resume_from_what_the_rollback_ga
     again = tripping_after(build("killed", **ROLLED_BACK), 3, 4)
     again.train(resume_from_checkpoint=True)
     assert equal(weights(rolled_back), weights(again))
-    assert rolled_back.curriculum == again.curriculum
-    assert again.curriculum.prover_samples == 6 * 32  # what the two rounds that were given up cost is still counted
+    assert remembered(rolled_back) == remembered(again)
+    assert again.frame.samples["prover"] == 6 * 32  # what the two rounds that were given up cost is still counted
     assert rounds(rolled_back.args.output_dir) == rounds(tmp_path / "killed")
     assert len((tmp_path / "killed" / "rollbacks.jsonl").read_text().splitlines()) == 1
 
@@ -117,7 +117,7 @@ def test_a_kill_between_writing_a_rollback_down_and_setting_its_checkpoints_asid
     again = tripping_after(build("killed", **ROLLED_BACK), 3, 4)
     again.train(resume_from_checkpoint=True)
     assert names(tmp_path / "killed" / "abandoned-1") == ["checkpoint-3"]
-    assert equal(weights(rolled_back), weights(again)) and rolled_back.curriculum == again.curriculum
+    assert equal(weights(rolled_back), weights(again)) and remembered(rolled_back) == remembered(again)
 
 
 def test_going_back_to_an_earlier_checkpoint_sets_the_later_ones_aside(build, tmp_path):
@@ -139,7 +139,7 @@ def test_a_trip_before_the_first_save_goes_back_to_the_checkpoint_elsewhere_that
     build("first", max_steps=1, **EVERY, **GUARD).train()
     second = tripping_after(build("second", max_steps=3, save_strategy="steps", save_steps=4, **GUARD), 2)
     second.train(resume_from_checkpoint=str(tmp_path / "first" / "checkpoint-1"))
-    assert second.state.global_step == 3 and second.curriculum.attempt == 1
+    assert second.state.global_step == 3 and second.frame.attempt == 1
     assert [line["step"] for line in rounds(tmp_path / "second")] == [2, 3]
     assert names(tmp_path / "first") == ["checkpoint-0", "checkpoint-1"]
 
@@ -343,9 +343,9 @@ def test_flipped_bytes_of_the_same_size_are_found(build, copied):
 def test_a_checkpoint_of_an_earlier_version_is_refused_in_one_sentence(copied, build):
     folder = copied / "checkpoint-2"
     manifest = manifest_of(folder)
-    manifest["files"] = {name: size for name, (size, _) in manifest["files"].items()}  # as it was before digests
+    assert manifest.pop("format") == 2  # earlier ones did not say
     (folder / "complete.json").write_text(json.dumps(manifest))
-    with pytest.raises(CheckpointError, match="an earlier version of countdown-selfplay wrote it"):
+    with pytest.raises(CheckpointError, match="another version of countdown-selfplay wrote it; finish"):
         build(max_steps=3, **EVERY).train(resume_from_checkpoint=str(folder))
 
 
@@ -374,9 +374,9 @@ def test_sigterm_ends_a_run_with_a_checkpoint_at_the_end_of_its_round(build, tmp
     ended = build("ended", **settings)
     play = ended.game.play
 
-    def told(ctx, anchors):
+    def told(round, anchors):
         os.kill(os.getpid(), signal.SIGTERM)
-        return play(ctx, anchors)
+        return play(round, anchors)
 
     ended.game.play = told
     with pytest.raises(Terminated) as stop:
@@ -399,10 +399,10 @@ def test_ctrl_c_names_the_last_checkpoint_and_how_to_go_on(build, caplog):
     trainer = build(max_steps=2, **EVERY)
     play = trainer.game.play
 
-    def interrupted(ctx, anchors):
-        if ctx.state.rounds == 1:
+    def interrupted(round, anchors):
+        if round.index == 1:
             raise KeyboardInterrupt
-        return play(ctx, anchors)
+        return play(round, anchors)
 
     trainer.game.play = interrupted
     with pytest.raises(KeyboardInterrupt):

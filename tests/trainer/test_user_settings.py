@@ -149,9 +149,9 @@ def test_a_dict_of_evaluation_sets_is_refused(build):
 
 def test_a_rollback_counter_in_a_checkpoint_survives_a_new_folder(build):
     first = build("first", max_steps=2, save_strategy="steps", save_steps=1)
-    first.curriculum.attempt = 2
+    first.frame.attempt = 2
     first.train()
     second = build("second", max_steps=2, save_strategy="steps", save_steps=1)
     second.train(resume_from_checkpoint=str(Path(first.args.output_dir) / "checkpoint-1"))
     state = json.loads((Path(second.args.output_dir) / "checkpoint-2" / "selfplay_state.json").read_text())
-    assert state["curriculum"]["attempt"] == 2
+    assert state["states"]["frame"]["state"]["attempt"] == 2

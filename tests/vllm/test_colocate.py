@@ -103,12 +103,12 @@ def test_stop_strings_end_tokens_and_the_length_are_the_roles_own(tmp_path):
     stops = {"prover": ["*"], "conjecturer": None}
     trainer.domain = type("Stopping", (), {"__getattr__": lambda self, name: getattr(domain, name)})()
     trainer.domain.stop_strings = stops.get
-    rows = [domain.prove_row(p) for p in trainer_problems(trainer)]
-    result = trainer._rollout("prover", rows)
+    problems = trainer_problems(trainer)
+    result = trainer.roll_out("prover", [domain.prove_row(p) for p in problems], 4, problems, 0)
     for text in result.texts:
         assert "*" not in text[:-1], text
     assert any(text.endswith("*") for text in result.texts)
-    proposals = trainer._rollout("conjecturer", [domain.propose_row(3)] * 16)
+    proposals = trainer.roll_out("conjecturer", [domain.propose_row(3)] * 16, 16, None, 1)
     assert proposals.tensors["completion_ids"].size(1) == 3
 
 

@@ -117,7 +117,7 @@ def test_the_same_server_and_seed_give_the_same_samples(tmp_path, running):
     for name in ("a", "b"):
         trainer = build(tmp_path / name, running.url)
         rows = [trainer.domain.propose_row(3)] * 16
-        texts.append(trainer._rollout("conjecturer", rows).texts)
+        texts.append(trainer.roll_out("conjecturer", rows, 16, None, 0).texts)
     assert texts[0] == texts[1] and len(set(texts[0])) > 8
 
 

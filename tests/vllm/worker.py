@@ -39,14 +39,14 @@ def main(output, config):
         (Path(output) / f"rank{trainer.accelerator.process_index}.json").write_text(json.dumps(found))
         return
     differences, texts = watch_differences(trainer), []
-    rollout = trainer._rollout
+    rollout = trainer.roll_out
 
-    def kept(role, rows):
-        result = rollout(role, rows)
+    def kept(role, rows, *rest):
+        result = rollout(role, rows, *rest)
         texts.extend(result.texts)
         return result
 
-    trainer._rollout = kept
+    trainer.roll_out = kept
     trainer.train()
     found = {
         "processes": trainer.accelerator.num_processes,

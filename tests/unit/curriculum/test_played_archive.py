@@ -2,26 +2,26 @@
 
 import json
 
-from countdown_selfplay.curriculum import CurriculumState
+from countdown_selfplay.curriculum import Archive
 from countdown_selfplay.curriculum.archive import PLAYED_LIMIT, RATES_LIMIT
 
 
 def test_each_problem_is_kept_once_at_its_last_place():
-    state = CurriculumState()
+    state = Archive()
     state.record_played(["a", "b", "c"], [0.0, 0.5, 1.0])
     state.record_played(["b", "d", "d"], [0.25, 0.75, 0.5])
     assert state.played == ["a", "c", "b", "d"] and state.recent_rates == [0.5, 0.5]
 
 
 def test_a_round_without_conjectured_problems_leaves_no_trace():
-    state = CurriculumState()
+    state = Archive()
     state.record_played(["a"], [0.25])
     state.record_played([], [])
     assert state.played == ["a"] and state.recent_rates == [0.25]
 
 
 def test_both_are_bounded():
-    state = CurriculumState()
+    state = Archive()
     for i in range(PLAYED_LIMIT + 10):
         state.record_played([str(i)], [i / 1000])
     assert len(state.played) == PLAYED_LIMIT and state.played[0] == "10"
@@ -31,11 +31,11 @@ def test_both_are_bounded():
 
 
 def test_they_survive_json_exactly_and_are_copied():
-    state = CurriculumState()
+    state = Archive()
     for i in range(1, 30):
         state.record_played([f"{i}"], [1 / i, 1 / 3])
     saved = json.loads(json.dumps(state.state_dict()))
-    other = CurriculumState()
+    other = Archive()
     other.load_state_dict(saved)
     assert other == state
     other.record_played(["x"], [0.5])
@@ -43,6 +43,6 @@ def test_they_survive_json_exactly_and_are_copied():
 
 
 def test_a_state_from_before_the_archive_loads_with_an_empty_one():
-    state = CurriculumState()
-    state.load_state_dict({"rounds": 4, "archive": {"a": 3}})
+    state = Archive()
+    state.load_state_dict({"rounds": 4, "last_played": {"a": 3}})
     assert state.rounds == 4 and state.played == [] and state.recent_rates == []

@@ -3,14 +3,13 @@
 import math
 from collections import Counter
 
-import torch
+from tests.unit.games.scripted import ScriptedRound
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, generate_problems
 from countdown_selfplay.countdown.prompts import CONJECTURER_PROMPTS
-from countdown_selfplay.curriculum import CurriculumState
+from countdown_selfplay.curriculum import Archive
 from countdown_selfplay.curriculum.admission import admit, dealt, examine
-from countdown_selfplay.games.base import GameSettings, Rollout, RoundContext
-from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
+from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.rewards import make_conjecturer_reward
 
@@ -20,31 +19,26 @@ BOTH = CountdownDomain(ProblemSpec((3, 4), 1, 12, 1, 99), conjecturer_prompt="co
 def play_rounds(operands, rounds, groups=4, group=8, slots=8):
     """(proposals that got a slot by operand count, last metrics) of rounds in which every proposal is admitted; four
     slots are the anchors'."""
-    domain = CountdownDomain(ProblemSpec(tuple(dict.fromkeys(operands)), 1, 99, 10, 100), conjecturer_prompt="compact")
+    spec = ProblemSpec(tuple(dict.fromkeys(operands)), 1, 99, 10, 100)
+    domain = CountdownDomain(spec, conjecturer_prompt="compact", operands=operands)
     pools = {k: iter(generate_problems(rounds * groups * group, ProblemSpec((k,)), seed=k)) for k in operands}
-    settings = GameSettings(
-        slots=slots, anchor_slots=4, proposals=groups * group, prover_group=1, conjecturer_group=group,
-        operands=operands,
-    )  # fmt: skip
 
-    def rollout(role, rows):
-        if role == "prover":
-            return Rollout(role, rows, ["1 + 1"] * len(rows), torch.zeros(len(rows)), {})
-        problems = [next(pools[row["operands"]]) for row in rows]
-        texts = [f"{' '.join(map(str, p.numbers))} = {p.target}" for p in problems]
-        return Rollout(role, rows, texts, torch.full((len(rows),), math.nan), {})
+    def write(player, row, i):
+        if player == "prover":
+            return "1 + 1"
+        problem = next(pools[row["operands"]])
+        return f"{' '.join(map(str, problem.numbers))} = {problem.target}"
 
-    context = RoundContext(
-        settings=settings, domain=domain, state=CurriculumState(), conjecturer_reward=make_conjecturer_reward("tent"),
-        objectives={role: make_objective("rloo") for role in ("prover", "conjecturer")},
-        excluded=frozenset(), rollout=rollout, gather=lambda items: items,
-    )  # fmt: skip
-    played = Counter()
-    for _ in range(rounds):
-        result = ProposeAndSolve().play(context, generate_problems(slots, ProblemSpec((3,)), seed=77))
-        proposals = result.batches["conjecturer"].rollout
-        measured = zip(proposals.rows, proposals.rewards_B.tolist(), strict=True)
-        played.update(row["operands"] for row, reward in measured if not math.isnan(reward))
+    sizes = {"prover": (slots, 1), "conjecturer": (groups * group, group)}
+    game = ProposeAndSolve(settings=Settings(anchor_fraction=4 / slots))
+    objectives = {"prover": make_objective("rest")}  # groups of one have no baseline
+    played, anchors = Counter(), generate_problems(slots, ProblemSpec((3,)), seed=77)
+    for index in range(rounds):
+        result = game.play(ScriptedRound(write, sizes, domain, index, objectives), anchors)
+        (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
+        asked = [row["operands"] for row in turn.rollout.rows for _ in range(group)]
+        measured = zip(asked, turn.rewards_B.tolist(), strict=True)
+        played.update(operands for operands, reward in measured if not math.isnan(reward))
     return played, result.metrics
 
 
@@ -71,22 +65,22 @@ def names(admission):
 
 
 def admitted(texts, asked, domain=BOTH, duplicates="reject"):
-    candidates = examine(domain, texts, asked)
-    return candidates, admit(domain, candidates, CurriculumState(), frozenset(), 0, duplicates)
+    candidates = examine(domain, texts, [{"operands": k} for k in asked])
+    return candidates, admit(domain, candidates, Archive(), frozenset(), 0, duplicates)
 
 
 def test_a_single_count_is_played_in_the_order_of_the_rows_whatever_the_round():
     texts = ["2 3 4 = 24", "?", "3 5 7 = 22", "6 5 4 = 15"]
     candidates, admission = admitted(texts, [3] * 4, CountdownDomain.tiny())
     for turn in range(3):
-        assert dealt(admission, candidates, (3,), turn) == admission
+        assert dealt(admission, candidates, [{"operands": 3}], turn) == admission
 
 
 def test_rewards_find_their_proposals_after_the_deal():
     # rows ask for 3, 3, 4, 4; the turn begins with 4: 4, 3, 4, 3. The duplicate points where its problem went.
     texts = ["2 3 4 = 24", "3 5 7 = 22", "1 2 3 4 = 10", "4 3 2 1 = 10", "5 6 7 8 = 26"]
     candidates, admission = admitted(texts, [3, 3, 4, 4, 4], duplicates="share")
-    found = dealt(admission, candidates, (3, 4), 1)
+    found = dealt(admission, candidates, [{"operands": 3}, {"operands": 4}], 1)
     assert names(found) == ["1,2,3,4=10", "2,3,4=24", "5,6,7,8=26", "3,5,7=22"]
     assert found.problem_of == [1, 3, 0, 0, 2] and found.reasons == admission.reasons
 
@@ -95,7 +89,8 @@ def test_a_proposal_that_ignores_the_count_asked_for_has_its_own_reason():
     texts = ["3 5 7 = 22", "1 2 3 4 = 10", "3 5 = 8", "1 1 1 = 99"]
     candidates, admission = admitted(texts, [4, 4, 4, 4])
     assert admission.reasons == ["not_as_asked", "ok", "out_of_range", "not_as_asked"]
-    assert [c.solvable for c in candidates] == [True, True, False, False]  # the metric says what the solver says
+    # the metric says what the solver says
+    assert [c.facts.get("solvable", False) for c in candidates] == [True, True, False, False]
     reward = make_conjecturer_reward("solvability_aware")
     assert reward.invalid_reward("not_as_asked") == reward.invalid_reward("out_of_range") == -0.75
 

@@ -1,54 +1,42 @@
 """The joint round without a model: scripted proposals and answers, and what each is credited with."""
 
-import math
-
 import torch
+from tests.unit.games.scripted import CountingDomain, ScriptedRound
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
-from countdown_selfplay.curriculum import CurriculumState
-from countdown_selfplay.games.base import GameSettings, Rollout, RoundContext
-from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
-from countdown_selfplay.objectives import make_objective
-from countdown_selfplay.rewards import make_conjecturer_reward
+from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 
 TINY = CountdownDomain.tiny()
 ANCHORS = [Problem((1, 2, 3), 6), Problem((2, 2, 2), 8), Problem((4, 5, 6), 15), Problem((9, 1, 1), 9)]
 SOLVED = {"3,5,7=22": ["3 * 5 + 7", "3 + 5 + 7", "3 + 5 + 7", "3 * 5 + 7"]}  # 2 of 4 right: p = 0.5
 
 
-def play(proposals, settings=None, state=None, world=1, rank=0, **changes):
-    """One round in which the conjecturer writes `proposals` and the prover answers SOLVED or always wrongly."""
-    values = dict(slots=4, anchor_slots=2, proposals=len(proposals), prover_group=4, conjecturer_group=len(proposals))
-    settings = GameSettings(**values, operands=(3,), samples=2, **changes)
-    asked = {}
+def play(proposals, game=None, **changes):
+    """One round of four slots, two of them the anchors', in which the conjecturer writes `proposals` and the prover
+    answers SOLVED or always wrongly."""
+    count = len(proposals)
 
-    def rollout(role, rows):
-        asked[role] = rows
-        if role == "conjecturer":
-            return Rollout(role, rows, list(proposals), torch.full((len(proposals),), math.nan), {})
-        texts = []
-        for i, row in enumerate(rows):
-            key = Problem(tuple(row["numbers"]), row["target"]).key
-            texts.append(SOLVED.get(key, ["1 + 1"] * 4)[i % 4])
-        scores = [
-            TINY.verify(t, Problem(tuple(r["numbers"]), r["target"])).score for t, r in zip(texts, rows, strict=True)
-        ]
-        return Rollout(role, rows, texts, torch.tensor(scores), {})
+    def write(player, row, i):
+        if player == "conjecturer":
+            return proposals[i]
+        return SOLVED.get(Problem(tuple(row["numbers"]), row["target"]).key, ["1 + 1"] * 4)[i]
 
-    context = RoundContext(
-        settings=settings, domain=TINY, state=state or CurriculumState(),
-        conjecturer_reward=make_conjecturer_reward("tent"),
-        objectives={role: make_objective("rloo") for role in ("prover", "conjecturer")},
-        excluded=frozenset(), rollout=rollout, gather=lambda items: items, rank=rank, world=world,
-    )  # fmt: skip
-    return ProposeAndSolve().play(context, ANCHORS), asked, context.state
+    sizes = {"prover": (16, 4)} | ({"conjecturer": (count, count)} if count else {})
+    played = ScriptedRound(write, sizes)
+    game = game or ProposeAndSolve(settings=Settings(samples_per_log=2, **changes))
+    return game.play(played, ANCHORS), played, game
+
+
+def turn_of(result, player):
+    (turn,) = [turn for turn in result.turns if turn.rollout.role == player]
+    return turn
 
 
 def test_a_played_proposal_earns_the_tent_and_a_refused_one_the_invalid_reward():
     # rewards: tent(0.5) = 0.75, 0 (unparseable), 0 (unsolvable), tent(0) = 0; leave-one-out over four
     result, asked, _ = play(["3 5 7 = 22", "?", "1 1 1 = 99", "2 3 4 = 24"])
-    assert result.batches["conjecturer"].advantages_B.tolist() == [0.75, -0.25, -0.25, -0.25]
-    assert [row["target"] for row in asked["prover"][::4]] == [22, 24, 6, 8]  # two proposals, then anchors
+    assert turn_of(result, "conjecturer").advantages_B.tolist() == [0.75, -0.25, -0.25, -0.25]
+    assert [row["target"] for row in asked.rows["prover"]] == [22, 24, 6, 8]  # two proposals, then anchors
     assert result.metrics["conjecturer/reward"] == 0.75 / 4
     assert result.metrics["round/solve_rate_mean"] == 0.25 and result.metrics["round/conjectured_slots"] == 2
     assert result.metrics["round/solve_rate_histogram"] == [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]
@@ -57,16 +45,16 @@ def test_a_played_proposal_earns_the_tent_and_a_refused_one_the_invalid_reward()
 def test_a_proposal_that_found_no_slot_has_no_reward_and_is_in_no_baseline():
     # three admitted, two slots: the third is not measured. Rewards .75, 0, none, 0: baselines over the other two known
     result, _, _ = play(["3 5 7 = 22", "2 3 4 = 24", "6 5 4 = 15", "?"])
-    assert result.batches["conjecturer"].advantages_B.tolist() == [0.75, -0.375, 0.0, -0.375]
+    assert turn_of(result, "conjecturer").advantages_B.tolist() == [0.75, -0.375, 0.0, -0.375]
     assert result.metrics["conjecturer/admitted_rate"] == 0.75 and result.metrics["conjecturer/played_rate"] == 0.5
 
 
 def test_a_starved_round_logs_no_solve_rate_fills_every_slot_and_gives_the_conjecturer_no_signal():
-    result, asked, state = play(["?", "?", "1 1 1 = 99", ""])
-    assert result.metrics["round/starved"] == 1 and state.starved_rounds == 1
+    result, asked, game = play(["?", "?", "1 1 1 = 99", ""])
+    assert result.metrics["round/starved"] == 1 and game.archive.starved_rounds == 1
     assert "round/solve_rate_mean" not in result.metrics and "round/solve_rate_histogram" not in result.metrics
-    assert len(asked["prover"]) == 16 and result.metrics["round/anchor_slots"] == 4
-    assert not result.batches["conjecturer"].has_signal
+    assert len(asked.rows["prover"]) == 4 and result.metrics["round/anchor_slots"] == 4
+    assert not turn_of(result, "conjecturer").has_signal
 
 
 def test_truncation_starves_where_fill_does_not():
@@ -74,8 +62,8 @@ def test_truncation_starves_where_fill_does_not():
     proposals = ["3 5 7 = 22", "?", "?", "?"]
     truncated, _, _ = play(proposals, fill="truncate", truncate_multiple=2)
     filled, _, _ = play(proposals)
-    assert truncated.metrics["round/starved"] == 1 and not truncated.batches["conjecturer"].has_signal
-    assert filled.metrics["round/starved"] == 0 and filled.batches["conjecturer"].has_signal
+    assert truncated.metrics["round/starved"] == 1 and not turn_of(truncated, "conjecturer").has_signal
+    assert filled.metrics["round/starved"] == 0 and turn_of(filled, "conjecturer").has_signal
 
 
 def test_the_solve_rate_comes_from_the_verifier_and_not_from_the_reward():
@@ -86,7 +74,7 @@ def test_the_solve_rate_comes_from_the_verifier_and_not_from_the_reward():
 
 def test_the_prover_is_credited_within_each_problems_group():
     result, _, _ = play(["3 5 7 = 22", "?", "?", "?"])
-    advantages = result.batches["prover"].advantages_B.reshape(4, 4)
+    advantages = turn_of(result, "prover").advantages_B.reshape(4, 4)
     # scores 1, .1, .1, 1: the others' means are .4, .7, .7, .4
     assert torch.allclose(advantages[0], torch.tensor([0.6, -0.6, -0.6, 0.6]))
     assert torch.equal(advantages[1:], torch.zeros(3, 4))
@@ -95,13 +83,13 @@ def test_the_prover_is_credited_within_each_problems_group():
 
 def test_without_proposals_the_anchors_are_the_round():
     result, asked, _ = play([])
-    assert "conjecturer" not in result.batches and "round/starved" not in result.metrics
-    assert [row["target"] for row in asked["prover"][::4]] == [6, 8, 15, 9]
+    assert [turn.rollout.role for turn in result.turns] == ["prover"] and "round/starved" not in result.metrics
+    assert [row["target"] for row in asked.rows["prover"]] == [6, 8, 15, 9]
 
 
 def test_no_text_of_the_conjecturer_reaches_the_prover():
     _, asked, _ = play(["3  5 7 =  22", "3 5 7 = 22", "03 5 7 = 22", "?"])
-    assert {row["prompt"] for row in asked["prover"]} <= {"3 5 7 = 22 :"} | {
+    assert {row["prompt"] for row in asked.rows["prover"]} <= {"3 5 7 = 22 :"} | {
         TINY.prove_row(anchor)["prompt"] for anchor in ANCHORS
     }
 
@@ -112,3 +100,31 @@ def test_examples_for_the_report_carry_reasons_and_rewards():
     conjecturer = [s for s in result.samples if s["role"] == "conjecturer"]
     assert prover[0]["problem"] == "3,5,7=22" and prover[0]["reason"] == "correct" and prover[0]["reward"] == 1.0
     assert conjecturer[0]["reason"] == "ok" and conjecturer[0]["reward"] == 0.75 and conjecturer[1]["problem"] is None
+
+
+def test_each_answer_is_judged_once_and_proposals_never():
+    domain = CountingDomain(TINY)
+    game = ProposeAndSolve(settings=Settings(anchor_fraction=0.5))
+    texts = iter(f"{i} + 0" for i in range(99))  # all different, so that a second judgement would be counted
+    write = lambda player, row, i: "3 5 7 = 22" if player == "conjecturer" else next(texts)  # noqa: E731
+    played = ScriptedRound(write, {"prover": (16, 4), "conjecturer": (4, 4)}, domain)
+    for _ in range(2):
+        game.play(played, ANCHORS)
+        played = played.next()
+    assert len(domain.asked) == 2 * 16 and set(domain.asked.values()) == {1}
+
+
+def test_a_mastered_anchor_comes_last_and_its_answers_are_not_trained_on():
+    """The prover solves 1,2,3=6 with 2 of 4 answers a round and is done with a problem after 2."""
+    write = lambda player, row, i: "1 + 2 + 3" if i < 2 else "1 + 1"  # noqa: E731
+    game = ProposeAndSolve(settings=Settings())
+    played = ScriptedRound(write, {"prover": (8, 4)}, limits={"prover": 2})
+    first = game.play(played, ANCHORS)
+    assert [row["target"] for row in played.rows["prover"]] == [6, 8] and first.metrics["round/mastered_problems"] == 1
+    assert game.archive.solved == {"1,2,3=6": 2} and first.solved == [("1,2,3=6", 2, 4), ("2,2,2=8", 0, 4)]
+    second = played.next()
+    game.play(second, ANCHORS)
+    assert [row["target"] for row in second.rows["prover"]] == [8, 15]
+    third = second.next()
+    result = game.play(third, [ANCHORS[0]] * 2)  # nothing else is at hand
+    assert turn_of(result, "prover").selected_B.tolist() == [False] * 8

@@ -1,12 +1,12 @@
-"""Counters, novelty archive, JSON round trip."""
+"""Rounds, novelty, JSON round trip."""
 
 import json
 
-from countdown_selfplay.curriculum import CurriculumState
+from countdown_selfplay.curriculum import Archive
 
 
 def test_a_problem_is_not_novel_for_exactly_the_window():
-    state = CurriculumState()
+    state = Archive()
     state.record_round(["a"], window=2, starved=False)  # played in round 0
     seen = []
     for _ in range(3):  # asked in rounds 1, 2, 3
@@ -16,22 +16,22 @@ def test_a_problem_is_not_novel_for_exactly_the_window():
 
 
 def test_the_archive_does_not_outgrow_the_window():
-    state = CurriculumState()
+    state = Archive()
     for i in range(100):
         state.record_round([f"problem {i}"], window=3, starved=False)
-    assert len(state.archive) == 3
+    assert len(state.last_played) == 3
 
 
 def test_without_a_window_everything_is_novel_and_nothing_is_kept():
-    state = CurriculumState()
+    state = Archive()
     state.record_round(["a"], window=0, starved=True)
-    assert not state.played_within("a", 0) and state.archive == {} and state.starved_rounds == 1
+    assert not state.played_within("a", 0) and state.last_played == {} and state.starved_rounds == 1
 
 
 def test_state_survives_a_round_trip_through_json():
-    state = CurriculumState()
+    state = Archive()
     state.record_round(["a", "b"], window=5, starved=False)
-    state.count("prover", 128, 900)
-    other = CurriculumState()
+    state.record_solved([("a", 3), ("b", 0)], limit=2)
+    other = Archive()
     other.load_state_dict(json.loads(json.dumps(state.state_dict())))
     assert other == state

@@ -2,12 +2,15 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
-from countdown_selfplay.games import RoleBatch, Rollout
+from countdown_selfplay.errors import CheckpointError
 from countdown_selfplay.objectives.base import Replay
+from countdown_selfplay.training import states
 from countdown_selfplay.training.replay import SampleReplay
+from countdown_selfplay.training.window import RoleBatch
 
 SETTINGS = SimpleNamespace(beta=0.05, temperature=1.0)
 
@@ -25,7 +28,7 @@ def batch(tokens, selected, first=0):
         "ref_per_token_logps": -values * mask / 10,
     }
     chosen = torch.tensor(selected)
-    return RoleBatch(Rollout("prover", [], [], torch.zeros(rows), tensors), chosen.float(), True, chosen, group=2)
+    return RoleBatch(tensors, chosen.float(), chosen, torch.arange(rows) // 2)
 
 
 def alone(items):
@@ -34,8 +37,8 @@ def alone(items):
 
 def test_fewer_kept_than_rows_leaves_the_other_rows_unselected():
     replay = SampleReplay(Replay(rounds=2), SETTINGS)
-    found = replay.play(batch([2, 3, 1, 1], [True, False, True, False]), 0, ("seed",), alone, 0, 1)
-    tensors = found.rollout.tensors
+    found = replay.play(batch([2, 3, 1, 1], [True, False, True, False]), 4, 0, ("seed",), alone, 0, 1)
+    tensors = found.tensors
     assert found.selected_B.tolist() == [True, True, False, False] and found.advantages_B.tolist() == [1, 1, 0, 0]
     assert tensors["prompt_ids"][:2, 0].tolist() == [0, 2]
     assert tensors["completion_mask"].tolist() == [[1, 1], [1, 0], [0, 0], [0, 0]]
@@ -45,7 +48,7 @@ def test_fewer_kept_than_rows_leaves_the_other_rows_unselected():
 def test_samples_leave_after_their_rounds_and_beyond_the_capacity():
     replay = SampleReplay(Replay(rounds=2, capacity=3), SETTINGS)
     for round_ in range(3):
-        replay.play(batch([1, 1], [True, True], first=10 * round_), round_, ("seed",), alone, 0, 1)
+        replay.play(batch([1, 1], [True, True], first=10 * round_), 2, round_, ("seed",), alone, 0, 1)
         assert [sample.prompt[0] for sample in replay.kept] == [[0, 1], [1, 10, 11], [11, 20, 21]][round_]
 
 
@@ -55,11 +58,11 @@ def test_two_processes_hold_the_same_list_and_hand_out_different_rows():
     lists = []  # what each process puts into the gather, found by a first, lonely call
     for part in parts:
         SampleReplay(Replay(rounds=None), SETTINGS).play(
-            part, 0, ("s",), lambda items: lists.append(items) or items, 0, 1
+            part, 2, 0, ("s",), lambda items: lists.append(items) or items, 0, 1
         )
     together = [*lists[0], *lists[1]]
     found = [
-        store.play(part, 0, ("s",), lambda items: together, rank, 2)
+        store.play(part, 2, 0, ("s",), lambda items: together, rank, 2)
         for rank, (store, part) in enumerate(zip(stores, parts, strict=True))
     ]
     assert stores[0].kept == stores[1].kept and len(stores[0].kept) == 3
@@ -67,7 +70,7 @@ def test_two_processes_hold_the_same_list_and_hand_out_different_rows():
         row
         for b in found
         for row, on in zip(
-            b.rollout.tensors["prompt_ids"][:, 0].tolist(),
+            b.tensors["prompt_ids"][:, 0].tolist(),
             b.selected_B if b.selected_B is not None else [True] * 2,
             strict=True,
         )
@@ -80,10 +83,10 @@ def test_more_kept_than_rows_are_drawn_without_repetition_by_the_key_alone():
     draws = []
     for key in (("a",), ("a",), ("b",), ("c",)):
         replay = SampleReplay(Replay(rounds=None), SETTINGS)
-        replay.play(batch([1] * 4, [True] * 4), 0, key, alone, 0, 1)
-        replay.play(batch([1] * 4, [True] * 4, first=10), 1, key, alone, 0, 1)
-        found = replay.play(batch([1] * 4, [True] * 4, first=20), 2, key, alone, 0, 1)
-        draws.append(found.rollout.tensors["prompt_ids"][:, 0].tolist())
+        replay.play(batch([1] * 4, [True] * 4), 4, 0, key, alone, 0, 1)
+        replay.play(batch([1] * 4, [True] * 4, first=10), 4, 1, key, alone, 0, 1)
+        found = replay.play(batch([1] * 4, [True] * 4, first=20), 4, 2, key, alone, 0, 1)
+        draws.append(found.tensors["prompt_ids"][:, 0].tolist())
         assert len(set(draws[-1])) == 4 and set(draws[-1]) <= {*range(4), *range(10, 14), *range(20, 24)}
     assert draws[0] == draws[1] and not draws[0] == draws[2] == draws[3]
 
@@ -92,19 +95,40 @@ def test_more_kept_than_rows_are_drawn_without_repetition_by_the_key_alone():
 def test_what_is_saved_is_read_back_to_the_last_bit(tokens, tmp_path):
     replay = SampleReplay(Replay(rounds=None), SETTINGS)
     if tokens:
-        replay.play(batch(tokens, [True] * len(tokens), first=5), 3, ("s",), alone, 0, 1)
+        replay.play(batch(tokens, [True] * len(tokens), first=5), len(tokens), 3, ("s",), alone, 0, 1)
     assert len(replay.kept) == len(tokens)
-    replay.save(tmp_path / "kept.safetensors")
+    states.write(tmp_path, {"replay/prover": replay}, {})
     again = SampleReplay(Replay(rounds=None), SETTINGS)
-    again.load(tmp_path / "kept.safetensors")
+    states.load({"replay/prover": again}, states.read(tmp_path)["states"])
     assert again.kept == replay.kept
+
+
+def test_the_state_is_arrays_and_refused_where_the_reference_log_probs_would_differ():
+    replay = SampleReplay(Replay(rounds=None), SETTINGS)
+    replay.play(batch([2, 1], [True] * 2, first=5), 2, 3, ("s",), alone, 0, 1)
+    state = replay.state_dict()
+    assert state.pop("reference") == [True, 1.0] and all(isinstance(value, np.ndarray) for value in state.values())
+    assert state["completion"].tolist() == [5, 5, 6] and state["completion_length"].tolist() == [2, 1]
+    assert state["round"].tolist() == [3, 3] and state["advantage"].tolist() == [1.0, 1.0]
+    other = SampleReplay(Replay(rounds=None), SimpleNamespace(beta=0.0, temperature=1.0))
+    with pytest.raises(CheckpointError, match=r"temperature\) = \(True, 1.0\) and this run has \(False, 1.0\)"):
+        other.load_state_dict(replay.state_dict())
+
+
+def test_as_many_rows_are_handed_out_as_the_player_has_whatever_came_in():
+    """Two rows of signal come in, eight go out: the two, and copies of the first prompt that are not selected."""
+    replay = SampleReplay(Replay(rounds=1), SETTINGS)
+    found = replay.play(batch([2, 1], [True] * 2, first=5), 8, 0, ("s",), alone, 0, 1)
+    assert found.rows == 8 and found.selected_B.tolist() == [True] * 2 + [False] * 6
+    assert found.tensors["prompt_ids"][:, 0].tolist() == [5, 6, 5, 5, 5, 5, 5, 5]
+    assert found.tensors["completion_mask"].sum(1).tolist() == [2, 1, 0, 0, 0, 0, 0, 0]
 
 
 def test_kept_samples_take_eight_bytes_a_number(tmp_path):
     replay = SampleReplay(Replay(rounds=None), SETTINGS)
     for round_ in range(64):
-        replay.play(batch([512] * 2, [True] * 2), round_, ("s",), alone, 0, 1)
-    replay.save(tmp_path / "kept.safetensors")
+        replay.play(batch([512] * 2, [True] * 2), 2, round_, ("s",), alone, 0, 1)
+    states.write(tmp_path, {"replay/prover": replay}, {})
     # 128 samples of 1 + 512 tokens and 512 log-probs; 5 more numbers a sample and a header of less than 2 kB
     numbers = 128 * (1 + 512 + 512 + 5)
-    assert numbers * 8 <= (tmp_path / "kept.safetensors").stat().st_size <= numbers * 8 + 2048
+    assert numbers * 8 <= (tmp_path / states.ARRAYS).stat().st_size <= numbers * 8 + 2048

@@ -2,8 +2,7 @@
 
 import torch
 
-from countdown_selfplay.games import RoleBatch, Rollout
-from countdown_selfplay.training.window import micro_batches, trained_counts, trim
+from countdown_selfplay.training.window import RoleBatch, micro_batches, trained_counts, trim
 
 
 def role_batch(lengths, selected=None, group=2):
@@ -16,9 +15,8 @@ def role_batch(lengths, selected=None, group=2):
         "completion_ids": torch.arange(rows)[:, None].expand(rows, longest),
         "completion_mask": mask,
     }
-    rollout = Rollout("prover", [], [], torch.zeros(rows), tensors)
     selected = None if selected is None else torch.tensor(selected)
-    return RoleBatch(rollout, torch.arange(rows).float(), True, selected_B=selected, group=group)
+    return RoleBatch(tensors, torch.arange(rows).float(), selected, torch.arange(rows) // group)
 
 
 def test_the_longest_rows_come_first_and_every_row_once():

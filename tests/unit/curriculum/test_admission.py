@@ -1,7 +1,7 @@
 """Which proposals may be played, decided on gathered records: every reason once."""
 
 from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.curriculum import CurriculumState
+from countdown_selfplay.curriculum import Archive
 from countdown_selfplay.curriculum.admission import admit, examine
 
 TINY = CountdownDomain.tiny()
@@ -16,8 +16,8 @@ TEXTS = [
 
 
 def reasons(excluded=frozenset(), window=0, duplicates="reject", state=None):
-    candidates = examine(TINY, TEXTS, [3] * len(TEXTS))
-    found = admit(TINY, candidates, state or CurriculumState(), excluded, window, duplicates)
+    candidates = examine(TINY, TEXTS, [{"operands": 3}] * len(TEXTS))
+    found = admit(TINY, candidates, state or Archive(), excluded, window, duplicates)
     return found.reasons, found.problem_of, [p.key for p in found.problems]
 
 
@@ -39,7 +39,7 @@ def test_held_out_problems_are_refused():
 
 
 def test_a_problem_of_a_recent_round_is_not_novel():
-    state = CurriculumState()
+    state = Archive()
     state.record_round(["2,3,4=24"], window=2, starved=False)
     assert reasons(window=2, state=state)[0][5] == "not_novel"
     assert reasons(window=0, state=state)[0][5] == "ok"

@@ -1,0 +1,172 @@
+"""Rounds with a symbolic proposer, with two provers, with a guide, and on two processes."""
+
+import numpy as np
+import pytest
+from tests.unit.games.scripted import ScriptedRound, in_ranks
+
+from countdown_selfplay.contract.stateful import Stateless
+from countdown_selfplay.countdown import CountdownDomain, Problem
+from countdown_selfplay.curriculum.admission import examine
+from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
+
+TINY = CountdownDomain.tiny()
+ANCHORS = [Problem((1, 2, 3), 6), Problem((2, 2, 2), 8), Problem((4, 5, 6), 15), Problem((9, 1, 1), 9)]
+HALF = ["3 * 5 + 7", "3 + 5 + 7", "3 + 5 + 7", "3 * 5 + 7"]  # of 3,5,7=22: 2 of 4 right
+
+
+def answers(script):
+    """A prover that answers 3,5,7=22 as `script` says, and everything else wrongly."""
+    return lambda player, row, i: script[player][i] if row["target"] == 22 else "1 + 1"
+
+
+class Symbolic:
+    """Proposes what it is told to; remembers what came of it."""
+
+    needs = ()
+
+    def __init__(self, texts):
+        self.texts, self.outcomes = texts, []
+
+    def propose(self, round, anchors):
+        return examine(round.domain, self.texts, [{"arm": i} for i in range(len(self.texts))])
+
+    def learn(self, round, outcome):
+        self.outcomes.append(outcome)
+        return []
+
+    def state_dict(self):
+        return {"rounds": len(self.outcomes)}
+
+    def load_state_dict(self, state):
+        self.outcomes = [None] * state["rounds"]
+
+
+TEXTS = ["3 5 7 = 22", "7 5 3 = 22", "2 3 4 = 24", "6 5 4 = 15", "?"]  # played, duplicate, played, no slot, unreadable
+
+
+def symbolic(**settings):
+    proposer = Symbolic(TEXTS)
+    game = ProposeAndSolve(proposer, settings=Settings(**settings))
+    played = ScriptedRound(answers({"prover": HALF}), {"prover": (16, 4)})  # 4 slots, 2 of them the anchors'
+    return game, proposer, game.play(played, ANCHORS)
+
+
+def test_a_symbolic_proposer_learns_what_became_of_each_proposal():
+    _, proposer, result = symbolic()
+    (outcome,) = proposer.outcomes
+    assert [p.asked["arm"] for p in outcome.proposals] == [0, 1, 2, 3, 4] and {p.by for p in outcome.proposals} == {
+        None
+    }
+    # tent(.5) = .75; a duplicate earns 0; tent(0) = 0; not played: not measured; unreadable: 0
+    np.testing.assert_array_equal(outcome.rewards_N, [0.75, 0.0, 0.0, np.nan, 0.0])
+    assert outcome.problem_of == [0, None, 1, None, None]
+    assert [p.target for p in outcome.problems] == [22, 24, 6, 8]
+    assert outcome.correct_MPG.shape == (1, 4, 4) and outcome.solve_rate_P.tolist() == [0.5, 0.0, 0.0, 0.0]
+    assert [turn.rollout.role for turn in result.turns] == ["prover"]
+
+
+def test_a_shared_duplicate_has_the_problem_and_the_reward_of_the_first():
+    _, proposer, _ = symbolic(duplicate_proposals="share")
+    assert proposer.outcomes[0].problem_of == [0, 0, 1, None, None]
+    assert proposer.outcomes[0].rewards_N[:2].tolist() == [0.75, 0.75]
+
+
+def test_its_metrics_are_the_proposers_and_no_players():
+    _, _, result = symbolic()
+    expected = {
+        "parseable_rate": 4 / 5, "in_range_rate": 4 / 5, "solvable_rate": 4 / 5, "admitted_rate": 3 / 5,
+        "played_rate": 2 / 5, "contamination_rate": 0.0, "unique_rate": 3 / 4, "reward": 0.75 / 4,
+    }  # fmt: skip
+    found = {name: value for name, value in result.metrics.items() if name.startswith("proposer/")}
+    assert found.pop("proposer/reward_std") == pytest.approx((0.75**2 / 4 - (0.75 / 4) ** 2) ** 0.5)
+    assert found == {f"proposer/{name}": pytest.approx(value) for name, value in expected.items()}
+    assert not any(name.startswith("conjecturer") for name in result.metrics)
+    assert result.metrics["round/conjectured_slots"] == 2 and result.metrics["round/starved"] == 0
+
+
+def test_the_games_state_holds_the_archive_and_the_proposers():
+    game, _, _ = symbolic()
+    state = game.state_dict()
+    assert state["proposer"] == {"rounds": 1} and state["archive"]["played"] == ["3,5,7=22", "2,3,4=24"]
+    again = ProposeAndSolve(Symbolic([]))
+    again.load_state_dict(state)
+    assert again.archive == game.archive and len(again.proposer.outcomes) == 1
+
+
+def test_two_provers_are_averaged_and_the_reward_sees_each_of_them():
+    seen = []
+
+    def reward(solve_rate_P, ctx):
+        seen.append((solve_rate_P.tolist(), ctx))
+        return solve_rate_P
+
+    texts = ["3 5 7 = 22", "2 3 4 = 24"]
+    write = answers({"prover/0": HALF, "prover/1": ["7 + 3 * 5"] * 4})  # half of them right, all of them right
+    sizes = {"prover/0": (16, 4), "prover/1": (20, 4), "conjecturer": (2, 2)}  # the smaller one has 4 slots
+    both = lambda player, row, i: texts[i] if player == "conjecturer" else write(player, row, i)  # noqa: E731
+    played = ScriptedRound(both, sizes)
+    result = ProposeAndSolve(reward=reward).play(played, ANCHORS)
+    ((rates, ctx),) = seen
+    assert rates == [0.75, 0.0] and ctx.attempts == 8
+    assert ctx.prover_rates_MP.tolist() == [[0.5, 0.0], [1.0, 0.0]]
+    assert result.metrics["round/solve_rate_mean"] == 0.375
+    assert result.metrics["prover/0/correct_rate"] == 2 / 16 and result.metrics["prover/1/correct_rate"] == 4 / 16
+    # one group in four of the first has a signal; every answer of the second to a problem is as good as the others
+    assert result.metrics["prover/0/zero_signal_groups"] == 0.75 and result.metrics["prover/1/zero_signal_groups"] == 1
+    assert [turn.rollout.role for turn in result.turns] == ["prover/0", "prover/1", "conjecturer"]
+    assert result.turns[2].rewards_B.tolist() == [0.75, 0.0]
+    assert result.solved == [("3,5,7=22", 6, 8), ("2,3,4=24", 0, 8), ("1,2,3=6", 0, 8), ("2,2,2=8", 0, 8)]
+    assert [len(played.rows[player]) for player in ("prover/0", "prover/1")] == [4, 4]
+
+
+def test_one_prover_is_no_list_of_provers():
+    seen = []
+    game = ProposeAndSolve(Symbolic(["3 5 7 = 22"]), lambda p, ctx: seen.append(ctx) or p)
+    game.play(ScriptedRound(answers({"prover": HALF}), {"prover": (16, 4)}), ANCHORS)
+    assert seen[0].prover_rates_MP is None and seen[0].attempts == 4
+
+
+class Guide(Stateless):
+    def score(self, round, proposals, solve_rate_P):
+        self.scored = [(p.problem.key, rate) for p, rate in zip(proposals, solve_rate_P, strict=True)]
+        return np.array([0.25, 0.5])
+
+    def learn(self, round, outcome):
+        self.outcome = outcome
+        return []
+
+
+def test_a_guide_scores_what_was_played_and_learns_a_solution_to_it():
+    guide, seen = Guide(), []
+    game = ProposeAndSolve(Symbolic(TEXTS), lambda p, ctx: seen.append(ctx.guide_P.tolist()) or p, guide)
+    write = answers({"prover/0": ["1 + 1"] * 4, "prover/1": ["2 + 2", "7 + 3 * 5", "3 * 5 + 7", "1"]})
+    game.play(ScriptedRound(write, {"prover/0": (16, 4), "prover/1": (16, 4)}), ANCHORS)
+    assert guide.scored == [("3,5,7=22", 0.25), ("2,3,4=24", 0.0)] and seen == [[0.25, 0.5]]
+    assert guide.outcome.solution_P == ["7 + 3 * 5", None, None, None]
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_processes_find_out_together_what_one_would(world):
+    texts = ["3 5 7 = 22", "?", "7 5 3 = 22", "2 3 4 = 24", "6 5 4 = 15", "1 1 1 = 99", "9 8 7 = 24", "?"]
+
+    def play(rank, gather, world):
+        own = iter(texts[8 * rank // world : 8 * (rank + 1) // world])
+        prover = answers({"prover": HALF})
+        write = lambda player, row, i: next(own) if player == "conjecturer" else prover(player, row, i)  # noqa: E731
+        made = ScriptedRound(
+            write, {"prover": (24, 4), "conjecturer": (8, 2)}, rank=rank, world=world, gather=gather
+        )  # 6 slots: three are the anchors', and four processes have 1, 2, 1 and 2 of them
+        game = ProposeAndSolve(settings=Settings(novelty_window=2))
+        return game.play(made, ANCHORS), game.archive
+
+    (alone, memory) = play(0, list, 1)
+    found = in_ranks(world, lambda rank, gather: play(rank, gather, world))
+    assert all(archive == memory and result.solved == alone.solved for result, archive in found)
+    histogram = alone.metrics.pop("round/solve_rate_histogram")
+    for result, _ in found:
+        assert result.metrics.pop("round/solve_rate_histogram") == histogram
+        assert result.metrics == pytest.approx(alone.metrics)
+    for i, turn in enumerate(alone.turns):
+        together = [advantage for result, _ in found for advantage in result.turns[i].advantages_B.tolist()]
+        assert together == turn.advantages_B.tolist()
+        assert all(result.turns[i].mean_reward == pytest.approx(turn.mean_reward) for result, _ in found)

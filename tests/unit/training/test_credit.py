@@ -1,0 +1,90 @@
+"""Credit of a role: the KL penalty comes off the reward, selection and what is kept decide who is trained on."""
+
+import pytest
+import torch
+
+from countdown_selfplay.contract.round import Rollout
+from countdown_selfplay.errors import ConfigError, RewardError
+from countdown_selfplay.objectives import make_objective
+from countdown_selfplay.training.credit import credit
+
+
+def rollout(penalty=None, count=4, n=2):
+    penalty_B = None if penalty is None else torch.tensor(penalty)
+    return Rollout("prover", [{}] * (count // n), [""] * count, n, rewards_B=torch.zeros(count), penalty_B=penalty_B)
+
+
+def credited(objective, *arguments, others=(), **more):
+    """One process; `others`: what the other processes put into the gather."""
+    return credit(make_objective(objective), lambda items: [*items, *others], *arguments, **more)
+
+
+def test_the_penalty_is_subtracted_from_the_reward():
+    # rewards 1, 0 | 1, 1 minus 0.5, 0 | 0, 0.25: 0.5, 0 | 1, 0.75; leave one out: 0.5, -0.5 | 0.25, -0.25
+    rewards = torch.tensor([1.0, 0.0, 1.0, 1.0])
+    found = credited("rloo", rollout([0.5, 0.0, 0.0, 0.25]), rewards)
+    assert found.advantages_B.tolist() == pytest.approx([0.5, -0.5, 0.25, -0.25])
+    assert found.mean_reward == pytest.approx(2.25 / 4) and found.selected_B is None
+    assert found.rewards_B.tolist() == rewards.tolist() and found.group == 2  # what was earned, not what was charged
+
+
+def test_mastered_problems_are_not_trained_on():
+    bits = torch.tensor([1.0, 0.0, 1.0, 1.0])
+    kept = torch.tensor([True, True, False, False])
+    found = credited("reinforce_half", rollout(), bits, bits, kept)
+    assert found.selected_B.tolist() == [True, True, False, False]
+    assert found.advantages_B.tolist() == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_signal_and_mean_reward_are_those_of_all_processes():
+    flat = torch.full((4,), 0.1)  # nothing to learn here; another process has something
+    found = credited("rloo", rollout(), flat, others=[(True, 4.0, 4)])
+    assert found.has_signal and not found.advantages_B.any()
+    assert found.mean_reward == pytest.approx((0.4 + 4.0) / 8)
+    assert not credited("rloo", rollout(), flat).has_signal
+
+
+def test_samples_that_share_a_baseline_need_not_be_of_one_row():
+    # two rows of two as one group of four: 3 less the others' mean (0 + 3 + 0) / 3, and 0 less (3 + 0 + 3) / 3
+    found = credited("rloo", rollout(), [3.0, 0.0, 3.0, 0.0], group=4)
+    assert found.advantages_B.tolist() == [2.0, -2.0, 2.0, -2.0] and found.group == 4
+    # as groups of a row: each 3 less the other's 0
+    assert credited("rloo", rollout(), [3.0, 0.0, 3.0, 0.0]).advantages_B.tolist() == [3.0, -3.0, 3.0, -3.0]
+
+
+def test_a_player_that_is_not_trained_has_no_signal_and_its_rewards_are_known():
+    found = credit(None, list, rollout(), [1.0, 0.0, 0.0, 0.5])
+    assert found.advantages_B.tolist() == [0.0] * 4 and not found.has_signal and found.rewards_B.tolist()[3] == 0.5
+
+
+def test_what_was_not_measured_takes_no_part_in_a_baseline_or_a_mean():
+    found = credited("rloo", rollout(n=4), [1.0, float("nan"), 0.0, 0.5])
+    # leave one out over three: 1 - .25, 0 - .75, .5 - .5
+    assert found.advantages_B.tolist() == [0.75, 0.0, -0.75, 0.0] and found.mean_reward == 0.5
+
+
+@pytest.mark.parametrize(
+    "arguments, error, message",
+    [
+        ({"rewards_B": [1.0, 0.0, 0.0]}, RewardError, r"the prover with rewards of shape \(3,\) for 4 samples"),
+        ({"rewards_B": [[1.0, 0.0], [0.0, 1.0]]}, RewardError, r"rewards of shape \(2, 2\) for 4 samples; pass one"),
+        ({"rewards_B": [0.0, 0.0, float("inf"), 0.0]}, RewardError, "of the prover's sample 2 is inf; a reward must"),
+        ({"correct_B": [1.0] * 5}, RewardError, r"correct of shape \(5,\) for 4 samples"),
+        ({"kept_B": [True] * 2}, RewardError, r"kept of shape \(2,\) for 4 samples"),
+        ({"group": 3}, ConfigError, "credits 4 samples of the prover in groups of 3; pass a `group` that divides"),
+    ],
+)
+def test_what_does_not_fit_the_samples_is_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        credited("rloo", rollout(), **arguments)
+
+
+def test_an_infinite_charge_is_refused_too():
+    with pytest.raises(RewardError, match="sample 1 is -inf"):
+        credited("rloo", rollout([0.0, float("inf"), 0.0, 0.0]))
+
+
+def test_an_objective_that_needs_a_larger_group_is_refused():
+    objective = make_objective("pass_at_k", {"k": 2})  # its leave-one-out estimate needs 3 samples
+    with pytest.raises(ConfigError, match=r"objective \(PassAtK\) needs groups of at least 3 samples.*groups of 2;"):
+        credit(objective, list, rollout(), [1.0, 0.0, 0.0, 1.0])

@@ -1,0 +1,68 @@
+"""What a checkpoint holds of parts that remember something: JSON values in one file, arrays in another."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from countdown_selfplay.errors import GameError
+from countdown_selfplay.training import states
+
+
+class Part:
+    def __init__(self, state=None):
+        self.state = state
+
+    def state_dict(self):
+        return self.state
+
+    def load_state_dict(self, state):
+        self.state = state
+
+
+class Other(Part):
+    pass
+
+
+def test_values_and_arrays_are_read_back_at_any_depth(tmp_path):
+    arms = np.array([[0.1, 0.2], [1 / 3, np.pi]])
+    plain = {"round": 3, "name": "ucb", "none": None, "rates": [0.5, 0.25]}
+    state = plain | {"arms": {"values": arms, "list": [arms[0]]}}
+    states.write(tmp_path, {"game": Part(state), "frame": Part({"rounds": 2})}, {"settings": {"beta": 0.0}})
+    found = states.read(tmp_path)
+    assert found["settings"] == {"beta": 0.0} and found["states"]["frame"] == {"class": "Part", "state": {"rounds": 2}}
+    part = Part()
+    states.load({"game": part}, found["states"])
+    assert {key: part.state[key] for key in plain} == plain
+    assert part.state["arms"]["values"].tobytes() == arms.tobytes() and part.state["arms"]["values"].shape == (2, 2)
+    assert part.state["arms"]["list"][0].tolist() == [0.1, 0.2]
+
+
+def test_arrays_go_to_safetensors_and_the_rest_to_json(tmp_path):
+    states.write(tmp_path, {"game": Part({"rates": np.arange(3), "best": np.float64(0.5)})}, {})
+    packed = json.loads((tmp_path / states.FILE).read_text())["states"]["game"]["state"]
+    assert packed == {"rates": {"__array__": "game/rates"}, "best": 0.5}
+    assert load_file(tmp_path / states.ARRAYS)["game/rates"].tolist() == [0, 1, 2]
+
+
+def test_without_arrays_there_is_one_file(tmp_path):
+    states.write(tmp_path, {"game": Part({"rounds": 1})}, {})
+    assert [path.name for path in tmp_path.iterdir()] == [states.FILE] and states.read(tmp_path)["states"]
+
+
+@pytest.mark.parametrize("value", [object(), {1: 2}, {"a": {3, 4}}, b"bytes"], ids=["object", "keys", "set", "bytes"])
+def test_what_neither_file_can_hold_is_refused_by_the_parts_name(tmp_path, value):
+    message = "The state of proposer/x.* of type .*; `state_dict` must return None, numbers, texts, lists, dicts with"
+    with pytest.raises(GameError, match=message):
+        states.write(tmp_path, {"proposer": Part({"x": value})}, {})
+
+
+def test_a_part_of_another_class_starts_anew_and_a_new_one_too(tmp_path):
+    states.write(tmp_path, {"objective/prover": Part({"baseline": 0.5})}, {})
+    saved = states.read(tmp_path)["states"]
+    other, new, same = Other("fresh"), Part("fresh"), Part("fresh")
+    states.load({"objective/prover": other, "replay/prover": new}, saved)
+    assert other.state == new.state == "fresh"
+    states.load({"objective/prover": same}, saved)
+    assert same.state == {"baseline": 0.5}
