@@ -31,6 +31,7 @@ def here(tmp_path, monkeypatch):
     Path("none.yaml").write_text("recipe: tiny/default\nseed: null\n")
     Path("table.yaml").write_text("recipe: tiny/default\nprover_objective: {a: 1}\n")
     Path("names.yaml").write_text("recipe: [tiny/default]\n")
+    Path("trips.yaml").write_text("recipe: tiny/default\nguard_trips: {prover/entropie: [0.1, null]}\n")
     Path("ragged.csv").write_text("rate\n.1,2\n")
     Path("kept.csv").write_text("mine")
     Path("folder").mkdir()
@@ -46,6 +47,9 @@ CASES = {
     "joint --config none.yaml": "`seed` (None) must be a whole number",
     "joint --config table.yaml": "`prover_objective` ({'a': 1}) must be a text",
     "joint --config names.yaml": "`recipe` (['tiny/default']) must be a text",
+    "joint --config trips.yaml": "which no round of this run logs. Did you mean 'prover/entropy'?",
+    'joint --guard_trips {"prover/entropy":[1,0]}': "`guard_trips` of 'prover/entropy' ([1, 0]) must be a range",
+    "joint --guard_trips [1]": "`guard_trips` ('[1]') must be a JSON object",
     "joint --conjecturer_model_name_or_path folder": "The model 'folder' cannot be loaded: it is a folder without",
     "joint --attn_implementation nonsense": "cannot be loaded: it is a model folder (Specified `attn_implementation",
     'joint --model_init_kwargs {"nonsense":1}': "cannot be loaded: it is a model folder",

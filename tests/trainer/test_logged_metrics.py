@@ -10,7 +10,7 @@ from datasets import Dataset
 from countdown_selfplay.contract.frame_metrics import FRAME_METRICS, LOG_METRICS
 from countdown_selfplay.contract.metric import Metric, declaration_of, for_players
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.games import ProposeAndSolve
+from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.training.callbacks import RoundProgress
 
 from .conftest import rounds

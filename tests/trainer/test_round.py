@@ -172,6 +172,16 @@ def test_the_run_folder_records_the_settings_as_they_were_given(build):
     assert trainer.args.max_grad_norm == 0.7
 
 
+def problems(n):
+    from datasets import Dataset
+
+    from countdown_selfplay.countdown import generate_problems
+    from countdown_selfplay.tiny import TINY_SPEC
+
+    found = generate_problems(n, TINY_SPEC, seed=0, split="heldout")
+    return Dataset.from_list([{"nums": list(p.numbers), "target": p.target} for p in found])
+
+
 def test_the_random_control_plays_new_solver_made_problems_in_half_the_slots(build):
     held_out = Dataset.from_list([{"nums": list(p.numbers), "target": p.target} for p in held_out_problems(TINY_SPEC)])
     anchors = generate_problems(12, TINY_SPEC, seed=5)
