@@ -69,7 +69,7 @@ def _check_step(config: JointSelfPlayConfig) -> None:
             f"`gradient_accumulation_steps` ({config.gradient_accumulation_steps}) is derived as {' + '.join(parts)} "
             f"({derived}); leave it unset and change those."
         )
-    if config.steps_per_generation not in (None, derived) or (
+    if config.steps_per_generation not in (None, derived * config.steps_per_round) or (
         config.generation_batch_size is not None and config.steps_per_generation is None
     ):
         _fail(

@@ -71,7 +71,7 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationF
         self._keep_settings()
         self._derive()
         # TRL derives both; a config that was written out resolved and read again must resolve again.
-        self.steps_per_generation = None
+        self.steps_per_generation = self.gradient_accumulation_steps * self.steps_per_round
         self.generation_batch_size = None
         repeat = self.num_generations
         if repeat == 1:  # TRL takes no group of 1
@@ -135,10 +135,11 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationF
         divides the whole round, and the game takes the distinct anchors."""
         trained = [s for s in self.all_roles.values() if s.trained]
         self.gradient_accumulation_steps = sum(s.micro_batches for s in trained)
-        size = self.per_device_train_batch_size * self.gradient_accumulation_steps
+        size = self.per_device_train_batch_size * self.gradient_accumulation_steps * self.steps_per_round
         first = self.solver
         self.num_generations = math.gcd(first.num_generations, size)
-        slots = self.per_device_train_batch_size * first.micro_batches // first.num_generations
+        held = self.per_device_train_batch_size * first.micro_batches * self.steps_per_round
+        slots = held // first.num_generations
         if size // self.num_generations < slots:  # a frozen prover's samples are not in the size
             self.num_generations = 1
 
@@ -151,7 +152,7 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationF
             return self
         checks.check_roles(new)
         new._derive()
-        new.steps_per_generation = new.gradient_accumulation_steps
+        new.steps_per_generation = new.gradient_accumulation_steps * new.steps_per_round
         new.generation_batch_size = new.per_device_train_batch_size * new.world_size * new.steps_per_generation
         return new
 

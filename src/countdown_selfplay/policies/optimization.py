@@ -89,20 +89,20 @@ def tag_roles(optimizer: torch.optim.Optimizer, policies: PolicySet) -> None:
 
 
 def role_schedule(
-    args: Any, optimizer: torch.optim.Optimizer, rounds: int, settings: dict[str, RoleSettings]
+    args: Any, optimizer: torch.optim.Optimizer, total: int, settings: dict[str, RoleSettings]
 ) -> LambdaLR:
-    """`args.lr_scheduler_type` for every group, with the warm-up of the group's role."""
+    """`args.lr_scheduler_type` for every group over `total` optimizer steps, with the warm-up of the group's role."""
 
     def factor(role: str) -> Callable[[int], float]:
-        warmup = settings[role].warmup_steps
-        steps = int(warmup) if warmup >= 1 else int(-(-rounds * warmup // 1))
+        warmup = settings[role].warmup_steps  # in rounds, or a share of the run
+        steps = int(warmup) * args.steps_per_round if warmup >= 1 else int(-(-total * warmup // 1))
         # A throw-away optimizer: only the schedule's factor is wanted.
         stand_in = torch.optim.SGD([torch.zeros(1)], lr=settings[role].learning_rate or 1.0)
         schedule = get_scheduler(
             args.lr_scheduler_type,
             optimizer=stand_in,
             num_warmup_steps=steps,
-            num_training_steps=rounds,
+            num_training_steps=total,
             scheduler_specific_kwargs=args.lr_scheduler_kwargs,
         )
         if not isinstance(schedule, LambdaLR):

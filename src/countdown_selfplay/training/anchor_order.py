@@ -100,7 +100,12 @@ def stream_loader(trainer: JointConjecturerProverTrainer) -> Any:
     copies = int(args.steps_per_generation or 1)
     seed = args.seed if trainer.shuffle_dataset else None
     trainer.anchor_stream = AnchorStream(
-        trainer.train_dataset, args.max_steps, args.loader_problems, args.loader_repeat, copies, seed
+        trainer.train_dataset,
+        args.max_steps // args.steps_per_round,
+        args.loader_problems,
+        args.loader_repeat,
+        copies,
+        seed,
     )
     size = args.per_device_train_batch_size * copies
     return trainer.accelerator.prepare(DataLoader(trainer.anchor_stream, batch_size=size, collate_fn=list))

@@ -27,7 +27,7 @@ def start_rounds(trainer: JointConjecturerProverTrainer) -> None:
 def loop_state(trainer: JointConjecturerProverTrainer) -> dict[str, Any]:
     """Plain JSON. Called by all processes: each has a sum of losses of its own."""
     loss, logged_at = _trl.unlogged_loss(trainer)
-    marks, done = trainer.anchor_stream.marks if trainer.anchor_stream else [], trainer.state.global_step
+    marks, done = trainer.anchor_stream.marks if trainer.anchor_stream else [], trainer.frame.rounds
     return {
         "round_metrics": trainer.round_metrics,
         "collected": {role: modes["train"] for role, modes in _collected(trainer).items()},
@@ -47,7 +47,7 @@ def restore_loop(trainer: JointConjecturerProverTrainer, state: dict[str, Any]) 
     own, mean = losses[trainer.processes.rank], math.fsum(losses) / len(losses)
     _trl.restore_unlogged_loss(trainer, own, mean, state["logged_at"])
     if trainer.anchor_stream is not None and state["stream"] is not None:
-        trainer.anchor_stream.expected = (trainer.state.global_step, state["stream"])
+        trainer.anchor_stream.expected = (trainer.frame.rounds, state["stream"])
 
 
 def _collected(trainer: JointConjecturerProverTrainer) -> dict[str, Any]:

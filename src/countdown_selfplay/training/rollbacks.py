@@ -40,6 +40,7 @@ from .callbacks.termination import Terminated
 from .checkpoints import changes, defect, how_to_go_on, load_state, manifest_of, newest, restore_replaced
 from .loop_state import start_rounds
 from .run_lock import run_lock
+from .steps import counted_in_steps
 
 if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
@@ -195,7 +196,8 @@ def train_with_rollbacks(
         start = folder = resolve(trainer, resume)
         trainer.changed_settings = {} if folder is None else load_state(trainer, folder)
         step = 0 if folder is None else int(manifest_of(folder)["step"])
-        if folder is not None and planned_rounds(trainer) <= step:
+        rounds = planned_rounds(trainer)
+        if folder is not None and rounds * trainer.args.steps_per_round <= step:
             return _already_done(trainer, folder, step)
         if folder is None or folder.parent.resolve() != output.resolve():
             aside = trainer.processes.together(lambda: set_run_aside(output))
@@ -208,7 +210,7 @@ def train_with_rollbacks(
                     _go_back(trainer, folder)
                 start_rounds(trainer)
                 try:
-                    with _done_by_us(trainer.args):
+                    with _done_by_us(trainer.args), counted_in_steps(trainer.args, rounds):
                         return stock_train(None if folder is None else str(folder), *args, **kwargs)
                 except Rollback as rollback:
                     folder = _after_trip(trainer, rollback, start)
@@ -225,14 +227,15 @@ def _telling_how_to_go_on(trainer: JointConjecturerProverTrainer, output: Path) 
     except BaseException as error:
         if trainer.processes.main:
             why = "SIGTERM" if isinstance(error, Terminated) else type(error).__name__
-            logger.warning("Stopped after round %d (%s): %s", trainer.state.global_step, why, how_to_go_on(output))
+            logger.warning("Stopped after round %d (%s): %s", trainer.frame.rounds, why, how_to_go_on(output))
         raise
 
 
 def _already_done(trainer: JointConjecturerProverTrainer, folder: Path, step: int) -> TrainOutput:
     """The weights and state of a finished run. The stock Trainer asks whether it is done after a step only, so that it
     would play one round more at each resume."""
-    said = f"{folder} is at round {step} and the run ends at round {planned_rounds(trainer)}"
+    done, rounds = step // trainer.args.steps_per_round, planned_rounds(trainer)
+    said = f"{folder} is at round {done} and the run ends at round {rounds}"
     if trainer.engine.name != "ddp":
         raise CheckpointError(
             f"{said}: nothing is left to train; raise max_steps (or num_train_epochs), or use the exported policies."

@@ -242,7 +242,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def _get_train_sampler(self, dataset: Dataset | None = None) -> EpochSampler:
         stock: Any = super()._get_train_sampler(dataset)
-        return EpochSampler(stock, lambda: self.state.global_step)
+        return EpochSampler(stock, lambda: self.state.global_step // self.args.steps_per_round)
 
     # -- the round ---------------------------------------------------------------------------------------------------
 

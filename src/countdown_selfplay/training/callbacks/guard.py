@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from transformers import TrainerCallback
 
 from ...curriculum import Trip
+from ..steps import ends_round
 
 if TYPE_CHECKING:
     from ..trainer import JointConjecturerProverTrainer
@@ -40,7 +41,7 @@ class GuardCallback(TrainerCallback):
             self.trainer.engine.before_first_round(self.trainer.optimizer)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if not args.guard:
+        if not args.guard or not ends_round(args, state.global_step):
             return
         trip = self.trainer.guard.observe(self.trainer.round_metrics[-1])
         if trip is not None:

@@ -9,7 +9,9 @@ from transformers import TrainerCallback
 
 from ...policies.optimization import use_settings
 from ..loop_state import restore_loop
+from ..metrics import averaged_rounds
 from ..micro_batch import held_roles
+from ..steps import ends_round
 
 if TYPE_CHECKING:
     from ..trainer import JointConjecturerProverTrainer
@@ -21,8 +23,10 @@ class RoundEnd(TrainerCallback):
 
     def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
         self.trainer = trainer
+        self.windows: list[dict[str, Any]] = []  # metrics of the round's optimizer steps so far
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.windows = []
         if state.global_step and self.trainer.loop:
             restore_loop(self.trainer, self.trainer.loop)
         if self.trainer.changed_settings:  # the checkpoint has brought the old learning rates back
@@ -32,39 +36,45 @@ class RoundEnd(TrainerCallback):
         trainer = self.trainer
         optimizer: Any = trainer.optimizer
         norms = trainer.engine.clip(optimizer, trainer.roles, held_roles(trainer))
-        metrics = trainer.round_metrics[-1]
-        metrics.update({f"grad_norm/{role}": norm for role, norm in norms.items()})
-        metrics.update({f"lr/{group['role']}": group["lr"] for group in optimizer.param_groups})
-        metrics.update({f"{role}/signal": int(role not in trainer.signalless) for role in trainer.trained})
+        found: dict[str, Any] = {f"grad_norm/{role}": norm for role, norm in norms.items()}
+        found |= {f"lr/{group['role']}": group["lr"] for group in optimizer.param_groups}
+        found |= {f"{role}/signal": int(role not in trainer.signalless) for role in trainer.trained}
+        self.windows.append(found)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Add the losses' sums (entropy, KL, importance weight), averaged over the processes. The run's last round is
-        logged, with those before it that no log covers."""
+        """Complete the window's metrics; at the end of the round their means become the round's. The run's last round
+        is logged, with those before it that no log covers."""
+        self.windows[-1] |= self._losses()
+        if not ends_round(args, state.global_step):
+            return
+        trainer = self.trainer
+        found, self.windows = averaged_rounds(self.windows), []
+        for role, loss in trainer.losses.items():
+            loss.end_of_round(found.get(f"{role}/entropy"))
+            if loss.entropy.target is not None:
+                found[f"{role}/entropy_coef"] = loss.entropy.value
+        trainer.round_metrics[-1].update(found, **self._maxima())
         if state.global_step >= state.max_steps and args.logging_strategy != "no":
             control.should_log = True
-        trainer = self.trainer
-        names, values = [], []
-        for role, loss in trainer.losses.items():
-            for name, value in loss.pop_sums().items():
-                names.append(f"{role}/{name}")
-                values.append(value)
-        self._add_maxima()
-        if values:
-            sums = trainer.processes.total(torch.stack(values).tolist())
-            found = {name: value / trainer.processes.world for name, value in zip(names, sums, strict=True)}
-            for role, loss in trainer.losses.items():
-                if not loss.sequences:  # nothing was selected: its entropy and KL are absent, not 0
-                    found = {k: v for k, v in found.items() if not k.startswith(f"{role}/") or k == f"{role}/loss"}
-            for role, loss in trainer.losses.items():
-                loss.end_of_round(found.get(f"{role}/entropy"))
-                if loss.entropy.target is not None:
-                    found[f"{role}/entropy_coef"] = loss.entropy.value
-            trainer.round_metrics[-1].update(found)
 
-    def _add_maxima(self) -> None:
-        """Add the largest values of the round, over the processes."""
+    def _losses(self) -> dict[str, float]:
+        """The losses' sums of a window (entropy, KL, importance weight), averaged over the processes."""
+        trainer = self.trainer
+        sums = {f"{role}/{n}": value for role, loss in trainer.losses.items() for n, value in loss.pop_sums().items()}
+        if not sums:
+            return {}
+        totals = trainer.processes.total(torch.stack(list(sums.values())).tolist())
+        found = {name: value / trainer.processes.world for name, value in zip(sums, totals, strict=True)}
+        for role, loss in trainer.losses.items():
+            if not loss.sequences:  # nothing was selected: its entropy and KL are absent, not 0
+                found = {k: v for k, v in found.items() if not k.startswith(f"{role}/") or k == f"{role}/loss"}
+        return found
+
+    def _maxima(self) -> dict[str, float]:
+        """The largest values of the round, over the processes."""
         trainer = self.trainer
         found = {f"{role}/{n}": v for role, loss in trainer.losses.items() for n, v in loss.pop_maxima().items()}
-        if found:
-            largest = trainer.processes.largest(torch.stack(list(found.values())).tolist())
-            trainer.round_metrics[-1].update(zip(found, largest, strict=True))
+        if not found:
+            return {}
+        largest = trainer.processes.largest(torch.stack(list(found.values())).tolist())
+        return dict(zip(found, largest, strict=True))

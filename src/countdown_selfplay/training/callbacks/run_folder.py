@@ -71,7 +71,7 @@ class RunFolder(TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.is_world_process_zero and self.trainer.solve_rate is not None:
-            self.trainer.solve_rate.write(Path(args.output_dir), state.global_step)
+            self.trainer.solve_rate.write(Path(args.output_dir), self.trainer.frame.rounds)
 
     on_train_end = on_save
 

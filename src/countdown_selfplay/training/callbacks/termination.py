@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback
 
+from ..steps import ends_round
+
 if TYPE_CHECKING:
     from ..trainer import JointConjecturerProverTrainer
 
@@ -52,6 +54,8 @@ class Termination(TrainerCallback):
         self.asked = True
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if not ends_round(args, state.global_step):
+            return
         self.ending = any(self.trainer.processes.gather([self.asked]))
         if self.ending and args.save_strategy == "no":
             raise Terminated(state.global_step)
