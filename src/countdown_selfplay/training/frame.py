@@ -20,6 +20,13 @@ class Frame:
     tokens: dict[str, int] = field(default_factory=dict)
     """Completion tokens generated, by player."""
 
+    turn: int = field(default=0, compare=False)
+    """Turns of the round at hand that have begun, of all players; between two rounds of no meaning."""
+
+    def key(self) -> tuple[int, int, int]:
+        """What tells a turn from all others of the run, beside its player and process: part of its seed."""
+        return (self.attempt, self.rounds, self.turn)
+
     @property
     def generations(self) -> int:
         """Completions of all players so far."""

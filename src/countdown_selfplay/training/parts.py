@@ -218,7 +218,7 @@ def turns_of(trainer: JointConjecturerProverTrainer) -> Turns:
         tokenizer=trainer.processing_class,
         ends=trainer.eos_token_ids,
         stops=trainer.stops,
-        key=lambda: (trainer.frame.attempt, trainer.frame.rounds),
+        key=trainer.frame.key,
         record=lambda name, value: trainer._metrics["train"][name].append(value),
     )
 

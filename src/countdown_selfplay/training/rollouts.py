@@ -21,14 +21,12 @@ def roll_out(
     rows: list[dict[str, Any]],
     n: int,
     problems: list[Any] | None,
-    turn: int,
 ) -> Rollout:
     """Sample one completion per row with the player's policy. `n` rows, side by side, are the same. `problems`: one
-    per row, which the completions are judged by. `turn`: of the round, counted from 0."""
+    per row, which the completions are judged by."""
     start = time.perf_counter()
-    frame, device = trainer.frame, trainer.accelerator.device
-    key = (trainer.args.seed, "rollout", frame.attempt, frame.rounds, trainer.processes.rank)
-    with trainer.acting_as(role, n, problems), private_generator(device, *key, role):
+    key = (trainer.args.seed, "rollout", *trainer.frame.key(), role, trainer.processes.rank)
+    with trainer.acting_as(role, n, problems), private_generator(trainer.accelerator.device, *key):
         tensors = trainer._generate_and_score_completions(rows)
         texts, verdicts, rewards_B = trainer.captured()
         tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}

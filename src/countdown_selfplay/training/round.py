@@ -34,7 +34,7 @@ class PlayedRound:
         self.gather, self.share = trainer.processes.gather, trainer.processes.share
         self.columns = blank_columns(rows, trainer.domain)
         self.anchors = {trainer.domain.key(trainer.domain.problem(row)): row for row in reversed(rows)}
-        self.turns = 0
+        trainer.frame.turn = 0
         self.rollouts: dict[str, list[Rollout]] = defaultdict(list)
 
     def players(self, kind: str) -> list[str]:
@@ -62,8 +62,8 @@ class PlayedRound:
             raise GameError(
                 f"The game samples {len(rows)} rows of the {role} with {len(problems)} problems; pass one each."
             )
-        rows, turn = list(rows), self.turns
-        self.turns += 1
+        rows = list(rows)
+        self.trainer.frame.turn += 1  # on every process, also for a turn without rows
         most = len(rows)
         if self.world > 1:  # all processes take part in a generation, with equally many rows
             counts = self.gather([len(rows)])
@@ -77,7 +77,7 @@ class PlayedRound:
             judged = None if judged is None else judged + fill[1] * (most - len(judged))
         if self.columns and judged is not None:
             asked = widened(asked, [self.anchors.get(self.domain.key(p), {}) for p in judged], self.columns)
-        rollout = roll_out(self.trainer, role, _repeated(asked, n), n, _repeated(judged, n), turn)
+        rollout = roll_out(self.trainer, role, _repeated(asked, n), n, _repeated(judged, n))
         rollout.rows = rows
         if len(asked) > len(rows):
             _cut(rollout, len(rows) * n)

@@ -6,8 +6,7 @@ from tests.trainer.conftest import make_config, make_trainer
 
 from countdown_selfplay.distributed.choose import choose_engine
 from countdown_selfplay.distributed.deepspeed import ZeroEngine
-from countdown_selfplay.distributed.fsdp import FsdpEngine
-from countdown_selfplay.distributed.fsdp import fill_optimizer_state, full_precision_outputs
+from countdown_selfplay.distributed.fsdp import FsdpEngine, fill_optimizer_state, full_precision_outputs
 from countdown_selfplay.errors import ConfigError
 
 ZERO2 = {"zero_optimization": {"stage": 2}}
