@@ -199,7 +199,8 @@ def ours(name: str, setting: Setting, folder: str, phases: Phases) -> JointConje
     phases.wrap(trainer, "_prepare_inputs", "bookkeeping")
     phases.wrap(trainer.engine, "clip", "optimizer")
     phases.wrap(trainer.sampler, "push", "sync")
-    phases.wrap(trainer, "roll_out", "other")  # TRL's padding, decoding and counting around generation
+    # other: TRL's padding, decoding and counting around generation
+    phases.wrap(trainer, "_generate_and_score_completions", "other")
     for callback in trainer.callback_handler.callbacks:
         if type(callback).__module__.startswith("countdown_selfplay"):
             for event in ("on_step_begin", "on_pre_optimizer_step", "on_step_end", "on_log"):
