@@ -8,6 +8,7 @@ and one optimizer step per batch of samples.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -126,20 +127,23 @@ class TimedDomain(CountdownDomain):
     phases: Any = None
     stand_ins: tuple[Problem, ...] = ()
 
-    def parse(self, text: object) -> Proposal:
+    def parse(self, texts: Iterable[object]) -> list[Proposal]:
         with self.phases("verify"):
-            found = super().parse(text)
-            if found.problem is None and self.stand_ins:
-                found = Proposal(self.stand_ins[int(hashed(text) * len(self.stand_ins))], ProposalReason.OK)
+            texts = list(texts)
+            return [self._stand_in(*pair) for pair in zip(texts, super().parse(texts), strict=True)]
+
+    def _stand_in(self, text: object, found: Proposal) -> Proposal:
+        if found.problem is not None or not self.stand_ins:
             return found
+        return Proposal(self.stand_ins[int(hashed(text) * len(self.stand_ins))], ProposalReason.OK)
 
     def solvable_batch(self, problems: Any) -> list[bool]:
         with self.phases("solve"):
             return super().solvable_batch(problems)
 
-    def verify(self, text: object, problem: Problem) -> Verdict:
+    def verify(self, texts: Iterable[object], problems: Iterable[Problem]) -> list[Verdict]:
         with self.phases("verify"):
-            return super().verify(text, problem)
+            return super().verify(texts, problems)
 
 
 def domain_of(setting: Setting, phases: Phases) -> TimedDomain:
@@ -199,7 +203,8 @@ def ours(name: str, setting: Setting, folder: str, phases: Phases) -> JointConje
     phases.wrap(trainer, "_prepare_inputs", "bookkeeping")
     phases.wrap(trainer.engine, "clip", "optimizer")
     phases.wrap(trainer.sampler, "push", "sync")
-    phases.wrap(trainer, "roll_out", "other")  # TRL's padding, decoding and counting around generation
+    # other: TRL's padding, decoding and counting around generation
+    phases.wrap(trainer, "_generate_and_score_completions", "other")
     for callback in trainer.callback_handler.callbacks:
         if type(callback).__module__.startswith("countdown_selfplay"):
             for event in ("on_step_begin", "on_pre_optimizer_step", "on_step_end", "on_log"):

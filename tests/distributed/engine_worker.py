@@ -28,7 +28,7 @@ from transformers import TrainerCallback  # noqa: E402
 
 from countdown_selfplay.training.exports import export_policies  # noqa: E402
 from tests.distributed.worker import digest  # noqa: E402
-from tests.trainer.conftest import make_trainer, remembered  # noqa: E402
+from tests.trainer.conftest import make_trainer, on_sample, remembered  # noqa: E402
 from tests.trainer.test_round import LORA, problems  # noqa: E402
 
 
@@ -63,15 +63,13 @@ class Recorder(TrainerCallback):
         self.after, self.rollouts = [], []
 
     def attach(self, trainer):
-        self.trainer, rollout = trainer, trainer.roll_out
+        self.trainer = trainer
 
-        def recorded(role, rows, *rest):
-            found = rollout(role, rows, *rest)
+        def record(role, found):
             tensors = {k: v.clone() for k, v in found.tensors.items()}
             self.rollouts.append((role, list(found.texts), found.rewards_B.clone(), tensors))
-            return found
 
-        trainer.roll_out = recorded
+        on_sample(trainer, record)
 
     def on_step_end(self, args, state, control, **kwargs):
         self.after.append(weights(self.trainer))
@@ -129,16 +127,14 @@ def uneven(output, config, scenario):
     if scenario == "collapse":
         config = {**config, "guard_window": 1, "guard_min_solve_rate": 0.0, "guard_max_rollbacks": 2}
     trainer, _ = build(output, "full", config, **extra)
-    rank, start, rollout = trainer.accelerator.process_index, weights(trainer), trainer.roll_out
+    rank, start, frame = trainer.accelerator.process_index, weights(trainer), trainer.frame
 
-    def garbled(role, rows, *rest):
-        found, frame = rollout(role, rows, *rest), trainer.frame
+    def garble(role, found):
         lonely = scenario == "lonely" and rank == 1
         if role == "conjecturer" and (lonely or (scenario == "collapse" and frame.attempt == 0 and frame.rounds == 2)):
             found.texts = ["no problem"] * len(found.texts)
-        return found
 
-    trainer.roll_out = garbled
+    on_sample(trainer, garble)
     if scenario == "lengths" and rank == 1:  # this process is done after two tokens, the other goes on
         trainer.roles["prover"] = dataclasses.replace(trainer.roles["prover"], max_completion_length=2)
     trainer.train()

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from tests.distributed.test_two_processes import free_port
-from tests.trainer.conftest import make_trainer
+from tests.trainer.conftest import make_trainer, on_sample
 from tests.trainer.test_round import LORA, problems
 
 pytestmark = pytest.mark.distributed
@@ -115,18 +115,18 @@ def replay(trainer, recorded):
     """Let `trainer` play what two processes sampled; the weights after each round."""
     from transformers import TrainerCallback
 
-    from countdown_selfplay.games import Rollout
-
     after, pad = [], trainer.processing_class.pad_token_id
     turns = iter(zip(*recorded, strict=True))
 
-    def joined(role, rows, n, problems, turn):
+    def join(role, found):
         parts = next(turns)
         assert [part[0] for part in parts] == [role, role]
-        texts = [text for part in parts for text in part[1]]
-        tensors = {key: together(key, [part[3][key] for part in parts], pad) for key in parts[0][3]}
-        verdicts = None if problems is None else trainer.domain.verify(texts, problems)
-        return Rollout(role, rows, texts, n, verdicts, torch.cat([part[2] for part in parts]), tensors)
+        found.texts = [text for part in parts for text in part[1]]
+        found.rewards_B = torch.cat([part[2] for part in parts])
+        found.tensors = {key: together(key, [part[3][key] for part in parts], pad) for key in parts[0][3]}
+        if found.verdicts is not None:
+            problems = [trainer.domain.problem(row) for row in found.rows for _ in range(found.n)]
+            found.verdicts = trainer.domain.verify(found.texts, problems)
 
     class After(TrainerCallback):
         def on_step_end(self, args, state, control, **kwargs):
@@ -135,7 +135,7 @@ def replay(trainer, recorded):
                 {f"{n}:{k}": p.detach().clone() for n in names for k, p in trainer.policies.named_parameters(n)}
             )
 
-    trainer.roll_out = joined
+    on_sample(trainer, join)
     trainer.add_callback(After())
     return after
 

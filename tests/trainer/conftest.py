@@ -71,6 +71,24 @@ def remembered(trainer):
     return {"frame": trainer.frame.state_dict(), "archive": trainer.game.archive.state_dict()}
 
 
+def on_sample(trainer, see):
+    """Call `see(role, rollout)` after each turn of a player; it may change what was sampled."""
+    play = trainer.game.play
+
+    def seen(round, anchors):
+        sample = round.sample
+
+        def sampled(role, *arguments, **more):
+            rollout = sample(role, *arguments, **more)
+            see(role, rollout)
+            return rollout
+
+        round.sample = sampled
+        return play(round, anchors)
+
+    trainer.game.play = seen
+
+
 def rounds(output):
     """metrics.jsonl without times: what must be the same in two equal runs."""
     lines = [json.loads(line) for line in (Path(output) / "metrics.jsonl").read_text().splitlines()]

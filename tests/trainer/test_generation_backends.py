@@ -22,7 +22,7 @@ from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.importance import truncated_weight
 from countdown_selfplay.training.losses import RoleLoss
 
-from .conftest import equal, make_config, rounds, weights
+from .conftest import equal, make_config, on_sample, rounds, weights
 from .test_round import LORA
 
 CACHE = {"num_blocks": 64, "max_batch_tokens": 512, "page_size": 32}
@@ -32,18 +32,20 @@ BATCHING = dict(generation_backend="continuous_batching", transformers_continuou
 def watch_differences(trainer):
     """Per role, the largest |sampler - trainer| log-prob of each rollout, by a forward pass of its own."""
     found = {role: [] for role in trainer.roles}
-    rollout = trainer.roll_out
 
-    def watched(role, rows, *rest):
-        result = rollout(role, rows, *rest)
-        with trainer.policies.active(role):
-            logps = trainer._log_probs(trainer.model_wrapped, result.tensors)
+    def watch(role, result):
+        ids, masks = (
+            torch.cat([result.tensors[f"{part}_{what}"] for part in ("prompt", "completion")], 1)
+            for what in ("ids", "mask")
+        )
         mask = result.tensors["completion_mask"].bool()
+        with trainer.policies.active(role), torch.no_grad():
+            score = trainer._get_per_token_logps_and_entropies
+            logps, *_ = score(trainer.model_wrapped, ids, masks, mask.size(1))
         gap = (logps - result.tensors["sampling_per_token_logps"])[mask]
         found[role].append(float(gap.abs().max()))
-        return result
 
-    trainer.roll_out = watched
+    on_sample(trainer, watch)
     return found
 
 

@@ -13,6 +13,8 @@ from countdown_selfplay.evaluation.sampling import neutral_generation
 from countdown_selfplay.tiny import TINY_SPEC, load_tiny_model
 from countdown_selfplay.training.exports import export_policies
 
+from .conftest import on_sample
+
 LORA = LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
 BENT = dict(  # each of them changes what is sampled, or fails, where it is filled in
     do_sample=True, num_beams=2, min_p=0.3, typical_p=0.5, epsilon_cutoff=0.1, repetition_penalty=1.5,
@@ -35,14 +37,8 @@ def played(build, folder, own, sharing="full", **changes):
     extra = {"processing_class": tokenizer, "eval_dataset": Dataset.from_list(rows)}
     extra |= {"peft_config": LORA} if sharing == "lora" else {}
     trainer = build(folder, model=model, policy_sharing=sharing, max_steps=1, trainer=extra, **changes)
-    texts, rollout = [], trainer.roll_out
-
-    def keep(role, rows, *rest):
-        result = rollout(role, rows, *rest)
-        texts.append(result.texts)
-        return result
-
-    trainer.roll_out = keep
+    texts = []
+    on_sample(trainer, lambda role, found: texts.append(found.texts))
     trainer.train()
     return texts, trainer.evaluate()["eval_pass@1"], trainer
 

@@ -13,7 +13,7 @@ from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.training.callbacks import RoundProgress
 
-from .conftest import rounds
+from .conftest import on_sample, rounds
 
 EVAL = [{"numbers": [3, 5, 7], "target": 22}, {"numbers": [2, 4, 6], "target": 20}]
 
@@ -22,14 +22,11 @@ def test_lengths_and_cut_texts_are_counted_from_the_round_itself(build):
     """Counted again from what the rollouts return: each text's own tokens without padding, the end token included."""
     trainer = build(max_steps=2, max_completion_length=6, logging_steps=1)
     seen = {"prover": [], "conjecturer": []}
-    rollout = trainer.roll_out
 
-    def watched(role, rows, *rest):
-        found = rollout(role, rows, *rest)
+    def watch(role, found):
         seen[role].append((found.tensors["completion_ids"].tolist(), found.tensors["completion_mask"].tolist()))
-        return found
 
-    trainer.roll_out = watched
+    on_sample(trainer, watch)
     trainer.train()
     for number, line in enumerate(rounds(trainer.args.output_dir)):
         for role, rollouts in seen.items():

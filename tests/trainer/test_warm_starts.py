@@ -276,14 +276,14 @@ def test_the_models_own_answers_and_proposals_are_scored_exactly():
     assert drawn == 96 == len(answers) + left_out.total()
     by_key = {p.key: p for p in problems}
     for s in answers:
-        assert s.score == float(TINY.verify(s.completion, by_key[s.group]).correct)
+        assert s.score == float(TINY.verify([s.completion], [by_key[s.group]])[0].correct)
     assert 0 < sum(s.score for s in answers) < len(answers)
 
     proposals, drawn, left_out = sample_proposals(model, tokenizer, model, TINY, 64, "tent", **sampling)
     assert drawn == 64 == len(proposals) + left_out.total()
     assert 0 < left_out["held-out problem"] < 32  # one key in eight
     for s in proposals:
-        problem = TINY.parse(s.completion).problem
+        problem = TINY.parse([s.completion])[0].problem
         assert 0 <= s.score <= 1
         if s.score > 0:  # tent of a solve rate in eighths: 1 - 2.5 |p - 0.4|
             assert problem is not None and TINY.solvable(problem)

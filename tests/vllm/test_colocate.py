@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM
 from countdown_selfplay.errors import ConfigError, GenerationError
 from countdown_selfplay.generation.turns import VLLMSampler
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.training.rollouts import roll_out
+from countdown_selfplay.training.round import PlayedRound
 from tests.distributed.test_engines import command
 from tests.trainer.conftest import equal, make_trainer, rounds, weights
 from tests.trainer.test_generation_backends import watch_differences
@@ -105,18 +105,19 @@ def test_stop_strings_end_tokens_and_the_length_are_the_roles_own(tmp_path):
     trainer.domain = type("Stopping", (), {"__getattr__": lambda self, name: getattr(domain, name)})()
     trainer.domain.stop_strings = stops.get
     problems = trainer_problems(trainer)
-    result = roll_out(trainer, "prover", [domain.prove_row(p) for p in problems], 4, problems)
+    played = PlayedRound(trainer, [])
+    result = played.sample("prover", [domain.prove_row(p) for p in problems], 4, problems)
     for text in result.texts:
         assert "*" not in text[:-1], text
     assert any(text.endswith("*") for text in result.texts)
-    proposals = roll_out(trainer, "conjecturer", [domain.propose_row(3)] * 16, 16, None)
+    proposals = played.sample("conjecturer", [domain.propose_row(3)], 16)
     assert proposals.tensors["completion_ids"].size(1) == 3
 
 
 def trainer_problems(trainer):
     from countdown_selfplay.countdown import generate_problems
 
-    return [p for p in generate_problems(4, trainer.domain.spec, seed=1) for _ in range(4)]
+    return generate_problems(4, trainer.domain.spec, seed=1)
 
 
 def test_a_prompt_that_does_not_fit_is_refused_before_vllm_cuts_its_completion(tmp_path):

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from countdown_selfplay.errors import GenerationError
 from tests.distributed.engine_worker import weights  # it also turns FSDP2 on
 from tests.distributed.worker import digest
-from tests.trainer.conftest import make_trainer
+from tests.trainer.conftest import make_trainer, on_sample
 from tests.trainer.test_generation_backends import watch_differences
 from tests.trainer.test_round import LORA
 from tests.vllm.conftest import keep_plain_weights
@@ -39,14 +39,7 @@ def main(output, config):
         (Path(output) / f"rank{trainer.accelerator.process_index}.json").write_text(json.dumps(found))
         return
     differences, texts = watch_differences(trainer), []
-    rollout = trainer.roll_out
-
-    def kept(role, rows, *rest):
-        result = rollout(role, rows, *rest)
-        texts.extend(result.texts)
-        return result
-
-    trainer.roll_out = kept
+    on_sample(trainer, lambda role, found: texts.extend(found.texts))
     trainer.train()
     found = {
         "processes": trainer.accelerator.num_processes,

@@ -18,6 +18,7 @@ class Policies(Stateless):
 
     def __init__(self) -> None:
         self.rollouts: dict[str, Rollout] = {}
+        self.own: dict[str, list[int]] = {}  # which of a player's proposals are this process's
 
     def asks(self, round: Round, player: str, groups: int, anchors: Sequence[Any]) -> list[Mapping[str, Any]]:
         """What each of the player's groups is asked for: keyword arguments of the domain's `propose_row`."""
@@ -25,13 +26,16 @@ class Policies(Stateless):
         return [turn[(round.index * groups + group) % len(turn)] for group in range(groups)]
 
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
-        self.rollouts = {}
+        self.rollouts, self.own = {}, {}
         found: list[Proposal] = []
         for player in round.players("conjecturer"):
             groups = round.capacity(player) // round.group(player)
-            asked = round.share(self.asks(round, player, groups, anchors))
+            asks = self.asks(round, player, groups, anchors)
+            mine = round.share(range(len(asks)))
+            asked = [asks[group] for group in mine]
             rollout = round.sample(player, [round.domain.propose_row(**ask) for ask in asked])
             self.rollouts[player] = rollout
+            self.own[player] = [group * rollout.n + i for group in mine for i in range(rollout.n)]
             own = [ask for ask in asked for _ in range(rollout.n)]
             found += round.gather(examine(round.domain, rollout.texts, own, player))
         return found
@@ -40,6 +44,6 @@ class Policies(Stateless):
         """Players in the order in which they proposed; each is credited with its own proposals' rewards."""
         turns = []
         for player, rollout in self.rollouts.items():
-            own = [r for r, p in zip(outcome.rewards_N, outcome.proposals, strict=True) if p.by == player]
-            turns.append(round.credit(rollout, round.share(own)))
+            rewards = [r for r, p in zip(outcome.rewards_N, outcome.proposals, strict=True) if p.by == player]
+            turns.append(round.credit(rollout, [rewards[i] for i in self.own[player]]))
         return turns

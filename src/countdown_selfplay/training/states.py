@@ -59,8 +59,8 @@ def load(states: Mapping[str, Stateful], saved: Mapping[str, Any]) -> None:
 
 def _packed(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """`value` with a name in the place of each array. GameError for what neither file can hold."""
-    if isinstance(value, np.ndarray):
-        arrays[name] = np.ascontiguousarray(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        arrays[name] = np.asarray(value, order="C")
         return {_ARRAY: name}
     if isinstance(value, np.generic):
         return value.item()
@@ -72,7 +72,7 @@ def _packed(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return value
     raise GameError(
         f"The state of {name} is {str(value)[:60]!r} of type {type(value).__name__}; `state_dict` must return None, "
-        "numbers, texts, lists, dicts with text keys, and NumPy arrays."
+        "numbers, texts, lists, dicts with text keys, and NumPy arrays of numbers."
     )
 
 

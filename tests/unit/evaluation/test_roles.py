@@ -66,7 +66,7 @@ def test_the_prover_is_scored_by_the_verifier_alone(tokenizer):
     assert (found.pass_at[1].low, found.pass_at[1].high) == (0.25, 0.75)  # two problems: a resample has one twice
     # Wrong value and wrong numbers are well-formed (0.1), "3 * 5 +" is not: (1.2 / 4 + 3.1 / 4) / 2
     assert found.score.value == pytest.approx(4.3 / 8, abs=1e-12)
-    refused = str(DOMAIN.verify("3 * 5 +", PROBLEMS[0]).reason)
+    refused = str(DOMAIN.verify(["3 * 5 +"], PROBLEMS[:1])[0].reason)
     assert found.reasons == {"correct": 4, "wrong_value": 1, "wrong_numbers": 2, refused: 1}
     assert sum(found.reasons.values()) == 8
     assert found.truncated_rate == found.several_answers_rate == 0

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from tests.unit.games.scripted import ScriptedRound
+from tests.unit.games.scripted import ScriptedRound, in_ranks
 
 from countdown_selfplay.contract.game import Outcome
 from countdown_selfplay.countdown import CountdownDomain, ProblemSpec
@@ -43,6 +43,25 @@ def test_several_players_propose_and_each_is_credited_with_its_own():
     assert (first.rollout.role, second.rollout.role) == ("conjecturer/0", "conjecturer/1")
     assert first.advantages_B.tolist() == [0.75, -0.75] and second.advantages_B.tolist() == [0.0, 0.0]
     assert first.mean_reward == 0.375 and second.mean_reward == 0.5  # what was not measured is in no mean
+
+
+def test_where_groups_do_not_divide_by_processes_each_is_credited_with_its_own():
+    """Three groups of two on two processes: the first has one, the second two."""
+    texts = [f"{i} {i + 1} {i + 2} = {3 * i + 3}" for i in range(1, 7)]
+
+    def play(rank, gather):
+        own = iter(texts[:2] if rank == 0 else texts[2:])
+        sizes = {"conjecturer": (6, 2)}
+        made = ScriptedRound(lambda *_: next(own), sizes, rank=rank, world=2, gather=gather)
+        proposer = Policies()
+        proposals = proposer.propose(made, [])
+        assert [p.problem.target for p in proposals] == [6, 9, 12, 15, 18, 21]
+        (turn,) = proposer.learn(made, Outcome(proposals, [0.0, 1.0, 2.0, 3.0, 4.0, 6.0], [], [], None, []))
+        return turn.rewards_B.tolist(), turn.advantages_B.tolist(), turn.mean_reward
+
+    first, second = in_ranks(2, play)
+    assert first == ([0.0, 1.0], [-1.0, 1.0], 16 / 6)
+    assert second == ([2.0, 3.0, 4.0, 6.0], [-1.0, 1.0, -2.0, 2.0], 16 / 6)
 
 
 @pytest.mark.parametrize("players", [0, 1])

@@ -51,7 +51,18 @@ def test_without_arrays_there_is_one_file(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [states.FILE] and states.read(tmp_path)["states"]
 
 
-@pytest.mark.parametrize("value", [object(), {1: 2}, {"a": {3, 4}}, b"bytes"], ids=["object", "keys", "set", "bytes"])
+@pytest.mark.parametrize("array", [np.array(0.5), np.zeros((0, 3)), np.arange(12).reshape(3, 4).T, np.array([True])])
+def test_an_array_keeps_its_shape_and_kind(tmp_path, array):
+    states.write(tmp_path, {"game": Part({"x": array})}, {})
+    found = states.read(tmp_path)["states"]["game"]["state"]["x"]
+    assert found.shape == array.shape and found.dtype == array.dtype and found.tolist() == array.tolist()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), {1: 2}, {"a": {3, 4}}, b"bytes", np.array(["text"]), np.array([None])],
+    ids=["object", "keys", "set", "bytes", "texts", "objects"],
+)
 def test_what_neither_file_can_hold_is_refused_by_the_parts_name(tmp_path, value):
     message = "The state of proposer/x.* of type .*; `state_dict` must return None, numbers, texts, lists, dicts with"
     with pytest.raises(GameError, match=message):
