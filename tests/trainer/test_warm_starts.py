@@ -276,7 +276,7 @@ def test_the_models_own_answers_and_proposals_are_scored_exactly():
     assert drawn == 96 == len(answers) + left_out.total()
     by_key = {p.key: p for p in problems}
     for s in answers:
-        assert s.score == float(TINY.verify(s.completion, by_key[s.group]).correct)
+        assert s.score == float(TINY.verify([s.completion], [by_key[s.group]])[0].correct)
     assert 0 < sum(s.score for s in answers) < len(answers)
 
     proposals, drawn, left_out = sample_proposals(model, tokenizer, model, TINY, 64, "tent", **sampling)
