@@ -12,12 +12,12 @@ from trl import ModelConfig
 
 from ..config.checks import check_run
 from ..countdown import Problem, generate_problems, problem_from_row
+from ..data.files import held_out_problems
 from ..tiny import resolve_model
 from ..warm_starts.configs import IPOArguments, IPOSettings
 from ..warm_starts.demonstrations import read_demonstrations
 from ..warm_starts.filters import HELD_OUT, TOO_LONG, Kept, is_held_out
 from ..warm_starts.pairs import ScoredSample, make_preference_pairs
-from ..warm_starts.run import held_out_problems
 from .trainer_options import parse_options
 from .warm_start_dry_run import print_dry_run
 
@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     if not script.dry_run:
         check_run(args)
-    held_out = held_out_problems(script)
+    held_out = held_out_problems(script, script.domain.spec)
     evaluated = {problem.key for problem in held_out}
     if script.dry_run:
         print_dry_run(script, args, model, *_planned(script, args, evaluated))
@@ -166,10 +166,10 @@ def scored_samples(
 
 
 def _prover(script: IPOArguments, options: ModelConfig, model: Any) -> Any:
-    from ..warm_starts.run import load_weights
+    from ..policies.build import load_pretrained
 
     kwargs = {"dtype": options.dtype, "attn_implementation": options.attn_implementation}
-    return load_weights(resolve_model(script.prover_model_name_or_path), kwargs).to(model.device)
+    return load_pretrained(resolve_model(script.prover_model_name_or_path), kwargs, "merge").to(model.device)
 
 
 def _length(row: dict[str, list[int]]) -> int:

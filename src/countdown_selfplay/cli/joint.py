@@ -3,7 +3,6 @@ report."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from dataclasses import replace
@@ -14,6 +13,7 @@ from trl import ModelConfig, get_peft_config
 from ..config import JointSelfPlayConfig
 from ..config.script import JointScriptArguments
 from ..errors import ConfigError
+from ..policies.build import model_arguments
 from ..tiny import resolve_model
 from .trainer_options import parse_options
 
@@ -40,23 +40,34 @@ def parse(argv: list[str], command: str = "joint") -> tuple[JointScriptArguments
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
     """`launch`: options of a launch that a dry run is to plan for."""
-    script, training, model = parse(sys.argv[1:] if argv is None else argv)
-    if script.dry_run:
-        return dry_run(script, training, model, launch)
-    return play(script, training, model)
+    return play(*parse(sys.argv[1:] if argv is None else argv), launch)
 
 
-def play(script: JointScriptArguments, training: JointSelfPlayConfig, model: ModelConfig) -> int:
-    """Train, or probe."""
-    if script.probe:
-        from ..planning.dry_run import print_probe
-
-        path = resolve_model(model.model_name_or_path)
-        print_probe(script, training, model, path, build_arguments(script, training, model))
-        return 0
+def play(
+    script: JointScriptArguments, training: JointSelfPlayConfig, model: ModelConfig, launch: dict[str, str] | None
+) -> int:
+    """Train, or only plan or probe."""
+    if script.dry_run or script.probe:
+        return plan(script, training, model, launch)
     from ..training.run import run_joint
 
     run_joint(script, training, build_arguments(script, training, model))
+    return 0
+
+
+def plan(
+    script: JointScriptArguments,
+    training: JointSelfPlayConfig,
+    model: ModelConfig,
+    launch: dict[str, str] | None = None,
+) -> int:
+    """What --dry_run and --probe do instead of a run; 0."""
+    if script.dry_run:
+        return dry_run(script, training, model, launch)
+    from ..planning.dry_run import print_probe
+
+    path = resolve_model(model.model_name_or_path)
+    print_probe(script, training, model, path, build_arguments(script, training, model))
     return 0
 
 
@@ -92,14 +103,7 @@ def build_arguments(script: JointScriptArguments, training: JointSelfPlayConfig,
             )
         sources["conjecturer"] = resolve_model(script.conjecturer_model_name_or_path)
     sources = path if set(sources.values()) == {path} else sources
-    given = training.model_init_kwargs
-    training.model_init_kwargs = {
-        "dtype": model.dtype,
-        "revision": model.model_revision,
-        "attn_implementation": model.attn_implementation,
-        "trust_remote_code": training.trust_remote_code,
-        **(json.loads(given) if isinstance(given, str) else given or {}),
-    }
+    training.model_init_kwargs = model_arguments(model, training)
     peft_config = get_peft_config(model)
     if peft_config is not None and training.policy_sharing == "full":
         training.policy_sharing = "lora"

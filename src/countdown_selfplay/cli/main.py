@@ -15,6 +15,7 @@ import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from .. import __version__
 from ..errors import CountdownSelfPlayError, UnknownNameError
@@ -89,7 +90,12 @@ def run(argv: list[str]) -> int:
             return int(importlib.import_module(known[name]).main(rest, options))
         if options:
             launch(name, options, rest)
-    code = importlib.import_module(known[name]).main(rest)
+    return _left(importlib.import_module(known[name]).main, rest)
+
+
+def _left(command: Callable[[list[str]], int], argv: list[str]) -> int:
+    """Run it, and end torch.distributed if it was started."""
+    code = command(argv)
     if "torch" in sys.modules:  # else nothing was started, and the import would load torch
         from ..distributed.exit import leave_process_group
 
@@ -138,6 +144,11 @@ def guarded(command: Callable[[list[str]], int], argv: list[str]) -> int:
             raise
         place = "a file" if error.filename is None else f"'{error.filename}'"
         return _report(f"{place} cannot be written or read: {error.strerror}; {_REFUSED[error.errno]}.")
+
+
+def as_program(command: Callable[[list[str]], int]) -> NoReturn:
+    """Run `command` on the arguments of this script, as `countdown-selfplay` runs its own."""
+    raise SystemExit(guarded(lambda argv: _left(command, argv), sys.argv[1:]))
 
 
 _REFUSED = {

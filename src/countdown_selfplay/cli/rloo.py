@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ..errors import ConfigError
-from .joint import dry_run, parse, play
+from .joint import parse, play
 from .trainer_options import flag_value, has_flag
 
 HELP = "Train a prover alone by RLOO, with the trainer, folder and report of joint"
@@ -32,9 +32,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
                 f"`{name}` ({value}) is not for rloo, which trains the prover alone and by RLOO; use `joint`, with "
                 "--conjecturer_micro_batches 0 if the prover shall learn alone."
             )
-    if script.dry_run:
-        return dry_run(script, training, model, launch)
-    return play(script, training, model)
+    return play(script, training, model, launch)
 
 
 if __name__ == "__main__":

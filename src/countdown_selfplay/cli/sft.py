@@ -8,11 +8,11 @@ from collections import Counter
 from trl import ModelConfig
 
 from ..config.checks import check_run
+from ..data.files import held_out_problems
 from ..tiny import resolve_model
 from ..warm_starts.configs import SFTArguments, SFTSettings
 from ..warm_starts.demonstrations import generated_rows, read_demonstrations
 from ..warm_starts.filters import Kept, clean_demonstrations
-from ..warm_starts.run import held_out_problems
 from .trainer_options import parse_options
 from .warm_start_dry_run import print_dry_run
 
@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     if not script.dry_run:
         check_run(args)
-    held_out = held_out_problems(script)
+    held_out = held_out_problems(script, script.domain.spec)
     kept = demonstrations(script, args.seed, {problem.key for problem in held_out})
     if script.dry_run:
         print_dry_run(script, args, model, [kept.sentence("demonstrations")], len(kept.rows))

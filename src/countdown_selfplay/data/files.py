@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from datasets import Dataset, load_dataset
 
+from ..countdown import Problem, ProblemSpec, generate_problems, problem_from_row
 from ..errors import DataError
 
 _BUILDERS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
@@ -36,3 +38,12 @@ def load_problem_rows(source: str, split: str = "train") -> Dataset:
             f"Data set '{source}' (split '{split}') cannot be reached or read ({type(error).__name__}); "
             f"pass a local .jsonl or .parquet file, or {_ALTERNATIVE}."
         ) from error
+
+
+def held_out_problems(script: Any, spec: ProblemSpec) -> list[Problem]:
+    """The problems of `eval_dataset_name`, or of the generator's held-out side; at most `eval_problems` of them, where
+    0 means all of a data set's and none of the generator's."""
+    if script.eval_dataset_name is None:
+        return generate_problems(script.eval_problems, spec, seed=0, split="heldout") if script.eval_problems else []
+    rows = load_problem_rows(script.eval_dataset_name, script.eval_dataset_split)
+    return [problem_from_row(row, i) for i, row in enumerate(rows)][: script.eval_problems or None]

@@ -65,29 +65,24 @@ def folder_of(name: str) -> Path | None:
 def load_model(name: str, place: str) -> tuple[Any, Any]:
     """Model and tokenizer of a folder, an adapter folder, a hub id or "tiny", on the device `place`."""
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoTokenizer
     from transformers.utils import logging
+
+    from ..policies.build import load_pretrained
 
     if name == "tiny":
         name = str(folder_of(name))
-    # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
-    kwargs: dict[str, Any] = {"dtype": torch.float32 if place.startswith("cpu") else "auto"}
     bar = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()  # its line would stand in the middle of the table's
     try:
-        if (Path(name) / "adapter_config.json").is_file():
-            from peft import AutoPeftModelForCausalLM
-
-            model = AutoPeftModelForCausalLM.from_pretrained(name, **kwargs)
-        else:
-            model = AutoModelForCausalLM.from_pretrained(name, **kwargs)
+        # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
+        model = load_pretrained(name, {"dtype": torch.float32 if place.startswith("cpu") else "auto"}, "keep")
         tokenizer = AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:
-        what = "a folder without a model" if Path(name).is_dir() else "neither a folder nor a hub model in reach"
-        if (Path(name) / "prover").is_dir():
-            what += f"; did you mean {Path(name) / 'prover'}?"
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise DataError(f"The model '{name}' cannot be loaded: it is {what} ({first})") from error
+        if isinstance(error, DataError):  # the model's own, a ValueError too
+            raise
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise DataError(f"The tokenizer of '{name}' cannot be loaded ({first})") from error
     finally:
         if bar:
             logging.enable_progress_bar()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from peft import LoraConfig, PeftConfig
+from peft import AutoPeftModelForCausalLM, LoraConfig, PeftConfig
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..config import RoleSettings
@@ -129,15 +129,35 @@ def _refuse_mixture(model: PreTrainedModel) -> PreTrainedModel:
     return model
 
 
-def load_pretrained(path: str, kwargs: Mapping[str, Any]) -> Any:
-    """A causal language model; DataError if `path` leads to none or the arguments do not fit it: transformers raises a
-    TypeError for one that it does not have, an ImportError for an attention whose package is absent."""
+def model_arguments(options: Any, args: Any) -> dict[str, Any]:
+    """The arguments of `from_pretrained`: those that the model's options name, under the config's own."""
+    given = args.model_init_kwargs
+    return {
+        "dtype": options.dtype,
+        "revision": options.model_revision,
+        "attn_implementation": options.attn_implementation,
+        "trust_remote_code": args.trust_remote_code,
+        **(json.loads(given) if isinstance(given, str) else given or {}),
+    }
+
+
+def load_pretrained(path: str, kwargs: Mapping[str, Any], adapter: str = "") -> Any:
+    """A causal language model. `adapter`: what becomes of one in an adapter's folder: "keep" it as PEFT's, "merge" it
+    into its base, or "" for what transformers does. DataError if `path` leads to no model or the arguments do not fit
+    it: transformers raises a TypeError for one that it does not have, an ImportError for an attention whose package is
+    absent."""
     try:
+        if adapter and (Path(path) / "adapter_config.json").is_file():
+            model = AutoPeftModelForCausalLM.from_pretrained(path, dtype=kwargs["dtype"])
+            return model.merge_and_unload() if adapter == "merge" else model
         return AutoModelForCausalLM.from_pretrained(path, **kwargs)
     except (OSError, ValueError, TypeError, ImportError) as error:
         what = "neither a folder nor a hub model in reach"
         if Path(path).is_dir():
-            what = "a model folder" if (Path(path) / "config.json").is_file() else "a folder without a model"
+            kinds = ("config.json", "adapter_config.json")
+            what = "a model folder" if any((Path(path) / k).is_file() for k in kinds) else "a folder without a model"
+        if (Path(path) / "prover").is_dir():
+            what += f"; did you mean {Path(path) / 'prover'}?"
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise DataError(f"The model '{path}' cannot be loaded: it is {what} ({first})") from error
 

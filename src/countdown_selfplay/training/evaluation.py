@@ -1,18 +1,25 @@
-"""pass@k on held-out problems while training, without touching the trajectory."""
+"""What the trained roles can do, before, while and after they are trained; the trajectory is not touched."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..countdown import Problem, problem_from_row
 from ..errors import ConfigError
-from ..evaluation.sampling import evaluating, sample_texts
+from ..evaluation.progress import ProgressLine
+from ..evaluation.roles import ProverEvaluation, evaluate_conjecturer, evaluate_prover
+from ..evaluation.sampling import evaluating
 from ..random_state import seed_from
+from ..statistics.bootstrap import paired_bootstrap
 from ..statistics.pass_at_k import pass_at_k
 
 if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
+
+SOLVE_RATE_PROBLEMS = 256  # unique solvable proposals on which the conjecturer's mean solve rate is measured
+SOLVE_RATE_ANSWERS = 8
 
 
 def evaluate_in_training(
@@ -27,13 +34,17 @@ def evaluate_in_training(
     if rows is None:
         raise ConfigError("evaluate() needs problems: pass `eval_dataset` to the trainer or to this call.")
     problems = [problem_from_row(row, index) for index, row in enumerate(rows)]
-    correct, several, truncated = _count_correct(trainer, problems)
     n = trainer.num_generations_eval
+    size, seed = (
+        trainer.args.per_device_eval_batch_size,
+        seed_from(trainer.args.seed, "eval", trainer.state.global_step),
+    )
+    found = evaluate_role(trainer, "prover", problems, n, batch_size=size, seed=seed)
     ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128) if k <= n]
-    metrics = {f"{prefix}_pass@{k}": sum(pass_at_k(n, c, k) for c in correct) / len(correct) for k in ks}
-    metrics[f"{prefix}_several_answers_rate"] = several / (n * len(correct))
-    metrics[f"{prefix}_truncated_rate"] = truncated / (n * len(correct))
-    metrics[f"{prefix}_problems"] = float(len(correct))
+    metrics = {f"{prefix}_pass@{k}": sum(pass_at_k(n, c, k) for c in found.correct) / len(problems) for k in ks}
+    metrics[f"{prefix}_several_answers_rate"] = found.several_answers_rate
+    metrics[f"{prefix}_truncated_rate"] = found.truncated_rate
+    metrics[f"{prefix}_problems"] = float(len(problems))
     # In training mode TRL would put what the rounds have collected for the next training log (time/*) into this one.
     with evaluating(trainer.model):
         trainer.log(dict(metrics))
@@ -41,25 +52,99 @@ def evaluate_in_training(
     return metrics
 
 
-def _count_correct(trainer: JointConjecturerProverTrainer, problems: list[Problem]) -> tuple[list[int], int, int]:
-    """Correct answers per problem; answers with several tags, and cut ones."""
-    settings, domain, args = trainer.roles["prover"], trainer.domain, trainer.args
-    with trainer.sampling_as("prover"), trainer.engine.whole_weights(trainer.model_wrapped):
-        texts, truncated = sample_texts(
+def measure(
+    trainer: JointConjecturerProverTrainer, problems: list[Problem], proposals: int, when: str
+) -> dict[str, Any]:
+    """Evaluate both roles with private randomness, the conjecturer by its number of `proposals`; {} without held-out
+    problems. `when`: words of the line that is printed. The processes share the work out, for
+    one that worked alone could outlast the others' time limit, and all return the same."""
+    result: dict[str, Any] = {}
+    if problems:
+        answers = trainer.num_generations_eval
+        trainer.accelerator.print(
+            f"Evaluating {when} on {len(problems)} held-out problems, {answers} answers each ..."
+        )
+        ks = tuple(k for k in (1, 4, 8, 16, 32) if k <= answers)
+        result["prover"] = evaluate_role(trainer, "prover", problems, answers, ks, label="prover").to_dict()
+        if "conjecturer" in trainer.roles:
+            result["conjecturer"] = evaluate_proposals(trainer, proposals)
+    trainer.processes.wait()
+    return result
+
+
+@contextmanager
+def evaluating_as(
+    trainer: JointConjecturerProverTrainer, role: str, label: str | None, unit: str
+) -> Iterator[dict[str, Any]]:
+    """Inside the block the module generates as `role`; yields the role's sampling and how processes share the work.
+    `label`: of the bar, None for none."""
+    settings, main = trainer.roles[role], trainer.processes.main
+    bar = ProgressLine(label or role, unit, enabled=label is not None and main and not trainer.args.disable_tqdm)
+    with trainer.sampling_as(role), trainer.engine.whole_weights(trainer.model_wrapped), bar:
+        yield {
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "top_k": settings.top_k,
+            "max_new_tokens": settings.max_completion_length,
+            "processes": trainer.processes,
+            "progress": bar,
+        }
+
+
+def evaluate_role(
+    trainer: JointConjecturerProverTrainer,
+    role: str,
+    problems: list[Problem],
+    n: int,
+    ks: Sequence[int] = (),
+    *,
+    label: str | None = None,
+    batch_size: int | None = None,
+    seed: int = 0,
+) -> ProverEvaluation:
+    """`n` answers of `role`, as it samples in training, to each problem. `batch_size`: None for at least `n`."""
+    size = max(trainer.args.per_device_eval_batch_size, n) if batch_size is None else batch_size
+    with evaluating_as(trainer, role, label, "answers") as sampling:
+        return evaluate_prover(
             trainer.policies.module,
             trainer.processing_class,
-            [domain.prove_row(problem)["prompt"] for problem in problems],
-            trainer.num_generations_eval,
-            temperature=settings.temperature,
-            top_p=settings.top_p,
-            top_k=settings.top_k,
-            max_new_tokens=settings.max_completion_length,
-            batch_size=args.per_device_eval_batch_size,
-            seed=seed_from(args.seed, "eval", trainer.state.global_step),
-            stop_strings=trainer.stops("prover"),
-            processes=trainer.processes,
+            problems,
+            trainer.domain,
+            n,
+            ks,
+            batch_size=size,
+            seed=seed,
+            **sampling,
         )
-    n = trainer.num_generations_eval
-    verdicts = domain.verify([text for answers in texts for text in answers], [p for p in problems for _ in range(n)])
-    correct = [sum(v.correct for v in verdicts[i : i + n]) for i in range(0, len(verdicts), n)]
-    return correct, sum(v.n_answers > 1 for v in verdicts), sum(map(sum, truncated))
+
+
+def evaluate_proposals(trainer: JointConjecturerProverTrainer, n: int) -> dict[str, Any]:
+    """Rates of `n` proposals, and the prover's mean solve rate on the unique solvable ones among them."""
+    with evaluating_as(trainer, "conjecturer", "conjecturer", "proposals") as sampling:
+        found = evaluate_conjecturer(
+            trainer.policies.module,
+            trainer.processing_class,
+            trainer.domain,
+            n=n,
+            batch_size=trainer.args.per_device_eval_batch_size,
+            **sampling,
+        )
+    result = found.to_dict()
+    domain = trainer.domain
+    unique = list({p.key: p for p in found.problems if domain.in_range(p)}.values())
+    known = domain.solvable_batch(unique)
+    solvable = [p for p, ok in zip(unique, known, strict=True) if ok][:SOLVE_RATE_PROBLEMS]
+    if solvable:
+        n, label = SOLVE_RATE_ANSWERS, "prover on proposals"
+        result["solve_rate"] = evaluate_role(trainer, "prover", solvable, n, (1,), label=label).pass_at[1].to_dict()
+    return result
+
+
+def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, list[float]]:
+    """after - before of the prover's pass@k, paired over problems, with 95% percentile intervals."""
+    a, b = before["prover"], after["prover"]
+    found = {}
+    for k in a["pass_at"]:
+        interval = paired_bootstrap(a["correct"], b["correct"], a["n"], k=int(k))
+        found[f"pass@{k}"] = [interval.difference, interval.low, interval.high]
+    return found

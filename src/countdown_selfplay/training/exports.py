@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,22 +16,43 @@ if TYPE_CHECKING:
 
 _CARD = """---
 library_name: {library}
-tags:
+{pipeline}tags:
 - trl
 - countdown-selfplay
-- self-play
+{tags}
 ---
 # {title}
 
-The {roles} of a joint conjecturer/prover run on Countdown arithmetic, after {step} rounds, trained with
-countdown-selfplay {version} on TRL's GRPOTrainer.
+{made}
 
 | setting | value |
 |---|---|
 {rows}
-
+{said}
 Answers are judged by the exact verifier under these rules: `{rules}`.
 """
+
+
+def card(
+    title: str,
+    made: str,
+    rows: Mapping[str, object],
+    rules: Mapping[str, object],
+    tags: Sequence[str],
+    said: str = "",
+    library: str = "transformers",
+) -> str:
+    """A model card. `made`: how, in a sentence; `rows`: of the table of settings; `said`: a paragraph behind it."""
+    return _CARD.format(
+        library=library,
+        pipeline="" if "self-play" in tags else "pipeline_tag: text-generation\n",
+        tags="\n".join(f"- {tag}" for tag in tags),
+        title=title,
+        made=made,
+        rows="\n".join(f"| {name} | {value} |" for name, value in rows.items()),
+        said=f"\n{said}\n" if said else "",
+        rules=rules,
+    )
 
 
 def export_policies(trainer: JointConjecturerProverTrainer, folder: Path) -> list[Path]:
@@ -69,12 +91,13 @@ def _card(trainer: JointConjecturerProverTrainer, name: str) -> str:
         }
     if "prover" in roles:
         rows |= {"prover prompt": trainer.domain.prover_prompt, "anchor fraction": trainer.args.anchor_fraction}
-    return _CARD.format(
+    together = " and ".join(roles)
+    return card(
+        f"countdown-selfplay {together}",
+        f"The {together} of a joint conjecturer/prover run on Countdown arithmetic, after {trainer.state.global_step} "
+        f"rounds, trained with\ncountdown-selfplay {__version__} on TRL's GRPOTrainer.",
+        rows,
+        trainer.domain.rules.to_dict(),
+        ("self-play",),
         library="peft" if trainer.args.policy_sharing == "lora" else "transformers",
-        title=f"countdown-selfplay {' and '.join(roles)}",
-        roles=" and ".join(roles),
-        step=trainer.state.global_step,
-        version=__version__,
-        rows="\n".join(f"| {key} | {value} |" for key, value in rows.items()),
-        rules=trainer.domain.rules.to_dict(),
     )

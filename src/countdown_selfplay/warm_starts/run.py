@@ -2,86 +2,47 @@
 
 from __future__ import annotations
 
-import datetime
 import json
-import platform
-from collections.abc import Mapping, Sequence
-from importlib.metadata import version
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from datasets.utils import disable_progress_bars as disable_dataset_progress_bars
-from huggingface_hub.utils import disable_progress_bars as disable_hub_progress_bars
 from transformers import AutoTokenizer, TrainerCallback
-from transformers.utils import logging as transformers_logging
 from trl import ModelConfig, get_peft_config
 
 from .. import __version__, _trl  # noqa: F401  (the seam quiets a warning of TRL that nobody can act on)
-from ..countdown import Problem, generate_problems, problem_from_row
-from ..data.files import load_problem_rows
+from ..countdown import Problem
+from ..data.run_files import append_lines
 from ..distributed.processes import processes_of
-from ..errors import CheckpointError, DataError
+from ..errors import CheckpointError
 from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
 from ..evaluation.terminal import aligned, before_after_table
-from ..policies.build import load_pretrained
-from ..statistics.bootstrap import paired_bootstrap
+from ..policies.build import load_pretrained, model_arguments
 from ..tiny import resolve_model
+from ..training.callbacks.run_folder import record_of, write_description
+from ..training.evaluation import differences
+from ..training.exports import card
+from ..training.run import quiet_loading
 from ..training.run_lock import run_lock
 from .configs import WarmStartArguments
 from .encoding import end_of_turn
 
-_PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets")
-
-
-def held_out_problems(script: WarmStartArguments) -> list[Problem]:
-    """The problems of eval_dataset_name, or of the generator's held-out side; at most `eval_problems` of them."""
-    if script.eval_dataset_name is not None:
-        rows = load_problem_rows(script.eval_dataset_name, script.eval_dataset_split)
-        return [problem_from_row(row, i) for i, row in enumerate(rows)][: script.eval_problems or None]
-    if script.eval_problems == 0 or script.role == "conjecturer":
-        return []
-    return generate_problems(script.eval_problems, script.domain.spec, seed=0, split="heldout")
-
 
 def load(args: Any, options: ModelConfig) -> tuple[Any, Any, Any]:
     """(model on the training device, tokenizer, PEFT config or None). An adapter folder is merged into its base."""
-    transformers_logging.disable_progress_bar()
-    disable_hub_progress_bars()
+    quiet_loading()
     disable_dataset_progress_bars()
     path = resolve_model(options.model_name_or_path)
-    kwargs = {
-        "dtype": options.dtype,
-        "revision": options.model_revision,
-        "attn_implementation": options.attn_implementation,
-        "trust_remote_code": args.trust_remote_code,
-        **(
-            json.loads(args.model_init_kwargs)
-            if isinstance(args.model_init_kwargs, str)
-            else args.model_init_kwargs or {}
-        ),
-    }
-    args.model_init_kwargs = None  # the model is passed as an object
-    model = load_weights(path, kwargs)
+    kwargs, args.model_init_kwargs = model_arguments(options, args), None  # the model is passed as an object
+    model = load_pretrained(path, kwargs, "merge")
     tokenizer = AutoTokenizer.from_pretrained(
         path, revision=options.model_revision, trust_remote_code=args.trust_remote_code
     )
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return model.to(args.device), tokenizer, get_peft_config(options)
-
-
-def load_weights(path: str, kwargs: Mapping[str, Any]) -> Any:
-    """A causal language model; DataError if `path` leads to none."""
-    if not (Path(path) / "adapter_config.json").is_file():
-        return load_pretrained(path, kwargs)
-    from peft import AutoPeftModelForCausalLM
-
-    try:
-        return AutoPeftModelForCausalLM.from_pretrained(path, dtype=kwargs["dtype"]).merge_and_unload()
-    except (OSError, ValueError) as error:
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise DataError(f"The adapter '{path}' cannot be loaded ({first})") from error
 
 
 def longest(args: Any, model: Any) -> int | None:
@@ -117,11 +78,7 @@ def compare(before: dict, after: dict) -> tuple[dict[str, Any], str]:
     """(what evaluation.json holds, the table for the terminal)."""
     result: dict[str, Any] = {"before": before, "after": after}
     if "prover" in before:
-        a, b = before["prover"], after["prover"]
-        result["difference"] = {}
-        for k in a["pass_at"]:
-            interval = paired_bootstrap(a["correct"], b["correct"], a["n"], k=int(k))
-            result["difference"][f"pass@{k}"] = [interval.difference, interval.low, interval.high]
+        result["difference"] = differences(before, after)
         return result, before_after_table(result)
     rows: list[tuple[str, ...]] = [("", "before", "after")]
     for name in ("parseable", "in_range", "solvable", "unique"):
@@ -146,8 +103,7 @@ class MetricsFile(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         if state.is_world_process_zero and logs:
-            with (Path(args.output_dir) / "metrics.jsonl").open("a") as file:
-                file.write(json.dumps({"step": state.global_step, **logs}) + "\n")
+            append_lines(Path(args.output_dir) / "metrics.jsonl", [record_of(state.global_step, logs)])
 
 
 def describe(script: WarmStartArguments, args: Any, path: str, method: str, data: Sequence[str]) -> None:
@@ -156,24 +112,8 @@ def describe(script: WarmStartArguments, args: Any, path: str, method: str, data
     folder.mkdir(parents=True, exist_ok=True)
     if args.resume_from_checkpoint is None:
         (folder / "metrics.jsonl").unlink(missing_ok=True)
-    settings = {**args.to_dict(), **vars(script)}
-    content = {
-        "name": folder.name,
-        "method": method,
-        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "start": path,
-        "data": list(data),
-        "config": {name: value for name, value in settings.items() if not name.endswith("_token")},
-        "rules": script.domain.rules.to_dict(),
-        "environment": {
-            "countdown-selfplay": __version__,
-            "python": platform.python_version(),
-            "device": str(args.device),
-            "processes": args.world_size,
-            **{name: version(name) for name in _PACKAGES},
-        },
-    }
-    (folder / "run.json").write_text(json.dumps(content, indent=2, default=str) + "\n")
+    more = {"method": method, "start": path, "data": list(data)}
+    write_description(args, {**args.to_dict(), **vars(script)}, script.domain.rules.to_dict(), **more)
 
 
 def export(trainer: Any, tokenizer: Any, script: WarmStartArguments) -> Any:
@@ -190,28 +130,6 @@ def export(trainer: Any, tokenizer: Any, script: WarmStartArguments) -> Any:
         model.save_pretrained(trainer.args.output_dir)
         tokenizer.save_pretrained(trainer.args.output_dir)
     return model
-
-
-_CARD = """---
-library_name: transformers
-pipeline_tag: text-generation
-tags:
-- trl
-- countdown-selfplay
-- {method}
----
-# countdown-selfplay {role}, warm-started with {method}
-
-Trained with countdown-selfplay {version} on TRL's {trainer}, from `{start}`, {steps} optimizer steps.
-
-| setting | value |
-|---|---|
-{rows}
-
-Data: {data}. Problems on the generator's held-out side, and those it was evaluated on, were not trained on.
-
-Answers are judged by the exact verifier under these rules: `{rules}`.
-{table}"""
 
 
 def write_card(
@@ -232,18 +150,23 @@ def write_card(
     }
     if method == "ipo":
         rows["beta"] = args.beta
-    text = _CARD.format(
-        method=method,
-        role=script.role,
-        version=__version__,
-        trainer={"sft": "SFTTrainer", "ipo": "DPOTrainer (loss ipo)"}[method],
-        start="the embedded tiny model" if path == resolve_model("tiny") else path,
-        steps=trainer.state.global_step,
-        rows="\n".join(f"| {name} | {value} |" for name, value in rows.items()),
-        data="; ".join(data),
-        rules=script.domain.rules.to_dict(),
-        table=f"\nMeasured at temperature {script.temperature:g}:\n\n```\n{table}\n```\n" if table else "",
+    name = {"sft": "SFTTrainer", "ipo": "DPOTrainer (loss ipo)"}[method]
+    start = "the embedded tiny model" if path == resolve_model("tiny") else path
+    said = (
+        f"Data: {'; '.join(data)}. Problems on the generator's held-out side, and those it was evaluated on, were not "
+        "trained on."
     )
+    text = card(
+        f"countdown-selfplay {script.role}, warm-started with {method}",
+        f"Trained with countdown-selfplay {__version__} on TRL's {name}, from `{start}`, {trainer.state.global_step} "
+        "optimizer steps.",
+        rows,
+        script.domain.rules.to_dict(),
+        (method,),
+        said,
+    )
+    if table:
+        text += f"\nMeasured at temperature {script.temperature:g}:\n\n```\n{table}\n```\n"
     (Path(args.output_dir) / "README.md").write_text(text)
 
 

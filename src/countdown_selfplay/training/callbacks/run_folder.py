@@ -27,14 +27,26 @@ def describe_run(trainer: JointConjecturerProverTrainer, resumed: Path | None, s
     """Write run.json. A resume leaves the start and adds an entry to `resumes`: from where, and what has changed, as
     [before, now]; `config` is the one in force."""
     path, args = Path(trainer.args.output_dir) / "run.json", trainer.args
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     before = json.loads(path.read_text()) if resumed is not None and path.exists() else {}
+    resumes = before.get("resumes", [])
+    if resumed is not None:
+        entry = {"at": _now(), "from": str(resumed), "step": step, "changed": trainer.changed_settings}
+        resumes = [*resumes, entry]
+    config = {**args.to_dict(), "max_grad_norm": trainer.max_grad_norm}
+    started = {"started": before["started"]} if "started" in before else {}
+    declared = {metric.name: as_json(metric) for metric in trainer.guard.metrics}
+    write_description(args, config, trainer.domain.rules.to_dict(), **started, metrics=declared, resumes=resumes)
+
+
+def write_description(args: Any, config: dict[str, Any], rules: dict[str, Any], **more: Any) -> None:
+    """run.json of the run in `args.output_dir`: its settings without tokens (TrainingArguments.to_dict replaces them
+    by placeholders, which say nothing either), its rules, the software, and `more`."""
+    path = Path(args.output_dir) / "run.json"
     description = {
         "name": path.parent.name,
-        "started": before.get("started", now),
-        "config": _plain({**args.to_dict(), "max_grad_norm": trainer.max_grad_norm}),
-        "rules": trainer.domain.rules.to_dict(),
-        "metrics": {metric.name: as_json(metric) for metric in trainer.guard.metrics},
+        "started": _now(),
+        "config": {name: value for name, value in config.items() if not name.endswith("_token")},
+        "rules": rules,
         "environment": {
             "countdown-selfplay": __version__,
             "python": platform.python_version(),
@@ -42,12 +54,18 @@ def describe_run(trainer: JointConjecturerProverTrainer, resumed: Path | None, s
             "processes": args.world_size,
             **{name: version(name) for name in _PACKAGES},
         },
-        "resumes": before.get("resumes", []),
+        **more,
     }
-    if resumed is not None:
-        entry = {"at": now, "from": str(resumed), "step": step, "changed": trainer.changed_settings}
-        description["resumes"] = [*description["resumes"], entry]
     write_atomically(path, json.dumps(description, indent=2, default=str) + "\n")
+
+
+def record_of(step: int, logs: dict[str, Any]) -> dict[str, Any]:
+    """A line of metrics.jsonl: what is finite of a log."""
+    return {"step": step, **{k: v for k, v in logs.items() if _finite(v)}}
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 class RunFolder(TrainerCallback):
@@ -60,7 +78,7 @@ class RunFolder(TrainerCallback):
         if not state.is_world_process_zero or not logs:
             return
         folder = Path(args.output_dir)
-        record = {"step": state.global_step, **{k: v for k, v in logs.items() if _finite(v)}}
+        record = record_of(state.global_step, logs)
         if "loss" in logs and self.trainer.logged_histogram is not None:
             record[HISTOGRAM] = self.trainer.logged_histogram
         append_lines(folder / "metrics.jsonl", [record])
@@ -78,8 +96,3 @@ class RunFolder(TrainerCallback):
 
 def _finite(value: Any) -> bool:
     return value is not None and not (isinstance(value, float) and not math.isfinite(value))
-
-
-def _plain(config: dict[str, Any]) -> dict[str, Any]:
-    """The config without tokens: TrainingArguments.to_dict replaces them by placeholders, which say nothing either."""
-    return {name: value for name, value in config.items() if not name.endswith("_token")}
