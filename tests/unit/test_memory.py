@@ -144,6 +144,45 @@ def test_adapters_leave_one_base_and_train_little():
     assert found["gradients"] == pytest.approx(4 * adapters) and found["optimizer"] == pytest.approx(8 * adapters)
 
 
+POOL = {"prover": {"players": 4}, "conjecturer": {"players": 4}}
+
+
+def test_a_pool_counts_its_players_frozen_copies_and_bases():
+    rank4 = 4 * model_shape(config()).adapted
+    assert parts(roles=POOL)[0]["weights"] == pytest.approx(8 * 4 * P)
+    assert parts(roles=POOL, policy_sharing="lora", lora_rank=4)[0]["weights"] == pytest.approx(4 * (P + 8 * rank4))
+    two = {"prover": {}, "conjecturer": {"players": 2, "model": "other"}}
+    assert parts(roles=two, policy_sharing="lora", lora_rank=4)[0]["weights"] == pytest.approx(4 * (2 * P + 3 * rank4))
+    assert parts(roles=two, beta=0.1)[0]["references"] == pytest.approx(2 * 4 * P)  # one per start
+    for sharing in ("full", "tied"):
+        frozen, _ = parts(conjecturer_weights="start", policy_sharing=sharing)
+        assert frozen["weights"] == pytest.approx(2 * 4 * P) and frozen["gradients"] == pytest.approx(4 * P)
+    shared, _ = parts(conjecturer_weights="prover", beta=0.1)
+    assert shared["weights"] == shared["references"] == pytest.approx(4 * P)
+
+
+def test_a_pool_of_four_by_four_adapters_over_half_a_billion_weights_fits_one_gpu_of_80_gb():
+    """Qwen2.5-0.5B (its config.json: 494,032,768 parameters) in bf16 over float32 weights, adapters of rank 16 on all
+    linear layers, 128 answers of 1,024 tokens a prover and round."""
+    qwen = AutoConfig.for_model(
+        "qwen2", hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
+        num_key_value_heads=2, vocab_size=151936, tie_word_embeddings=True,
+    )  # fmt: skip
+    shape = model_shape(qwen)
+    assert shape.parameters == 494_032_768
+    args = settings(
+        roles=POOL, policy_sharing="lora", per_device_train_batch_size=16, prover_micro_batches=8, num_generations=8,
+        max_completion_length=1024, gradient_checkpointing=True, beta=0.02,
+    )  # fmt: skip
+    prompt = {"prover": 150, "conjecturer": 200}
+    found = estimate_memory(shape, args, Engine("none", 1, "cuda", bf16=True), prompt, lora_rank=16)
+    # by hand: an adapter has 16 x (q 896+896, k and v 896+128, o 896+896, gate and up 896+4864, down 4864+896) a layer
+    adapter = 16 * 24 * (2 * (896 + 896) + 2 * (896 + 128) + 3 * (896 + 4864))
+    assert found.parts["weights"][0] * GIB == pytest.approx(4 * (494_032_768 + 8 * adapter))
+    assert found.parts["optimizer"][0] * GIB == pytest.approx(8 * 8 * adapter)
+    assert found.peak < 80e9 / GIB - 5  # what the estimate leaves out: the CUDA context, fragmentation
+
+
 def test_the_cache_holds_keys_and_values_of_all_texts_of_the_greedier_role():
     """The prover: 4 x 2 texts of 10 + 30 tokens; the conjecturer: 4 of 20 + 30. Two layers, 2 heads of 16."""
     found, _ = parts()

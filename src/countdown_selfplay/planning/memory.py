@@ -40,12 +40,13 @@ def estimate_memory(
 ) -> MemoryEstimate:
     """Estimate the parts and the peak for completions of full length.
 
-    `prompt_tokens`: per trained role. `lora_rank`: None if no adapter is trained. `one_source`: all roles start from
+    `prompt_tokens`: per kind of role. `lora_rank`: None if no adapter is trained. `one_source`: all roles start from
     the same weights (they then share a reference). Left out: Python and its libraries, the CUDA context,
     fragmentation.
     """
     lasting, training = _state(shape, args, engine, lora_rank, weight_bytes, one_source)
-    roles = [args.role(role) for role in args.trained_roles]
+    players = list(args.all_roles.values())
+    roles = [s for s in players if s.trained]
     numbers = _Numbers(shape, engine, weight_bytes)
     passes = _passes(numbers, args, roles, prompt_tokens, head_trained=lora_rank is None)
     gradients = training["gradients"][0]
@@ -62,10 +63,10 @@ def estimate_memory(
         training["bf16 copies"] = (copies, "autocast keeps them through a forward pass")
         if getattr(args, "generation_backend", "generate") == "generate" and not _by_vllm(args):
             sampling["bf16 copies"] = training["bf16 copies"]
-    sampling |= _rollout(numbers, args, roles, prompt_tokens)
+    sampling |= _rollout(numbers, args, players, prompt_tokens)
     if "vLLM" in sampling and not getattr(args, "vllm_enable_sleep_mode", False):
         lasting["vLLM"] = sampling.pop("vLLM")  # awake, it keeps its memory while the roles are trained
-    gathered = _gathered(shape, args, engine, lora_rank, weight_bytes)
+    gathered = _gathered(shape, args, engine, lora_rank, weight_bytes, one_source)
     if gathered is not None:
         sampling["gathered weights"], training["gathered weights"] = gathered
     base = sum(size for size, _ in lasting.values())
@@ -90,7 +91,7 @@ def _passes(
     """Of a micro-batch of each role: bytes of activations, bytes of logits, and what they hold in words."""
     found = []
     for r in roles:
-        rows, length = args.per_device_train_batch_size, prompt[r.role] + r.max_completion_length
+        rows, length = args.per_device_train_batch_size, prompt[r.kind] + r.max_completion_length
         # The fused head scores the completion's tokens on an accelerator, all tokens on a CPU.
         scored = rows * (length if numbers.engine.device == "cpu" else r.max_completion_length)
         kept = numbers.activations(rows * length, length, bool(args.gradient_checkpointing))
@@ -116,11 +117,9 @@ def _state(
     shape: ModelShape, args: JointSelfPlayConfig, engine: Engine, rank: int | None, w: int, one_source: bool
 ) -> tuple[Parts, Parts]:
     """What lasts through a run, and what lives while training only (the gradients), by engine."""
-    roles = args.trained_roles
-    sets = 1 if args.policy_sharing == "tied" else len(roles)
-    copies = sets if args.policy_sharing == "full" and rank is None else 1
+    sets, copies = _held(args, rank, one_source)
     adapters = 0 if rank is None else sets * rank * shape.adapted
-    trained = adapters or copies * shape.parameters
+    trained = adapters or sets * shape.parameters
     weights = copies * shape.parameters + adapters
     n, kind = engine.processes, engine.kind
     deepspeed = kind in ("zero2", "zero3")
@@ -131,7 +130,7 @@ def _state(
         lasting: Parts = {"weights": (weights * w / n, f"{name} / {n}")}
     else:
         lasting = {"weights": (weights * w, name)}
-    references = _references(args, roles, rank, one_source)
+    references = _references(args, rank, one_source)
     if references:
         size, words = float(references * shape.parameters * w), f"{references} frozen, whole on each process"
         if kind in ("zero3", "fsdp2"):
@@ -148,23 +147,33 @@ def _state(
     return lasting, gradients
 
 
-def _references(args: JointSelfPlayConfig, roles: tuple[str, ...], rank: int | None, one_source: bool) -> int:
-    """Frozen copies: one per temperature where the roles start alike, one per role elsewhere; none with adapters."""
+def _held(args: JointSelfPlayConfig, rank: int | None, one_source: bool) -> tuple[int, int]:
+    """Sets of weights that are trained, and whole models in memory: with adapters one per distinct start, without them
+    the trained ones and the frozen roles' copies."""
+    players = args.all_roles.values()
+    sets = len({s.weights for s in players if s.trained})
+    if rank is not None or args.policy_sharing == "lora":
+        return sets, len({s.model for s in players}) + (not one_source)
+    return sets, sets + len({s.model for s in players if s.weights is None})
+
+
+def _references(args: JointSelfPlayConfig, rank: int | None, one_source: bool) -> int:
+    """Frozen copies: one per start and temperature; none with adapters."""
     if rank is not None or args.policy_sharing == "lora":
         return 0
-    anchored = [args.role(role) for role in roles if args.role(role).beta > 0]
     alike = one_source or args.policy_sharing == "tied"
-    return len({s.temperature for s in anchored}) if alike else len(anchored)
+    anchored = [s for s in args.all_roles.values() if s.beta > 0]
+    return len({(s.model if alike else s.weights, s.temperature) for s in anchored})
 
 
 def _gathered(
-    shape: ModelShape, args: JointSelfPlayConfig, engine: Engine, rank: int | None, w: int
+    shape: ModelShape, args: JointSelfPlayConfig, engine: Engine, rank: int | None, w: int, one_source: bool
 ) -> tuple[tuple[float, str], tuple[float, str]] | None:
     """Bytes of weights made whole for a while, (sampling, training); None where weights are whole anyway. A model that
     vLLM samples for is gathered one tensor at a time, to be pushed; of adapters, one adapter's tensors."""
     size = 2 if engine.bf16 else 4
     if engine.kind == "zero3":
-        copies = len(args.trained_roles) if args.policy_sharing == "full" and rank is None else 1
+        copies = _held(args, rank, one_source)[1]
         sampling = (copies * shape.parameters * float(size), "ZeRO-3 gathers all to sample")
         training = (min(shape.parameters, _LIVE_PARAMETERS) * float(size), "live in ZeRO-3")
         w = 2 if engine.bf16 else w
@@ -192,10 +201,10 @@ def _rollout(
     found = []
     for r in roles:
         rows = args.per_device_train_batch_size * r.micro_batches
-        length = prompt[r.role] + r.max_completion_length
+        length = prompt[r.kind] + r.max_completion_length
         cache = numbers.cache(rows * length)
         logits = numbers.sampled_logits(rows, r.top_p < 1)
-        work = numbers.sampling_work(rows, prompt[r.role], length)
+        work = numbers.sampling_work(rows, prompt[r.kind], length)
         words = f"{r.role}: {rows} texts of {length} tokens"
         found.append((cache + logits + work, cache, logits, work, words, rows))
     _, cache, logits, work, words, rows = max(found)
@@ -213,7 +222,7 @@ def _vllm(numbers: _Numbers, args: JointSelfPlayConfig, roles: list[RoleSettings
     if numbers.engine.total is not None:
         return {"vLLM": (share * numbers.engine.total, f"{share:g} of this device")}
     tokens = max(
-        args.per_device_train_batch_size * r.micro_batches * (prompt[r.role] + r.max_completion_length) for r in roles
+        args.per_device_train_batch_size * r.micro_batches * (prompt[r.kind] + r.max_completion_length) for r in roles
     )
     tensor = max(1, int(getattr(args, "vllm_tensor_parallel_size", 1) or 1))
     least = (numbers.shape.parameters * 2 + 4 * numbers.shape.layers * numbers.shape.key * tokens) / tensor
