@@ -245,7 +245,7 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationF
 
     def objective_arguments(self, role: str) -> dict[str, Any]:
         """The `objective_kwargs` of a kind as a dict."""
-        return dict(role_config(self, role).objective_kwargs or {})
+        return role_config(self, role).arguments
 
     # hub_token stays in memory only: TrainingArguments is pickled into every checkpoint (training_args.bin).
     def __getstate__(self) -> dict[str, Any]:

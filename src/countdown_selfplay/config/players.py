@@ -135,7 +135,8 @@ def was_given(config: JointSelfPlayConfig, kind: str, setting: str) -> bool:
 
 def role_config(config: JointSelfPlayConfig, kind: str) -> RoleConfig:
     """The settings of a kind as they stand: the flat fields over `roles`, numbers as numbers."""
-    values = dict((config.roles or {}).get(kind, {}))
+    roles: Any = config.roles or {}
+    values = dict(roles.get(kind, {}))
     if kind in FLAT:
         values |= {s: getattr(config, f"{kind}_{s}") for s in FIELDS if is_given(config, f"{kind}_{s}")}
     if kind == "prover" and values.get("micro_batches") is None:
@@ -239,7 +240,7 @@ def settings_of(
         role=player,
         kind=kind,
         objective=role.objective,
-        objective_kwargs=role.objective_kwargs or {},
+        objective_kwargs=role.arguments,
         micro_batches=role.micro_batches,
         entropy_coef_delta=config.entropy_coef_delta,
         entropy_coef_min=config.entropy_coef_min,

@@ -160,7 +160,7 @@ def check_settings(config: JointSelfPlayConfig) -> None:
 
 def _check_objective(config: JointSelfPlayConfig, kind: str, trained: bool) -> None:
     role = role_config(config, kind)
-    name, arguments = role.objective, role.objective_kwargs or {}
+    name, arguments = role.objective, role.arguments
     field, arguments_field = (field_of(config, kind, f) for f in ("objective", "objective_kwargs"))
     objective: Any = make_objective(name, arguments, low=config.importance_clip_low, high=config.importance_clip_high)
     if not trained:

@@ -77,6 +77,11 @@ class RoleConfig:
     )
     """http://host:port."""
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """`objective_kwargs` as a dict, once JSON was read."""
+        return dict(self.objective_kwargs or {})  # type: ignore[arg-type]
+
 
 FIELDS = {f.name: f for f in dataclasses.fields(RoleConfig)}
 TYPES: dict[str, Any] = get_type_hints(RoleConfig)

@@ -32,10 +32,12 @@ def print_dry_run(
     print("# Settings that differ from the library's defaults")
     print(aligned([("field", "value"), *changed(args), *changed(script), *changed(model)]))
     print("\n# Roles")
-    roles = [asdict(args.role(role)) for role in args.trained_roles]
+    kinds = {s.kind: len(args.players_of(s.kind)) for s in args.all_roles.values()}
+    roles = [asdict(args.role(kind)) | {"role": kind, "players": n} for kind, n in kinds.items()]
     print(aligned([(name, *(str(role[name]) for role in roles)) for name in roles[0]]))
     engine = engine_of(args) if engine is None else engine
-    print("\n# One round = one optimizer step")
+    steps = args.steps_per_round
+    print(f"\n# One round = {'one optimizer step' if steps == 1 else f'{steps} optimizer steps'}")
     for line in batch_arithmetic(args, engine.processes):
         print(line)
     print(f"\n# Memory per process, estimated in GiB ({engine.sentence})")
@@ -108,7 +110,7 @@ def estimate_of(
         vllm = Vllm(float(args.vllm_gpu_memory_utilization), bool(args.vllm_enable_sleep_mode), server, tensor)
     return estimate_memory(
         model_shape(config),
-        [args.role(role) for role in args.trained_roles],
+        list(args.all_roles.values()),
         engine_of(args) if engine is None else engine,
         _prompt_tokens(model_path, args),
         rows=args.per_device_train_batch_size,
@@ -139,24 +141,26 @@ DEFAULT_LORA_RANK = 16
 
 def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) -> list[str]:
     """The numbers of a round, each with the product that makes it. `processes`: None for those of this run."""
-    b, w = args.per_device_train_batch_size, processes or args.world_size
+    b, w, steps = args.per_device_train_batch_size, processes or args.world_size, args.steps_per_round
     lines = [f"micro-batches: {args.gradient_accumulation_steps} of {b} samples on each of {w} process(es)"]
-    for role in args.trained_roles:
-        s = args.role(role)
-        total = b * s.micro_batches * w
-        unit = "problems" if role == "prover" else "prompts"
+    kinds = dict.fromkeys(s.kind for s in args.all_roles.values())
+    for kind in kinds:
+        s, players = args.role(kind), len(args.players_of(kind))
+        total = b * s.micro_batches * w * steps
+        name = f"{kind}, each of {players}" if players > 1 else kind
+        factors = f"{b} x {s.micro_batches} x {w}" + (f" x {steps} steps" if steps > 1 else "")
+        unit = "problems" if kind == "prover" else "prompts"
         lines.append(
-            f"{role}: {b} x {s.micro_batches} x {w} = {total} samples = {total // s.num_generations} {unit} x "
-            f"{s.num_generations}"
+            f"{name}: {factors} = {total} samples = {total // s.num_generations} {unit} x {s.num_generations}"
         )
-    prover = args.role("prover")
-    slots = b * prover.micro_batches * w // prover.num_generations
-    anchors = round(args.anchor_fraction * slots) if args.conjecturer_micro_batches else slots
+    solver = args.solver
+    capacity = b * solver.micro_batches * w * steps
+    slots = capacity // solver.num_generations
+    anchors = round(args.anchor_fraction * slots) if "conjecturer" in kinds else slots
     lines.append(f"problems per round: {slots}, at least {anchors} anchors, up to {slots - anchors} proposals")
     if args.max_steps > 0:
-        lines.append(
-            f"rounds: {args.max_steps}, so {args.max_steps * b * w * args.prover_micro_batches} prover samples"
-        )
+        total = args.max_steps * capacity * len(args.players_of(solver.kind))
+        lines.append(f"rounds: {args.max_steps}, so {total} {solver.kind} samples")
     else:
         lines.append(
             f"rounds: as many as {args.num_train_epochs:g} epoch(s) of anchor problems fill (max_steps is not set)"
@@ -182,7 +186,8 @@ def changed(settings: Any) -> list[tuple[str, str]]:
 
 
 def _prompt_tokens(model_path: str, args: JointSelfPlayConfig) -> dict[str, int]:
-    """Tokens of the longest usual prompt of each trained role: most operands, largest numbers."""
+    """Tokens of the longest usual prompt of each kind of role: most operands, largest numbers. A role of another game
+    is shown, at the most, what the prover reads and what it writes."""
     from transformers import AutoTokenizer
 
     tokenizer: Any = AutoTokenizer.from_pretrained(model_path)
@@ -192,11 +197,12 @@ def _prompt_tokens(model_path: str, args: JointSelfPlayConfig) -> dict[str, int]
         "conjecturer": domain.propose_row(most),
     }
     found = {}
-    for role in args.trained_roles:
-        prompt = rows[role]["prompt"]
+    for kind in dict.fromkeys(s.kind for s in args.all_roles.values()):
+        prompt = rows.get(kind, rows["prover"])["prompt"]
         if isinstance(prompt, str):
-            found[role] = len(tokenizer(prompt)["input_ids"])
+            found[kind] = len(tokenizer(prompt)["input_ids"])
         else:
             ids = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=True)["input_ids"]
-            found[role] = len(ids)
+            found[kind] = len(ids)
+        found[kind] += 0 if kind in rows else args.solver.max_completion_length
     return found

@@ -63,19 +63,19 @@ def estimate_memory(
     one_source: bool = True,
     vllm: Vllm | None = None,
 ) -> MemoryEstimate:
-    """The parts for texts of full length. `roles`: one entry for each trained player; `prompt_tokens`: per role;
-    `rows`: of a micro-batch on one process. `lora_rank`: None if no adapter is trained. `one_source`: all start from
-    the same weights (they then share a reference)."""
-    lasting, gradients = _state(shape, roles, engine, sharing, lora_rank, weight_bytes)
+    """The parts for texts of full length. `roles`: one entry for each player, trained or not; `prompt_tokens`: per
+    kind; `rows`: of a micro-batch on one process. `lora_rank`: None if no adapter is trained. `one_source`: all that
+    name no model of their own start from the same weights (they then share a reference)."""
+    lasting, gradients = _state(shape, roles, engine, sharing, lora_rank, weight_bytes, one_source)
     references = 0 if lora_rank is not None else _references(roles, one_source or sharing == "tied")
     if references:
         spread = engine.processes if engine.kind in ("zero3", "fsdp2") else 1
         words = f"{references} frozen" + (f" / {spread}" if spread > 1 else ", whole on each process")
         lasting["references"] = (references * shape.parameters * float(weight_bytes) / spread, words)
     half = engine.bf16 or weight_bytes == 2
-    tokens = {r.role: prompt_tokens[r.role] + r.max_completion_length for r in roles}
+    tokens = {r.role: prompt_tokens[r.kind] + r.max_completion_length for r in roles}
     # The fused head scores the completion's tokens on an accelerator, all tokens on a CPU.
-    scored = [tokens[r.role] if engine.device == "cpu" else r.max_completion_length for r in roles]
+    scored = [tokens[r.role] if engine.device == "cpu" else r.max_completion_length for r in roles if r.trained]
     logits = max(_loss_logits(shape, engine, half, rows * length) for length in scored)
     head = 4.0 * shape.embedding if lora_rank is None else 0.0  # summed in float32 beside the one that is accumulated
     training: Parts = {"gradients": gradients, "logits, training": (logits + head, "a tile, and the head's gradient")}
@@ -97,13 +97,22 @@ def estimate_memory(
 
 
 def _state(
-    shape: ModelShape, roles: Sequence[RoleSettings], engine: Engine, sharing: str, rank: int | None, w: int
+    shape: ModelShape,
+    roles: Sequence[RoleSettings],
+    engine: Engine,
+    sharing: str,
+    rank: int | None,
+    w: int,
+    one_source: bool,
 ) -> tuple[Parts, tuple[float, str]]:
     """What lasts through a run, and the gradients, which live while training only, by engine."""
-    sets = 1 if sharing == "tied" else len(roles)
-    copies = sets if sharing == "full" and rank is None else 1
+    sets = len({r.weights for r in roles if r.trained})
+    if rank is not None or sharing == "lora":  # a base for each distinct start
+        copies = len({r.model for r in roles}) + (not one_source)
+    else:
+        copies = sets + len({r.model for r in roles if not r.trained})
     adapters = 0 if rank is None else sets * rank * shape.adapted
-    trained = adapters or copies * shape.parameters
+    trained = adapters or sets * shape.parameters
     weights = copies * shape.parameters + adapters
     n, deepspeed = engine.processes, engine.kind in ("zero2", "zero3")
     if deepspeed and engine.bf16:
@@ -124,9 +133,9 @@ def _state(
 
 
 def _references(roles: Sequence[RoleSettings], alike: bool) -> int:
-    """Frozen copies: one per temperature where the roles start alike, one per role elsewhere."""
-    anchored = [r for r in roles if r.beta > 0]
-    return len({r.temperature for r in anchored}) if alike else len(anchored)
+    """Frozen copies: one per start and temperature."""
+    anchored = [r for r in roles if r.trained and r.beta > 0]
+    return len({(r.model if alike else r.weights, r.temperature) for r in anchored})
 
 
 def _loss_logits(shape: ModelShape, engine: Engine, half: bool, tokens: int) -> float:

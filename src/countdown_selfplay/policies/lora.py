@@ -141,7 +141,8 @@ class SeveralBases(PolicySet):
     ) -> None:
         self.module.tokenizer = tokenizer
         self.module.__dict__.pop("forward", None)  # TRL's, with one temperature; each base gets a head of its own
-        for key, module in self.module.policies.items():
+        for key in self.module.policies:
+            module: Any = self.module.policies[key]
             roles = [role for role, name in self.weights_of.items() if self._key(name) == key]
             scored_at(module.get_base_model() if key in self.keys.values() else module, temperatures[roles[0]])
 
