@@ -12,6 +12,7 @@ import torch
 
 from ..contract.game import Guide, Outcome, Proposal, Proposer
 from ..contract.round import Rollout, Round, RoundResult
+from ..contract.stateful import Stateful
 from ..curriculum.admission import Admission, admit, dealt, kept_proposals
 from ..curriculum.archive import Archive
 from ..proposers import make_proposer
@@ -59,7 +60,7 @@ class ProposeAndSolve:
     ) -> None:
         """proposer: None for the conjecturer's policies, if the run has a conjecturer. reward: `(solve_rate_P, ctx) ->
         reward_P`, or a name in CONJECTURER_REWARDS."""
-        self.proposer = proposer
+        self.proposer: Proposer | None = proposer
         self.reward = make_conjecturer_reward(reward) if isinstance(reward, str) else reward
         self.guide, self.settings, self.archive = guide, settings or Settings(), Archive()
 
@@ -205,13 +206,17 @@ class ProposeAndSolve:
         return examples(round, rollout, self.settings.samples_per_log, rewards, [reasons[i] for i in mine], problems)
 
     def state_dict(self) -> dict[str, Any]:
-        parts = {"archive": self.archive, "proposer": self.proposer, "guide": self.guide}
-        return {name: part.state_dict() for name, part in parts.items() if hasattr(part, "state_dict")}
+        return {name: part.state_dict() for name, part in self._parts().items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        for name, part in {"archive": self.archive, "proposer": self.proposer, "guide": self.guide}.items():
-            if hasattr(part, "load_state_dict") and name in state:
+        for name, part in self._parts().items():
+            if name in state:
                 part.load_state_dict(state[name])
+
+    def _parts(self) -> dict[str, Stateful]:
+        """What remembers something; a user's own proposer need not."""
+        parts = {"archive": self.archive, "proposer": self.proposer, "guide": self.guide}
+        return {name: part for name, part in parts.items() if isinstance(part, Stateful)}
 
     @classmethod
     def from_config(
