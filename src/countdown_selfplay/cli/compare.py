@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from ..errors import ConfigError
@@ -98,9 +97,3 @@ def write_all(folder: Path, texts: dict[str, str]) -> None:
             print(f"Wrote {folder / name}")
     except OSError as error:
         raise ConfigError(f"`--output` ({folder}) cannot be written: {error.strerror}.") from error
-
-
-if __name__ == "__main__":
-    from .main import main as program
-
-    raise SystemExit(program(["compare", *sys.argv[1:]]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -211,7 +210,3 @@ def main(argv: list[str]) -> int:
     if options.exclude:
         print(f"left out: {condition.overlap} that overlap with the {len(condition.excluded)} excluded problems")
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

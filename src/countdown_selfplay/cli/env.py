@@ -7,7 +7,6 @@ import importlib.metadata
 import json
 import os
 import platform
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +94,3 @@ def main(argv: list[str]) -> int:
     info = environment()
     print(json.dumps(info, indent=2) if as_json else as_text(info))
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

@@ -241,9 +241,3 @@ def _positive(word: str) -> int:
     if not (word.isascii() and word.isdigit() and int(word) > 0):
         raise argparse.ArgumentTypeError(f"'{word}' is not a whole number above 0")
     return int(word)
-
-
-if __name__ == "__main__":
-    from .main import main as program
-
-    raise SystemExit(program(["eval", *sys.argv[1:]]))

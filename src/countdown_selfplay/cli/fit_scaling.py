@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -154,9 +153,3 @@ def chart(found: Sequence[ScalingArm], compute: str, rate: str) -> Figure:
     ticks = [f * 10.0**d for d in decades for f in ((1,) if len(decades) > 3 else (1, 2, 5))]
     ticks = [tick for tick in ticks if low <= tick <= high]
     return line_chart("Fitted scaling curves", curves, y_range=(0,), x_label=f"{compute} ({rate})", x_ticks=ticks)
-
-
-if __name__ == "__main__":
-    from .main import main as program
-
-    raise SystemExit(program(["fit-scaling", *sys.argv[1:]]))

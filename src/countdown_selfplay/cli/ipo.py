@@ -178,9 +178,3 @@ def _length(row: dict[str, list[int]]) -> int:
 
 def _reasons(left_out: Counter[str]) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items())) or "none"
-
-
-if __name__ == "__main__":
-    from .main import main as program
-
-    raise SystemExit(program(["ipo", *sys.argv[1:]]))

@@ -108,9 +108,3 @@ def build_arguments(script: JointScriptArguments, training: JointSelfPlayConfig,
     if peft_config is not None and training.policy_sharing == "full":
         training.policy_sharing = "lora"
     return {"model": sources, "peft_config": peft_config}
-
-
-if __name__ == "__main__":
-    from .main import main as program
-
-    raise SystemExit(program(["joint", *sys.argv[1:]]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from ..evaluation.report import write_report
@@ -37,9 +36,3 @@ def main(argv: list[str]) -> int:
         output = options.runs[0] / "report.html" if len(options.runs) == 1 else Path("report.html")
     print(write_report(options.runs, output))
     return 0
-
-
-if __name__ == "__main__":
-    from .main import main as program
-
-    raise SystemExit(program(["report", *sys.argv[1:]]))

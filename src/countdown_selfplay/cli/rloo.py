@@ -33,9 +33,3 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
                 "--conjecturer_micro_batches 0 if the prover shall learn alone."
             )
     return play(script, training, model, launch)
-
-
-if __name__ == "__main__":
-    from .main import main as program
-
-    raise SystemExit(program(["rloo", *sys.argv[1:]]))

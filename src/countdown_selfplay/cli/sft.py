@@ -77,9 +77,3 @@ def run_sft(script: SFTArguments, args: SFTSettings, options: ModelConfig, kept:
     trainer.accelerator.print(data[0])
     path = resolve_model(options.model_name_or_path)
     run(script, args, trainer, tokenizer, held_out, path, "sft", data)
-
-
-if __name__ == "__main__":
-    from .main import main as program
-
-    raise SystemExit(program(["sft", *sys.argv[1:]]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 from ..countdown import count_solutions, solve
 from .countdown_options import OneLineParser, RawDescription, add_rule_options, problem_of, rules_of
@@ -42,7 +41,3 @@ def main(argv: list[str]) -> int:
     else:
         print(f"No expression over {', '.join(map(str, problem.numbers))} equals {problem.target}.")
     return 0 if solution is not None else 1
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

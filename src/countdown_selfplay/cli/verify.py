@@ -100,7 +100,3 @@ def _verify_file(path: Path, rules: Rules, as_json: bool) -> int:
         )
         print(", ".join(f"{reason} {count}" for reason, count in reasons))
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

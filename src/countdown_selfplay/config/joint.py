@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-import torch
-from transformers import TrainingArguments
 from trl import GRPOConfig
 
 from ..errors import ConfigError
@@ -28,10 +26,11 @@ from .players import (
     settings_of,
 )
 from .roles import FLAT, RoleFields
+from .settled import Settled
 
 
 @dataclass(repr=False)  # TrainingArguments' own repr hides tokens; the generated one would print hub_token
-class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationFields, GRPOConfig):
+class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, GenerationFields, GRPOConfig):
     """Differs from GRPOConfig in that batch, sampling and optimisation settings exist once per role.
 
     An optimizer step has the micro-batches of all trained players; `gradient_accumulation_steps` is derived from them.
@@ -76,20 +75,7 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationF
         repeat = self.num_generations
         if repeat == 1:  # TRL takes no group of 1
             self.num_generations = self.per_device_train_batch_size * self.gradient_accumulation_steps
-        if self.bf16 is None:
-            # TRL's default is bf16 everywhere, which fails on CPUs without it (FACTS section 4): decide by device.
-            self.bf16 = bool(
-                not self.fp16 and not self.use_cpu and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
-            )
-        if not torch.accelerator.is_available() or self.use_cpu:
-            self.dataloader_pin_memory = False  # torch warns at every start that there is nothing to pin for
-        # transformers renamed these two; TRL still sets the old names, which would warn.
-        if self.activation_checkpointing is None:
-            self.activation_checkpointing = self.gradient_checkpointing
-        if self.activation_checkpointing_kwargs is None:
-            self.activation_checkpointing_kwargs = self.gradient_checkpointing_kwargs
-        if self.activation_checkpointing and not self.activation_checkpointing_kwargs:
-            self.activation_checkpointing_kwargs = {"use_reentrant": False}
+        self.settle()
         super().__post_init__()
         self.num_generations = repeat
         checks.after_trl(self)
@@ -246,23 +232,6 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationF
     def objective_arguments(self, role: str) -> dict[str, Any]:
         """The `objective_kwargs` of a kind as a dict."""
         return role_config(self, role).arguments
-
-    # hub_token stays in memory only: TrainingArguments is pickled into every checkpoint (training_args.bin).
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "hub_token": None}
-
-    def __copy__(self) -> "JointSelfPlayConfig":
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
-        return new
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "JointSelfPlayConfig":
-        new = object.__new__(type(self))
-        memo[id(self)] = new
-        new.__dict__.update({key: copy.deepcopy(value, memo) for key, value in self.__dict__.items()})
-        return new
-
-    __repr__ = TrainingArguments.__str__
 
 
 def _arguments(given: dict[str, Any] | str | None) -> dict[str, Any]:

@@ -6,7 +6,26 @@ from .number_checks import at_least
 
 
 @dataclass
-class JointScriptArguments:
+class EvaluationArguments:
+    """What a run is measured on, before and after."""
+
+    eval_dataset_name: str | None = field(
+        default=None,
+        metadata={"help": "Held-out problems: a hub id or a file. None: the generator's held-out side."},
+    )
+    eval_dataset_split: str = field(default="test", metadata={"help": "Split of eval_dataset_name."})
+    eval_problems: int = field(
+        default=512, metadata={"help": "Held-out problems for the table before / after. 0: no evaluation."}
+    )
+    eval_proposals: int = field(default=1024, metadata={"help": "Proposals sampled for the table before / after."})
+
+    def __post_init__(self) -> None:
+        at_least(self, 0, "eval_problems")
+        at_least(self, 1, "eval_proposals")
+
+
+@dataclass
+class JointScriptArguments(EvaluationArguments):
     """What the script does around the trainer."""
 
     recipe: str | None = field(
@@ -20,14 +39,6 @@ class JointScriptArguments:
         metadata={"help": "Anchor problems: a hub id or a .jsonl/.parquet file. None: the exact offline generator."},
     )
     dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name to train on."})
-    eval_dataset_name: str | None = field(
-        default=None, metadata={"help": "Held-out problems, likewise. None: the generator's held-out side."}
-    )
-    eval_dataset_split: str = field(default="test", metadata={"help": "Split of eval_dataset_name."})
-    eval_problems: int = field(
-        default=512, metadata={"help": "Held-out problems for the table before / after. 0: no evaluation."}
-    )
-    eval_proposals: int = field(default=1024, metadata={"help": "Proposals sampled for the table before / after."})
     report: bool = field(default=True, metadata={"help": "Write plots and report.html into the run folder."})
     dry_run: bool = field(
         default=False,
@@ -37,7 +48,3 @@ class JointScriptArguments:
         default=False,
         metadata={"help": "Play two rounds with texts of full length, print measured peaks of memory, leave nothing."},
     )
-
-    def __post_init__(self) -> None:
-        at_least(self, 0, "eval_problems")
-        at_least(self, 1, "eval_proposals")

@@ -1,22 +1,21 @@
 """Settings of the warm starts: what the commands do around TRL's trainers, and TRL's own configs for them."""
 
-import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import torch
-from transformers import TrainingArguments
 from trl import DPOConfig, SFTConfig
 
 from ..config.checks import check_reporters
 from ..config.countdown_fields import CountdownFields, domain_from
 from ..config.number_checks import at_least, check_numbers
+from ..config.script import EvaluationArguments
+from ..config.settled import Settled
 from ..countdown import CountdownDomain
 from ..errors import ConfigError
 
 
 @dataclass
-class WarmStartArguments(CountdownFields):
+class WarmStartArguments(EvaluationArguments, CountdownFields):
     """What is trained on which problems, and how it is measured. The fields that JointSelfPlayConfig has too mean the
     same as there."""
 
@@ -24,18 +23,7 @@ class WarmStartArguments(CountdownFields):
     role: Literal["prover", "conjecturer"] = field(
         default="prover", metadata={"help": "The role that is warm-started."}
     )
-    eval_dataset_name: str | None = field(
-        default=None,
-        metadata={"help": "Held-out problems: a hub id or a file. None: the generator's held-out side."},
-    )
-    eval_dataset_split: str = field(default="test", metadata={"help": "Split of eval_dataset_name."})
-    eval_problems: int = field(
-        default=512, metadata={"help": "Held-out problems for the table before / after. 0: no evaluation."}
-    )
     eval_samples: int = field(default=8, metadata={"help": "Answers per held-out problem, the n of pass@k."})
-    eval_proposals: int = field(
-        default=1024, metadata={"help": "Proposals for the table before / after, if role is conjecturer."}
-    )
     temperature: float = field(default=1.0, metadata={"help": "Sampling temperature."})
     top_p: float = field(default=1.0, metadata={"help": "Nucleus of the sampling; 1 switches it off."})
     top_k: int = field(default=0, metadata={"help": "Top-k of the sampling; 0 switches it off."})
@@ -46,8 +34,8 @@ class WarmStartArguments(CountdownFields):
     )
 
     def __post_init__(self) -> None:
-        at_least(self, 0, "eval_problems")
-        at_least(self, 1, "eval_samples", "eval_proposals", "max_completion_length")
+        super().__post_init__()
+        at_least(self, 1, "eval_samples", "max_completion_length")
         check_numbers(self)
         _ = self.domain
 
@@ -132,27 +120,13 @@ class IPOArguments(WarmStartArguments):
             at_least(self, 1, "pairs_per_group")
 
 
-class _Settled:
-    """What both configs add to TRL's: bf16 by device, no token in a checkpoint, no warning that nobody can act on."""
+class _Settled(Settled):
+    """What both configs add besides: numbers and reporters checked, settings refused that nothing would read."""
 
     def settle(self) -> None:
-        """To be called before TRL's `__post_init__`."""
-        args: Any = self
-        check_numbers(args)
-        check_reporters(args)
-        if args.bf16 is None:
-            # TRL's default is bf16 everywhere, which is slow or fails on CPUs without it: decide by device.
-            args.bf16 = bool(
-                not args.fp16 and not args.use_cpu and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
-            )
-        if not torch.accelerator.is_available() or args.use_cpu:
-            args.dataloader_pin_memory = False
-        if args.activation_checkpointing is None:  # transformers renamed what TRL still sets
-            args.activation_checkpointing = args.gradient_checkpointing
-        if args.activation_checkpointing_kwargs is None:
-            args.activation_checkpointing_kwargs = args.gradient_checkpointing_kwargs
-        if args.activation_checkpointing and not args.activation_checkpointing_kwargs:
-            args.activation_checkpointing_kwargs = {"use_reentrant": False}
+        check_numbers(self)
+        check_reporters(self)
+        super().settle()
 
     def refuse(self, unread: dict[str, str]) -> None:
         """ConfigError for a setting that differs from its default and would not be read; after `__post_init__`."""
@@ -172,21 +146,6 @@ class _Settled:
                 "<output_dir>`."
             )
 
-    # hub_token stays in memory only: TrainingArguments is pickled into every checkpoint (training_args.bin).
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "hub_token": None}
-
-    def __copy__(self) -> Any:
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
-        return new
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        new = object.__new__(type(self))
-        memo[id(self)] = new
-        new.__dict__.update({key: copy.deepcopy(value, memo) for key, value in self.__dict__.items()})
-        return new
-
 
 _TOKENS = "the rows are turned into token ids before TRL sees them, with the loss on the completion only"
 
@@ -204,8 +163,6 @@ class SFTSettings(_Settled, SFTConfig):
         self.refuse(dict.fromkeys(names, _TOKENS))
         if self.completion_only_loss is False:
             raise ConfigError("`completion_only_loss` (False) is not read here: the loss is always on the completion.")
-
-    __repr__ = TrainingArguments.__str__
 
 
 @dataclass(repr=False)
@@ -230,5 +187,3 @@ class IPOSettings(_Settled, DPOConfig):
         if self.beta <= 0:
             raise ConfigError(f"`beta` ({self.beta}) must be above 0: the margin that is aimed at is 1 / (2 beta).")
         self.refuse({"sync_ref_model": "the reference is the weights that were passed in"})
-
-    __repr__ = TrainingArguments.__str__
