@@ -86,16 +86,17 @@ def trl_defaults(args: Any) -> Iterator[None]:
             setattr(args, name, value)
 
 
-def sampling_overrides(trainer: Any, settings: Any, stop_strings: list[str] | None, n: int) -> dict[str, Any]:
+def sampling_overrides(
+    plain: dict[str, Any], ends: list[int], settings: Any, stop_strings: list[str] | None, n: int
+) -> dict[str, Any]:
     """The attributes of the trainer that must hold a role's values while that role samples.
 
-    `settings`: RoleSettings. `n`: samples per prompt. Returned as {attribute: value}; the caller swaps
-    them in and back.
+    `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `settings`: RoleSettings. `n`: samples per
+    prompt. Returned as {attribute: value}; the caller swaps them in and back.
     """
-    values: dict[str, Any] = {"num_generations": n}
     kwargs = {
-        **trainer.generation_kwargs,
-        "eos_token_id": trainer.eos_token_ids,
+        **plain,
+        "eos_token_id": ends,
         "max_new_tokens": settings.max_completion_length,
         "temperature": settings.temperature,
         "top_p": settings.top_p,
@@ -104,7 +105,7 @@ def sampling_overrides(trainer: Any, settings: Any, stop_strings: list[str] | No
     if stop_strings:
         kwargs["stop_strings"] = stop_strings
     return {
-        **values,
+        "num_generations": n,
         "generation_kwargs": kwargs,
         "generation_config": GenerationConfig(**kwargs, disable_compile=True),
     }
@@ -138,24 +139,6 @@ def vllm_overrides(generation: Any, step: int) -> dict[str, Any]:
         "vllm_importance_sampling_correction": False,
         "_last_loaded_step": step,
     }
-
-
-def load_weights(trainer: Any, folder: Any) -> None:
-    """A checkpoint's weights, as the Trainer loads them when it resumes in one process or under DDP."""
-    trainer._load_from_checkpoint(str(folder))
-
-
-def unlogged_loss(trainer: Any) -> tuple[float, int]:
-    """The Trainer's sum of losses since its last log, on this process, and the round of that log."""
-    return float(trainer._tr_loss), trainer._globalstep_last_logged
-
-
-def restore_unlogged_loss(trainer: Any, own: float, mean: float, logged_at: int) -> None:
-    """Put back what `unlogged_loss` returned, once the Trainer has zeroed both. `mean`: over the processes; taken off
-    the total, for `train_loss` is that of the rounds played since the resume."""
-    trainer._tr_loss += own
-    trainer._total_loss_scalar -= mean
-    trainer._globalstep_last_logged = logged_at
 
 
 def vllm_installed() -> bool:

@@ -110,7 +110,7 @@ def test_the_first_epoch_of_our_sampler_is_trls_and_the_second_depends_on_seed_a
 
 def test_a_stream_comes_in_the_order_in_which_trl_repeats_it():
     """The first pass is that of TRL's own transformation, leftover rows included: 13 rows are 3 rounds of 4."""
-    rows = IterableDataset.from_generator(lambda: ({"numbers": [i], "target": i} for i in range(13)))
+    rows = IterableDataset.from_generator(lambda: ({"prompt": f"{i} :", "target": i} for i in range(13)))
     theirs = repeat_iterable_dataset(rows.shuffle(seed=7), mini_repeat_count=2, batch_size=4, repeat_count=3)
     ours = itertools.islice(AnchorStream(rows, 6, problems=4, group=2, copies=3, seed=7), 999)
     found = [row["target"] for row in ours]

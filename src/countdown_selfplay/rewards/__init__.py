@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import RewardError
-from .base import LARGEST_REWARD, Composable, ConjecturerReward, RewardContext, called, problem_of_key
-from .composition import Clip, Product, Sum
+from .base import LARGEST_REWARD, ConjecturerReward, RewardContext, called, problem_of_key
+from .composition import Clip, Composable, Product, Sum
 from .factory import CONJECTURER_REWARDS, make_conjecturer_reward
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .base import UNKNOWN, Composable, RewardContext, check_number, tent
+from .base import UNKNOWN, RewardContext, check_number, tent
+from .composition import Composable
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,12 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from ..countdown import DEFAULT_RULES, Problem, ProblemSpec, Rules
 from ..errors import ConfigError, RewardError
-
-if TYPE_CHECKING:
-    from .composition import Clip, Product, Sum
-
 
 DEFAULT_SPEC = ProblemSpec()
 
@@ -62,37 +58,6 @@ class ConjecturerReward(Protocol):
     """
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray: ...
-
-
-class Composable:
-    """Rewards as terms of a formula: `0.5 * Tent() + FrontierDistance()`, `Learnability() * Tent()`,
-    `(RZero(floor=None) + 1).clip(0, 1)`. A number in a sum is a constant reward."""
-
-    def __add__(self, other: ConjecturerReward | float) -> Sum:
-        from .composition import Sum
-
-        return Sum((cast("ConjecturerReward", self), other))
-
-    def __radd__(self, other: ConjecturerReward | float) -> Sum:
-        from .composition import Sum
-
-        return Sum((other, cast("ConjecturerReward", self)))
-
-    def __mul__(self, other: ConjecturerReward | float) -> Product:
-        from .composition import Product
-
-        return Product((cast("ConjecturerReward", self), other))
-
-    def __rmul__(self, other: ConjecturerReward | float) -> Product:
-        from .composition import Product
-
-        return Product((other, cast("ConjecturerReward", self)))
-
-    def clip(self, low: float, high: float) -> Clip:
-        """The same reward, cut off at `low` and `high`."""
-        from .composition import Clip
-
-        return Clip(cast("ConjecturerReward", self), low, high)
 
 
 def is_number(value: object) -> bool:

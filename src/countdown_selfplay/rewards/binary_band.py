@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ConfigError
-from .base import Composable, RewardContext, check_number
+from .base import RewardContext, check_number
+from .composition import Composable
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,35 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from ..errors import ConfigError, RewardError
-from .base import UNKNOWN, Composable, ConjecturerReward, RewardContext, called, check_number, is_number, takes_context
+from .base import UNKNOWN, ConjecturerReward, RewardContext, called, check_number, is_number, takes_context
 
 Part = ConjecturerReward | float
+
+
+class Composable:
+    """Rewards as terms of a formula: `0.5 * Tent() + FrontierDistance()`, `Learnability() * Tent()`,
+    `(RZero(floor=None) + 1).clip(0, 1)`. A number in a sum is a constant reward."""
+
+    def __add__(self, other: ConjecturerReward | float) -> Sum:
+        return Sum((cast("ConjecturerReward", self), other))
+
+    def __radd__(self, other: ConjecturerReward | float) -> Sum:
+        return Sum((other, cast("ConjecturerReward", self)))
+
+    def __mul__(self, other: ConjecturerReward | float) -> Product:
+        return Product((cast("ConjecturerReward", self), other))
+
+    def __rmul__(self, other: ConjecturerReward | float) -> Product:
+        return Product((other, cast("ConjecturerReward", self)))
+
+    def clip(self, low: float, high: float) -> Clip:
+        """The same reward, cut off at `low` and `high`."""
+        return Clip(cast("ConjecturerReward", self), low, high)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ConfigError
-from .base import UNKNOWN, Composable, RewardContext, check_number, problems_of
+from .base import UNKNOWN, RewardContext, check_number, problems_of
+from .composition import Composable
 from .similarity import archive_distance
 
 

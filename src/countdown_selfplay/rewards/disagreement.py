@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import RewardError
-from .base import UNKNOWN, Composable, RewardContext
+from .base import UNKNOWN, RewardContext
+from .composition import Composable
 
 
 @dataclass(frozen=True)

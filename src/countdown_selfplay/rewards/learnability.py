@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .base import Composable, RewardContext
+from .base import RewardContext
+from .composition import Composable
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .base import UNKNOWN, Composable, RewardContext, check_number, problems_of
+from .base import UNKNOWN, RewardContext, check_number, problems_of
+from .composition import Composable
 from .similarity import similar_share
 
 

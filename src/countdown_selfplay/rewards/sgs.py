@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import RewardError
-from .base import UNKNOWN, Composable, RewardContext, check_number
+from .base import UNKNOWN, RewardContext, check_number
+from .composition import Composable
 
 
 @dataclass(frozen=True)

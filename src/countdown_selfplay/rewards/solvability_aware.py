@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from .base import UNKNOWN, Composable, ConjecturerReward, RewardContext, called, check_number
-from .composition import refused
+from .base import UNKNOWN, ConjecturerReward, RewardContext, called, check_number
+from .composition import Composable, refused
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .base import Composable, RewardContext, check_number
+from .base import RewardContext, check_number
+from .composition import Composable
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from .. import _trl
-
 if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
 
@@ -26,7 +24,7 @@ def start_rounds(trainer: JointConjecturerProverTrainer) -> None:
 
 def loop_state(trainer: JointConjecturerProverTrainer) -> dict[str, Any]:
     """Plain JSON. Called by all processes: each has a sum of losses of its own."""
-    loss, logged_at = _trl.unlogged_loss(trainer)
+    loss, logged_at = _unlogged_loss(trainer)
     marks, done = trainer.anchor_stream.marks if trainer.anchor_stream else [], trainer.frame.rounds
     return {
         "round_metrics": trainer.round_metrics,
@@ -45,7 +43,7 @@ def restore_loop(trainer: JointConjecturerProverTrainer, state: dict[str, Any]) 
             modes["train"][name] += values
     losses = state["losses"]
     own, mean = losses[trainer.processes.rank], math.fsum(losses) / len(losses)
-    _trl.restore_unlogged_loss(trainer, own, mean, state["logged_at"])
+    _restore_unlogged_loss(trainer, own, mean, state["logged_at"])
     if trainer.anchor_stream is not None and state["stream"] is not None:
         trainer.anchor_stream.expected = (trainer.frame.rounds, state["stream"])
 
@@ -53,3 +51,16 @@ def restore_loop(trainer: JointConjecturerProverTrainer, state: dict[str, Any]) 
 def _collected(trainer: JointConjecturerProverTrainer) -> dict[str, Any]:
     """What TRL collects until it logs: of each role's rollouts, and of the round (times)."""
     return {**trainer._role_metrics, "round": trainer._metrics}
+
+
+def _unlogged_loss(trainer: JointConjecturerProverTrainer) -> tuple[float, int]:
+    """The Trainer's sum of losses since its last log, on this process, and the step of that log."""
+    return float(trainer._tr_loss), trainer._globalstep_last_logged
+
+
+def _restore_unlogged_loss(trainer: JointConjecturerProverTrainer, own: float, mean: float, logged_at: int) -> None:
+    """Put back what `_unlogged_loss` returned, once the Trainer has zeroed both. `mean`: over the processes; taken off
+    the total, for `train_loss` is that of the rounds played since the resume."""
+    trainer._tr_loss += own
+    trainer._total_loss_scalar -= mean
+    trainer._globalstep_last_logged = logged_at

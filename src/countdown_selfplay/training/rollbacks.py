@@ -19,7 +19,6 @@ from accelerate.utils.memory import clear_device_cache
 from transformers import TrainerState
 from transformers.trainer_utils import TrainOutput
 
-from .. import _trl
 from ..data.run_files import (
     ROLLBACKS,
     append_lines,
@@ -241,7 +240,7 @@ def _already_done(trainer: JointConjecturerProverTrainer, folder: Path, step: in
             f"{said}: nothing is left to train; raise max_steps (or num_train_epochs), or use the exported policies."
         )
     logger.warning("%s: nothing is left to train.", said)
-    _trl.load_weights(trainer, folder)
+    trainer._load_from_checkpoint(str(folder))  # as the Trainer itself does in one process or under DDP
     trainer.state = TrainerState.load_from_json(str(folder / "trainer_state.json"))
     return TrainOutput(step, 0.0, {})
 

@@ -207,7 +207,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`, which
         samples `n` completions per prompt. `judged`: the problems that each completion is verified by."""
         swapped = {
-            **_trl.sampling_overrides(self, self.roles[role], self.stops(role), n),
+            **_trl.sampling_overrides(
+                self.generation_kwargs, self.eos_token_ids, self.roles[role], self.stops(role), n
+            ),
             **self.sampler.begin(role, self.state.global_step),
             "_metrics": self._role_metrics[role],
             "_logs": _trl.empty_logs(self.completion_logs, role),
