@@ -33,7 +33,8 @@ class PlayedRound:
         self.rank, self.world = trainer.processes.rank, trainer.processes.world
         self.gather, self.share = trainer.processes.gather, trainer.processes.share
         self.columns = blank_columns(rows, trainer.domain)
-        self.anchors = {trainer.domain.key(trainer.domain.problem(row)): row for row in reversed(rows)}
+        known = reversed(rows) if self.columns else ()
+        self.anchors = {trainer.domain.key(trainer.domain.problem(row)): row for row in known}
         trainer.frame.turn = 0
         self.rollouts: dict[str, list[Rollout]] = defaultdict(list)
 

@@ -3,7 +3,6 @@
 import pytest
 
 from countdown_selfplay.config import JointSelfPlayConfig
-from countdown_selfplay.countdown import DEFAULT_RULES
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.rewards.prover.checked import default_reward_funcs
 from countdown_selfplay.rewards.prover.soft_overlong import make_soft_overlong
