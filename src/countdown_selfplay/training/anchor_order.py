@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from datasets import Dataset, IterableDataset
 from torch.utils.data import DataLoader
@@ -16,9 +16,7 @@ from torch.utils.data import IterableDataset as TorchStream
 from .._trl import RepeatSampler
 from ..errors import CheckpointError, DataError
 from ..random_state import seed_from
-
-if TYPE_CHECKING:
-    from .trainer import JointConjecturerProverTrainer
+from .host import Host
 
 
 class EpochSampler(RepeatSampler):
@@ -94,7 +92,7 @@ class AnchorStream(TorchStream[dict[str, Any]]):
             )
 
 
-def stream_loader(trainer: JointConjecturerProverTrainer) -> Any:
+def stream_loader(trainer: Host) -> Any:
     """The data loader of a run on a stream; leaves the stream in `trainer.anchor_stream`."""
     args = trainer.args
     copies = int(args.steps_per_generation or 1)
@@ -111,7 +109,7 @@ def stream_loader(trainer: JointConjecturerProverTrainer) -> Any:
     return trainer.accelerator.prepare(DataLoader(trainer.anchor_stream, batch_size=size, collate_fn=list))
 
 
-def planned_rounds(trainer: JointConjecturerProverTrainer) -> int:
+def planned_rounds(trainer: Host) -> int:
     """The round at which the run ends, as the Trainer computes it from `max_steps` or `num_train_epochs`."""
     args, rows = trainer.args, trainer.train_dataset
     if args.max_steps > 0 or not isinstance(rows, Dataset):

@@ -10,16 +10,14 @@ import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..config.changes import allowed_names, changed_settings
 from ..data.run_files import checkpoint_folders, step_of, write_atomically
 from ..errors import CheckpointError, RunFolderError
 from . import states
 from .exports import export_policies
-
-if TYPE_CHECKING:
-    from .trainer import JointConjecturerProverTrainer
+from .host import Host
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +31,7 @@ _OLD = ".old-"
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def save(trainer: JointConjecturerProverTrainer, stock_save: Callable[..., None], model: Any, trial: Any) -> None:
+def save(trainer: Host, stock_save: Callable[..., None], model: Any, trial: Any) -> None:
     """Write `checkpoint-<step>`: everything into a staging folder, the list of files last, then one rename.
 
     A run that dies at any point leaves either the whole checkpoint under its name or none. Called by all processes; a
@@ -77,7 +75,7 @@ def save(trainer: JointConjecturerProverTrainer, stock_save: Callable[..., None]
 _LITTLE = 1 << 20  # bytes that are free on a disk that counts as full
 
 
-def _name_best(trainer: JointConjecturerProverTrainer, staged: Path, output: Path) -> None:
+def _name_best(trainer: Host, staged: Path, output: Path) -> None:
     """The best checkpoint's path, in memory and in trainer_state.json: it lay in staging when the stock Trainer named
     it, or under another name of the run folder, which has been moved since."""
     state, name = trainer.state, f"checkpoint-{trainer.state.best_global_step}"
@@ -87,7 +85,7 @@ def _name_best(trainer: JointConjecturerProverTrainer, staged: Path, output: Pat
             state.save_to_json(str(staged / "trainer_state.json"))
 
 
-def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
+def _finish(trainer: Host, folder: Path) -> None:
     facts = {
         "loop": trainer.loop,
         "roles": list(trainer.roles),
@@ -225,9 +223,7 @@ def how_to_go_on(output: Path) -> str:
     )
 
 
-def changes(
-    trainer: JointConjecturerProverTrainer, folder: Path, state: dict[str, Any] | None = None
-) -> dict[str, list[Any]]:
+def changes(trainer: Host, folder: Path, state: dict[str, Any] | None = None) -> dict[str, list[Any]]:
     """The settings that differ from those of the run that wrote `folder`, as {name: [there, here]}; CheckpointError if
     one must not. `state`: of the checkpoint, where it has been read."""
     state = states.read(folder) if state is None else state
@@ -241,7 +237,7 @@ def changes(
     return changed_settings(state.get("settings", {}), trainer.settings, allowed, folder)
 
 
-def load_state(trainer: JointConjecturerProverTrainer, folder: Path) -> dict[str, list[Any]]:
+def load_state(trainer: Host, folder: Path) -> dict[str, list[Any]]:
     """Curriculum and guard as they were; the stock Trainer loads weights, optimizer, schedule and RNG. Returns the
     settings that differ from those of the run that wrote it and may, as {name: [there, here]}."""
     state = states.read(folder)

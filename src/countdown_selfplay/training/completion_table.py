@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _trl
 from ..contract.round import Turn
-
-if TYPE_CHECKING:
-    from .trainer import JointConjecturerProverTrainer
+from .host import Host
 
 
-def completion_table(trainer: JointConjecturerProverTrainer, turns: Mapping[str, Turn]) -> dict[str, Any]:
+def completion_table(trainer: Host, turns: Mapping[str, Turn]) -> dict[str, Any]:
     """The round's completions of all processes in the form in which TRL prints and writes them. Called by all of them.
 
     TRL has filled in its own GRPO advantages, and 0 for proposals, whose rewards nobody knew by then. Here `reward` is

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..countdown import Problem, problem_from_row
 from ..errors import ConfigError
@@ -14,17 +14,13 @@ from ..evaluation.sampling import evaluating
 from ..random_state import seed_from
 from ..statistics.bootstrap import paired_bootstrap
 from ..statistics.pass_at_k import pass_at_k
-
-if TYPE_CHECKING:
-    from .trainer import JointConjecturerProverTrainer
+from .host import Host
 
 SOLVE_RATE_PROBLEMS = 256  # unique solvable proposals on which the conjecturer's mean solve rate is measured
 SOLVE_RATE_ANSWERS = 8
 
 
-def evaluate_in_training(
-    trainer: JointConjecturerProverTrainer, dataset: Iterable[Mapping[str, Any]] | None, prefix: str
-) -> dict[str, float]:
+def evaluate_in_training(trainer: Host, dataset: Iterable[Mapping[str, Any]] | None, prefix: str) -> dict[str, float]:
     """`<prefix>_pass@k` for k = 1, 2, 4, ... up to `num_generations_eval` answers per problem, by the verifier's bit
     alone.
 
@@ -52,9 +48,7 @@ def evaluate_in_training(
     return metrics
 
 
-def measure(
-    trainer: JointConjecturerProverTrainer, problems: list[Problem], proposals: int, when: str
-) -> dict[str, Any]:
+def measure(trainer: Host, problems: list[Problem], proposals: int, when: str) -> dict[str, Any]:
     """Evaluate both roles with private randomness, the conjecturer by its number of `proposals`; {} without held-out
     problems. `when`: words of the line that is printed. The processes share the work out, for
     one that worked alone could outlast the others' time limit, and all return the same."""
@@ -73,9 +67,7 @@ def measure(
 
 
 @contextmanager
-def evaluating_as(
-    trainer: JointConjecturerProverTrainer, role: str, label: str | None, unit: str
-) -> Iterator[dict[str, Any]]:
+def evaluating_as(trainer: Host, role: str, label: str | None, unit: str) -> Iterator[dict[str, Any]]:
     """Inside the block the module generates as `role`; yields the role's sampling and how processes share the work.
     `label`: of the bar, None for none."""
     settings, main = trainer.roles[role], trainer.processes.main
@@ -92,7 +84,7 @@ def evaluating_as(
 
 
 def evaluate_role(
-    trainer: JointConjecturerProverTrainer,
+    trainer: Host,
     role: str,
     problems: list[Problem],
     n: int,
@@ -118,7 +110,7 @@ def evaluate_role(
         )
 
 
-def evaluate_proposals(trainer: JointConjecturerProverTrainer, n: int) -> dict[str, Any]:
+def evaluate_proposals(trainer: Host, n: int) -> dict[str, Any]:
     """Rates of `n` proposals, and the prover's mean solve rate on the unique solvable ones among them."""
     with evaluating_as(trainer, "conjecturer", "conjecturer", "proposals") as sampling:
         found = evaluate_conjecturer(

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..data.run_files import ROLES_FILE
 from ..policies import inner_name
-
-if TYPE_CHECKING:
-    from .trainer import JointConjecturerProverTrainer
+from .host import Host
 
 _CARD = """---
 library_name: {library}
@@ -55,7 +52,7 @@ def card(
     )
 
 
-def export_policies(trainer: JointConjecturerProverTrainer, folder: Path) -> list[Path]:
+def export_policies(trainer: Host, folder: Path) -> list[Path]:
     """Write every set of weights to `folder/<name>` with tokenizer and model card. All processes call it, for their
     weights may have to be gathered; the main one writes and returns the folders."""
     state = trainer.engine.full_state(trainer.model_wrapped)
@@ -73,7 +70,7 @@ def export_policies(trainer: JointConjecturerProverTrainer, folder: Path) -> lis
     return written
 
 
-def _card(trainer: JointConjecturerProverTrainer, name: str) -> str:
+def _card(trainer: Host, name: str) -> str:
     roles = trainer.policies.shared_by(name)
     rows: dict[str, object] = {"policy sharing": trainer.args.policy_sharing, "seed": trainer.args.seed}
     for role in roles:

@@ -4,13 +4,12 @@ and what a stream has given. Part of a checkpoint, so that the logs after a resu
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .trainer import JointConjecturerProverTrainer
+from .host import Host
 
 
-def start_rounds(trainer: JointConjecturerProverTrainer) -> None:
+def start_rounds(trainer: Host) -> None:
     """Forget everything between two rounds that neither the Trainer nor a checkpoint restores."""
     trainer._step = 0
     trainer._round = None
@@ -22,7 +21,7 @@ def start_rounds(trainer: JointConjecturerProverTrainer) -> None:
         loss.pop_maxima()
 
 
-def loop_state(trainer: JointConjecturerProverTrainer) -> dict[str, Any]:
+def loop_state(trainer: Host) -> dict[str, Any]:
     """Plain JSON. Called by all processes: each has a sum of losses of its own."""
     loss, logged_at = _unlogged_loss(trainer)
     marks, done = trainer.anchor_stream.marks if trainer.anchor_stream else [], trainer.frame.rounds
@@ -35,7 +34,7 @@ def loop_state(trainer: JointConjecturerProverTrainer) -> dict[str, Any]:
     }
 
 
-def restore_loop(trainer: JointConjecturerProverTrainer, state: dict[str, Any]) -> None:
+def restore_loop(trainer: Host, state: dict[str, Any]) -> None:
     """After the Trainer has set up its loop and before the first round."""
     trainer.round_metrics = list(state["round_metrics"])
     for role, modes in _collected(trainer).items():
@@ -48,17 +47,17 @@ def restore_loop(trainer: JointConjecturerProverTrainer, state: dict[str, Any]) 
         trainer.anchor_stream.expected = (trainer.frame.rounds, state["stream"])
 
 
-def _collected(trainer: JointConjecturerProverTrainer) -> dict[str, Any]:
+def _collected(trainer: Host) -> dict[str, Any]:
     """What TRL collects until it logs: of each role's rollouts, and of the round (times)."""
     return {**trainer._role_metrics, "round": trainer._metrics}
 
 
-def _unlogged_loss(trainer: JointConjecturerProverTrainer) -> tuple[float, int]:
+def _unlogged_loss(trainer: Host) -> tuple[float, int]:
     """The Trainer's sum of losses since its last log, on this process, and the step of that log."""
     return float(trainer._tr_loss), trainer._globalstep_last_logged
 
 
-def _restore_unlogged_loss(trainer: JointConjecturerProverTrainer, own: float, mean: float, logged_at: int) -> None:
+def _restore_unlogged_loss(trainer: Host, own: float, mean: float, logged_at: int) -> None:
     """Put back what `_unlogged_loss` returned, once the Trainer has zeroed both. `mean`: over the processes; taken off
     the total, for `train_loss` is that of the rounds played since the resume."""
     trainer._tr_loss += own

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from .host import Host
 from .window import split_idle, trim
 
-if TYPE_CHECKING:
-    from .trainer import JointConjecturerProverTrainer
 
-
-def role_loss(trainer: JointConjecturerProverTrainer, model: torch.nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
+def role_loss(trainer: Host, model: torch.nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
     """Forward pass and loss of a micro-batch, as the engine wants it.
 
     Where the loss is proportional to the advantages, a sample with advantage 0 has gradient 0: its forward pass runs
@@ -36,26 +34,24 @@ def role_loss(trainer: JointConjecturerProverTrainer, model: torch.nn.Module, in
     return trainer.engine.before_backward(loss, role, score, model, trainer.first_of_window)
 
 
-def held_roles(trainer: JointConjecturerProverTrainer) -> frozenset[str]:
+def held_roles(trainer: Host) -> frozenset[str]:
     """The roles whose weights this round must not move."""
     dropped = trainer.args.drop_signalless_gradients
     return trainer.policies.without_signal(trainer.signalless) if dropped else frozenset()
 
 
-def skips_idle_rows(trainer: JointConjecturerProverTrainer, role: str) -> bool:
+def skips_idle_rows(trainer: Host, role: str) -> bool:
     """One process and DDP only. Where weights are sharded (ZeRO-3, FSDP2) every process must run the same passes;
     under ZeRO-1 and 2 a pass beside DeepSpeed's wrapper is untested: all rows go through it."""
     return trainer.losses[role].proportional and trainer.engine.name == "ddp"
 
 
-def _scored(
-    trainer: JointConjecturerProverTrainer, model: torch.nn.Module, role: str, batch: dict[str, torch.Tensor]
-) -> torch.Tensor:
+def _scored(trainer: Host, model: torch.nn.Module, role: str, batch: dict[str, torch.Tensor]) -> torch.Tensor:
     return trainer.losses[role](*log_probs(trainer, model, batch), batch)
 
 
 def log_probs(
-    trainer: JointConjecturerProverTrainer, model: torch.nn.Module, batch: dict[str, torch.Tensor]
+    trainer: Host, model: torch.nn.Module, batch: dict[str, torch.Tensor]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(B, T) log-probs and entropies of the completions' tokens under `model`."""
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..config import JointSelfPlayConfig, RoleSettings
 from ..config.checks import check_run
@@ -24,9 +24,7 @@ from ..objectives.base import Objective
 from ..registry import suggestion
 from ..rewards import ConjecturerReward, make_conjecturer_reward
 from ..rewards.base import takes_context
-
-if TYPE_CHECKING:
-    from .trainer import JointConjecturerProverTrainer
+from .host import Host
 
 
 def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | str | None) -> Game:
@@ -208,7 +206,7 @@ def refuse_mixed_tables(args: JointSelfPlayConfig, domain: CountdownDomain) -> N
         )
 
 
-def turns_of(trainer: JointConjecturerProverTrainer) -> Turns:
+def turns_of(trainer: Host) -> Turns:
     """What the generation backends are told."""
     return Turns(
         args=trainer.args,
@@ -223,7 +221,7 @@ def turns_of(trainer: JointConjecturerProverTrainer) -> Turns:
     )
 
 
-def end_tokens(trainer: JointConjecturerProverTrainer) -> list[int]:
+def end_tokens(trainer: Host) -> list[int]:
     """What ends a completion of either role: the ids that evaluation stops at too, the end of a chat turn included."""
     chat = any(isinstance(row["prompt"], list) for row in _example_rows(trainer.args, trainer.domain))
     found: list[int] = []

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accelerate.utils.memory import clear_device_cache
 from transformers import TrainerState
@@ -37,19 +37,17 @@ from .callbacks.progress import RoundProgress
 from .callbacks.run_folder import describe_run
 from .callbacks.termination import Terminated
 from .checkpoints import changes, defect, how_to_go_on, load_state, manifest_of, newest, restore_replaced
+from .host import Host
 from .loop_state import start_rounds
 from .run_lock import run_lock
 from .steps import counted_in_steps
-
-if TYPE_CHECKING:
-    from .trainer import JointConjecturerProverTrainer
 
 logger = logging.getLogger(__name__)
 
 _GOING_BACK = ".going_back.json"
 
 
-def resolve(trainer: JointConjecturerProverTrainer, resume: str | bool | None) -> Path | None:
+def resolve(trainer: Host, resume: str | bool | None) -> Path | None:
     """The checkpoint that `resume` means: a folder, True for the newest complete one in the output folder, "auto" for
     that or, without one, a fresh start (None). CheckpointError if it is absent, damaged or of another run."""
     if resume == "":  # an unset variable of a shell: a fresh run would move the old one aside
@@ -65,7 +63,7 @@ def resolve(trainer: JointConjecturerProverTrainer, resume: str | bool | None) -
     return Path(found)
 
 
-def _find(trainer: JointConjecturerProverTrainer, resume: str | bool) -> str | None:
+def _find(trainer: Host, resume: str | bool) -> str | None:
     output, processes, engine = Path(trainer.args.output_dir), trainer.processes.world, trainer.engine.name
     _finish_going_back(output)
     if resume in (True, "auto"):
@@ -111,7 +109,7 @@ def _abandon(output: Path, folders: list[Path]) -> None:
         logger.warning("%s of the trajectory that is given up: moved to %s.", names, aside)
 
 
-def _go_back(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
+def _go_back(trainer: Host, folder: Path) -> None:
     """Bring the output folder to the step of `folder`, and the counts of attempts and generations up to date."""
     output = Path(trainer.args.output_dir)
     step = int(manifest_of(folder)["step"])  # the folder may have been given another name
@@ -133,7 +131,7 @@ def _bring(output: Path, step: int) -> list[dict[str, Any]]:
     return read_lines(output / ROLLBACKS)
 
 
-def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, start: Path | None) -> Path:
+def _after_trip(trainer: Host, rollback: Rollback, start: Path | None) -> Path:
     """Write the rollback down; the checkpoint to go back to: the newest healthy one of this run, or the one elsewhere
     that it started from."""
     args, processes, engine = trainer.args, trainer.processes.world, trainer.engine.name
@@ -178,7 +176,7 @@ def _after_trip(trainer: JointConjecturerProverTrainer, rollback: Rollback, star
 
 
 def train_with_rollbacks(
-    trainer: JointConjecturerProverTrainer,
+    trainer: Host,
     stock_train: Callable[..., Any],
     resume: str | bool | None,
     *args: Any,
@@ -217,7 +215,7 @@ def train_with_rollbacks(
 
 
 @contextmanager
-def _telling_how_to_go_on(trainer: JointConjecturerProverTrainer, output: Path) -> Iterator[None]:
+def _telling_how_to_go_on(trainer: Host, output: Path) -> Iterator[None]:
     """However training ends before its end, the last words name the checkpoint and what resumes it."""
     try:
         yield
@@ -230,7 +228,7 @@ def _telling_how_to_go_on(trainer: JointConjecturerProverTrainer, output: Path) 
         raise
 
 
-def _already_done(trainer: JointConjecturerProverTrainer, folder: Path, step: int) -> TrainOutput:
+def _already_done(trainer: Host, folder: Path, step: int) -> TrainOutput:
     """The weights and state of a finished run. The stock Trainer asks whether it is done after a step only, so that it
     would play one round more at each resume."""
     done, rounds = step // trainer.args.steps_per_round, planned_rounds(trainer)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from ..contract.round import Rollout
 from ..random_state import private_generator
+from .host import Host
 from .window import mask_after_stops
-
-if TYPE_CHECKING:
-    from .trainer import JointConjecturerProverTrainer
 
 
 def roll_out(
-    trainer: JointConjecturerProverTrainer,
+    trainer: Host,
     role: str,
     rows: list[dict[str, Any]],
     n: int,
@@ -40,7 +38,7 @@ def roll_out(
     return Rollout(role, rows, texts, n, verdicts, rewards_B, tensors, penalty_B)
 
 
-def blank_row(trainer: JointConjecturerProverTrainer) -> dict[str, torch.Tensor]:
+def blank_row(trainer: Host) -> dict[str, torch.Tensor]:
     """The tensors of a sample without a completion, for a player that sampled nothing in a round."""
     pad = trainer.processing_class.pad_token_id
     token = torch.full((1, 1), pad, dtype=torch.long, device=trainer.accelerator.device)
@@ -48,9 +46,7 @@ def blank_row(trainer: JointConjecturerProverTrainer) -> dict[str, torch.Tensor]
     return {f"{name}_{what}": v for name, mask in masks.items() for what, v in (("ids", token), ("mask", mask))}
 
 
-def _kl_penalty(
-    trainer: JointConjecturerProverTrainer, role: str, tensors: dict[str, torch.Tensor]
-) -> torch.Tensor | None:
+def _kl_penalty(trainer: Host, role: str, tensors: dict[str, torch.Tensor]) -> torch.Tensor | None:
     """beta x the sampled KL of each completion (sum of log pi - log ref), as in TRL's RLOO trainer."""
     settings = trainer.roles[role]
     if settings.kl_in != "reward" or "ref_per_token_logps" not in tensors:
@@ -63,9 +59,7 @@ def _kl_penalty(
 
 
 @torch.no_grad()
-def _log_probs(
-    trainer: JointConjecturerProverTrainer, model: torch.nn.Module, tensors: dict[str, torch.Tensor]
-) -> torch.Tensor:
+def _log_probs(trainer: Host, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
     ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
     mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
     length = tensors["completion_ids"].size(1)

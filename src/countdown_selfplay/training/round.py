@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..contract.domain import Row
 from ..contract.round import Rollout, RoundResult, Turn
@@ -14,19 +14,17 @@ from ..errors import GameError
 from ..random_state import seed_from
 from .completion_table import completion_table
 from .credit import credit
+from .host import Host
 from .metrics import truncated_rows
 from .micro_batch import skips_idle_rows
 from .rollouts import blank_row, roll_out
 from .window import RoleBatch, fitted, merged, micro_batches, trained_counts, windows
 
-if TYPE_CHECKING:
-    from .trainer import JointConjecturerProverTrainer
-
 
 class PlayedRound:
     """The Round (contract/round.py) that a game of this run is handed."""
 
-    def __init__(self, trainer: JointConjecturerProverTrainer, rows: list[Row]) -> None:
+    def __init__(self, trainer: Host, rows: list[Row]) -> None:
         """`rows`: the anchors of all processes, whose extra columns the reward functions get."""
         self.trainer, self.domain, self.held_out = trainer, trainer.domain, trainer.held_out
         self.index = trainer.frame.rounds
@@ -103,7 +101,7 @@ class PlayedRound:
         return self.trainer.roles[role]
 
 
-def play_round(trainer: JointConjecturerProverTrainer, rows: list[Row]) -> list[dict[str, Any]]:
+def play_round(trainer: Host, rows: list[Row]) -> list[dict[str, Any]]:
     """Play one round on the anchors in `rows` and cut it into micro-batches, window after window. Called by all
     processes."""
     start = time.perf_counter()
@@ -136,9 +134,7 @@ def play_round(trainer: JointConjecturerProverTrainer, rows: list[Row]) -> list[
     return [batch for window in window_batches for batch in _cut_up(trainer, window)]
 
 
-def _windows(
-    trainer: JointConjecturerProverTrainer, role: str, turns: Sequence[Turn]
-) -> tuple[list[RoleBatch], dict[str, Any]]:
+def _windows(trainer: Host, role: str, turns: Sequence[Turn]) -> tuple[list[RoleBatch], dict[str, Any]]:
     """A player's samples in windows, and what is logged of them."""
     args, frame, world = trainer.args, trainer.frame, trainer.processes.world
     metrics: dict[str, Any] = {}
@@ -163,11 +159,11 @@ def _windows(
     return cut, metrics
 
 
-def _signals(trainer: JointConjecturerProverTrainer, cut: Sequence[RoleBatch]) -> list[bool]:
+def _signals(trainer: Host, cut: Sequence[RoleBatch]) -> list[bool]:
     return [count > 0 for count in trainer.processes.total([float((w.advantages_B != 0).sum()) for w in cut])]
 
 
-def _cut_up(trainer: JointConjecturerProverTrainer, window: dict[str, RoleBatch]) -> list[dict[str, Any]]:
+def _cut_up(trainer: Host, window: dict[str, RoleBatch]) -> list[dict[str, Any]]:
     """The micro-batches of a window; each says what its losses are normalised by, and which roles have no signal."""
     idle_last = frozenset(role for role in window if skips_idle_rows(trainer, role))
     signalless = frozenset(role for role, batch in window.items() if not batch.has_signal)
@@ -175,7 +171,7 @@ def _cut_up(trainer: JointConjecturerProverTrainer, window: dict[str, RoleBatch]
     return [batch | {"counts": window[batch["role"]].counts, "signalless": signalless} for batch in cut]
 
 
-def _check(trainer: JointConjecturerProverTrainer, played: PlayedRound, result: RoundResult) -> None:
+def _check(trainer: Host, played: PlayedRound, result: RoundResult) -> None:
     """GameError for turns that are not of this round."""
     own = {id(rollout) for rollouts in played.rollouts.values() for rollout in rollouts}
     for turn in result.turns:
@@ -199,7 +195,7 @@ def _cut(rollout: Rollout, count: int) -> None:
     rollout.penalty_B = None if rollout.penalty_B is None else rollout.penalty_B[:count]
 
 
-def _count_solved(trainer: JointConjecturerProverTrainer, result: RoundResult) -> None:
+def _count_solved(trainer: Host, result: RoundResult) -> None:
     """Which of the data set's problems were ever solved, against all that was generated (seed 003, figure 1)."""
     result.metrics["round/generations"] = trainer.frame.generations
     if trainer.solve_rate is not None and result.solved:
@@ -208,7 +204,7 @@ def _count_solved(trainer: JointConjecturerProverTrainer, result: RoundResult) -
         result.metrics["round/cumulative_solve_rate"] = trainer.solve_rate.rate
 
 
-def _generated(trainer: JointConjecturerProverTrainer, role: str, rollouts: Sequence[Rollout]) -> dict[str, Any]:
+def _generated(trainer: Host, role: str, rollouts: Sequence[Rollout]) -> dict[str, Any]:
     """Completions and tokens that a player sampled, their lengths, and how many the token limit cut."""
     sums, longest = [0.0, 0.0, 0.0], 0
     for rollout in rollouts:

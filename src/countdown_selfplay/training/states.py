@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from ..contract.stateful import Stateful
 from ..errors import GameError
-
-if TYPE_CHECKING:
-    from .trainer import JointConjecturerProverTrainer
+from .host import Host
 
 FILE, ARRAYS = "selfplay_state.json", "selfplay_state.safetensors"
 _ARRAY = "__array__"
 
 
-def states_of(trainer: JointConjecturerProverTrainer) -> dict[str, Stateful]:
+def states_of(trainer: Host) -> dict[str, Stateful]:
     """A new part that remembers something is one entry here. A user's own part need not have a state."""
     parts: dict[str, Any] = {"frame": trainer.frame, "game": trainer.game, "guard": trainer.guard}
     parts |= {f"objective/{role}": objective for role, objective in trainer.objectives.items()}

@@ -13,7 +13,6 @@ import torch
 from datasets import Dataset, IterableDataset
 from peft import PeftConfig
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProgressCallback, TrainerCallback, set_seed
-from trl import GRPOTrainer
 
 from .. import _trl
 from ..config import JointSelfPlayConfig
@@ -41,6 +40,7 @@ from .callbacks import RoundProgress, Termination, default_callbacks
 from .evaluation import evaluate_in_training
 from .exports import export_policies
 from .frame import Frame
+from .host import Host
 from .loop_state import loop_state
 from .losses import RoleLoss
 from .metrics import averaged_rounds, role_rollout_metrics, summed_histogram
@@ -65,7 +65,7 @@ from .replay import replays_of
 from .round import play_round
 
 
-class JointConjecturerProverTrainer(GRPOTrainer):
+class JointConjecturerProverTrainer(Host):
     """Differs from GRPOTrainer in that each optimizer step plays a round: a conjecturer writes problems, a prover
     solves them and a verifier's solve rate rewards both; each role has its own objective, learning rate, KL and
     sampling.
@@ -88,7 +88,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     processing_class: Any
     num_generations_eval: int
     model: Any
-    loss_is_scaled_for_ga = True  # RoleLoss divides by the role's own counts (rule 4 of the design)
+    loss_is_scaled_for_ga: Any = True  # RoleLoss divides by the role's own counts (rule 4 of the design)
 
     def __init__(
         self,

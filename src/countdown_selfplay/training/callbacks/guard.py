@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from transformers import TrainerCallback
 
 from ...curriculum import Trip
+from ..host import Host
 from ..steps import ends_round
-
-if TYPE_CHECKING:
-    from ..trainer import JointConjecturerProverTrainer
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +27,7 @@ class Rollback(Exception):
 class GuardCallback(TrainerCallback):
     """Feeds the guard with every round. All processes hold the same metrics, so they trip together."""
 
-    def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
+    def __init__(self, trainer: Host) -> None:
         self.trainer = trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

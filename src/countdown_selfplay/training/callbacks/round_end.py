@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from transformers import TrainerCallback
 
 from ...policies.optimization import use_settings
+from ..host import Host
 from ..loop_state import restore_loop
 from ..metrics import averaged_rounds
 from ..micro_batch import held_roles
 from ..steps import ends_round
-
-if TYPE_CHECKING:
-    from ..trainer import JointConjecturerProverTrainer
 
 
 class RoundEnd(TrainerCallback):
     """Clips each role at its own norm (a joint clip couples the roles: it shrank the prover's gradient by 9.7
     instead of 5.0 in the prototype), drops gradients of roles without signal, and completes the round's metrics."""
 
-    def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
+    def __init__(self, trainer: Host) -> None:
         self.trainer = trainer
         self.windows: list[dict[str, Any]] = []  # metrics of the round's optimizer steps so far
 

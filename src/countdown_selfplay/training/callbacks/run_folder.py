@@ -8,22 +8,20 @@ import math
 import platform
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from transformers import TrainerCallback
 
 from ... import __version__
 from ...contract.metric import as_json
 from ...data.run_files import append_lines, write_atomically
+from ..host import Host
 from ..metrics import HISTOGRAM
-
-if TYPE_CHECKING:
-    from ..trainer import JointConjecturerProverTrainer
 
 _PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets")
 
 
-def describe_run(trainer: JointConjecturerProverTrainer, resumed: Path | None, step: int) -> None:
+def describe_run(trainer: Host, resumed: Path | None, step: int) -> None:
     """Write run.json. A resume leaves the start and adds an entry to `resumes`: from where, and what has changed, as
     [before, now]; `config` is the one in force."""
     path, args = Path(trainer.args.output_dir) / "run.json", trainer.args
@@ -71,7 +69,7 @@ def _now() -> str:
 class RunFolder(TrainerCallback):
     """Writes one line per log."""
 
-    def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
+    def __init__(self, trainer: Host) -> None:
         self.trainer = trainer
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:

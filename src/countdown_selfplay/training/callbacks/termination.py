@@ -7,14 +7,12 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from transformers import TrainerCallback
 
+from ..host import Host
 from ..steps import ends_round
-
-if TYPE_CHECKING:
-    from ..trainer import JointConjecturerProverTrainer
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +30,7 @@ class Termination(TrainerCallback):
     nothing: the round is still played to its end. It leaves before the next round and not in `on_save`, where the
     callbacks of a user (that copy a checkpoint away, for one) come later."""
 
-    def __init__(self, trainer: JointConjecturerProverTrainer) -> None:
+    def __init__(self, trainer: Host) -> None:
         self.trainer = trainer
         self.asked = self.ending = self.saved = False
 
