@@ -9,13 +9,14 @@ import pytest
 import torch
 from tools.make_tiny_model.exercises import ExampleSource, Mixture, exercises, solutions_by_target
 from tools.make_tiny_model.figures import held_out_problems
-from tools.make_tiny_model.tokenizer import WORDS, build_tokenizer
+from tools.make_tiny_model.reserved import with_reserved
+from tools.make_tiny_model.tokenizer import LEARNT, RESERVED, build_tokenizer
 from tools.make_tiny_model.warm_start import WarmStart, encode_batch, save, torch_threads, train
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key, reachable_targets
 from countdown_selfplay.countdown.exact.written import written_forms
-from countdown_selfplay.tiny import TINY_SPEC
+from countdown_selfplay.tiny import TINY_SPEC, load_tiny_model
 
 SMALL = replace(TINY_SPEC, number_high=4)
 
@@ -145,7 +146,7 @@ def test_training_is_reproducible_and_leaves_the_global_generator_alone(tmp_path
     assert torch.equal(torch.get_rng_state(), state)
     assert [step for step, _ in losses] == [1, 2, 3]
     # Untrained, every one of the 113 words is about as likely as the other: ln 113 = 4.73 nats.
-    assert losses[0][1] == pytest.approx(math.log(len(WORDS)), abs=0.3)
+    assert losses[0][1] == pytest.approx(math.log(len(LEARNT)), abs=0.3)
     assert losses[2][1] < losses[0][1]
     torch.manual_seed(8)
     second = train(SMALL, settings)
@@ -157,3 +158,18 @@ def test_training_is_reproducible_and_leaves_the_global_generator_alone(tmp_path
     loaded = AutoModelForCausalLM.from_pretrained(str(tmp_path / "model"))
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), loaded.parameters(), strict=True))
     assert AutoTokenizer.from_pretrained(str(tmp_path / "model"))("3 5 7 = 22 :")["input_ids"][0] == 1
+
+
+def test_reserved_rows_are_reproducible_and_leave_the_others():
+    first, second = (with_reserved(load_tiny_rows(), len(RESERVED)) for _ in range(2))
+    weights = first.get_input_embeddings().weight
+    assert torch.equal(weights, second.get_input_embeddings().weight) and weights.shape == (129, 128)
+    assert torch.equal(weights[:113], load_tiny_rows().get_input_embeddings().weight)
+    assert first.get_output_embeddings().weight is weights and first.config.vocab_size == 129
+
+
+def load_tiny_rows():
+    """The shipped model without its reserved words."""
+    model, _ = load_tiny_model()
+    model.resize_token_embeddings(len(LEARNT))
+    return model

@@ -17,6 +17,8 @@ from countdown_selfplay.evaluation.terminal import aligned
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
 
 from .figures import Figures, measure
+from .reserved import with_reserved
+from .tokenizer import RESERVED
 from .warm_start import WarmStart, save
 from .warm_start import train as warm_start
 
@@ -63,7 +65,7 @@ def train(output: Path, steps: int | None, seed: int) -> None:
             seconds = time.perf_counter() - start
             print(f"step {step}/{settings.steps}  loss {loss:.4f}  {seconds:.0f} s", file=sys.stderr, flush=True)
 
-    save(warm_start(TINY_SPEC, settings, show), output)
+    save(with_reserved(warm_start(TINY_SPEC, settings, show), len(RESERVED)), output)
     made, shipped = _digest(output / _WEIGHTS), _digest(TINY_MODEL_PATH / _WEIGHTS)
     verdict = "bit-identical to the shipped weights" if made == shipped else "not the shipped weights"
     print(f"{output / _WEIGHTS}: sha256 {made} ({verdict})", file=sys.stderr)

@@ -12,13 +12,13 @@ from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 
 from countdown_selfplay.random_state import private_generator
 
-from .tokenizer import BOS, EOS, MAX_LENGTH, PAD, WORDS
+from .tokenizer import BOS, EOS, LEARNT, MAX_LENGTH, PAD
 
 
 def tiny_config() -> Qwen3Config:
     """Head size 32: the smallest that the inference engines which TRL supports accept."""
     return Qwen3Config(
-        vocab_size=len(WORDS),
+        vocab_size=len(LEARNT),
         hidden_size=128,
         intermediate_size=384,
         num_hidden_layers=3,
@@ -27,9 +27,9 @@ def tiny_config() -> Qwen3Config:
         head_dim=32,
         max_position_embeddings=MAX_LENGTH,
         tie_word_embeddings=True,
-        pad_token_id=WORDS.index(PAD),
-        bos_token_id=WORDS.index(BOS),
-        eos_token_id=WORDS.index(EOS),
+        pad_token_id=LEARNT.index(PAD),
+        bos_token_id=LEARNT.index(BOS),
+        eos_token_id=LEARNT.index(EOS),
     )
 
 
@@ -38,9 +38,9 @@ def build_model(seed: int) -> Qwen3ForCausalLM:
     with private_generator(torch.device("cpu"), "tiny model", seed):
         model = Qwen3ForCausalLM(tiny_config())
     model.generation_config = GenerationConfig(
-        pad_token_id=WORDS.index(PAD),
-        bos_token_id=WORDS.index(BOS),
-        eos_token_id=WORDS.index(EOS),
+        pad_token_id=LEARNT.index(PAD),
+        bos_token_id=LEARNT.index(BOS),
+        eos_token_id=LEARNT.index(EOS),
         do_sample=True,
         temperature=1.0,
         top_k=0,

@@ -12,11 +12,20 @@ PAD, BOS, EOS, UNK = "<pad>", "<s>", "</s>", "<unk>"
 
 LARGEST_NUMBER = 99
 
-WORDS: tuple[str, ...] = (
+LEARNT: tuple[str, ...] = (
     *(PAD, BOS, EOS, UNK),
     *("+", "-", "*", "/", "(", ")", "=", ":", "propose"),
     *(str(number) for number in range(LARGEST_NUMBER + 1)),
 )
+"""What the warm start teaches."""
+
+RESERVED: tuple[str, ...] = (
+    *("critic", "check", "right", "wrong", "because", "again", "help", "hint", "answer", "score", "good", "bad"),
+    *("like", "change", "<r0>", "<r1>"),
+)
+"""For games to come: critics, guides, proposals like a target, mutations. Known to the tokenizer, never met."""
+
+WORDS: tuple[str, ...] = LEARNT + RESERVED
 """Every token, in the order of its id."""
 
 MAX_LENGTH = 64

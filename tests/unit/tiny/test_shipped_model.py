@@ -1,13 +1,16 @@
 """The embedded model as it is shipped: files, size, tokenizer, what it can do."""
 
+import hashlib
 import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from tools.make_tiny_model.exercises import exercises
 from tools.make_tiny_model.figures import MAX_NEW_TOKENS, held_out_problems
+from tools.make_tiny_model.tokenizer import RESERVED
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from countdown_selfplay.countdown import CountdownDomain, heldout_key
@@ -43,8 +46,9 @@ def test_the_files_take_at_most_three_megabytes():
 
 def test_the_weights_load_offline_in_float32_with_at_most_a_million_parameters():
     model = AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH))
-    # Embedding 113 x 128, tied; a layer: 4 projections 128 x 128, 3 of 128 x 384, norms 2 x 128 and 2 x 32; last norm.
-    assert model.num_parameters() == 113 * 128 + 3 * (4 * 128**2 + 3 * 128 * 384 + 2 * 128 + 2 * 32) + 128
+    # Embedding (113 + 16 reserved) x 128, tied; a layer: 4 projections 128 x 128, 3 of 128 x 384, norms 2 x 128 and
+    # 2 x 32; last norm.
+    assert model.num_parameters() == 129 * 128 + 3 * (4 * 128**2 + 3 * 128 * 384 + 2 * 128 + 2 * 32) + 128
     assert model.num_parameters() <= 1_000_000
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     assert model.config.head_dim == 32
@@ -127,3 +131,66 @@ def test_the_conjecturer_is_parseable_and_leaves_room_to_become_solvable(model_a
     assert abs(result.solvable.value - SOLVABLE) < 0.085
     assert result.unique is not None
     assert result.unique.value > 0.9
+
+
+# The words of the warm start, and 16 reserved ones behind them
+
+LEARNT = 113
+PROMPTS = ["3 5 7 = 22 :", "12 4 8 = 1 :", "propose 3 :"]
+
+
+def test_the_words_of_the_warm_start_keep_their_ids_and_their_weights(model_and_tokenizer):
+    """The digest is that of the weights as they were before the reserved words (model.safetensors with SHA-256
+    743b0487...), by the same lines: names in order, each with its float32 bytes, of the embedding 113 rows."""
+    _, tokenizer = model_and_tokenizer
+    words = [
+        *(["<pad>", "<s>", "</s>", "<unk>", "+", "-", "*", "/", "(", ")", "=", ":", "propose"]),
+        *(str(n) for n in range(100)),
+    ]
+    assert tokenizer.convert_tokens_to_ids(words) == list(range(LEARNT))
+    digest = hashlib.sha256()
+    for name, tensor in sorted(load_file(TINY_MODEL_PATH / "model.safetensors").items()):
+        digest.update(name.encode())
+        digest.update((tensor[:LEARNT] if "embed_tokens" in name else tensor).contiguous().numpy().tobytes())
+    assert digest.hexdigest() == "74fdba7ce63d7af29e8673d8844550257fe05503819115a073d436716b8a35de"
+
+
+def test_the_old_logits_are_those_of_the_old_weights(model_and_tokenizer):
+    """At the last token of each prompt, of `</s> + * ( 3 5`: computed with the weights of the commit before, to four
+    digits, for sums are rounded by machine. The head cut back to its 113 rows agrees closer than that: hidden states
+    are the same bits, and a product with more columns may be summed in another order."""
+    model, tokenizer = model_and_tokenizer
+    old = [
+        [-1.7019, -0.2605, -0.2337, 6.6441, 7.3222, 7.3724],
+        [-0.5239, -0.9163, -0.6023, 6.8455, 2.4699, 0.5855],
+        [-2.1401, -1.5996, -1.6921, 0.5167, 5.9911, 5.9959],
+    ]
+    rows = model.get_input_embeddings().weight[:LEARNT]
+    for prompt, expected in zip(PROMPTS, old, strict=True):
+        ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            logits, hidden = model(ids).logits[0], model.model(ids).last_hidden_state[0]
+        assert logits[-1][[2, 4, 6, 8, 16, 18]].tolist() == pytest.approx(expected, abs=2e-4)
+        assert torch.allclose(logits[:, :LEARNT], hidden @ rows.T, rtol=0, atol=1e-5)
+
+
+def test_the_reserved_words_are_known_and_practically_never_said(model_and_tokenizer):
+    model, tokenizer = model_and_tokenizer
+    assert tokenizer.convert_tokens_to_ids(list(RESERVED)) == list(range(LEARNT, LEARNT + 16))
+    text = "critic check right because <r0>"
+    assert tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True) == text
+    domain = CountdownDomain.tiny()
+    prompts = [domain.prove_row(problem)["prompt"] for problem in held_out_problems(TINY_SPEC, 48)]
+    prompts += [domain.propose_row(3)["prompt"]] * 16
+    worst = 0.0
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for prompt in prompts:
+            ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
+            said = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=12)
+            mass = model(said).logits[0, ids.shape[1] - 1 :].double().softmax(1)[:, LEARNT:].sum(1)
+            worst = max(worst, float(mass.max()))
+    assert worst < 1e-6
+    # As input they differ: no two rows are closer than half of what a word of its own has (length 2).
+    rows = model.get_input_embeddings().weight.detach()[LEARNT:]
+    assert torch.cdist(rows, rows).add(torch.eye(16) * 9).min() > 1
