@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -25,7 +24,8 @@ def nearest(name: str, known: list[str]) -> str:
 
 
 class Registry(dict[str, T]):
-    """A dict of plug-ins by name. `kind` is the word used in errors, e.g. "conjecturer reward"."""
+    """A dict of plug-ins by name. `kind` is the word used in errors, e.g. "conjecturer reward". An entry may be a
+    text "module:attribute", which `load` imports."""
 
     def __init__(self, kind: str, entries: dict[str, T] | None = None) -> None:
         super().__init__(entries or {})
@@ -35,32 +35,39 @@ class Registry(dict[str, T]):
         raise UnknownNameError(f"Unknown {self.kind} '{name}'.{nearest(str(name), list(self))}")
 
     def load(self, name: str) -> Any:
-        """The entry of that name; a text, "module:Class", is imported."""
-        entry: Any = self[name]
-        if isinstance(entry, str):
-            module, _, attribute = entry.partition(":")
-            entry = getattr(import_module(module), attribute)
-        return entry
+        """The entry called `name`; a name of the form my_package.my_module:MyClass is imported as it is.
 
-    def check(self, name: str, arguments: Mapping[str, Any]) -> None:
-        """ConfigError for arguments that the entry does not take, or lacks."""
-        parameters = inspect.signature(self.load(name)).parameters.values()
-        takes = {p.name: p.default for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-        what = f"{self.kind[0].upper()}{self.kind[1:]} '{name}'"
-        allowed = f"it takes {', '.join(takes) or 'no argument'}"
-        any_name = any(p.kind == p.VAR_KEYWORD for p in parameters)
-        unknown = [] if any_name else [key for key in arguments if key not in takes]
-        if unknown:
-            raise ConfigError(f"{what} does not take {', '.join(unknown)}; {allowed}.")
-        absent = [key for key, default in takes.items() if default is inspect.Parameter.empty and key not in arguments]
-        if absent:
-            raise ConfigError(f"{what} needs {', '.join(absent)}; {allowed}.")
-
-    def make(self, name: str, arguments: Mapping[str, Any] | None = None) -> Any:
-        """The entry called with `arguments`; ConfigError for those, and for values, that it does not take."""
-        arguments = arguments or {}
-        self.check(name, arguments)
+        UnknownNameError suggests the nearest; ConfigError if the module cannot be imported."""
+        entry = name if name not in self and ":" in name else self[name]
+        if not isinstance(entry, str):
+            return entry
+        module, _, attribute = entry.partition(":")
         try:
-            return self.load(name)(**arguments)
+            found = import_module(module)
+        except Exception as error:  # a module of a user's own may raise anything
+            if name in self:
+                raise
+            raise ConfigError(
+                f"The {self.kind} '{name}' cannot be imported ({type(error).__name__}: {error}); the module "
+                f"'{module}' must lie in the current folder or be installed."
+            ) from error
+        if not hasattr(found, attribute):
+            close = suggestion(attribute, [known for known in dir(found) if not known.startswith("_")])
+            raise UnknownNameError(f"The {self.kind} '{name}' does not exist: '{module}' has no '{attribute}'.{close}")
+        return getattr(found, attribute)
+
+    def make(self, name: str, arguments: dict[str, Any] | None = None, **defaults: Any) -> Any:
+        """The entry called `name`, built with `arguments`; of `defaults` it gets those that it takes.
+
+        ConfigError names an argument that it does not take, or a value that it refuses."""
+        entry, arguments, title = self.load(name), arguments or {}, self.kind.capitalize()
+        several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        takes = [n for n, p in inspect.signature(entry).parameters.items() if p.kind not in several]
+        unknown = [key for key in arguments if key not in takes]
+        if unknown:
+            allowed = ", ".join(takes) or "no argument"
+            raise ConfigError(f"{title} '{name}' does not take {', '.join(unknown)}; it takes {allowed}.")
+        try:
+            return entry(**{key: value for key, value in defaults.items() if key in takes} | arguments)
         except (TypeError, ValueError) as error:
-            raise ConfigError(f"{self.kind[0].upper()}{self.kind[1:]} '{name}': {error}") from None
+            raise ConfigError(f"{title} '{name}': {error}") from None

@@ -267,7 +267,7 @@ def _check_game(config: JointSelfPlayConfig) -> None:
     if config.game is None:
         return
     if not hasattr(game_class(config.game), "from_config"):
-        GAMES.check(config.game, given)
+        GAMES.make(config.game, given)
     elif given:
         _fail(
             f"`game_kwargs` ({given}) is not read by `game` ({config.game}), whose settings are fields of the "

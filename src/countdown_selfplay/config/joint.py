@@ -20,6 +20,7 @@ from .guard_fields import GuardFields
 from .players import (
     RoleSettings,
     given_flat,
+    kinds_of,
     parsed_roles,
     players_of,
     resolve_roles,
@@ -106,9 +107,9 @@ class JointSelfPlayConfig(RoleFields, CurriculumFields, GuardFields, GenerationF
         """The kinds of roles of `game`; without a name those that are configured, until the game itself is at hand."""
         self._optional: tuple[str, ...] = ()
         if self.game is not None:
-            game = game_class(self.game)
-            check_game(f"`game` ({self.game})", game)
-            self._kinds, self._optional = tuple(game.roles), tuple(getattr(game, "optional_roles", ()))
+            check_game(f"`game` ({self.game})", game_class(self.game))
+            self._kinds = kinds_of(self.game)
+            self._optional = tuple(getattr(game_class(self.game), "optional_roles", ()))
         else:
             used = {name.partition("_")[0] for name in self._flat} | set(self._asked or FLAT)
             self._kinds = (*(k for k in FLAT if k in used), *(k for k in self._asked if k not in FLAT))

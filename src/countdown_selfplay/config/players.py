@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 from ..errors import ConfigError
+from ..games import game_class
 from ..registry import nearest
 from .roles import FIELDS, FLAT, TYPES, RoleConfig, is_given
 
@@ -76,6 +77,11 @@ class RoleSettings:
     def stops(self, domain: Any) -> list[str] | None:
         """The texts that end a sample in `domain`."""
         return domain.stop_strings(self.kind or self.role) if self.stop is None else list(self.stop)
+
+
+def kinds_of(game: str) -> tuple[str, ...]:
+    """The kinds of roles that the game of that name has, in the order in which their players are listed."""
+    return tuple(getattr(game_class(game), "roles", FLAT))
 
 
 def parsed_roles(given: Any) -> dict[str, dict[str, Any]]:

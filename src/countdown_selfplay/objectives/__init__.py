@@ -3,7 +3,6 @@ torch."""
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any
 
 from ..registry import Registry
@@ -35,9 +34,7 @@ def make_objective(name: str, arguments: dict[str, Any] | None = None, **default
 
     ConfigError names an argument that the objective does not take, or a value that it refuses.
     """
-    parameters = inspect.signature(OBJECTIVES.load(name)).parameters
-    taken = {key: value for key, value in defaults.items() if key in parameters}
-    return OBJECTIVES.make(name, taken | (arguments or {}))
+    return OBJECTIVES.make(name, arguments, **defaults)
 
 
 __all__ = ["OBJECTIVES", "make_objective"]
