@@ -43,6 +43,7 @@ def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | s
         made = GAMES.make(args.game, args.game_arguments) if game is None else game
         proposer = getattr(made, "proposer", None)
         if proposer is not None:
+            refuse_class("proposer", proposer)
             check_proposer(f"`proposer` of the game ({type(proposer).__name__})", proposer, args.players_by_kind)
         return made
     reward = None if conjecturer_reward is None else conjecturer_reward_of(args, conjecturer_reward)
