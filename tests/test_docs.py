@@ -123,28 +123,6 @@ def test_registered_names_in_the_readme_are_those_of_the_registries():
     assert table["prompts"] == set(PROVER_PROMPTS) | set(CONJECTURER_PROMPTS)
 
 
-def test_the_example_parts_of_the_extending_page_run():
-    import numpy as np
-    import torch
-
-    from countdown_selfplay.objectives import OBJECTIVES
-    from countdown_selfplay.rewards import CONJECTURER_REWARDS
-
-    names: dict = {}
-    try:
-        for block in blocks(ROOT / "docs" / "extending.md", "python"):
-            exec(compile(block, "extending.md", "exec"), names)
-        # peak 0.25: 0.1 / 0.25 = 0.4 on the left, (1 - 0.7) / 0.75 = 0.4 on the right, 1 at the peak, 0 at both ends
-        rewards = names["Triangle"](0.25)(np.array([0.0, 0.1, 0.25, 0.7, 1.0]), None)
-        np.testing.assert_allclose(rewards, [0.0, 0.4, 1.0, 0.4, 0.0], atol=1e-12)
-        # (1, 0, 0): leave-one-out means 0, 1/2, 1/2; advantages 1, -1/2, -1/2; clamped at 0
-        assert names["PositiveOnly"]().advantages(torch.tensor([[1.0, 0.0, 0.0]])).tolist() == [[1.0, 0.0, 0.0]]
-        assert names["reward_funcs"][1](["ab", "abcd"], None, None) == pytest.approx([-0.002, -0.004])
-    finally:  # what the page registers is taken out again
-        OBJECTIVES.pop("positive_only", None)
-        CONJECTURER_REWARDS.pop("triangle", None)
-
-
 @pytest.mark.parametrize("block", every("pycon"))
 def test_what_a_session_shows_is_what_it_prints(block):
     session = doctest.DocTestParser().get_doctest(block, {}, "docs", None, None)

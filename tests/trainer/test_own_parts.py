@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from countdown_selfplay.contract.round import RoundResult
 from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.errors import ConfigError, DataError, RewardError
+from countdown_selfplay.errors import ConfigError, DataError, GameError, RewardError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.objectives.base import LossOutput
 from countdown_selfplay.objectives.rloo import RLOO
@@ -53,6 +54,141 @@ def test_a_folder_of_saved_policies_passed_as_a_model_names_them(build, tmp_path
     build(max_steps=1, policy_sharing=sharing).save_model(str(tmp_path / "saved"))
     with pytest.raises(DataError, match=found):
         build(model=str(tmp_path / "saved"))
+
+
+class NoRoles:
+    def play(self, round, anchors): ...
+
+
+class Plain:
+    """The prover answers the anchors."""
+
+    roles = {"prover": "answers"}  # noqa: RUF012
+
+    def play(self, round, anchors):
+        own = round.share(anchors[: round.capacity("prover") // round.group("prover")])
+        rollout = round.sample("prover", [round.domain.prove_row(p) for p in own], problems=own)
+        return self.result(round, rollout)
+
+    def result(self, round, rollout):
+        return RoundResult([round.credit(rollout)], {})
+
+
+class NoPlay:
+    roles = Plain.roles
+
+
+class Forgetful(Plain):
+    def load_state_dict(self, state): ...
+
+
+class Proposes:
+    needs = ("conjecturer",)
+
+    def propose(self, round, anchors): ...
+
+    def learn(self, round, outcome): ...
+
+
+@pytest.mark.parametrize(
+    "game, changes, message",
+    [
+        (NoRoles(), {}, r"`game` \(NoRoles\) must have `roles`, a dict from each kind of role.*; it has None"),
+        (NoPlay(), {}, r"`game` \(NoPlay\) must have a method `play\(round, anchors\)`"),
+        (Plain, {}, r"`game` is the class Plain; pass an object of it, such as Plain\(\)"),
+        (Forgetful(), {}, r"`game` \(Forgetful\) has no method `state_dict`, so that its state would be in no"),
+        (ProposeAndSolve(Proposes), {}, r"`proposer` is the class Proposes; pass an object"),
+        (ProposeAndSolve(RLOO()), {}, r"`proposer` of the game \(RLOO\) must have a method `propose`"),
+        (
+            ProposeAndSolve(Proposes()),
+            {"conjecturer_num_generations": None, "conjecturer_micro_batches": 0},
+            r"`proposer` of the game \(Proposes\) needs a conjecturer, and this run has none",
+        ),
+        (Plain(), {"roles": {"critic": {}}}, r"`roles.critic` \(\{\}\) is of a role that the game does not have"),
+    ],
+)
+def test_a_game_that_cannot_be_played_is_refused_before_a_model_loads(build, game, changes, message):
+    own = {} if isinstance(game, ProposeAndSolve) else {"game": None, "conjecturer_num_generations": None}
+    if not isinstance(game, ProposeAndSolve):
+        own |= {"conjecturer_micro_batches": None}
+    with pytest.raises(ConfigError, match=message):
+        build(model=NO_MODEL, trainer={"game": game}, **own | changes)
+
+
+def test_a_conjecturer_reward_beside_a_game_of_ones_own_is_refused(build):
+    with pytest.raises(ConfigError, match=r"`conjecturer_reward` \('tent'\) is not read by a game of your own; give"):
+        build(model=NO_MODEL, trainer={"game": ProposeAndSolve(), "conjecturer_reward": "tent"})
+
+
+class Nothing(Plain):
+    def result(self, round, rollout):
+        return None
+
+
+class Rollouts(Plain):
+    def result(self, round, rollout):
+        return RoundResult([rollout], {})
+
+
+class OldTurns(Plain):
+    turns = ()
+
+    def result(self, round, rollout):
+        old, self.turns = self.turns, [round.credit(rollout)]
+        return RoundResult(list(old), {})
+
+
+class TooFew(Plain):
+    def result(self, round, rollout):
+        return RoundResult([round.credit(rollout, [0.5] * 3)], {})
+
+
+class Boundless(Plain):
+    def result(self, round, rollout):
+        return RoundResult([round.credit(rollout, [float("inf")] + [0.0] * (len(rollout.texts) - 1))], {})
+
+
+class Stranger(Plain):
+    def result(self, round, rollout):
+        return RoundResult([round.credit(round.sample("critic", rollout.rows))], {})
+
+
+class Odd(Plain):
+    def state_dict(self):
+        return {"seen": {1, 2}}
+
+    def load_state_dict(self, state): ...
+
+
+@pytest.mark.parametrize(
+    "game, error, message",
+    [
+        (
+            Nothing,
+            GameError,
+            "`play` of Nothing returned a NoneType; it must return a RoundResult whose turns are what",
+        ),
+        (
+            Rollouts,
+            GameError,
+            "`play` of Rollouts returned a Rollout; it must return a RoundResult whose turns are",
+        ),
+        (
+            OldTurns,
+            GameError,
+            r"a turn of the prover that was not sampled in this round \(1\); return what round.credit",
+        ),
+        (TooFew, RewardError, r"credits the prover with rewards of shape \(3,\) for 32 samples; pass one per sample"),
+        (Boundless, RewardError, "reward of the prover's sample 0 is inf; a reward must be a finite number, or NaN"),
+        (Stranger, GameError, "The game asks for the player 'critic'; the players of this run are prover"),
+        (Odd, GameError, r"The state of game/seen is '\{1, 2\}' of type set; `state_dict` must return None, numbers"),
+    ],
+)
+def test_a_round_that_does_not_fit_is_one_sentence(build, game, error, message):
+    own = dict(game=None, conjecturer_micro_batches=None, conjecturer_num_generations=None)
+    saving = dict(save_strategy="steps", save_steps=1)
+    with pytest.raises(error, match=message):
+        build(max_steps=2, trainer={"game": game()}, **own, **saving).train()
 
 
 class Scalar(RLOO):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
 from collections import Counter
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from ..errors import ConfigError
+from ..games import GAMES, game_class
+from ..proposers import check_proposer, make_proposer
 from ..registry import suggestion
 from ..rewards.base import LARGEST_REWARD
 from .changes import NEVER, PARTS, allowed_names, plain_name
@@ -247,14 +248,31 @@ def _check_names(config: JointSelfPlayConfig) -> None:
 
     PROVER_PROMPTS[config.prover_prompt]
     CONJECTURER_PROMPTS[config.conjecturer_prompt]
-    try:
-        arguments = config.reward_arguments
-    except (json.JSONDecodeError, TypeError, ValueError):
-        raise ConfigError(
-            f"`conjecturer_reward_kwargs` ({config.conjecturer_reward_kwargs!r}) must be a JSON object, "
-            'such as {"low": 0.05, "high": 0.85}.'
-        ) from None
-    make_conjecturer_reward(config.conjecturer_reward, arguments)
+    make_conjecturer_reward(config.conjecturer_reward, config.reward_arguments)
+    _check_game(config)
+    if config.proposer is not None:
+        proposer = make_proposer(config.proposer, config.proposer_arguments)
+        check_proposer(f"`proposer` ({config.proposer})", proposer, config.players_by_kind)
+    elif config.proposer_arguments:
+        _fail(
+            f"`proposer_kwargs` ({config.proposer_arguments}) has no `proposer` to go to; name one, or leave it unset."
+        )
+
+
+def _check_game(config: JointSelfPlayConfig) -> None:
+    """Does the game take its arguments?"""
+    given = config.game_arguments
+    if given and config.game is None:
+        _fail(f"`game_kwargs` ({given}) is for a game that `game` names, and it is None; pass them to your object.")
+    if config.game is None:
+        return
+    if not hasattr(game_class(config.game), "from_config"):
+        GAMES.make(config.game, given)
+    elif given:
+        _fail(
+            f"`game_kwargs` ({given}) is not read by `game` ({config.game}), whose settings are fields of the "
+            "configuration; leave it unset."
+        )
 
 
 def _check_problems(config: JointSelfPlayConfig) -> None:

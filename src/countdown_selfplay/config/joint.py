@@ -10,13 +10,13 @@ from typing import Any, Self
 from trl import GRPOConfig
 
 from ..errors import ConfigError
+from ..games import check_game, game_class
 from . import checks
 from .curriculum_fields import CurriculumFields
 from .generation_fields import GenerationFields
 from .guard_fields import GuardFields
 from .players import (
     RoleSettings,
-    game_class,
     given_flat,
     kinds_of,
     parsed_roles,
@@ -93,6 +93,7 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
         """The kinds of roles of `game`; without a name those that are configured, until the game itself is at hand."""
         self._optional: tuple[str, ...] = ()
         if self.game is not None:
+            check_game(f"`game` ({self.game})", game_class(self.game))
             self._kinds = kinds_of(self.game)
             self._optional = tuple(getattr(game_class(self.game), "optional_roles", ()))
         else:
@@ -216,23 +217,26 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
     @property
     def reward_arguments(self) -> dict[str, Any]:
         """`conjecturer_reward_kwargs` as a dict."""
-        given = self.conjecturer_reward_kwargs
-        return dict(json.loads(given) if isinstance(given, str) else given or {})
+        return self._arguments("conjecturer_reward_kwargs", '{"low": 0.05, "high": 0.85}')
 
     @property
     def proposer_arguments(self) -> dict[str, Any]:
         """`proposer_kwargs` as a dict."""
-        return _arguments(self.proposer_kwargs)
+        return self._arguments("proposer_kwargs", '{"low": 0.2}')
 
     @property
     def game_arguments(self) -> dict[str, Any]:
         """`game_kwargs` as a dict."""
-        return _arguments(self.game_kwargs)
+        return self._arguments("game_kwargs", '{"eta": 0.25}')
+
+    def _arguments(self, name: str, example: str) -> dict[str, Any]:
+        given = getattr(self, name)
+        try:
+            return dict(json.loads(given) if isinstance(given, str) else given or {})
+        except (TypeError, ValueError):
+            raise ConfigError(f"`{name}` ({given!r}) must be a JSON object, such as {example}.") from None
 
     def objective_arguments(self, role: str) -> dict[str, Any]:
         """The `objective_kwargs` of a kind as a dict."""
         return role_config(self, role).arguments
 
-
-def _arguments(given: dict[str, Any] | str | None) -> dict[str, Any]:
-    return dict(json.loads(given) if isinstance(given, str) else given or {})

@@ -61,7 +61,7 @@ class Outcome:
     correct_MPG: np.ndarray
     """Every prover's bits."""
     solution_P: Sequence[str | None]
-    """A right answer to each problem, if any prover gave one."""
+    """A right answer to each problem, if any prover gave one: the first of the first prover that did."""
 
     @property
     def solve_rate_P(self) -> np.ndarray:

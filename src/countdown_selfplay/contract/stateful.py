@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
+from ..errors import ConfigError
+
 
 @runtime_checkable
 class Stateful(Protocol):
@@ -27,3 +29,13 @@ class Stateless:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Nothing to load."""
+
+
+def check_stateful(what: str, part: object) -> None:
+    """ConfigError for a part with one of the two methods: it would be left out of checkpoints without a word."""
+    missing = [name for name in ("state_dict", "load_state_dict") if not callable(getattr(part, name, None))]
+    if len(missing) == 1:
+        raise ConfigError(
+            f"{what} has no method `{missing[0]}`, so that its state would be in no checkpoint; add it, or remove the "
+            "other one."
+        )

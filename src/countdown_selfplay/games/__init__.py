@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..contract.game import Game, Guide, Outcome, Proposal, Proposer
 from ..contract.metric import Metric
 from ..contract.round import Rollout, Round, RoundResult, Turn
-from ..contract.stateful import Stateful, Stateless
+from ..contract.stateful import Stateful, Stateless, check_stateful
+from ..errors import ConfigError
 from ..registry import Registry
 
 if TYPE_CHECKING:
@@ -21,11 +22,20 @@ GAMES: Registry[Any] = Registry(
 
 def game_class(name: str) -> Any:
     """The class of a name; UnknownNameError suggests the nearest."""
-    entry = GAMES[name]
-    if isinstance(entry, str):
-        module, _, cls = entry.partition(":")
-        entry = getattr(import_module(module), cls)
-    return entry
+    return GAMES.load(name)
+
+
+def check_game(what: str, game: Any) -> None:
+    """ConfigError unless it has what the frame asks of a game, or of a game's class."""
+    roles = getattr(game, "roles", None)
+    if not isinstance(roles, Mapping) or not roles:
+        raise ConfigError(
+            f"{what} must have `roles`, a dict from each kind of role to what it does, such as "
+            f"{{'prover': 'solves problems'}}; it has {roles!r}."
+        )
+    if not callable(getattr(game, "play", None)):
+        raise ConfigError(f"{what} must have a method `play(round, anchors)` that returns a RoundResult.")
+    check_stateful(what, game)
 
 
 def __getattr__(name: str) -> Any:
@@ -49,5 +59,6 @@ __all__ = [
     "Stateful",
     "Stateless",
     "Turn",
+    "check_game",
     "game_class",
 ]

@@ -42,9 +42,11 @@ def _health(
     total, domain = len(proposals), round.domain
     keys = [domain.key(p.problem) for p in proposals if p.problem is not None]
     known = reward_N[~np.isnan(reward_N)]
+    # A proposer that did not ask the domain knows no facts of its problems; of an unreadable text none is true.
+    facts = [fact for fact in domain.facts if all(fact in p.facts for p in proposals if p.problem is not None)]
     metrics: dict[str, Any] = {
         f"{name}/parseable_rate": len(keys) / total,
-        **{f"{name}/{fact}_rate": sum(p.facts.get(fact, False) for p in proposals) / total for fact in domain.facts},
+        **{f"{name}/{fact}_rate": sum(p.facts.get(fact, False) for p in proposals) / total for fact in facts},
         f"{name}/admitted_rate": sum(reason == "ok" for reason in reasons) / total,
         f"{name}/played_rate": sum(played) / total,
         f"{name}/contamination_rate": sum(key in round.held_out for key in keys) / total,

@@ -95,8 +95,8 @@ class ProposeAndSolve:
         own = round.share(problems)
         rows = [domain.prove_row(problem) for problem in own]
         answers = [round.sample(prover, rows, problems=own) for prover in provers]
-        bits = [round.gather([v.correct for v in found.verdicts or []]) for found in answers]
-        correct_MPG = np.asarray(bits, dtype=float).reshape(len(provers), len(problems), -1)
+        judged = [round.gather(_judged(found)) for found in answers]
+        correct_MPG = np.asarray([[bits for bits, _ in one] for one in judged], dtype=float)
         solve_rate_P = correct_MPG.mean((0, 2))
 
         # Reward: a played proposal earns by its solve rate, a refused one what the reward says of its reason, or else
@@ -114,7 +114,8 @@ class ProposeAndSolve:
         turns = [round.credit(found, kept_B=mastered_B) for found in answers]
         if self.proposer:
             problem_of = [index if got else None for index, got in zip(admission.problem_of, played, strict=True)]
-            solutions = self._solutions(round, answers) if self.guide else [None] * len(problems)
+            right = [[text for _, text in one if text is not None] for one in zip(*judged, strict=True)]
+            solutions = [texts[0] if texts else None for texts in right]
             outcome = Outcome(proposals, reward_N, problems, problem_of, correct_MPG, solutions)
             turns += self.proposer.learn(round, outcome)
             if self.guide:
@@ -183,17 +184,6 @@ class ProposeAndSolve:
                 reward_N[n] = reward_P[index]
         return reward_N
 
-    @staticmethod
-    def _solutions(round: Round, answers: Sequence[Rollout]) -> list[str | None]:
-        """A right answer to each problem; the first prover's first."""
-        found: list[str | None] = []
-        for rollout in answers:
-            right = [t if v.correct else None for t, v in zip(rollout.texts, rollout.verdicts or [], strict=True)]
-            groups = [right[i : i + rollout.n] for i in range(0, len(right), rollout.n)]
-            first = round.gather([next((text for text in group if text is not None), None) for group in groups])
-            found = [a if a is not None else b for a, b in zip(found, first, strict=True)] if found else first
-        return found
-
     def _proposal_examples(
         self, round: Round, rollout: Rollout, proposals: Sequence[Proposal], reasons: Sequence[str], reward_N: Any
     ) -> list[dict[str, Any]]:
@@ -237,3 +227,12 @@ class ProposeAndSolve:
 
 def _share(fraction: float, slots: int) -> int:
     return round(fraction * slots)
+
+
+def _judged(answers: Rollout) -> list[tuple[list[bool], str | None]]:
+    """Of each problem: the verifier's bits, and the first right answer."""
+    bits = [verdict.correct for verdict in answers.verdicts or []]
+    groups = range(0, len(bits), answers.n)
+    right = [text if good else None for text, good in zip(answers.texts, bits, strict=True)]
+    first = [next((text for text in right[i : i + answers.n] if text is not None), None) for i in groups]
+    return [(bits[i : i + answers.n], text) for i, text in zip(groups, first, strict=True)]

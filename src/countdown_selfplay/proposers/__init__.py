@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-from importlib import import_module
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..contract.game import Proposal, Proposer
+from ..contract.stateful import check_stateful
 from ..errors import ConfigError
 from ..registry import Registry
 
@@ -15,27 +15,27 @@ PROPOSERS: Registry[Any] = Registry("proposer", {"policies": "countdown_selfplay
 
 def make_proposer(name: str, arguments: dict[str, Any] | None = None) -> Proposer:
     """The proposer called `name`; ConfigError names an argument that it does not take."""
-    entry, arguments = proposer_class(name), arguments or {}
-    takes = [
-        n for n, p in inspect.signature(entry).parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-    ]
-    unknown = [key for key in arguments if key not in takes]
-    if unknown:
-        allowed = f"it takes {', '.join(takes)}" if takes else "it takes no argument"
-        raise ConfigError(f"Proposer '{name}' does not take {', '.join(unknown)}; {allowed}.")
-    try:
-        return entry(**arguments)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"Proposer '{name}': {error}") from None
+    return PROPOSERS.make(name, arguments)
 
 
 def proposer_class(name: str) -> Any:
     """The class of a name; UnknownNameError suggests the nearest."""
-    entry = PROPOSERS[name]
-    if isinstance(entry, str):
-        module, _, cls = entry.partition(":")
-        entry = getattr(import_module(module), cls)
-    return entry
+    return PROPOSERS.load(name)
 
 
-__all__ = ["PROPOSERS", "Proposal", "Proposer", "make_proposer", "proposer_class"]
+def check_proposer(what: str, proposer: Any, players: Mapping[str, Sequence[str]]) -> None:
+    """ConfigError unless it is a proposer, and every kind that it needs has a player. `players`: kind -> its
+    players."""
+    for method in ("propose", "learn"):
+        if not callable(getattr(proposer, method, None)):
+            raise ConfigError(f"{what} must have a method `{method}`; contract/game.py has a Proposer's methods.")
+    check_stateful(what, proposer)
+    for kind in getattr(proposer, "needs", ()):
+        if not players.get(kind):
+            raise ConfigError(
+                f"{what} needs a {kind}, and this run has none; give `roles.{kind}` at least 1 player (and "
+                "micro-batches), or choose another proposer."
+            )
+
+
+__all__ = ["PROPOSERS", "Proposal", "Proposer", "check_proposer", "make_proposer", "proposer_class"]

@@ -17,21 +17,33 @@ from ..countdown import CountdownDomain, Problem
 from ..curriculum import CollapseGuard
 from ..errors import ConfigError, GameError
 from ..evaluation.sampling import check_stop_strings, end_token_ids
-from ..games import game_class
+from ..games import GAMES, check_game, game_class
 from ..generation.base import Turns
 from ..objectives import make_objective
 from ..objectives.base import Objective
+from ..proposers import check_proposer
 from ..registry import suggestion
 from ..rewards import ConjecturerReward, make_conjecturer_reward
 from ..rewards.base import takes_context
 from .host import Host
 
 
-def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | str | None) -> Game:
-    """The game that `args` names. conjecturer_reward: the user's callable, or a name, instead of the one in `args`."""
-    entry = game_class(args.game)
-    if not hasattr(entry, "from_config"):
-        return entry(**args.game_arguments)
+def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | str | None, game: Any = None) -> Game:
+    """The game that was passed, or the one that `args` names. conjecturer_reward: the user's callable, or a name,
+    instead of the one in `args`."""
+    entry = game_class(args.game) if game is None else game
+    if game is not None or not hasattr(entry, "from_config"):
+        if conjecturer_reward is not None:
+            raise ConfigError(
+                f"`conjecturer_reward` ({conjecturer_reward!r}) is not read by a game of your own; give it to the "
+                "game, such as ProposeAndSolve(reward=...), and leave it out."
+            )
+        made = GAMES.make(args.game, args.game_arguments) if game is None else game
+        proposer = getattr(made, "proposer", None)
+        if proposer is not None:
+            refuse_class("proposer", proposer)
+            check_proposer(f"`proposer` of the game ({type(proposer).__name__})", proposer, args.players_by_kind)
+        return made
     reward = None if conjecturer_reward is None else conjecturer_reward_of(args, conjecturer_reward)
     return entry.from_config(args, reward=reward)
 
@@ -40,7 +52,11 @@ def with_roles_of(args: JointSelfPlayConfig, game: Any) -> JointSelfPlayConfig:
     """`args` for the roles that a game passed as an object has."""
     if game is None and args.game is None:
         raise ConfigError("`game` (None) says that the trainer is given a game; pass it, or name one of GAMES.")
-    return args.with_kinds(game.roles, getattr(game, "optional_roles", ())) if hasattr(game, "roles") else args
+    if game is None:
+        return args
+    refuse_class("game", game)
+    check_game(f"`game` ({type(game).__name__})", game)
+    return args.with_kinds(game.roles, getattr(game, "optional_roles", ()))
 
 
 def declared_metrics(game: object, players: Mapping[str, Sequence[str]]) -> list[Metric]:

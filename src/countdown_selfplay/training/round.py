@@ -107,9 +107,8 @@ def play_round(trainer: Host, rows: list[Row]) -> list[dict[str, Any]]:
     start = time.perf_counter()
     gathered = trainer.processes.gather(rows)
     played = PlayedRound(trainer, gathered)
-    result: RoundResult = trainer.game.play(
-        played, anchors_of_batch(gathered, trainer.args.loader_repeat, trainer.domain)
-    )
+    anchors = anchors_of_batch(gathered, trainer.args.loader_repeat, trainer.domain)
+    result: RoundResult = trainer.game.play(played, anchors)
     _check(trainer, played, result)
     metrics = result.metrics
     for role, rollouts in played.rollouts.items():
@@ -172,7 +171,15 @@ def _cut_up(trainer: Host, window: dict[str, RoleBatch]) -> list[dict[str, Any]]
 
 
 def _check(trainer: Host, played: PlayedRound, result: RoundResult) -> None:
-    """GameError for turns that are not of this round."""
+    """GameError for what is not the result of this round."""
+    wrong = (
+        [turn for turn in result.turns if not isinstance(turn, Turn)] if isinstance(result, RoundResult) else [result]
+    )
+    if wrong:
+        raise GameError(
+            f"`play` of {type(trainer.game).__name__} returned a {type(wrong[0]).__name__}; it must return a "
+            "RoundResult whose turns are what round.credit returned."
+        )
     own = {id(rollout) for rollouts in played.rollouts.values() for rollout in rollouts}
     for turn in result.turns:
         if turn.rollout.texts and id(turn.rollout) not in own:

@@ -108,7 +108,7 @@ class JointConjecturerProverTrainer(Host):
     ) -> None:
         args = with_roles_of(JointSelfPlayConfig("joint-selfplay") if args is None else args, game)
         refuse_unsupported(args)
-        check_parts(args, reward_funcs, domain=domain, game=game)
+        check_parts(args, reward_funcs, domain=domain)
         self.engine = choose_engine(args)
         self.domain = domain_from(args) if domain is None else domain
         self.roles = args.all_roles
@@ -119,7 +119,7 @@ class JointConjecturerProverTrainer(Host):
         self.objectives = role_objectives(args, {role: self.roles[role] for role in self.trained}, objectives)
         self.replays = replays_of(self.objectives, self.roles)
         refuse_mixed_tables(args, self.domain)
-        self.game: Game = game_of(args, conjecturer_reward) if game is None else game
+        self.game: Game = game_of(args, conjecturer_reward, game)
         self.frame = Frame()
         self.guard = guard_of(args, declared_metrics(self.game, args.players_by_kind))
         # Data before models: a bad row is reported without waiting for a 7B model to load.

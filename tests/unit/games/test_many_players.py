@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.unit.games.scripted import ScriptedRound, in_ranks
 
+from countdown_selfplay.contract.game import Proposal
 from countdown_selfplay.contract.stateful import Stateless
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.curriculum.admission import examine
@@ -62,6 +63,7 @@ def test_a_symbolic_proposer_learns_what_became_of_each_proposal():
     assert outcome.problem_of == [0, None, 1, None, None]
     assert [p.target for p in outcome.problems] == [22, 24, 6, 8]
     assert outcome.correct_MPG.shape == (1, 4, 4) and outcome.solve_rate_P.tolist() == [0.5, 0.0, 0.0, 0.0]
+    assert outcome.solution_P == [HALF[0], None, None, None]  # without a guide too
     assert [turn.rollout.role for turn in result.turns] == ["prover"]
 
 
@@ -82,6 +84,22 @@ def test_its_metrics_are_the_proposers_and_no_players():
     assert found == {f"proposer/{name}": pytest.approx(value) for name, value in expected.items()}
     assert not any(name.startswith("conjecturer") for name in result.metrics)
     assert result.metrics["round/conjectured_slots"] == 2 and result.metrics["round/starved"] == 0
+
+
+class Unchecked(Symbolic):
+    """Asks the domain for no facts."""
+
+    def propose(self, round, anchors):
+        return [Proposal(Problem((3, 5, 7), 22)), Proposal(Problem((2, 3, 4), 24))]
+
+
+def test_facts_that_a_proposer_did_not_ask_for_are_left_out_and_not_0():
+    played = ScriptedRound(answers({"prover": HALF}), {"prover": (16, 4)})
+    metrics = ProposeAndSolve(Unchecked([])).play(played, ANCHORS).metrics
+    assert metrics["proposer/parseable_rate"] == metrics["proposer/played_rate"] == 1.0
+    assert "proposer/solvable_rate" not in metrics and "proposer/in_range_rate" not in metrics
+    unreadable = ProposeAndSolve(Symbolic(["?", "?"])).play(played, ANCHORS).metrics
+    assert unreadable["proposer/solvable_rate"] == unreadable["proposer/in_range_rate"] == 0.0
 
 
 def test_the_games_state_holds_the_archive_and_the_proposers():
