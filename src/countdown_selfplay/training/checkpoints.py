@@ -17,6 +17,7 @@ from ..data.run_files import checkpoint_folders, step_of, write_atomically
 from ..errors import CheckpointError, RunFolderError
 from . import states
 from .exports import export_policies
+from .steps import ends_round
 
 if TYPE_CHECKING:
     from .trainer import JointConjecturerProverTrainer
@@ -85,6 +86,20 @@ def _name_best(trainer: JointConjecturerProverTrainer, staged: Path, output: Pat
         state.best_model_checkpoint = str(output / name)
         if trainer.processes.main:
             state.save_to_json(str(staged / "trainer_state.json"))
+
+
+def between_rounds(trainer: JointConjecturerProverTrainer) -> bool:
+    """May a checkpoint be written now? A callback of a user's own may ask after any optimizer step."""
+    step, steps = trainer.state.global_step, trainer.args.steps_per_round
+    if ends_round(trainer.args, step):
+        return True
+    logger.warning(
+        "No checkpoint at step %d, in the middle of a round, which could not be resumed; ask at multiples of "
+        "steps_per_round (%d).",
+        step,
+        steps,
+    )
+    return False
 
 
 def _finish(trainer: JointConjecturerProverTrainer, folder: Path) -> None:
