@@ -16,7 +16,8 @@ from countdown_selfplay.proposers import PROPOSERS
 @dataclass
 class Debate:
     """A prover answers, two critics speak, the prover answers again. How many rows each has depends on the round, on
-    the process and on what was solved before; in every third round the misleading critic has none on any process.
+    the process; in every third round the misleading critic has none on any process, and in the next on the first alone
+    some. Which problems are played depends on what was solved before.
 
     Texts are not passed on: the tiny tokenizer knows the domain's prompts alone, and who has how many rows is what is
     probed. Its state is a number and an array.
@@ -41,7 +42,7 @@ class Debate:
         answered = [problem for problem in problems for _ in range(first.n)]
 
         helped = min(1 + moment + 2 * round.rank, len(answered))
-        misled = 0 if moment == 1 else min(2 + round.rank, len(answered))
+        misled = ((2, 0, 2), (3, 0, 0))[min(round.rank, 1)][moment]
         helpful = round.sample("helpful", [domain.propose_row(3) for _ in range(helped)])
         misleading = round.sample("misleading", [domain.prove_row(problem) for problem in answered[:misled]])
 
