@@ -52,19 +52,21 @@ ROLE = (
     ),
     Metric(
         "{role}/importance_weight",
-        "Mean raw sequence weight between current and sampling policy; 1.000 when the trainer itself samples. Far "
-        "from 1: sampler and trainer disagree.",
+        "Mean raw sequence weight between current and sampling policy; 1.000 when the trainer itself samples and a "
+        "round is one step. Far from 1: sampler and trainer disagree, or `steps_per_round` is too large for the "
+        "learning rate.",
     ),
     Metric(
         "{role}/importance_clamped",
-        "Share of sequence weights outside the clamp; 0 when the trainer itself samples. High: most gradients are "
-        "biased by the clamp.",
+        "Share of sequence weights (`cispo`: of trained tokens) outside the clamp; 0 when the trainer itself samples "
+        "and a round is one step. High: most gradients are biased by the clamp.",
         healthy=(-inf, 0.05),
     ),
     Metric(
         "{role}/clipped_rate",
-        "Share of trained tokens that GRPO's clip cuts (`grpo`, `dr_grpo`); 0 when the trainer itself samples. High: "
-        "sampler and trainer disagree.",
+        "Share of trained tokens that GRPO's clip cuts (`grpo`, `dr_grpo`); 0 when the trainer itself samples and a "
+        "round is one step. High: sampler and trainer disagree, or `steps_per_round` is too large for the learning "
+        "rate.",
     ),
     Metric(
         "{role}/sampler_logp_difference",

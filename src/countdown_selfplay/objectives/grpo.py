@@ -33,9 +33,9 @@ class GRPO(BaseObjective):
     """A_i = (r_i - mean) / std over the group; loss = -(1/N) sum_i (1/|y_i|) sum_t min(w_it A_i, clip(w_it) A_i).
 
     w_it = pi(y_it) / mu(y_it) per token with gradient, mu the policy that sampled, clipped to [1 - epsilon_low, 1 +
-    epsilon_high] = [0.8, 1.2]. Equal to TRL's `loss_type="grpo"`. The round is used for one step: on-policy w_it is 1
-    and nothing is clipped. Samples of another engine are weighted as in TRL (objectives.importance.truncated_weight),
-    and mu in w_it is then the trained model before the step.
+    epsilon_high] = [0.8, 1.2]. Equal to TRL's `loss_type="grpo"`. In a round's first step w_it is 1 and nothing is
+    clipped; the clip acts from the second on (`steps_per_round`). Samples of another engine are weighted as in TRL
+    (objectives.importance.truncated_weight), and mu in w_it is then the trained model before the step.
     Degenerate: see group_advantages; a completion of no tokens adds 0.
     """
 

@@ -18,6 +18,7 @@ from ..errors import CheckpointError, RunFolderError
 from . import states
 from .exports import export_policies
 from .host import Host
+from .steps import ends_round
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +84,20 @@ def _name_best(trainer: Host, staged: Path, output: Path) -> None:
         state.best_model_checkpoint = str(output / name)
         if trainer.processes.main:
             state.save_to_json(str(staged / "trainer_state.json"))
+
+
+def between_rounds(trainer: Host) -> bool:
+    """May a checkpoint be written now? A callback of a user's own may ask after any optimizer step."""
+    step, steps = trainer.state.global_step, trainer.args.steps_per_round
+    if ends_round(trainer.args, step):
+        return True
+    logger.warning(
+        "No checkpoint at step %d, in the middle of a round, which could not be resumed; ask at multiples of "
+        "steps_per_round (%d).",
+        step,
+        steps,
+    )
+    return False
 
 
 def _finish(trainer: Host, folder: Path) -> None:

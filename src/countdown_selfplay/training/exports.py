@@ -91,7 +91,7 @@ def _card(trainer: Host, name: str) -> str:
     together = " and ".join(roles)
     return card(
         f"countdown-selfplay {together}",
-        f"The {together} of a joint conjecturer/prover run on Countdown arithmetic, after {trainer.state.global_step} "
+        f"The {together} of a joint conjecturer/prover run on Countdown arithmetic, after {trainer.frame.rounds} "
         f"rounds, trained with\ncountdown-selfplay {__version__} on TRL's GRPOTrainer.",
         rows,
         trainer.domain.rules.to_dict(),

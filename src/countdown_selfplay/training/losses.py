@@ -81,8 +81,8 @@ class RoleLoss:
         """(B, T) log-probs of the policy that sampled, and the weight that corrects for a sampler other than the
         trained model if the objective takes it apart.
 
-        A round is used for one step, so the current log-probs are those of the trained model when it was sampled, and
-        the mismatch of an engine costs no second pass.
+        Where a round is one step, the current log-probs are those of the trained model when it was sampled, and the
+        mismatch of an engine costs no second pass; with several, those of the sampling time were kept.
         """
         settings, sampler = self.settings, batch.get("sampling_per_token_logps")
         trained = batch.get("old_per_token_logps")

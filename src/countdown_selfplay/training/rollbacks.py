@@ -136,7 +136,7 @@ def _after_trip(trainer: Host, rollback: Rollback, start: Path | None) -> Path:
     that it started from."""
     args, processes, engine = trainer.args, trainer.processes.world, trainer.engine.name
     output = Path(args.output_dir)
-    seen = f"The curriculum collapsed at round {rollback.step}: {rollback.trip}"
+    seen = f"The curriculum collapsed at round {trainer.frame.rounds}: {rollback.trip}"
     for callback in trainer.callback_handler.callbacks:
         if isinstance(callback, RoundProgress):
             callback.close()

@@ -355,6 +355,8 @@ class JointConjecturerProverTrainer(Host):
         super().log(logs, start_time)
 
     def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
+        if not checkpoints.between_rounds(self):
+            return
         self.loop = loop_state(self)
         checkpoints.save(self, super()._save_checkpoint, model, trial)
 

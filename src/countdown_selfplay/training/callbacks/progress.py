@@ -23,7 +23,7 @@ class RoundProgress(ProgressCallback):
             return
         if "eval_pass@1" in logs:
             scores = ", ".join(f"{k[5:]} {v:.3f}" for k, v in logs.items() if k.startswith("eval_pass@"))
-            self.training_bar.write(f"round {state.global_step}: {scores}")
+            self.training_bar.write(f"round {state.global_step // args.steps_per_round}: {scores}")
         shown = [f"{short} {logs[name]:.2f}" for name, short in self.shown if name in logs]
         if shown:
             self.training_bar.set_postfix_str(", ".join(shown))

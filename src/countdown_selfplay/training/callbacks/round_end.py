@@ -44,6 +44,7 @@ class RoundEnd(TrainerCallback):
         is logged, with those before it that no log covers."""
         self.windows[-1] |= self._losses()
         if not ends_round(args, state.global_step):
+            control.should_log = False  # logging_first_step is the first round's
             return
         trainer = self.trainer
         found, self.windows = averaged_rounds(self.windows), []
@@ -52,7 +53,8 @@ class RoundEnd(TrainerCallback):
             if loss.entropy.target is not None:
                 found[f"{role}/entropy_coef"] = loss.entropy.value
         trainer.round_metrics[-1].update(found, **self._maxima())
-        if state.global_step >= state.max_steps and args.logging_strategy != "no":
+        first = args.logging_first_step and state.global_step == args.steps_per_round
+        if first or (state.global_step >= state.max_steps and args.logging_strategy != "no"):
             control.should_log = True
 
     def _losses(self) -> dict[str, float]:

@@ -1,0 +1,89 @@
+"""The probe games on two processes under each engine: processes agree, a resume is exact, what is frozen stays, a
+round may be two steps, and processes with different numbers of rows, or none, wait for nobody.
+
+One launch per engine (games_worker.py) plays all of them.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.probe_games import TRAINED
+
+from .test_engines import DEADLINE, ENGINES, command
+
+pytestmark = pytest.mark.distributed
+
+WORKER = Path(__file__).parent / "games_worker.py"
+ROUNDS, RESUME_AT = 3, 2
+CONFIG = dict(
+    max_steps=ROUNDS, save_strategy="steps", save_steps=RESUME_AT, max_grad_norm=1.0, gradient_checkpointing=True
+)
+TWO_STEPS = {"steps_per_round": 2, "prover_objective": "grpo"}
+GAMES = {
+    "pool": ("pool", "full", {}),
+    "debate": ("debate", "full", {"beta": 0.02}),
+    "frozen": ("frozen", "full", {}),
+    "symbolic": ("symbolic", "full", {}),
+    "pool_lora": ("pool", "lora", {}),
+    "frozen_lora": ("frozen", "lora", {"beta": 0.02}),
+    "debate_two_steps": ("debate", "full", TWO_STEPS),
+}
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def launched(request, tmp_path_factory):
+    engine, output = request.param, tmp_path_factory.mktemp(request.param)
+    if engine.startswith("zero"):
+        pytest.importorskip("deepspeed", reason="pip install 'countdown-selfplay[deepspeed]'")
+    job = dict(output=str(output), games=GAMES, resume_at=RESUME_AT, config=CONFIG)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+    environment.pop("ACCELERATE_USE_CPU", None)  # it would turn DeepSpeed off
+    if not engine.startswith("zero"):
+        environment["ACCELERATE_USE_CPU"] = "true"
+    process = subprocess.run(
+        [*command(engine), str(WORKER), json.dumps(job)],
+        env=environment, timeout=DEADLINE, capture_output=True, text=True,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr[-4000:]
+    return engine, [json.loads((output / f"rank{r}.json").read_text()) for r in (0, 1)]
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_processes_agree_learners_move_the_frozen_stay_and_a_resume_is_exact(launched, name):
+    engine, ranks = launched
+    game, sharing, changes = GAMES[name]
+    own = ranks[0][name]["shared"]
+    assert own == ranks[1][name]["shared"]
+    assert own["processes"] == 2 and own["engine"] == engine
+    assert own["steps"] == ROUNDS * changes.get("steps_per_round", 1)
+    assert own["moved"] == dict.fromkeys(TRAINED[game], True)
+    before, after, count = own["frozen"]
+    assert before == after and (count > 0) == (sharing == "lora" or game == "frozen")
+    assert own["memory"]["frame"]["rounds"] == ROUNDS
+    assert own["resumed"] == {"weights": own["weights"], "memory": own["memory"]}
+
+
+@pytest.mark.parametrize("name", ["debate", "debate_two_steps"])
+def test_processes_with_other_numbers_of_rows_or_none_play_the_same_turns(launched, name):
+    """Problems: 4, 3, 2 of the first process and 3, 2, 2 of the second; second answers: 4 times as many. The misleading
+    critic has no row on any process in round 1, and none on the second in round 2."""
+    _, ranks = launched
+    rows = [[(index, role, count) for index, role, count, _ in rank[name]["turns"]] for rank in ranks]
+    for rank, problems in enumerate(((4, 3, 2), (3, 2, 2))):
+        for index, count in enumerate(problems):
+            turns = {(role, found) for at, role, found in rows[rank] if at == index}
+            helped, misled = 1 + index + 2 * rank, ((2, 0, 2), (3, 0, 0))[rank][index]
+            assert turns == {
+                ("prover", count), ("prover", 4 * count), ("helpful", helped), ("misleading", misled)
+            }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_processes_draw_samples_of_their_own(launched, name):
+    _, ranks = launched
+    first, second = ([texts for *_, texts in rank[name]["turns"]] for rank in ranks)
+    assert len(first) == len(second) and all(a != b or not a for a, b in zip(first, second, strict=True))

@@ -1,0 +1,137 @@
+"""Games that the frame was not written for, played by the real trainer: who learns moves and nobody else does, a
+resume is the straight run, and what is logged, declared and exported is each player's own."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import TrainerCallback
+
+from countdown_selfplay.contract.metric import declaration_of
+from countdown_selfplay.data.run_files import ROLES_FILE
+from tests.probe_games import PROBES, TRAINED, memory, probe
+
+from .conftest import equal, make_trainer, on_sample, optimizer_state, rounds, weights
+from .test_round import LORA
+
+GAMES = [(name, "full") for name in PROBES] + [("pool", "lora"), ("pool", "tied"), ("debate", "lora"),
+                                               ("frozen", "lora"), ("frozen", "tied")]  # fmt: skip
+SAVING = dict(max_steps=4, save_strategy="steps", save_steps=2, beta=0.02)
+
+
+def settings(name, sharing="full", **more):
+    extra = {"peft_config": LORA} if sharing == "lora" else {}
+    return probe(name, policy_sharing=sharing, trainer=extra, **{**SAVING, **more})
+
+
+def everything(trainer):
+    """Every tensor of the module, trained or not."""
+    return {name: value.detach().clone() for name, value in trainer.policies.module.state_dict().items()}
+
+
+@pytest.fixture(scope="module", params=GAMES, ids="-".join)
+def played(request, tmp_path_factory):
+    name, sharing = request.param
+    output = tmp_path_factory.mktemp(name)
+    trainer = make_trainer(output / "straight", **settings(name, sharing))
+    seen, start, trained = [], everything(trainer), weights(trainer)
+    on_sample(trainer, lambda role, rollout: seen.append((trainer.frame.rounds, role, rollout)))
+    trainer.train()
+    return name, sharing, trainer, start, trained, seen
+
+
+def test_every_trained_player_moves_and_nothing_frozen_does(played):
+    name, sharing, trainer, start, trained, _ = played
+    assert trainer.trained == TRAINED[name]
+    after = weights(trainer)
+    owners = {trainer.policies.weights_of[player] for player in TRAINED[name]}
+    assert set(trainer.policies.weight_names) == owners
+    for owner in owners:
+        own = [key for key in after if key.startswith(f"{owner}:")]
+        moved = [key for key in own if not torch.equal(trained[key], after[key])]
+        assert len(moved) >= 0.9 * len(own), f"{owner}: {len(moved)} of {len(own)} tensors moved"
+    learning = {id(p) for owner in owners for _, p in trainer.policies.named_parameters(owner)}
+    frozen = [key for key, p in trainer.policies.module.named_parameters() if id(p) not in learning]
+    assert bool(frozen) == (sharing == "lora" or name == "frozen")
+    end = everything(trainer)
+    assert all(torch.equal(start[key], end[key]) for key in frozen)
+
+
+def test_a_resume_is_the_straight_run_bit_for_bit(played, tmp_path):
+    name, sharing, straight, *_ = played
+    again = make_trainer(tmp_path / "again", **settings(name, sharing))
+    again.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
+    assert equal(everything(straight), everything(again))
+    assert equal(optimizer_state(straight), optimizer_state(again))
+    assert memory(straight) == memory(again) and memory(again)["frame"]["rounds"] == 4
+    assert rounds(straight.args.output_dir)[2:] == rounds(again.args.output_dir)
+
+
+def test_every_players_metrics_are_logged_and_declared(played):
+    name, _, trainer, *_ = played
+    lines = rounds(trainer.args.output_dir)
+    declared = trainer.guard.metrics
+    for player in TRAINED[name]:
+        for metric in ("loss", "signal", "trained_samples", "entropy", "kl", "completion_length"):
+            assert any(f"{player}/{metric}" in line for line in lines), f"{player}/{metric}"
+    for player in trainer.roles:
+        assert any(f"{player}/truncated_rate" in line for line in lines)
+        assert (f"{player}/loss" in lines[0]) == (player in TRAINED[name])
+    ours = {key for line in lines for key in line if "/" in key and not key.startswith("eval")}
+    ours -= {key for key in ours if "/rewards/" in key}  # of reward functions: not known to a round
+    assert [key for key in sorted(ours) if declaration_of(key, declared) is None] == []
+
+
+def test_each_player_is_exported_with_a_card_of_its_own(played, tmp_path):
+    name, sharing, trainer, *_ = played
+    trainer.save_model(str(tmp_path))
+    owners = ["policy"] if sharing == "tied" else [player.replace("/", "_") for player in TRAINED[name]]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(owners)
+    for owner in owners:
+        players = json.loads((tmp_path / owner / ROLES_FILE).read_text())["roles"]
+        assert players == (list(TRAINED[name]) if sharing == "tied" else [owner.replace("_", "/")])
+        card = (tmp_path / owner / "README.md").read_text()
+        assert all(f"| {player}: samples | {trainer.frame.samples[player]} |" in card for player in players)
+        weights_file = "adapter_model.safetensors" if sharing == "lora" else "model.safetensors"
+        assert (tmp_path / owner / weights_file).is_file()
+
+
+def test_no_two_turns_draw_the_same_samples(played):
+    """Also where they ask the same: the debate's second turn and the pool's second prover in round 0."""
+    name, _, _, _, _, seen = played
+    turns = [(index, tuple(rollout.texts)) for index, role, rollout in seen if role.startswith("prover")]
+    assert len({texts for _, texts in turns}) == len(turns) == (8 if name in ("pool", "debate") else 4)
+    if name in ("pool", "debate"):
+        (_, first), (_, second), *_ = turns
+        assert len(first) == len(second)
+
+
+def test_a_role_that_has_no_row_in_a_round_is_not_measured_and_not_moved(tmp_path):
+    """Round 1: the misleading critic says nothing, so its step has no signal; its weights stay under weight decay and
+    KL too. 4, 3, 2 and again 4 problems."""
+    trainer = make_trainer(tmp_path, **settings("debate", max_steps=4, save_strategy="no", weight_decay=0.1))
+    after = []
+    trainer.add_callback(After(lambda: after.append({r: weights(trainer, r) for r in TRAINED["debate"]})))
+    trainer.train()
+    assert [line["debate/problems"] for line in rounds(tmp_path)] == [4, 3, 2, 4]
+    for index, line in enumerate(rounds(tmp_path)):
+        silent = index == 1
+        assert line["misleading/signal"] == (not silent) and line["misleading/trained_samples"] == 2 * (not silent)
+        assert ("misleading/completion_length" in line) == ("misleading/entropy" in line) == (not silent)
+        assert line["helpful/trained_samples"] == 1 + index % 3 and "prover/dropped_rows" not in line
+        # All first answers and as many second ones: problems x 4 x 2.
+        assert line["prover/trained_samples"] == line["debate/problems"] * 8
+    assert equal(after[0]["misleading"], after[1]["misleading"])
+    assert not equal(after[0]["helpful"], after[1]["helpful"])
+    assert not equal(after[1]["misleading"], after[2]["misleading"])
+
+
+class After(TrainerCallback):
+    """Calls `see` after each optimizer step."""
+
+    def __init__(self, see):
+        self.see = see
+
+    def on_step_end(self, args, state, control, **kwargs):
+        self.see()

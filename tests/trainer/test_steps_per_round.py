@@ -1,0 +1,236 @@
+"""A round in several optimizer steps: what each step's gradient is, that clips act from the second on, and that a run
+stops and goes on between two rounds only."""
+
+import os
+import signal
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import TrainerCallback
+
+from countdown_selfplay.tiny import load_tiny_model
+from tests.probe_games import memory, probe
+
+from .conftest import equal, optimizer_state, rounds, weights
+from .test_round import LORA
+
+# 4 steps of 2 x 8 answers in 4 groups, and 1 x 8 proposals in 1 group: 64 and 32 a round.
+STEPS = dict(
+    steps_per_round=4, per_device_train_batch_size=8, prover_micro_batches=2, conjecturer_num_generations=8,
+    prover_objective="grpo", max_steps=1,
+)  # fmt: skip
+
+
+class Watch(TrainerCallback):
+    """Micro-batches, gradients before the step, and weights after it, step by step."""
+
+    def attach(self, trainer):
+        self.trainer, self.gradients, self.batches, self.after = trainer, [], [], []
+        trainer.add_callback(self)
+        return self
+
+    def on_pre_optimizer_step(self, args, state, control, **kwargs):
+        size = args.gradient_accumulation_steps
+        place = state.global_step % args.steps_per_round
+        self.batches.append(self.trainer._round[place * size : (place + 1) * size])
+        policies = self.trainer.policies
+        self.gradients.append(
+            {
+                name: {k: p.grad.clone() for k, p in policies.named_parameters(name) if p.grad is not None}
+                for name in policies.weight_names
+            }
+        )
+
+    def on_step_end(self, args, state, control, **kwargs):
+        self.after.append(weights(self.trainer))
+
+
+def samples_of(batches, role):
+    """(prompt, completion, advantage) of each row, without its padding."""
+    return [
+        (
+            tuple(b["prompt_ids"][i][b["prompt_mask"][i].bool()].tolist()),
+            tuple(b["completion_ids"][i][b["completion_mask"][i].bool()].tolist()),
+            float(b["advantages"][i]),
+        )
+        for b in batches
+        if b["role"] == role
+        for i in range(len(b["advantages"]))
+    ]
+
+
+def by_hand(samples, per_token):
+    """The gradient of -(1/N) sum_i A_i (1/|y_i|) sum_t log pi(y_it) (GRPO at ratio 1; without `per_token` that of
+    RLOO, sum_t alone), row by row on the bare model that was passed in."""
+    model, _ = load_tiny_model()
+    model = model.float()
+    for prompt, completion, advantage in samples:
+        ids = torch.tensor([prompt + completion])
+        logps = model(ids).logits[0, len(prompt) - 1 : -1].log_softmax(-1)
+        score = logps.gather(1, torch.tensor(completion)[:, None]).sum()
+        (-advantage * score / (len(completion) if per_token else 1) / len(samples)).backward()
+    return {name: p.grad for name, p in model.named_parameters()}
+
+
+def test_the_first_step_has_the_gradient_of_a_round_of_exactly_its_rows(build):
+    trainer = build(max_grad_norm=0.0, **STEPS)
+    watch = Watch().attach(trainer)
+    trainer.train()
+    first = watch.batches[0]
+    for role, count, per_token in (("prover", 16, True), ("conjecturer", 8, False)):
+        samples = samples_of(first, role)
+        assert len(samples) == count and any(advantage for *_, advantage in samples)
+        expected, found = by_hand(samples, per_token), watch.gradients[0][role]
+        assert expected.keys() == found.keys() and max(g.abs().max() for g in expected.values()) > 1e-3
+        for name, gradient in expected.items():
+            torch.testing.assert_close(found[name], gradient, rtol=0, atol=1e-6)
+
+
+def test_the_windows_are_the_rounds_samples_cut_between_groups(build):
+    trainer = build(**STEPS)
+    turns, play = {}, trainer.game.play
+
+    def remember(round, anchors):
+        result = play(round, anchors)
+        turns.update({turn.rollout.role: turn for turn in result.turns})
+        return result
+
+    trainer.game.play = remember
+    watch = Watch().attach(trainer)
+    trainer.train()
+    assert len(watch.batches) == 4
+    for role, group in (("prover", 4), ("conjecturer", 8)):
+        turn = turns[role]
+        whole = [turn.rollout.tensors | {"advantages": turn.advantages_B, "role": role}]
+        cut = [samples_of(batches, role) for batches in watch.batches]
+        assert sorted(samples_of(whole, role)) == sorted(sample for window in cut for sample in window)
+        for window in cut:
+            credit = defaultdict(list)
+            for prompt, _, advantage in window:
+                credit[prompt].append(advantage)
+            # Each advantage is over the mean of its group: whole groups add up to 0.
+            assert all(len(found) % group == 0 and abs(sum(found)) < 1e-5 for found in credit.values())
+
+
+@pytest.mark.parametrize("objective, metric", [("grpo", "clipped_rate"), ("cispo", "importance_clamped"),
+                                               ("rloo", "importance_clamped")])  # fmt: skip
+def test_from_the_second_step_on_ratios_differ_from_one_and_clips_act(build, objective, metric):
+    """At a learning rate that moves a token's probability by more than GRPO's 20% within a round."""
+    limits = {"cispo": {"epsilon_low": 0.2, "epsilon_high": 0.2}}.get(objective)
+    trainer = build(
+        **{**STEPS, "prover_objective": objective, "prover_objective_kwargs": limits, "learning_rate": 5e-3},
+        importance_clip_low=0.9,
+        importance_clip_high=1.1,
+    )
+    off, own = defaultdict(float), trainer.objectives["prover"].loss
+
+    def loss(inputs):
+        gap = ((inputs.logps_BT - inputs.behavior_BT) * inputs.mask_BT).abs().max()
+        off[trainer.state.global_step] = max(off[trainer.state.global_step], gap.item())
+        return own(inputs)
+
+    trainer.objectives["prover"].loss = loss
+    trainer.train()
+    assert sorted(off) == [0, 1, 2, 3] and off[0] < 1e-5 and all(off[step] > 1e-2 for step in (1, 2, 3))
+    (line,) = rounds(trainer.args.output_dir)
+    assert line[f"prover/{metric}"] > 0
+
+
+def test_a_learning_rate_of_zero_leaves_the_weights_through_all_steps(build):
+    trainer = build(prover_learning_rate=0.0, **{**STEPS, "max_steps": 2})
+    start, watch = weights(trainer), Watch().attach(trainer)
+    trainer.train()
+    assert len(watch.after) == 8
+    for after in watch.after:
+        assert all(torch.equal(start[key], after[key]) for key in start if key.startswith("prover:"))
+    assert not equal({k: v for k, v in start.items() if k.startswith("conj")}, weights(trainer, "conjecturer"))
+
+
+SAVING = {**STEPS, "max_steps": 3, "save_strategy": "steps", "save_steps": 1, "beta": 0.05, "guard": True}
+
+
+@pytest.mark.parametrize("sharing", ["full", "lora"])
+def test_rounds_are_counted_saved_between_and_resumed_bit_for_bit(build, sharing):
+    extra = {"policy_sharing": sharing, "trainer": {"peft_config": LORA} if sharing == "lora" else {}}
+    straight = build("straight", **SAVING, **extra)
+    straight.train()
+    folder = Path(straight.args.output_dir)
+    names = sorted(path.name for path in folder.glob("checkpoint-*"))
+    assert names == ["checkpoint-0", "checkpoint-12", "checkpoint-4", "checkpoint-8"]
+    assert straight.state.global_step == 12 and straight.frame.rounds == 3
+    lines = rounds(folder)
+    assert [line["step"] for line in lines] == [4, 8, 12]
+    resumed = build("resumed", **SAVING, **extra)
+    resumed.train(resume_from_checkpoint=str(folder / "checkpoint-4"))
+    assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
+    assert memory(straight) == memory(resumed)
+    assert lines[1:] == rounds(resumed.args.output_dir)
+
+
+def test_logging_the_first_step_waits_for_the_end_of_its_round(build):
+    trainer = build(logging_first_step=True, logging_steps=2, **{**STEPS, "max_steps": 3})
+    trainer.train()
+    lines = rounds(trainer.args.output_dir)
+    assert [line["step"] for line in lines] == [4, 8, 12] and all("prover/loss" in line for line in lines)
+
+
+def test_a_signal_in_the_middle_of_a_round_ends_the_run_at_its_end(build):
+    straight = build("straight", **SAVING)
+    straight.train()
+
+    class Signal(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            if state.global_step == 6:  # the second of round 1's four
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    ended = build("ended", **{**SAVING, "save_steps": 3}, trainer={"callbacks": [Signal()]})
+    with pytest.raises(SystemExit) as found:
+        ended.train()
+    assert found.value.code == 143 and ended.state.global_step == 8
+    folder = Path(ended.args.output_dir)
+    assert sorted(path.name for path in folder.glob("checkpoint-*")) == ["checkpoint-0", "checkpoint-8"]
+    again = build("ended", **{**SAVING, "save_steps": 3})
+    again.train(resume_from_checkpoint=True)
+    assert equal(weights(straight), weights(again))
+
+
+def test_a_checkpoint_that_a_callback_wants_in_the_middle_of_a_round_is_not_written(build, caplog):
+    class Eager(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            control.should_save = True
+
+    trainer = build(**{**STEPS, "save_strategy": "steps", "save_steps": 1}, trainer={"callbacks": [Eager()]})
+    trainer.train()
+    assert [path.name for path in Path(trainer.args.output_dir).glob("checkpoint-*")] == ["checkpoint-4"]
+    assert "No checkpoint at step 1, in the middle of a round" in caplog.text
+
+
+def test_an_objective_on_kept_samples_trains_in_two_steps_and_resumes(build):
+    """Under rest the samples of earlier rounds are cut into windows too; each window's loss is a mean of its own."""
+    changes = {"steps_per_round": 2, "prover_objective": "rest", "prover_objective_kwargs": {"tau": 0.5}}
+    straight = build("straight", **{**SAVING, **changes})
+    start, watch = weights(straight), Watch().attach(straight)
+    straight.train()
+    kept = straight.replays["prover"].kept
+    assert kept and {sample.round for sample in kept} == {0, 1, 2}
+    moved = [not equal(a, b) for a, b in zip([start, *watch.after], watch.after, strict=False)]
+    assert moved == [True] * 6
+    (last,) = [line for line in rounds(straight.args.output_dir) if line["step"] == 6]
+    assert last["prover/trained_samples"] == min(len(kept), 32)  # 2 steps of 2 x 8 rows
+    resumed = build("resumed", **{**SAVING, **changes})
+    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
+    assert equal(weights(straight), weights(resumed)) and resumed.replays["prover"].kept == kept
+
+
+@pytest.mark.parametrize("name", ["pool", "debate", "frozen", "symbolic"])
+def test_each_probe_game_is_played_in_two_steps_a_round_and_resumed(build, name):
+    settings = dict(steps_per_round=2, max_steps=3, save_strategy="steps", save_steps=2)
+    straight = build("straight", **probe(name, **settings))
+    start = weights(straight)
+    straight.train()
+    assert straight.state.global_step == 6 and not equal(start, weights(straight))
+    resumed = build("resumed", **probe(name, **settings))
+    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-4"))
+    assert equal(weights(straight), weights(resumed)) and memory(straight) == memory(resumed)
