@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from typing import TypeVar
+import inspect
+from importlib import import_module
+from typing import Any, TypeVar
 
-from .errors import UnknownNameError
+from .errors import ConfigError, UnknownNameError
 
 T = TypeVar("T")
 
@@ -22,7 +24,8 @@ def nearest(name: str, known: list[str]) -> str:
 
 
 class Registry(dict[str, T]):
-    """A dict of plug-ins by name. `kind` is the word used in errors, e.g. "conjecturer reward"."""
+    """A dict of plug-ins by name. `kind` is the word used in errors, e.g. "conjecturer reward". An entry may be a
+    text "module:attribute", which `load` imports."""
 
     def __init__(self, kind: str, entries: dict[str, T] | None = None) -> None:
         super().__init__(entries or {})
@@ -30,3 +33,41 @@ class Registry(dict[str, T]):
 
     def __missing__(self, name: str) -> T:
         raise UnknownNameError(f"Unknown {self.kind} '{name}'.{nearest(str(name), list(self))}")
+
+    def load(self, name: str) -> Any:
+        """The entry called `name`; a name of the form my_package.my_module:MyClass is imported as it is.
+
+        UnknownNameError suggests the nearest; ConfigError if the module cannot be imported."""
+        entry = name if name not in self and ":" in name else self[name]
+        if not isinstance(entry, str):
+            return entry
+        module, _, attribute = entry.partition(":")
+        try:
+            found = import_module(module)
+        except Exception as error:  # a module of a user's own may raise anything
+            if name in self:
+                raise
+            raise ConfigError(
+                f"The {self.kind} '{name}' cannot be imported ({type(error).__name__}: {error}); the module "
+                f"'{module}' must lie in the current folder or be installed."
+            ) from error
+        if not hasattr(found, attribute):
+            close = suggestion(attribute, [known for known in dir(found) if not known.startswith("_")])
+            raise UnknownNameError(f"The {self.kind} '{name}' does not exist: '{module}' has no '{attribute}'.{close}")
+        return getattr(found, attribute)
+
+    def make(self, name: str, arguments: dict[str, Any] | None = None, **defaults: Any) -> Any:
+        """The entry called `name`, built with `arguments`; of `defaults` it gets those that it takes.
+
+        ConfigError names an argument that it does not take, or a value that it refuses."""
+        entry, arguments, title = self.load(name), arguments or {}, self.kind.capitalize()
+        several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        takes = [n for n, p in inspect.signature(entry).parameters.items() if p.kind not in several]
+        unknown = [key for key in arguments if key not in takes]
+        if unknown:
+            allowed = ", ".join(takes) or "no argument"
+            raise ConfigError(f"{title} '{name}' does not take {', '.join(unknown)}; it takes {allowed}.")
+        try:
+            return entry(**{key: value for key, value in defaults.items() if key in takes} | arguments)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"{title} '{name}': {error}") from None

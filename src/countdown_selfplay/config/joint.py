@@ -12,13 +12,13 @@ from transformers import TrainingArguments
 from trl import GRPOConfig
 
 from ..errors import ConfigError
+from ..games import game_class
 from . import checks
 from .curriculum_fields import CurriculumFields
 from .generation_fields import GenerationFields
 from .guard_fields import GuardFields
 from .players import (
     RoleSettings,
-    game_class,
     given_flat,
     kinds_of,
     parsed_roles,

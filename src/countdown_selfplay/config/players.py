@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_args
 
-from .. import games
 from ..errors import ConfigError
-from ..registry import Registry, nearest
+from ..games import game_class
+from ..registry import nearest
 from .roles import FIELDS, FLAT, TYPES, RoleConfig, is_given
 
 if TYPE_CHECKING:
@@ -78,16 +77,6 @@ class RoleSettings:
     def stops(self, domain: Any) -> list[str] | None:
         """The texts that end a sample in `domain`."""
         return domain.stop_strings(self.kind or self.role) if self.stop is None else list(self.stop)
-
-
-def game_class(name: str) -> Any:
-    """The entry of GAMES; UnknownNameError if there is none."""
-    known: Registry[Any] = vars(games).get("GAMES") or Registry("game", {DEFAULT_GAME: games.ProposeAndSolve})
-    entry = known[name]
-    if not isinstance(entry, str):
-        return entry
-    module, _, attribute = entry.partition(":")
-    return getattr(import_module(module), attribute)
 
 
 def kinds_of(game: str) -> tuple[str, ...]:

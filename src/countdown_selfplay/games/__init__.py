@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..contract.game import Game, Guide, Outcome, Proposal, Proposer
@@ -21,11 +20,7 @@ GAMES: Registry[Any] = Registry(
 
 def game_class(name: str) -> Any:
     """The class of a name; UnknownNameError suggests the nearest."""
-    entry = GAMES[name]
-    if isinstance(entry, str):
-        module, _, cls = entry.partition(":")
-        entry = getattr(import_module(module), cls)
-    return entry
+    return GAMES.load(name)
 
 
 def __getattr__(name: str) -> Any:

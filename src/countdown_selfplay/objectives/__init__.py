@@ -3,11 +3,8 @@ torch."""
 
 from __future__ import annotations
 
-import inspect
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigError
 from ..registry import Registry
 
 if TYPE_CHECKING:
@@ -37,20 +34,7 @@ def make_objective(name: str, arguments: dict[str, Any] | None = None, **default
 
     ConfigError names an argument that the objective does not take, or a value that it refuses.
     """
-    entry = OBJECTIVES[name]
-    if isinstance(entry, str):
-        module, _, cls = entry.partition(":")
-        entry = getattr(import_module(module), cls)
-    allowed = list(inspect.signature(entry).parameters)
-    arguments = arguments or {}
-    unknown = [key for key in arguments if key not in allowed]
-    if unknown:
-        takes = ", ".join(allowed) or "no argument"
-        raise ConfigError(f"Objective '{name}' does not take {', '.join(unknown)}; it takes {takes}.")
-    try:
-        return entry(**{key: value for key, value in defaults.items() if key in allowed} | arguments)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"Objective '{name}': {error}") from None
+    return OBJECTIVES.make(name, arguments, **defaults)
 
 
 __all__ = ["OBJECTIVES", "make_objective"]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..countdown.similarity import archive_distance
 from ..errors import ConfigError
 from .base import UNKNOWN, Composable, RewardContext, check_number, problems_of
-from .similarity import archive_distance
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..countdown.similarity import similar_share
 from .base import UNKNOWN, Composable, RewardContext, check_number, problems_of
-from .similarity import similar_share
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import pytest
 
 from countdown_selfplay.config import JointSelfPlayConfig
-from countdown_selfplay.countdown import DEFAULT_RULES
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.rewards.prover.checked import default_reward_funcs
 from countdown_selfplay.rewards.prover.soft_overlong import make_soft_overlong
@@ -37,7 +36,7 @@ def test_the_configuration_switches_it_on(tmp_path):
     def names(**changes):
         args = JointSelfPlayConfig(str(tmp_path), use_cpu=True, prover_max_completion_length=50, **changes)
         rewards = default_reward_funcs(
-            DEFAULT_RULES, args.length_penalty, args.soft_overlong, args.role("prover").max_completion_length
+            "countdown_reward", args.length_penalty, args.soft_overlong, args.role("prover").max_completion_length
         )
         return [reward.__name__ for reward in rewards], rewards[-1]
 
