@@ -9,9 +9,9 @@ from transformers import TrainingArguments
 from trl import DPOConfig, SFTConfig
 
 from ..config.checks import check_reporters
-from ..config.countdown_fields import CountdownFields, domain_from
+from ..config.countdown_fields import CountdownFields
 from ..config.number_checks import at_least, check_numbers
-from ..countdown import CountdownDomain
+from ..domains import domain_from
 from ..errors import ConfigError
 
 
@@ -49,11 +49,11 @@ class WarmStartArguments(CountdownFields):
         at_least(self, 0, "eval_problems")
         at_least(self, 1, "eval_samples", "eval_proposals", "max_completion_length")
         check_numbers(self)
-        _ = self.domain
+        _ = self.played
 
     @property
-    def domain(self) -> CountdownDomain:
-        """Countdown as these fields describe it."""
+    def played(self) -> Any:
+        """The domain that these fields describe."""
         return domain_from(self)
 
     @property
