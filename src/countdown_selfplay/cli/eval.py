@@ -15,7 +15,7 @@ from ..errors import ConfigError
 from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
 from ..evaluation.problems import ProblemSet, problem_set
 from ..evaluation.setting import Setting, role_of, setting_of
-from ..evaluation.terminal import aligned
+from ..evaluation.terminal import aligned, rates
 from .countdown_options import OneLineParser, RawDescription, seed_number, underscored
 
 Row = tuple[str, ...]
@@ -65,7 +65,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--problems",
         metavar="FILE",
-        help="a .jsonl or .parquet file (numbers or nums, target; stratum, if it has one), a hub id, or heldout-v1",
+        help="a .jsonl or .parquet file (Countdown: numbers or nums, target; stratum, if it has one), a hub id, or "
+        "heldout-v1",
     )
     parser.add_argument("--split", default="test", help="split of a hub data set (default: test)")
     parser.add_argument("--n_problems", type=_positive, help="how many (500 generated ones, else all)")
@@ -81,6 +82,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     sampling.add_argument("--top_k", type=int, help="0 switches it off")
     sampling.add_argument("--max_new_tokens", type=_positive, help="tokens after which an answer is cut")
     domain = parser.add_argument_group("problems and answers")
+    domain.add_argument("--domain", metavar="NAME", help="what is played: countdown, or my_package.my_module:MyDomain")
+    domain.add_argument("--domain_kwargs", metavar="JSON", help="arguments of a domain of your own")
     domain.add_argument("--prover_prompt", choices=tuple(PROVER_PROMPTS))
     domain.add_argument("--conjecturer_prompt", choices=tuple(CONJECTURER_PROMPTS))
     domain.add_argument("--answer_rule", choices=get_args(AnswerRule), help="which answer tag counts")
@@ -116,7 +119,8 @@ def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[d
     result = {**summarise(answers, seed=options.seed), "seconds": round(time.perf_counter() - started, 3)}
     rows: list[Row] = [(f"pass@{k}", *_cells(estimate)) for k, estimate in result["pass_at"].items()]
     rows += [(f"majority@{k}", *_cells(estimate)) for k, estimate in result["majority_at"].items()]
-    names = (("score", "mean score"), ("format", "right format"), ("truncated", "truncated"))
+    known = (("score", "mean score"), ("format", "right format"), ("truncated", "truncated"))
+    names = [(name, words) for name, words in known if name in result]
     rows += [(words, *_cells(result[name])) for name, words in names]
     strata = [(f"{label} operands", found) for label, found in result.get("by_operands", {}).items()]
     strata += result.get("by_stratum", {}).items()
@@ -150,9 +154,8 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet) ->
         "seed": options.seed,
         "batch_size": size,
         **setting.sampling,
-        "prover_prompt": setting.domain.prover_prompt,
-        "rules": setting.domain.rules.to_dict(),
-        **asked.to_dict(),
+        "domain": setting.domain.to_dict(),
+        **asked.to_dict(setting.domain),
         "device": device_name(place),
         "versions": versions(),
     }
@@ -192,7 +195,7 @@ def evaluate_as_conjecturer(options: argparse.Namespace, setting: Setting) -> tu
             model, tokenizer, setting.domain, n=options.samples or 1024, progress=bar, **sampling
         )
     result = found.to_dict()
-    names = [name for name in ("parseable", "in_range", "solvable", "unique") if name in result]
+    names = rates(result)
     return result, [(name.replace("_", " "), *_cells(result[name])) for name in names]
 
 

@@ -11,12 +11,12 @@ from typing import Any
 from trl import ModelConfig
 
 from ..config.checks import check_run
-from ..countdown import Problem, generate_problems, problem_from_row
 from ..data.files import held_out_problems
+from ..domains import is_held_out
 from ..tiny import resolve_model
 from ..warm_starts.configs import IPOArguments, IPOSettings
 from ..warm_starts.demonstrations import read_demonstrations
-from ..warm_starts.filters import HELD_OUT, TOO_LONG, Kept, is_held_out
+from ..warm_starts.filters import HELD_OUT, TOO_LONG, Kept
 from ..warm_starts.pairs import ScoredSample, make_preference_pairs
 from .trainer_options import parse_options
 from .warm_start_dry_run import print_dry_run
@@ -37,8 +37,8 @@ def main(argv: list[str] | None = None) -> int:
     )
     if not script.dry_run:
         check_run(args)
-    held_out = held_out_problems(script, script.domain.spec)
-    evaluated = {problem.key for problem in held_out}
+    held_out = held_out_problems(script, script.played)
+    evaluated = {script.played.key(problem) for problem in held_out}
     if script.dry_run:
         print_dry_run(script, args, model, *_planned(script, args, evaluated))
         return 0
@@ -47,9 +47,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def problems_to_sample(script: IPOArguments, seed: int, evaluated: set[str]) -> Kept:
-    """Rows {"problem": Problem} to draw answers on, without held-out problems; DataError if nothing is left."""
+    """Rows {"problem": ...} to draw answers on, without held-out problems; DataError if nothing is left."""
     if script.dataset_name is None:
-        made = generate_problems(script.problems, script.domain.spec, seed=seed, exclude=evaluated, split="train")
+        made = script.played.random(script.problems, seed, frozenset(evaluated))
         return Kept([{"problem": problem} for problem in made], len(made))
     kept: list[dict[str, Any]] = []
     left_out: Counter[str] = Counter()
@@ -58,8 +58,8 @@ def problems_to_sample(script: IPOArguments, seed: int, evaluated: set[str]) -> 
         if len(kept) == script.problems:
             break
         read += 1
-        problem = problem_from_row(row, i)
-        if is_held_out(problem, evaluated):
+        problem = script.played.problem(row, i)
+        if is_held_out(script.played, problem, evaluated):
             left_out[HELD_OUT] += 1
         else:
             kept.append({"problem": problem})
@@ -70,7 +70,7 @@ def _planned(script: IPOArguments, args: IPOSettings, evaluated: set[str]) -> tu
     if script.samples_file is not None:
         from ..warm_starts.samples import read_samples
 
-        samples, read, left_out = read_samples(script.samples_file, script.role, script.domain, evaluated)
+        samples, read, left_out = read_samples(script.samples_file, script.role, script.played, evaluated)
         pairs = pairs_of(samples, script, args.seed)
         return [f"{read} samples ({_reasons(left_out)}) give {len(pairs)} pairs"], len(pairs)
     if script.role == "conjecturer":
@@ -82,14 +82,14 @@ def _planned(script: IPOArguments, args: IPOSettings, evaluated: set[str]) -> tu
 
 def pairs_of(samples: Sequence[ScoredSample], script: IPOArguments, seed: int) -> list[Any]:
     """Prover: a right over a wrong answer to the same problem. Conjecturer: a proposal with reward above 0 over one
-    with less, asked for with the same operand count."""
+    with less, asked for in the same words."""
     if script.role == "prover":
         return make_preference_pairs(samples, pairs_per_group=script.pairs_per_group, seed=seed)
     smallest = sys.float_info.min  # any reward above 0
     return make_preference_pairs(samples, chosen_at_least=smallest, pairs_per_group=None, seed=seed)
 
 
-def run_ipo(script: IPOArguments, args: IPOSettings, options: ModelConfig, held_out: list[Problem]) -> None:
+def run_ipo(script: IPOArguments, args: IPOSettings, options: ModelConfig, held_out: list[Any]) -> None:
     """Make the pairs, train and leave a model folder in `args.output_dir`."""
     from datasets import Dataset
 
@@ -97,7 +97,7 @@ def run_ipo(script: IPOArguments, args: IPOSettings, options: ModelConfig, held_
     from ..warm_starts.run import load, longest, run
     from ..warm_starts.trainers import TokenizedDPOTrainer
 
-    evaluated = {problem.key for problem in held_out}
+    evaluated = {script.played.key(problem) for problem in held_out}
     model, tokenizer, peft_config = load(args, options)
     samples, read, left_out = scored_samples(script, args, options, model, tokenizer, evaluated)
     pairs = pairs_of(samples, script, args.seed)
@@ -106,6 +106,7 @@ def run_ipo(script: IPOArguments, args: IPOSettings, options: ModelConfig, held_
     fitting = [row for row in rows if limit is None or _length(row) <= limit]
     cut = Counter({TOO_LONG: len(rows) - len(fitting)} if len(rows) > len(fitting) else {})
     Kept(fitting, read, left_out + cut).insist("samples (no group has both a better and a worse one)")
+    chat = not isinstance(pairs[0].prompt, str)
     trainer = TokenizedDPOTrainer(
         model=model,
         # With an adapter TRL takes the base as reference; else a copy of these weights, not a reload of their path.
@@ -119,7 +120,7 @@ def run_ipo(script: IPOArguments, args: IPOSettings, options: ModelConfig, held_
     data = [f"{len(fitting)} pairs of {read} samples {source}; samples left out: {_reasons(left_out + cut)}"]
     trainer.accelerator.print(data[0])
     path = resolve_model(options.model_name_or_path)
-    run(script, args, trainer, tokenizer, held_out, path, "ipo", data)
+    run(script, args, trainer, tokenizer, held_out, path, "ipo", data, chat)
 
 
 def scored_samples(
@@ -132,7 +133,7 @@ def scored_samples(
     from ..warm_starts import samples as source
 
     if script.samples_file is not None:
-        return source.read_samples(script.samples_file, script.role, script.domain, evaluated)
+        return source.read_samples(script.samples_file, script.role, script.played, evaluated)
     size = max(args.per_device_eval_batch_size, script.samples_per_problem)
     sampling = {**script.sampling, "batch_size": size}
     rank, processes = args.process_index, args.world_size
@@ -144,7 +145,7 @@ def scored_samples(
                 model,
                 tokenizer,
                 prover,
-                script.domain,
+                script.played,
                 script.proposals,
                 script.conjecturer_reward,
                 source.seed_from("ipo", args.seed),
@@ -158,7 +159,7 @@ def scored_samples(
     seed = source.seed_from("ipo", args.seed, rank)
     own = problems[rank::processes]
     part = source.sample_answers(
-        model, tokenizer, own, script.domain, script.samples_per_problem, seed=seed, **sampling
+        model, tokenizer, own, script.played, script.samples_per_problem, seed=seed, **sampling
     )
     parts = gather_object([part]) if processes > 1 else [part]
     samples = [sample for found_here, _, _ in parts for sample in found_here]

@@ -77,6 +77,8 @@ def run(argv: list[str]) -> int:
         print(f"{PROG} {__version__}")
         return 0
     name, rest = argv[0], argv[1:]
+    if str(Path.cwd()) not in sys.path:  # where a user's own domain, game or proposer lies
+        sys.path.append(str(Path.cwd()))
     known = available_commands()
     if name not in known:
         raise UnknownNameError(f"Unknown command '{name}'.{nearest(name, list(known))}")

@@ -31,8 +31,8 @@ def main(argv: list[str] | None = None) -> int:
     )
     if not script.dry_run:
         check_run(args)
-    held_out = held_out_problems(script, script.domain.spec)
-    kept = demonstrations(script, args.seed, {problem.key for problem in held_out})
+    held_out = held_out_problems(script, script.played)
+    kept = demonstrations(script, args.seed, {script.played.key(problem) for problem in held_out})
     if script.dry_run:
         print_dry_run(script, args, model, [kept.sentence("demonstrations")], len(kept.rows))
         return 0
@@ -44,11 +44,11 @@ def demonstrations(script: SFTArguments, seed: int, evaluated: set[str]) -> Kept
     """What is trained on, checked; DataError if nothing is left."""
     if script.dataset_name is None:
         n, each = script.demonstrations, script.demonstrations_per_problem
-        rows = generated_rows(n, script.role, script.domain, seed=seed, exclude=evaluated, per_problem=each)
+        rows = generated_rows(n, script.role, script.played, seed=seed, exclude=evaluated, per_problem=each)
         source = "generated"
     else:
         rows, source = read_demonstrations(script.dataset_name, script.dataset_train_split), script.dataset_name
-    kept = clean_demonstrations(rows, script.role, script.domain, evaluated, script.keep_wrong, source)
+    kept = clean_demonstrations(rows, script.role, script.played, evaluated, script.keep_wrong, source)
     return kept.insist("demonstrations")
 
 
@@ -62,6 +62,7 @@ def run_sft(script: SFTArguments, args: SFTSettings, options: ModelConfig, kept:
     from ..warm_starts.run import load, longest, run
 
     model, tokenizer, peft_config = load(args, options)
+    chat = not isinstance(kept.rows[0]["prompt"], str)
     rows = [demonstration_ids(tokenizer, row["prompt"], row["completion"]) for row in kept.rows]
     rows, cut = drop_long(rows, ("input_ids",), longest(args, model))
     kept = Kept(rows, kept.read, kept.left_out + Counter({TOO_LONG: cut} if cut else {})).insist("demonstrations")
@@ -76,4 +77,4 @@ def run_sft(script: SFTArguments, args: SFTSettings, options: ModelConfig, kept:
     data = [f"{kept.sentence('demonstrations')}, {source}"]
     trainer.accelerator.print(data[0])
     path = resolve_model(options.model_name_or_path)
-    run(script, args, trainer, tokenizer, held_out, path, "sft", data)
+    run(script, args, trainer, tokenizer, held_out, path, "sft", data, chat)

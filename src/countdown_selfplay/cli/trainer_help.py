@@ -15,6 +15,7 @@ _COLUMN = 30  # where the explanations begin
 _SECTIONS = {  # class that declares a field -> its section
     "RoleFields": "Both roles",
     "CurriculumFields": "Rounds: proposals, rewards, anchors",
+    "DomainFields": "Problems and prompts",
     "CountdownFields": "Problems and prompts",
     "GuardFields": "Collapse guard",
     "GenerationFields": "Generation backend",

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 import yaml
 from trl import ModelConfig, TrlParser
 
+from ..config.countdown_fields import CountdownFields, DomainFields
 from ..config.recipes import over, recipes
 from ..errors import ConfigError, CountdownSelfPlayError
 from ..registry import suggestion
@@ -83,8 +84,19 @@ def parse_options(
     for name, value in parser.planned.items():
         setattr(found[1], name, value)
     found[0].recipe = chosen
+    _refuse_countdowns(found, {name[2:] for name in given} | set(written))
     _refuse_unread(found[2], {name[2:] for name in given} | set(settings))
     return found  # type: ignore[return-value]
+
+
+def _refuse_countdowns(found: Any, named: set[str]) -> None:
+    """Countdown's own fields, asked for beside another domain; those of a recipe are passed over."""
+    domain = next(part.domain for part in found if isinstance(part, DomainFields))
+    own = sorted(named & (set(CountdownFields.__dataclass_fields__) - set(DomainFields.__dataclass_fields__)))
+    if own and domain != "countdown":
+        raise ConfigError(
+            f"`{own[0]}` is Countdown's, and `domain` is '{domain}'; leave it out, or set domain_kwargs."
+        )
 
 
 def _refuse_unread(model: ModelConfig, named: set[str]) -> None:

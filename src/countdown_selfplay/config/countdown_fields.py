@@ -1,14 +1,30 @@
-"""Settings of Countdown itself, the same for self-play, warm starts and single-policy runs: prompts, ranges, answer
-rule."""
+"""Settings of the domain, and of Countdown itself: prompts, ranges, answer rule. They are the same for self-play, warm
+starts and single-policy runs."""
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..countdown import CountdownDomain, ProblemSpec, Rules
+from ..domains import domain_from
+
+__all__ = ["CountdownFields", "DomainFields", "domain_from"]
 
 
 @dataclass
-class CountdownFields:
+class DomainFields:
+    """What is played."""
+
+    domain: str = field(
+        default="countdown",
+        metadata={"help": "What is played: a name in DOMAINS, or where it is (my_package.my_module:MyDomain)."},
+    )
+    domain_kwargs: dict | str | None = field(
+        default=None,
+        metadata={"help": "Arguments of the domain as JSON. Countdown has the fields below instead."},
+    )
+
+
+@dataclass
+class CountdownFields(DomainFields):
     """Which problems exist and how they are put to a model."""
 
     prover_prompt: str = field(
@@ -29,23 +45,4 @@ class CountdownFields:
     answer_rule: Literal["last", "first", "any"] = field(
         default="last",
         metadata={"help": "Which answer tag counts, in training and in evaluation."},
-    )
-
-
-def domain_from(fields: CountdownFields) -> CountdownDomain:
-    """Countdown with these ranges, prompts and answer rule. The compact prompt has no answer tags."""
-    return CountdownDomain(
-        spec=ProblemSpec(
-            operands=tuple(dict.fromkeys(fields.operands)),
-            number_low=fields.number_low,
-            number_high=fields.number_high,
-            target_low=fields.target_low,
-            target_high=fields.target_high,
-        ),
-        rules=Rules(
-            answer_rule=fields.answer_rule, answer_format="bare" if fields.prover_prompt == "compact" else "tags"
-        ),
-        prover_prompt=fields.prover_prompt,
-        conjecturer_prompt=fields.conjecturer_prompt,
-        operands=tuple(fields.operands),
     )

@@ -239,4 +239,3 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
     def objective_arguments(self, role: str) -> dict[str, Any]:
         """The `objective_kwargs` of a kind as a dict."""
         return role_config(self, role).arguments
-

@@ -83,8 +83,8 @@ class OpenDomain(Domain[P], Protocol):
         """Names of the facts that `check` finds out."""
         ...
 
-    def propose_row(self, **asked: Any) -> Row:
-        """A row that asks for a problem."""
+    def propose_row(self, *args: Any, **asked: Any) -> Row:
+        """A row that asks for a problem: called with what is asked for as keyword arguments."""
         ...
 
     def parse(self, texts: Sequence[str]) -> list[Any]:
@@ -98,6 +98,17 @@ class OpenDomain(Domain[P], Protocol):
     def random(self, n: int, seed: int, exclude: frozenset[str]) -> list[P]:
         """`n` distinct playable problems, a function of the arguments alone, none with a key in `exclude`."""
         ...
+
+
+class SplitDomain(Domain[P], Protocol):
+    """A domain that keeps some problems out of training for good. Without these two, held-out problems are random ones
+    with a seed of their own, left out of a run's training by key."""
+
+    def held_out(self, n: int) -> list[P]:
+        """`n` problems of the held-out side, always the same; `random` makes none of that side."""
+        ...
+
+    def is_held_out(self, problem: P) -> bool: ...
 
 
 class CritiqueDomain(Domain[P], Protocol):

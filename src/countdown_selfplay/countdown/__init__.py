@@ -10,7 +10,7 @@ from .exact.solver import all_solutions, count_solutions, is_solvable, reachable
 from .features import FEATURES, feature_matrix, features
 from .generator import generate_problems
 from .heldout import heldout_problems
-from .problem import Problem, ProblemSpec, heldout_key, problem_from_row
+from .problem import Problem, ProblemSpec, heldout_key, problem_from_row, problem_of_key
 from .prompts import CONJECTURER_PROMPTS, PROVER_PROMPTS
 from .proposals import Proposal, ProposalReason, parse_proposal
 from .rules import DEFAULT_RULES, AnswerFormat, AnswerRule, Rules
@@ -20,6 +20,7 @@ __all__ = [
     "Problem",
     "ProblemSpec",
     "problem_from_row",
+    "problem_of_key",
     "heldout_key",
     "Rules",
     "DEFAULT_RULES",

@@ -11,7 +11,7 @@ from ..contract.domain import Checked
 from .exact.batch import is_solvable_batch
 from .exact.solver import is_solvable
 from .generator import generate_problems
-from .problem import Problem, ProblemSpec, problem_from_row
+from .problem import Problem, ProblemSpec, heldout_key, problem_from_row
 from .prompts import COMPLETION_STOP, CONJECTURER_PROMPTS, PROVER_PROMPTS, completion_shots, json_example
 from .proposals import Proposal, parse_proposal
 from .rules import DEFAULT_RULES, Rules
@@ -45,6 +45,19 @@ class CountdownDomain:
     def countdown_3to4(cls) -> CountdownDomain:
         """The public data set's ranges and prompt, and the completion style of seed 001 for proposals."""
         return cls()
+
+    @classmethod
+    def from_config(cls, fields: Any) -> CountdownDomain:
+        """Countdown as the CountdownFields of a configuration describe it. The compact prompt has no answer tags."""
+        names = ("number_low", "number_high", "target_low", "target_high")
+        bare = fields.prover_prompt == "compact"
+        return cls(
+            spec=ProblemSpec(tuple(dict.fromkeys(fields.operands)), *(getattr(fields, name) for name in names)),
+            rules=Rules(answer_rule=fields.answer_rule, answer_format="bare" if bare else "tags"),
+            prover_prompt=fields.prover_prompt,
+            conjecturer_prompt=fields.conjecturer_prompt,
+            operands=tuple(fields.operands),
+        )
 
     def propose_row(self, operands: int) -> dict[str, Any]:
         """A row that asks the conjecturer for a problem with this many numbers."""
@@ -113,6 +126,19 @@ class CountdownDomain:
         """`n` distinct solvable problems, uniform over the ranges, none of the held-out side or with a key in
         `exclude`."""
         return generate_problems(n, self.spec, seed, exclude, rules=self.rules)
+
+    def held_out(self, n: int) -> list[Problem]:
+        """`n` problems of the generator's held-out side, always the same."""
+        return generate_problems(n, self.spec, seed=0, split="heldout")
+
+    def is_held_out(self, problem: Problem) -> bool:
+        """Whether the problem lies on the generator's held-out side, and with it all of heldout-v1."""
+        return heldout_key(problem.key)
+
+    @property
+    def longest(self) -> Problem:
+        """A problem with one of the longest prompts: most operands, greatest numbers."""
+        return Problem((self.spec.number_high,) * max(self.spec.operands), self.spec.target_high)
 
     def solvable(self, problem: Problem) -> bool:
         """Whether the exact solver finds a solution under `rules`."""

@@ -124,6 +124,12 @@ class ProblemSpec:
         return None
 
 
+def problem_of_key(key: str) -> Problem:
+    """The problem with this key, its numbers in ascending order: "19,35,44=98" -> (19, 35, 44), 98."""
+    numbers, _, target = key.partition("=")
+    return Problem(tuple(int(number) for number in numbers.split(",")), int(target))
+
+
 def problem_from_row(row: Mapping[str, Any], index: int = 0) -> Problem:
     """The problem in row `index` of a data set, whichever public schema it has.
 

@@ -70,6 +70,12 @@ _CORRECT, _WRONG_VALUE = Reason.CORRECT, Reason.WRONG_VALUE  # looked up once: n
 _WRONG = frozenset({Reason.WRONG_VALUE, Reason.WRONG_NUMBERS, Reason.DIVISION_BY_ZERO, Reason.NOT_AN_INTEGER})
 
 
+WELL_FORMED = frozenset(
+    {Reason.CORRECT, Reason.WRONG_VALUE, Reason.WRONG_NUMBERS, Reason.DIVISION_BY_ZERO, Reason.NOT_AN_INTEGER}
+)
+"""Reasons of answers in the right format: a complete answer that is a legal expression, whatever its value."""
+
+
 class Verdict(NamedTuple):
     """score; reason; expression: the answer as written, None if there is none or it is too long; value: exact, None
     unless the expression has one; n_answers: complete answers in the text (1 for a bare expression)."""
@@ -84,6 +90,17 @@ class Verdict(NamedTuple):
     def correct(self) -> bool:
         """The bit that solve rates are made of: independent of the scores in the rules."""
         return self.reason is Reason.CORRECT
+
+    @property
+    def vote(self) -> str | None:
+        """What a majority counts as one answer: the exact value of a legal expression, the text of one that breaks a
+        rule of the problem (so that it never shares the vote of a right answer), None for what is not an
+        expression."""
+        if self.reason in (Reason.CORRECT, Reason.WRONG_VALUE):
+            return str(self.value)
+        if self.reason in WELL_FORMED and self.expression is not None:
+            return f"{self.reason}: {''.join(self.expression.split())}"
+        return None
 
 
 def verify(completion: object, problem: Problem, rules: Rules = DEFAULT_RULES) -> Verdict:

@@ -7,7 +7,8 @@ from typing import Any
 
 from datasets import Dataset, load_dataset
 
-from ..countdown import Problem, ProblemSpec, generate_problems, problem_from_row
+from ..contract.domain import Domain, P
+from ..domains import held_out_of
 from ..errors import DataError
 
 _BUILDERS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
@@ -21,8 +22,8 @@ _ALTERNATIVE = (
 def load_problem_rows(source: str, split: str = "train") -> Dataset:
     """Rows of a local file (.jsonl, .json, .parquet, .csv) or of a hub data set's `split`.
 
-    Rows need `nums` or `numbers`, and `target`, or both in `ground_truth`; anchor_dataset checks them one by one.
-    Raises DataError when the source cannot be reached.
+    Rows are what the domain's `problem` reads (Countdown: `nums` or `numbers`, and `target`, or both in
+    `ground_truth`). Raises DataError when the source cannot be reached.
     """
     path = Path(source)
     try:
@@ -40,10 +41,10 @@ def load_problem_rows(source: str, split: str = "train") -> Dataset:
         ) from error
 
 
-def held_out_problems(script: Any, spec: ProblemSpec) -> list[Problem]:
-    """The problems of `eval_dataset_name`, or of the generator's held-out side; at most `eval_problems` of them, where
-    0 means all of a data set's and none of the generator's."""
+def held_out_problems(script: Any, domain: Domain[P]) -> list[P]:
+    """The problems of `eval_dataset_name`, or of the domain's held-out side; at most `eval_problems` of them, where 0
+    means all of a data set's and none of the domain's."""
     if script.eval_dataset_name is None:
-        return generate_problems(script.eval_problems, spec, seed=0, split="heldout") if script.eval_problems else []
+        return held_out_of(domain, script.eval_problems)
     rows = load_problem_rows(script.eval_dataset_name, script.eval_dataset_split)
-    return [problem_from_row(row, i) for i, row in enumerate(rows)][: script.eval_problems or None]
+    return [domain.problem(row, i) for i, row in enumerate(rows)][: script.eval_problems or None]

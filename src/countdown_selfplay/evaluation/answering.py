@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..countdown import CountdownDomain, Problem
+from ..contract.domain import Domain, P
 from ..random_state import seed_from
-from .answers import Answer, batch_key, batches_of, vote_of
+from .answers import Answer, batch_key, batches_of, identity, operands_of, reason_of
 from .sampling import sample_completions
 
 
 def answer_batches(
     model: Any,
     tokenizer: Any,
-    problems: Sequence[Problem],
-    domain: CountdownDomain,
+    problems: Sequence[P],
+    domain: Domain[P],
     n: int,
     *,
     seed: int = 0,
@@ -30,13 +30,14 @@ def answer_batches(
     max_new_tokens), and on nothing that came before. `strata`: a label per problem.
     """
     prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
+    identities = [identity(domain, problem) for problem in problems]
     for batch in batches_of(prompts, n, batch_size)[skip:]:
         found = sample_completions(
             model,
             tokenizer,
             [prompts[i] for i in batch],
             n,
-            seed=seed_from("answers", seed, *batch_key(problems, batch)),
+            seed=seed_from("answers", seed, *batch_key(identities, batch)),
             batch_size=batch_size,
             stop_strings=domain.stop_strings("prover"),
             **sampling,
@@ -49,14 +50,14 @@ def answer_batches(
                 rows.append(
                     Answer(
                         index=index,
-                        problem=problem.key,
-                        operands=len(problem.numbers),
+                        problem=domain.key(problem),
+                        operands=operands_of(problem),
                         sample=sample,
                         completion=completion.text,
                         score=verdict.score,
-                        reason=str(verdict.reason),
-                        answer=vote_of(verdict),
-                        tags=verdict.n_answers,
+                        reason=reason_of(verdict),
+                        answer=getattr(verdict, "vote", None),
+                        tags=getattr(verdict, "n_answers", 1),
                         tokens=completion.tokens,
                         truncated=completion.truncated,
                         stratum=None if strata is None else strata[index],

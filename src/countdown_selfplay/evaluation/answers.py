@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..countdown import Problem
-from ..countdown.verifier import Reason, Verdict
+from ..countdown.verifier import Reason
 from ..data.jsonl import json_object
 from ..errors import DataError
 
@@ -24,11 +24,6 @@ _DAMAGED = "the file is damaged, so start a new one"
 
 MARK = '{"record": "setting"'
 """How the first line begins; nothing that begins otherwise is ever appended to or overwritten."""
-
-WELL_FORMED = frozenset(
-    {Reason.CORRECT, Reason.WRONG_VALUE, Reason.WRONG_NUMBERS, Reason.DIVISION_BY_ZERO, Reason.NOT_AN_INTEGER}
-)
-"""Reasons of answers in the right format: a complete answer that is a legal expression, whatever its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +34,7 @@ class Answer:
 
     index: int
     problem: str
-    operands: int
+    operands: int | None
     sample: int
     completion: str
     score: float
@@ -62,14 +57,21 @@ class Answer:
         return json.dumps(row, ensure_ascii=False)
 
 
-def vote_of(verdict: Verdict) -> str | None:
-    """What a majority counts as one answer: the exact value of a legal expression, the text of one that breaks a rule
-    of the problem (so that it never shares the vote of a right answer), None for what is not an expression."""
-    if verdict.reason in (Reason.CORRECT, Reason.WRONG_VALUE):
-        return str(verdict.value)
-    if verdict.reason in WELL_FORMED and verdict.expression is not None:
-        return f"{verdict.reason}: {''.join(verdict.expression.split())}"
-    return None
+def reason_of(verdict: Any) -> str:
+    """The verdict in a word; of all answers the right ones alone are "correct", whatever the domain calls them."""
+    if verdict.correct:
+        return str(Reason.CORRECT)
+    return str(verdict.reason) if verdict.reason != Reason.CORRECT else "wrong"
+
+
+def operands_of(problem: Any) -> int | None:
+    """By how many numbers it has Countdown's figures are split; no other domain's are."""
+    return len(problem.numbers) if isinstance(problem, Problem) else None
+
+
+def identity(domain: Any, problem: Any) -> tuple[Any, ...]:
+    """What tells a problem from others: its key; Countdown's numbers in their order, which make another prompt."""
+    return (problem.numbers, problem.target) if isinstance(problem, Problem) else (domain.key(problem),)
 
 
 def batches_of(prompts: Sequence[Any], n: int, batch_size: int) -> list[list[int]]:
@@ -80,15 +82,15 @@ def batches_of(prompts: Sequence[Any], n: int, batch_size: int) -> list[list[int
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
-def batch_key(problems: Sequence[Problem], batch: Sequence[int]) -> tuple[object, ...]:
+def batch_key(identities: Sequence[tuple[Any, ...]], batch: Sequence[int]) -> tuple[object, ...]:
     """What a batch's generator is seeded by besides the evaluation's seed: its problems, and for one that the set
     holds several times which of them it is."""
-    seen: Counter[Problem] = Counter()
+    seen: Counter[tuple[Any, ...]] = Counter()
     which = []
-    for problem in problems:
-        which.append(seen[problem])
-        seen[problem] += 1
-    return tuple((problems[i].numbers, problems[i].target, which[i]) for i in batch)
+    for one in identities:
+        which.append(seen[one])
+        seen[one] += 1
+    return tuple((*identities[i], which[i]) for i in batch)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..countdown import CountdownDomain, Problem, heldout_problems, problem_from_row
-from ..countdown import generate_problems as generate
+from ..contract.domain import Domain
+from ..countdown import CountdownDomain, heldout_problems
+from ..domains import held_out_of
 from ..errors import DataError
+from .answers import identity
 
 HELDOUT = "heldout-v1"
 DEFAULT_COUNT = 500
@@ -22,27 +24,27 @@ class ProblemSet:
     """name: where it is from. strata: a label per problem, None without the column."""
 
     name: str
-    problems: list[Problem]
+    problems: list[Any]
     strata: list[str | None] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, domain: Domain[Any]) -> dict[str, Any]:
         """What identifies the set in a result: its source, its size, and a SHA-256 over problems and strata."""
-        rows = [[list(p.numbers), p.target] for p in self.problems]
+        rows = [identity(domain, problem) for problem in self.problems]
         digest = hashlib.sha256(json.dumps([rows, self.strata]).encode()).hexdigest()
         return {"problems": self.name, "n_problems": len(rows), "problems_sha256": digest}
 
 
-def problem_set(options: argparse.Namespace, domain: CountdownDomain) -> ProblemSet:
-    """The problems of the options: by default the generator's held-out side, which no training problem is on.
+def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
+    """The problems of the options: by default the domain's held-out side, which no training problem is on.
     DataError if there is none."""
     if options.problems is None:
-        count = options.n_problems or DEFAULT_COUNT
-        return ProblemSet("the generator's held-out side", generate(count, domain.spec, seed=0, split="heldout"))
-    if options.problems == HELDOUT:
+        source = "the generator's held-out side" if hasattr(domain, "held_out") else "random problems of the domain"
+        return ProblemSet(source, held_out_of(domain, options.n_problems or DEFAULT_COUNT))
+    if options.problems == HELDOUT and isinstance(domain, CountdownDomain):
         kept = [p for p in heldout_problems() if not options.operands or len(p.numbers) in options.operands]
         found = ProblemSet(HELDOUT, kept[: options.n_problems])
     else:
-        found = _from_rows(options.problems, _rows(options.problems, options.split), options.n_problems)
+        found = _from_rows(domain, options.problems, _rows(options.problems, options.split), options.n_problems)
     if not found.problems:
         raise DataError(
             f"'{options.problems}' has no problem{' of these operand counts' if options.operands else ''}."
@@ -50,12 +52,12 @@ def problem_set(options: argparse.Namespace, domain: CountdownDomain) -> Problem
     return found
 
 
-def _from_rows(name: str, rows: Iterable[Mapping[str, Any]], limit: int | None) -> ProblemSet:
+def _from_rows(domain: Domain[Any], name: str, rows: Iterable[Mapping[str, Any]], limit: int | None) -> ProblemSet:
     problems, strata = [], []
     for i, row in enumerate(rows):
         if limit is not None and i >= limit:
             break
-        problems.append(problem_from_row(row, i))
+        problems.append(domain.problem(row, i))
         strata.append(None if row.get("stratum") is None else str(row["stratum"]))
     return ProblemSet(name, problems, strata if any(label is not None for label in strata) else None)
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..countdown import CountdownDomain, Problem, ProposalReason
+from ..contract.domain import Domain, OpenDomain, P
 from ..distributed.processes import ALONE, Processes
+from ..domains import asked_of
 from ..errors import ConfigError, DataError
 from ..statistics.bootstrap import Z_95, Estimate, bootstrap_mean, wilson_interval
 from ..statistics.pass_at_k import pass_at_k_array
@@ -52,22 +53,22 @@ class ProverEvaluation:
 
 @dataclass(frozen=True)
 class ConjecturerEvaluation:
-    """Shares of all `n` proposals with 95% intervals: parseable, in_range, solvable (which includes in range).
+    """Shares of all `n` proposals with 95% intervals: parseable, and `facts`: those for which each of the domain's
+    facts holds (Countdown: in_range, and solvable, which includes in range), or "playable" for a domain without facts.
 
     unique: distinct problems / parsed proposals, None if nothing was parsed. It falls as n grows, so compare it at
-    equal n. solve_rate: mean over the distinct solvable problems, None unless `prover_correct` was given. problems:
-    the proposals that are in range and solvable, in order, repetitions included.
+    equal n. solve_rate: mean over the distinct playable problems, None unless `prover_correct` was given. problems:
+    the proposals that may be played, in order, repetitions included.
     """
 
     n: int
     parseable: Estimate
-    in_range: Estimate
-    solvable: Estimate
+    facts: dict[str, Estimate]
     unique: Estimate | None
     solve_rate: Estimate | None
     reasons: Counter[str]
     truncated_rate: float
-    problems: list[Problem]
+    problems: list[Any]
     seconds: float
     setting: dict[str, Any] = field(default_factory=dict)
 
@@ -75,8 +76,7 @@ class ConjecturerEvaluation:
         """Plain JSON values; estimates that do not exist are left out."""
         estimates = {
             "parseable": self.parseable,
-            "in_range": self.in_range,
-            "solvable": self.solvable,
+            **self.facts,
             "unique": self.unique,
             "solve_rate": self.solve_rate,
         }
@@ -93,11 +93,12 @@ class ConjecturerEvaluation:
 def evaluate_prover(
     model: Any,
     tokenizer: Any,
-    problems: Sequence[Problem],
-    domain: CountdownDomain,
+    problems: Sequence[P],
+    domain: Domain[P],
     n: int = 16,
     ks: Sequence[int] = (1, 4, 8, 16),
     *,
+    stop_strings: Sequence[str] | None = None,
     temperature: float = 1.0,
     top_p: float | None = 1.0,
     top_k: int | None = 0,
@@ -112,8 +113,8 @@ def evaluate_prover(
     """Sample `n` answers to each problem and judge them by the domain's verifier, by its correctness bit alone.
 
     Private randomness: nothing else that draws numbers changes the result, and it changes nothing else. `processes`
-    share the problems out and all return the same result. `progress`: as in sample_completions. ConfigError if a k
-    exceeds n; DataError without a problem.
+    share the problems out and all return the same result. `stop_strings`: None for the domain's. `progress`: as in
+    sample_completions. ConfigError if a k exceeds n; DataError without a problem.
     """
     if not problems:
         raise DataError("evaluate_prover() needs at least one problem.")
@@ -129,7 +130,7 @@ def evaluate_prover(
         n,
         **setting,
         batch_size=batch_size,
-        stop_strings=domain.stop_strings("prover"),
+        stop_strings=domain.stop_strings("prover") if stop_strings is None else list(stop_strings),
         device=device,
         processes=processes,
         progress=progress,
@@ -144,19 +145,20 @@ def evaluate_prover(
         score=bootstrap_mean([sum(v.score for v in row) / n for row in verdicts], resamples, seed),
         reasons=Counter(str(v.reason) for row in verdicts for v in row),
         truncated_rate=sum(map(sum, truncated)) / total,
-        several_answers_rate=sum(v.n_answers > 1 for row in verdicts for v in row) / total,
+        several_answers_rate=sum(getattr(v, "n_answers", 1) > 1 for row in verdicts for v in row) / total,
         seconds=time.perf_counter() - start,
-        setting={**setting, "prompt": domain.prover_prompt, "rules": domain.rules.to_dict()},
-        keys=[problem.key for problem in problems],
+        setting={**setting, "domain": domain.to_dict()},
+        keys=[domain.key(problem) for problem in problems],
     )
 
 
 def evaluate_conjecturer(
     model: Any,
     tokenizer: Any,
-    domain: CountdownDomain,
+    domain: OpenDomain[P],
     n: int = 512,
     *,
+    stop_strings: Sequence[str] | None = None,
     temperature: float = 1.0,
     top_p: float | None = 1.0,
     top_k: int | None = 0,
@@ -165,14 +167,14 @@ def evaluate_conjecturer(
     seed: int = 0,
     device: Any = None,
     resamples: int = 10_000,
-    prover_correct: Callable[[list[Problem]], Sequence[float]] | None = None,
+    prover_correct: Callable[[list[P]], Sequence[float]] | None = None,
     processes: Processes = ALONE,
     progress: Callable[[int, int], None] | None = None,
 ) -> ConjecturerEvaluation:
-    """Sample `n` proposals, as many for each operand count of the domain, and check them exactly.
+    """Sample `n` proposals, as many for each thing that the domain asks for, and let it check them.
 
-    `prover_correct(problems)` returns a solve rate in [0, 1] per problem; it is called with the distinct solvable
-    ones. `processes`, `progress`: as in evaluate_prover.
+    `prover_correct(problems)` returns a solve rate in [0, 1] per problem; it is called with the distinct playable
+    ones. `stop_strings`, `processes`, `progress`: as in evaluate_prover.
     """
     start = time.perf_counter()
     setting = _setting(temperature, top_p, top_k, max_new_tokens, seed)
@@ -183,37 +185,37 @@ def evaluate_conjecturer(
         n,
         **setting,
         batch_size=batch_size,
-        stop_strings=domain.stop_strings("conjecturer"),
+        stop_strings=domain.stop_strings("conjecturer") if stop_strings is None else list(stop_strings),
         device=device,
         processes=processes,
         progress=progress,
     )
     proposals = domain.parse(texts)
     parsed = [p.problem for p in proposals if p.problem is not None]
-    # Solving is exponential in the operand count: only what is in range is put to the solver, and each problem once.
-    in_range = [problem for problem in parsed if domain.in_range(problem)]
-    distinct = {domain.key(problem): problem for problem in in_range}
-    good = {key for key, problem in distinct.items() if domain.solvable(problem)}
-    solvable = [problem for problem in in_range if domain.key(problem) in good]
-    reasons = Counter(str(p.reason) for p in proposals if p.reason is not ProposalReason.OK)
-    reasons.update(out_of_range=len(parsed) - len(in_range), unsolvable=len(in_range) - len(solvable))
-    reasons.update({str(ProposalReason.OK): len(solvable)})
+    keys = [domain.key(problem) for problem in parsed]
+    # Checking may be dear (Countdown's solver): each problem once, and whatever was asked for.
+    distinct = dict(zip(keys, parsed, strict=True))
+    checks = domain.check(list(distinct.values()), [None] * len(distinct))
+    checked = dict(zip(distinct, checks, strict=True))
+    playable = [problem for key, problem in zip(keys, parsed, strict=True) if checked[key].reason == "ok"]
+    facts = {fact: sum(checked[key].facts.get(fact, False) for key in keys) for fact in domain.facts}
+    reasons = Counter(str(p.reason) for p in proposals if p.problem is None)
+    reasons.update(checked[key].reason for key in keys)
     solve_rate = None
-    if prover_correct is not None and good:
-        rates = prover_correct([problem for key, problem in distinct.items() if key in good])
+    if prover_correct is not None and playable:
+        rates = prover_correct([problem for key, problem in distinct.items() if checked[key].reason == "ok"])
         solve_rate = bootstrap_mean(rates, resamples, seed)
     return ConjecturerEvaluation(
         n=n,
         parseable=wilson_interval(len(parsed), n),
-        in_range=wilson_interval(len(in_range), n),
-        solvable=wilson_interval(len(solvable), n),
-        unique=unique_rate([domain.key(problem) for problem in parsed]),
+        facts={fact: wilson_interval(k, n) for fact, k in (facts or {"playable": len(playable)}).items()},
+        unique=unique_rate(keys),
         solve_rate=solve_rate,
-        reasons=Counter({reason: count for reason, count in reasons.items() if count}),
+        reasons=reasons,
         truncated_rate=sum(truncated) / n,
-        problems=solvable,
+        problems=playable,
         seconds=time.perf_counter() - start,
-        setting={**setting, "prompt": domain.conjecturer_prompt, "operands": list(domain.spec.operands)},
+        setting={**setting, "domain": domain.to_dict()},
     )
 
 
@@ -237,21 +239,21 @@ def unique_rate(keys: Sequence[str]) -> Estimate | None:
 def _proposals(
     model: Any,
     tokenizer: Any,
-    domain: CountdownDomain,
+    domain: OpenDomain[Any],
     n: int,
     *,
     processes: Processes,
     seed: int,
     **sampling: Any,
 ) -> tuple[list[str], list[bool]]:
-    """`n` texts and whether each was cut, dealt out evenly over the operand counts; every process samples its part of
-    each count's."""
-    prompts = [domain.propose_row(k)["prompt"] for k in domain.spec.operands]
+    """`n` texts and whether each was cut, dealt out evenly over what is asked for; every process samples its part of
+    each."""
+    prompts = [domain.propose_row(**ask)["prompt"] for ask in asked_of(domain)]
     each = -(-n // (len(prompts) * processes.world))
     mine = sample_completions(
         model, tokenizer, prompts, each, seed=processes.seed(seed), in_step=processes.in_step, **sampling
     )
-    rows = processes.gather(mine)  # processes x operand counts
+    rows = processes.gather(mine)  # processes x asks
     counts = [[c for row in rows[i :: len(prompts)] for c in row] for i in range(len(prompts))]
     dealt = [completion for column in zip(*counts, strict=True) for completion in column][:n]
     return [c.text for c in dealt], [c.truncated for c in dealt]

@@ -183,7 +183,7 @@ def _generation_config(
         max_new_tokens=max_new_tokens,
         eos_token_id=ends,
         pad_token_id=ends[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id,
-        stop_strings=stop_strings,
+        stop_strings=stop_strings or None,
         disable_compile=True,
         **sampling,
     )

@@ -12,9 +12,11 @@ from typing import Any
 
 from ..countdown import CountdownDomain, ProblemSpec, Rules
 from ..data.run_files import ROLES_FILE
-from ..errors import ConfigError, DataError
+from ..domains import make_domain, name_of
+from ..errors import ConfigError, CountdownSelfPlayError, DataError
 
 _RANGES = ("number_low", "number_high", "target_low", "target_high")
+_COUNTDOWN = ("operands", "prover_prompt", "conjecturer_prompt", "answer_rule")
 _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
 _PUBLIC = {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048}  # seed 001, section 4
 _TINY = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16}
@@ -25,7 +27,7 @@ class Setting:
     """source: in words, whose setting it is. sampling: temperature, top_p, top_k, max_new_tokens."""
 
     source: str
-    domain: CountdownDomain
+    domain: Any
     sampling: dict[str, Any]
 
 
@@ -33,7 +35,9 @@ def setting_of(options: argparse.Namespace) -> Setting:
     """The model's own setting, with what the command line says on top."""
     run = find_run(options.model)
     if run is not None:
-        base = _of_run(run, options.role)
+        base = _of_run(run, options)
+    elif options.domain not in (None, "countdown"):
+        base = Setting("the options", make_domain(options.domain, options.domain_kwargs), dict(_TINY))
     elif _is_tiny(options.model):
         base = Setting("the tiny model", CountdownDomain.tiny(), dict(_TINY))
     else:
@@ -76,22 +80,24 @@ def find_run(model: str) -> Path | None:
     return next((place / "run.json" for place in places if (place / "run.json").is_file()), None)
 
 
-def _of_run(path: Path, role: str) -> Setting:
+def _of_run(path: Path, options: argparse.Namespace) -> Setting:
+    """The options name another domain than the run's, or arguments of it, at will."""
+    role = options.role
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
         config = run["config"]
-        domain = CountdownDomain(
-            spec=ProblemSpec(tuple(dict.fromkeys(config["operands"])), *(config[name] for name in _RANGES)),
-            rules=Rules.from_dict(run["rules"]),
-            prover_prompt=config["prover_prompt"],
-            conjecturer_prompt=config["conjecturer_prompt"],
-        )
+        name = options.domain or config.get("domain", "countdown")
+        own = config.get("domain_kwargs") if name == config.get("domain") else None
+        kwargs = options.domain_kwargs if options.domain_kwargs is not None else own
+        domain = _countdown(config, run["rules"]) if name == "countdown" else make_domain(name, kwargs)
         names = {"max_new_tokens": "max_completion_length"}
         sampling = {}
         for name in _SAMPLING:
             field = names.get(name, name)
             own = config.get(f"{role}_{field}")
             sampling[name] = config[field] if own is None else own
+    except CountdownSelfPlayError:
+        raise
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"{path} does not hold the setting of a run ({type(error).__name__}: {error}); move the model elsewhere "
@@ -100,7 +106,26 @@ def _of_run(path: Path, role: str) -> Setting:
     return Setting(f"run '{run.get('name', path.parent.name)}'", domain, sampling)
 
 
-def _changed(domain: CountdownDomain, given: dict[str, Any]) -> CountdownDomain:
+def _countdown(config: dict[str, Any], rules: dict[str, Any]) -> CountdownDomain:
+    return CountdownDomain(
+        spec=ProblemSpec(tuple(dict.fromkeys(config["operands"])), *(config[name] for name in _RANGES)),
+        rules=Rules.from_dict(rules),
+        prover_prompt=config["prover_prompt"],
+        conjecturer_prompt=config["conjecturer_prompt"],
+    )
+
+
+def _changed(domain: Any, given: dict[str, Any]) -> Any:
+    named = [
+        name for name in (*_RANGES, "operands", "prover_prompt", "conjecturer_prompt", "answer_rule") if name in given
+    ]
+    if not isinstance(domain, CountdownDomain):
+        if named:
+            raise ConfigError(
+                f"`--{named[0]}` ({given[named[0]]}) is Countdown's, and the domain is '{name_of(domain)}'; leave it "
+                "out, or set --domain_kwargs."
+            )
+        return domain
     ranges: dict[str, Any] = {name: given[name] for name in _RANGES if name in given}
     if "operands" in given:
         ranges["operands"] = tuple(dict.fromkeys(given["operands"]))

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..countdown.verifier import WELL_FORMED
 from ..statistics.bootstrap import Estimate, bootstrap_mean
 from ..statistics.majority import majority_at_k
 from ..statistics.pass_at_k import pass_at_k_array
-from .answers import WELL_FORMED, Answer, AnswerSet
+from .answers import Answer, AnswerSet
 
 MAJORITY = (8, 32)  # seed 002 reports these; n itself is added
 
@@ -22,8 +23,8 @@ def powers_of_two(n: int) -> list[int]:
 def summarise(answers: AnswerSet, resamples: int = 10_000, seed: int = 0) -> dict[str, Any]:
     """Plain JSON values. Intervals are percentile bootstraps over problems, so that a problem's answers stay together.
 
-    format: share of answers that hold a complete, legal expression, whatever its value. by_operands, by_stratum: the
-    same figures for each group of problems, where there are at least two groups.
+    format: share of answers that hold a complete, legal expression, whatever its value; Countdown's alone.
+    by_operands, by_stratum: the same figures for each group of problems, where there are at least two groups.
     """
     by_problem = answers.by_problem()
     result = {
@@ -70,7 +71,7 @@ def figures(by_problem: Sequence[Sequence[Answer]], n: int, resamples: int, seed
             for k in sorted({*(k for k in MAJORITY if k < n), n})
         },
         "score": share(lambda row: row.score),
-        "format": share(lambda row: row.reason in WELL_FORMED),
+        **({} if by_problem[0][0].operands is None else {"format": share(lambda row: row.reason in WELL_FORMED)}),
         "truncated": share(lambda row: row.truncated),
         "tokens": share(lambda row: row.tokens),
     }

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-_CONJECTURER = ("parseable", "solvable", "unique", "solve_rate")
-
 
 def before_after_table(result: dict[str, Any]) -> str:
     """Prover and conjecturer before and after training, with 95% intervals; `result` as in evaluation.json."""
@@ -20,11 +18,17 @@ def before_after_table(result: dict[str, Any]) -> str:
                 _signed(result["difference"][f"pass@{k}"]),
             )
         )
-    for name in _CONJECTURER:
-        pair = [result[when].get("conjecturer", {}).get(name) for when in ("before", "after")]
+    figures = [result[when].get("conjecturer", {}) for when in ("before", "after")]
+    for name in rates(*figures):
+        pair = [found.get(name) for found in figures]
         if any(value is not None for value in pair):
             rows.append((f"conjecturer {name.replace('_', ' ')}", *(_estimate(value) for value in pair), ""))
     return aligned(rows)
+
+
+def rates(*figures: dict[str, Any]) -> list[str]:
+    """Names of the estimates in conjecturers' figures, in their order."""
+    return list(dict.fromkeys(n for found in figures for n, v in found.items() if isinstance(v, dict) and "low" in v))
 
 
 def aligned(rows: list[tuple[str, ...]]) -> str:

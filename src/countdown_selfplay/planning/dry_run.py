@@ -10,9 +10,8 @@ from transformers import AutoConfig
 from trl import ModelConfig
 
 from ..config import JointSelfPlayConfig
-from ..config.countdown_fields import domain_from
 from ..config.script import JointScriptArguments
-from ..countdown import Problem
+from ..domains import asked_of, domain_from, longest_problem
 from ..evaluation.terminal import aligned
 from .memory import GIB, LEFT_OUT, MemoryEstimate, Vllm, estimate_memory
 from .model_shape import Engine, bytes_of, engine_of, model_shape
@@ -186,23 +185,24 @@ def changed(settings: Any) -> list[tuple[str, str]]:
 
 
 def _prompt_tokens(model_path: str, args: JointSelfPlayConfig) -> dict[str, int]:
-    """Tokens of the longest usual prompt of each kind of role: most operands, largest numbers. A role of another game
-    is shown, at the most, what the prover reads and what it writes."""
+    """Tokens of the longest usual prompt of each kind of role. A role of another game is shown, at the
+    most, what the prover reads and what it writes."""
     from transformers import AutoTokenizer
 
     tokenizer: Any = AutoTokenizer.from_pretrained(model_path)
-    domain, most = domain_from(args), max(args.operands)
+    domain = domain_from(args)
     rows = {
-        "prover": domain.prove_row(Problem((args.number_high,) * most, args.target_high)),
-        "conjecturer": domain.propose_row(most),
+        "prover": [domain.prove_row(longest_problem(domain))],
+        "conjecturer": [domain.propose_row(**ask) for ask in asked_of(domain)],
     }
+
+    def tokens(prompt: Any) -> int:
+        if isinstance(prompt, str):
+            return len(tokenizer(prompt)["input_ids"])
+        return len(tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=True)["input_ids"])
+
     found = {}
     for kind in dict.fromkeys(s.kind for s in args.all_roles.values()):
-        prompt = rows.get(kind, rows["prover"])["prompt"]
-        if isinstance(prompt, str):
-            found[kind] = len(tokenizer(prompt)["input_ids"])
-        else:
-            ids = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=True)["input_ids"]
-            found[kind] = len(ids)
+        found[kind] = max(tokens(row["prompt"]) for row in rows.get(kind, rows["prover"]))
         found[kind] += 0 if kind in rows else args.solver.max_completion_length
     return found

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..countdown import problem_of_key
 from ..errors import RewardError
-from .base import LARGEST_REWARD, ConjecturerReward, RewardContext, called, problem_of_key
+from .base import LARGEST_REWARD, ConjecturerReward, RewardContext, called
 from .composition import Clip, Composable, Product, Sum
 from .factory import CONJECTURER_REWARDS, make_conjecturer_reward
 

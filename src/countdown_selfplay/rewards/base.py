@@ -40,12 +40,6 @@ class RewardContext:
     rules: Rules = DEFAULT_RULES
 
 
-def problem_of_key(key: str) -> Problem:
-    """The problem with this key, its numbers in ascending order: "19,35,44=98" -> (19, 35, 44), 98."""
-    numbers, _, target = key.partition("=")
-    return Problem(tuple(int(number) for number in numbers.split(",")), int(target))
-
-
 UNKNOWN = RewardContext()
 """The context of a caller that knows solve rates alone."""
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..countdown.similarity import archive_distance
 from ..errors import ConfigError
 from .base import UNKNOWN, RewardContext, check_number, problems_of
 from .composition import Composable
-from .similarity import archive_distance
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..countdown.similarity import similar_share
 from .base import UNKNOWN, RewardContext, check_number, problems_of
 from .composition import Composable
-from .similarity import similar_share
 
 
 @dataclass(frozen=True)

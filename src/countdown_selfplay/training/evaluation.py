@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..countdown import Problem, problem_from_row
 from ..errors import ConfigError
 from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import ProverEvaluation, evaluate_conjecturer, evaluate_prover
@@ -16,7 +15,7 @@ from ..statistics.bootstrap import paired_bootstrap
 from ..statistics.pass_at_k import pass_at_k
 from .host import Host
 
-SOLVE_RATE_PROBLEMS = 256  # unique solvable proposals on which the conjecturer's mean solve rate is measured
+SOLVE_RATE_PROBLEMS = 256  # unique playable proposals on which the conjecturer's mean solve rate is measured
 SOLVE_RATE_ANSWERS = 8
 
 
@@ -29,7 +28,7 @@ def evaluate_in_training(trainer: Host, dataset: Iterable[Mapping[str, Any]] | N
     rows: Any = trainer.eval_dataset if dataset is None else dataset
     if rows is None:
         raise ConfigError("evaluate() needs problems: pass `eval_dataset` to the trainer or to this call.")
-    problems = [problem_from_row(row, index) for index, row in enumerate(rows)]
+    problems = [trainer.domain.problem(row, index) for index, row in enumerate(rows)]
     n = trainer.num_generations_eval
     size, seed = (
         trainer.args.per_device_eval_batch_size,
@@ -48,7 +47,7 @@ def evaluate_in_training(trainer: Host, dataset: Iterable[Mapping[str, Any]] | N
     return metrics
 
 
-def measure(trainer: Host, problems: list[Problem], proposals: int, when: str) -> dict[str, Any]:
+def measure(trainer: Host, problems: list[Any], proposals: int, when: str) -> dict[str, Any]:
     """Evaluate both roles with private randomness, the conjecturer by its number of `proposals`; {} without held-out
     problems. `when`: words of the line that is printed. The processes share the work out, for
     one that worked alone could outlast the others' time limit, and all return the same."""
@@ -86,7 +85,7 @@ def evaluating_as(trainer: Host, role: str, label: str | None, unit: str) -> Ite
 def evaluate_role(
     trainer: Host,
     role: str,
-    problems: list[Problem],
+    problems: list[Any],
     n: int,
     ks: Sequence[int] = (),
     *,
@@ -104,6 +103,7 @@ def evaluate_role(
             trainer.domain,
             n,
             ks,
+            stop_strings=trainer.stops(role) or [],
             batch_size=size,
             seed=seed,
             **sampling,
@@ -111,24 +111,22 @@ def evaluate_role(
 
 
 def evaluate_proposals(trainer: Host, n: int) -> dict[str, Any]:
-    """Rates of `n` proposals, and the prover's mean solve rate on the unique solvable ones among them."""
+    """Rates of `n` proposals, and the prover's mean solve rate on the unique playable ones among them."""
     with evaluating_as(trainer, "conjecturer", "conjecturer", "proposals") as sampling:
         found = evaluate_conjecturer(
             trainer.policies.module,
             trainer.processing_class,
             trainer.domain,
             n=n,
+            stop_strings=trainer.stops("conjecturer") or [],
             batch_size=trainer.args.per_device_eval_batch_size,
             **sampling,
         )
     result = found.to_dict()
-    domain = trainer.domain
-    unique = list({p.key: p for p in found.problems if domain.in_range(p)}.values())
-    known = domain.solvable_batch(unique)
-    solvable = [p for p, ok in zip(unique, known, strict=True) if ok][:SOLVE_RATE_PROBLEMS]
-    if solvable:
+    playable = list({trainer.domain.key(p): p for p in found.problems}.values())[:SOLVE_RATE_PROBLEMS]
+    if playable:
         n, label = SOLVE_RATE_ANSWERS, "prover on proposals"
-        result["solve_rate"] = evaluate_role(trainer, "prover", solvable, n, (1,), label=label).pass_at[1].to_dict()
+        result["solve_rate"] = evaluate_role(trainer, "prover", playable, n, (1,), label=label).pass_at[1].to_dict()
     return result
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from .. import __version__
 from ..data.run_files import ROLES_FILE
+from ..domains import name_of
 from ..policies import inner_name
 from .host import Host
 
@@ -26,7 +28,7 @@ library_name: {library}
 |---|---|
 {rows}
 {said}
-Answers are judged by the exact verifier under these rules: `{rules}`.
+Answers are judged by the verifier of the domain{rules}.
 """
 
 
@@ -34,12 +36,16 @@ def card(
     title: str,
     made: str,
     rows: Mapping[str, object],
-    rules: Mapping[str, object],
+    domain: Any,
     tags: Sequence[str],
     said: str = "",
     library: str = "transformers",
 ) -> str:
-    """A model card. `made`: how, in a sentence; `rows`: of the table of settings; `said`: a paragraph behind it."""
+    """A model card. `made`: how, in a sentence; `rows`: of the table of settings, which is followed by what the domain
+    records; `said`: a paragraph behind it."""
+    recorded = domain.to_dict()
+    rules = recorded.pop("rules", None)
+    rows = {**rows, **{name.replace("_", " "): value for name, value in recorded.items()}}
     return _CARD.format(
         library=library,
         pipeline="" if "self-play" in tags else "pipeline_tag: text-generation\n",
@@ -48,7 +54,7 @@ def card(
         made=made,
         rows="\n".join(f"| {name} | {value} |" for name, value in rows.items()),
         said=f"\n{said}\n" if said else "",
-        rules=rules,
+        rules="" if rules is None else f" under these rules: `{rules}`",
     )
 
 
@@ -82,19 +88,16 @@ def _card(trainer: Host, name: str) -> str:
             f"{role}: samples": trainer.frame.samples.get(role, 0),
         }
     if "conjecturer" in roles:
-        rows |= {
-            "conjecturer reward": trainer.args.conjecturer_reward,
-            "proposal format": trainer.domain.conjecturer_prompt,
-        }
+        rows["conjecturer reward"] = trainer.args.conjecturer_reward
     if "prover" in roles:
-        rows |= {"prover prompt": trainer.domain.prover_prompt, "anchor fraction": trainer.args.anchor_fraction}
+        rows["anchor fraction"] = trainer.args.anchor_fraction
     together = " and ".join(roles)
     return card(
         f"countdown-selfplay {together}",
-        f"The {together} of a joint conjecturer/prover run on Countdown arithmetic, after {trainer.frame.rounds} "
-        f"rounds, trained with\ncountdown-selfplay {__version__} on TRL's GRPOTrainer.",
+        f"The {together} of a joint conjecturer/prover run on {name_of(trainer.domain)}, after "
+        f"{trainer.frame.rounds} rounds, trained with\ncountdown-selfplay {__version__} on TRL's GRPOTrainer.",
         rows,
-        trainer.domain.rules.to_dict(),
+        trainer.domain,
         ("self-play",),
         library="peft" if trainer.args.policy_sharing == "lora" else "transformers",
     )

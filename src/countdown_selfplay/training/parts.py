@@ -13,8 +13,8 @@ from ..config.guard_fields import GuardFields, trips_of
 from ..contract.frame_metrics import FRAME_METRICS
 from ..contract.game import Game
 from ..contract.metric import UNBOUNDED, Metric, Range, declaration_of, for_players
-from ..countdown import CountdownDomain, Problem
 from ..curriculum import CollapseGuard
+from ..domains import example_rows, name_of
 from ..errors import ConfigError, GameError
 from ..evaluation.sampling import check_stop_strings, end_token_ids
 from ..games import GAMES, check_game, game_class
@@ -31,14 +31,14 @@ from .host import Host
 def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | str | None, game: Any = None) -> Game:
     """The game that was passed, or the one that `args` names. conjecturer_reward: the user's callable, or a name,
     instead of the one in `args`."""
-    entry = game_class(args.game) if game is None else game
+    entry = game_class(str(args.game)) if game is None else game
     if game is not None or not hasattr(entry, "from_config"):
         if conjecturer_reward is not None:
             raise ConfigError(
                 f"`conjecturer_reward` ({conjecturer_reward!r}) is not read by a game of your own; give it to the "
                 "game, such as ProposeAndSolve(reward=...), and leave it out."
             )
-        made = GAMES.make(args.game, args.game_arguments) if game is None else game
+        made = GAMES.make(str(args.game), args.game_arguments) if game is None else game
         proposer = getattr(made, "proposer", None)
         if proposer is not None:
             refuse_class("proposer", proposer)
@@ -165,17 +165,25 @@ def refuse_class(name: str, part: object) -> None:
         raise ConfigError(f"`{name}` is the class {part.__name__}; pass an object of it, such as {part.__name__}().")
 
 
-def refuse_unfit_prompts(args: JointSelfPlayConfig, domain: CountdownDomain, tokenizer: Any) -> None:
+def refuse_unfit_prompts(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: Any) -> None:
     """A chat prompt for a model that knows no chats would fail in the first round, as would a stop string that its
     tokenizer cannot write."""
-    styles = (f"`prover_prompt` ({domain.prover_prompt})", f"`conjecturer_prompt` ({domain.conjecturer_prompt})")
-    rows = _example_rows(args, domain)
-    chats = [style for style, row in zip(styles, rows, strict=False) if isinstance(row["prompt"], list)]
+    said = domain.to_dict()
+    chats = [
+        f"`{kind}_prompt` ({said.get(f'{kind}_prompt', name_of(domain))})"
+        for kind, row in examples(args, domain, rows).items()
+        if isinstance(row["prompt"], list)
+    ]
     if chats and not getattr(tokenizer, "chat_template", None):
+        cure = "set `tokenizer.chat_template`, or play a domain with prompts of plain text."
+        if "prover_prompt" in said:
+            cure = (
+                "set both to compact (the embedded model and what was warm-started from it), or "
+                "prover_prompt=tinyzero and conjecturer_prompt=completion."
+            )
         raise ConfigError(
-            f"{' and '.join(chats)} {'holds' if len(chats) == 1 else 'hold'} a "
-            "chat, and the tokenizer has no chat template; set both to compact (the embedded model and what was "
-            "warm-started from it), or prover_prompt=tinyzero and conjecturer_prompt=completion."
+            f"{' and '.join(chats)} {'holds' if len(chats) == 1 else 'hold'} a chat, and the tokenizer has no chat "
+            f"template; {cure}"
         )
     for settings in args.all_roles.values():
         check_stop_strings(tokenizer, settings.stops(domain))
@@ -213,9 +221,9 @@ def refuse_mapping(eval_dataset: object) -> None:
         raise ConfigError("`eval_dataset` is a dict of data sets; pass one, and hand the others to evaluate().")
 
 
-def refuse_mixed_tables(args: JointSelfPlayConfig, domain: CountdownDomain) -> None:
+def refuse_mixed_tables(args: JointSelfPlayConfig, domain: Any, rows: Any) -> None:
     """TRL writes the completions of all roles into one table, whose prompt column has one type."""
-    if args.log_completions and len({isinstance(row["prompt"], list) for row in _example_rows(args, domain)}) > 1:
+    if args.log_completions and len({type(row["prompt"]) for row in examples(args, domain, rows).values()}) > 1:
         raise ConfigError(
             "`log_completions` (True) cannot hold one role's chats and the other's texts in one table; "
             "leave it unset: samples.jsonl in the run folder holds examples of both."
@@ -239,7 +247,8 @@ def turns_of(trainer: Host) -> Turns:
 
 def end_tokens(trainer: Host) -> list[int]:
     """What ends a completion of either role: the ids that evaluation stops at too, the end of a chat turn included."""
-    chat = any(isinstance(row["prompt"], list) for row in _example_rows(trainer.args, trainer.domain))
+    rows = examples(trainer.args, trainer.domain, trainer.train_dataset)
+    chat = any(isinstance(row["prompt"], list) for row in rows.values())
     found: list[int] = []
     for role in trainer.roles:
         with trainer.policies.active(role):
@@ -247,10 +256,9 @@ def end_tokens(trainer: Host) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def _example_rows(args: JointSelfPlayConfig, domain: CountdownDomain) -> list[dict[str, Any]]:
-    """One prompt of each role."""
-    rows = [domain.prove_row(Problem((1, 2), 3))]
-    return rows + ([domain.propose_row(args.operands[0])] if args.players_of("conjecturer") else [])
+def examples(args: JointSelfPlayConfig, domain: Any, rows: Any) -> dict[str, dict[str, Any]]:
+    """A row that asks each kind of role that the domain knows."""
+    return example_rows(domain, bool(args.players_of("conjecturer")), rows)
 
 
 def checked_verdicts(domain: Any, texts: list[str], problems: list[Any]) -> list[Any]:

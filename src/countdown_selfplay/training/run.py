@@ -12,11 +12,11 @@ from huggingface_hub.utils import disable_progress_bars as disable_hub_progress_
 from transformers.utils import logging as transformers_logging
 
 from ..config import JointSelfPlayConfig
-from ..config.countdown_fields import domain_from
 from ..config.script import JointScriptArguments
-from ..countdown import CountdownDomain, Problem
+from ..contract.domain import OpenDomain, P
 from ..data.files import held_out_problems, load_problem_rows
 from ..data.run_files import write_atomically
+from ..domains import domain_from
 from ..evaluation.terminal import before_after_table
 from .evaluation import differences, measure
 from .exports import export_policies
@@ -52,12 +52,12 @@ def quiet_loading() -> None:
     disable_hub_progress_bars()
 
 
-def data_sets(script: JointScriptArguments, domain: CountdownDomain) -> tuple[dict[str, Any], list[Problem]]:
-    """The trainer's data sets, and the problems that the run is measured on. None as train_dataset: made by the exact
-    generator."""
+def data_sets(script: JointScriptArguments, domain: OpenDomain[P]) -> tuple[dict[str, Any], list[P]]:
+    """The trainer's data sets, and the problems that the run is measured on. None as train_dataset: made by the
+    domain."""
     train = None if script.dataset_name is None else load_problem_rows(script.dataset_name, script.dataset_train_split)
-    held_out = held_out_problems(script, domain.spec) if script.eval_problems else []
-    rows = [{"numbers": list(p.numbers), "target": p.target} for p in held_out]
+    held_out = held_out_problems(script, domain) if script.eval_problems else []
+    rows = [domain.prove_row(problem) for problem in held_out]
     return {"train_dataset": train, "eval_dataset": Dataset.from_list(rows) if rows else None}, held_out
 
 

@@ -17,12 +17,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProgressCallb
 from .. import _trl
 from ..config import JointSelfPlayConfig
 from ..config.changes import model_settings, run_settings
-from ..config.countdown_fields import domain_from
 from ..contract.domain import OpenDomain
 from ..contract.game import Game
 from ..data.anchors import anchor_dataset, check_enough, listed_keys, problem_keys, warn_overlap
 from ..distributed.choose import choose_engine
 from ..distributed.processes import processes_of
+from ..domains import domain_from, name_of
 from ..evaluation.sampling import neutral_generation
 from ..generation import make_sampler
 from ..objectives.base import Objective
@@ -72,14 +72,14 @@ class JointConjecturerProverTrainer(Host):
 
     Args as in GRPOTrainer, except:
         model: an id, path or object for both roles, or a dict `{"prover": ..., "conjecturer": ...}`.
-        reward_funcs: rewards of the prover, TRL reward callables; they get the columns `numbers` and `target`. None:
-            the exact verifier's score, and the length penalty if `args.length_penalty` is set.
+        reward_funcs: rewards of the prover, TRL reward callables; they get the columns of the domain's `prove_row`.
+            None: the exact verifier's score, and the length penalty if `args.length_penalty` is set.
         objectives: by role, an object (or a name) instead of the objective that `args` names.
         conjecturer_reward: a callable `(solve_rate_P, ctx) -> reward_P`. None: the one that `args` names.
         train_dataset: anchor problems with columns `nums` or `numbers`, and `target`; prompts are rendered anew from
             the numbers. A stream is read pass after pass until `max_steps`. None: problems from the exact generator.
         eval_dataset: held-out problems with the same columns; proposals that repeat one are refused.
-        domain, game: what is played, and how. None: Countdown as `args` describes it, propose-and-solve.
+        domain, game: what is played, and how. None: those that `args` names.
     """
 
     _tag_names = ["trl", "countdown-selfplay", "self-play"]  # noqa: RUF012 -- TRL declares it so
@@ -111,6 +111,7 @@ class JointConjecturerProverTrainer(Host):
         check_parts(args, reward_funcs, domain=domain)
         self.engine = choose_engine(args)
         self.domain = domain_from(args) if domain is None else domain
+        played = None if domain is None and args.domain == "countdown" else self.domain
         self.roles = args.all_roles
         # Hidden from the stock Trainer while it trains: rollbacks.py says why.
         self.max_grad_norm, self.save_total_limit = args.max_grad_norm, args.save_total_limit
@@ -118,7 +119,6 @@ class JointConjecturerProverTrainer(Host):
         self.trained = args.trained_roles
         self.objectives = role_objectives(args, {role: self.roles[role] for role in self.trained}, objectives)
         self.replays = replays_of(self.objectives, self.roles)
-        refuse_mixed_tables(args, self.domain)
         self.game: Game = game_of(args, conjecturer_reward, game)
         self.frame = Frame()
         self.guard = guard_of(args, declared_metrics(self.game, args.players_by_kind))
@@ -128,26 +128,28 @@ class JointConjecturerProverTrainer(Host):
         self.held_out = problem_keys(eval_rows, self.domain)
         rows = anchor_dataset(train_dataset, self.domain, args.seed, self.held_out)
         check_enough(rows, args)
+        refuse_mixed_tables(args, self.domain, rows)
         listed = listed_keys(rows, self.domain)
         self.solve_rate = CumulativeSolveRate(sorted(set(listed))) if listed else None
-        parts: dict[str, Any] = dict(domain=domain, reward_funcs=reward_funcs, objectives=objectives)
+        parts: dict[str, Any] = dict(domain=played, reward_funcs=reward_funcs, objectives=objectives)
         parts |= dict(conjecturer_reward=conjecturer_reward, peft_config=peft_config)
-        self.settings = run_settings(args.to_dict(), listed, self.held_out, parts)
+        config = {name: value for name, value in args.to_dict().items() if name != "domain"}
+        self.settings = run_settings(config, listed, self.held_out, parts)
         self.changed_settings: dict[str, list[Any]] = {}  # of a resume: {name: [there, here]}
         self.verified_checkpoint: Path | None = None
         if processing_class is None:
             processing_class = load_tokenizer(model, args.trust_remote_code)
-        refuse_unfit_prompts(args, self.domain, processing_class)
+        refuse_unfit_prompts(args, self.domain, rows, processing_class)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
         self.policies = build_policies(model, self.roles, args.policy_sharing, peft_config, args.model_init_kwargs)
         if reward_funcs is None:
-            longest = args.solver.max_completion_length
-            reward_funcs = default_reward_funcs("countdown_reward", args.length_penalty, args.soft_overlong, longest)
+            name, longest = f"{name_of(self.domain)}_reward", args.solver.max_completion_length
+            reward_funcs = default_reward_funcs(name, args.length_penalty, args.soft_overlong, longest)
         refuse_odd_weights(args, reward_funcs)
         with _trl.trl_defaults(args):
             super().__init__(
                 model=self.policies.module,
-                reward_funcs=checked_reward_funcs(reward_funcs, self.domain.rules),
+                reward_funcs=checked_reward_funcs(reward_funcs, getattr(self.domain, "rules", None)),
                 args=args,
                 train_dataset=rows,
                 eval_dataset=eval_rows,

@@ -6,11 +6,11 @@ from typing import Any, Literal
 from trl import DPOConfig, SFTConfig
 
 from ..config.checks import check_reporters
-from ..config.countdown_fields import CountdownFields, domain_from
+from ..config.countdown_fields import CountdownFields
 from ..config.number_checks import at_least, check_numbers
 from ..config.script import EvaluationArguments
 from ..config.settled import Settled
-from ..countdown import CountdownDomain
+from ..domains import domain_from
 from ..errors import ConfigError
 
 
@@ -37,11 +37,11 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
         super().__post_init__()
         at_least(self, 1, "eval_samples", "max_completion_length")
         check_numbers(self)
-        _ = self.domain
+        _ = self.played
 
     @property
-    def domain(self) -> CountdownDomain:
-        """Countdown as these fields describe it."""
+    def played(self) -> Any:
+        """The domain that these fields describe."""
         return domain_from(self)
 
     @property

@@ -7,11 +7,14 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
+from ..contract.domain import Domain
 from ..countdown import CountdownDomain, Problem, Rules, generate_problems
 from ..countdown.exact.solver import all_solutions
 from ..countdown.exact.written import written_forms
 from ..countdown.rows import ROW_SCHEMAS
 from ..data.files import load_problem_rows
+from ..domains import name_of
+from ..errors import ConfigError
 
 SCHEMA = {"prover": "solved", "conjecturer": "proposed"}
 """Role -> the schema of `countdown-selfplay dataset` that holds its demonstrations."""
@@ -22,7 +25,7 @@ WRITTEN_UP_TO = 3  # operands; beyond it the ways to write a solution are too ma
 def generated_rows(
     n: int,
     role: str,
-    domain: CountdownDomain,
+    domain: Domain[Any],
     seed: int = 0,
     exclude: Collection[str] = (),
     per_problem: int = 1,
@@ -33,7 +36,13 @@ def generated_rows(
     With the compact prompt each shows another solution too, all ways to write one being equally likely up to three
     numbers, all inequivalent ones beyond. Shown only the solver's first solution, the tiny model learns which one that
     is and forgets the others (docs/warm_starts.md has figures). With the other prompts it is the solver's search.
+    ConfigError for another domain.
     """
+    if not isinstance(domain, CountdownDomain):
+        raise ConfigError(
+            f"`dataset_name` is not set, and only Countdown's demonstrations can be made; `domain` is "
+            f"'{name_of(domain)}', so pass a file with its problems, `prompt` and `completion`."
+        )
     row_of = ROW_SCHEMAS[SCHEMA[role]]
     problems = generate_problems(n, domain.spec, seed=seed, exclude=exclude, split="train", rules=domain.rules)
     rows = []

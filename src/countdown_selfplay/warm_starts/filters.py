@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..countdown import CountdownDomain, Problem, heldout_key, problem_from_row
+from ..contract.domain import Domain, P
+from ..domains import is_held_out
 from ..errors import DataError
 from .encoding import text_of
 
@@ -41,25 +42,19 @@ class Kept:
         )
 
 
-def is_held_out(problem: Problem, evaluated: Collection[str]) -> bool:
-    """Whether a problem may not be trained on: it lies on the generator's held-out side (and with it all of
-    heldout-v1), or it is one of the `evaluated` keys."""
-    return heldout_key(problem.key) or problem.key in evaluated
-
-
 def clean_demonstrations(
     rows: Iterable[Mapping[str, Any]],
     role: str,
-    domain: CountdownDomain,
+    domain: Domain[Any],
     evaluated: Collection[str] = (),
     keep_wrong: bool = False,
     source: str = "the data",
 ) -> Kept:
-    """The demonstrations that may be trained on, as rows with `prompt`, `completion`, `numbers` and `target`.
+    """The demonstrations that may be trained on, as rows with `prompt`, `completion` and the columns of their problem.
 
-    A row needs `prompt`, `completion` and its problem (numbers or nums, target), for without the problem nobody can
-    say whether it is held out. Left out: held-out problems (`is_held_out`; `evaluated` are keys), and, unless
-    `keep_wrong`, completions that are not a correct answer (prover) or do not hold the row's problem, solvable
+    A row needs `prompt`, `completion` and its problem (Countdown: numbers or nums, target), for without the problem
+    nobody can say whether it is held out. Left out: held-out problems (`is_held_out`; `evaluated` are keys), and,
+    unless `keep_wrong`, completions that are not a correct answer (prover) or do not hold the row's problem, playable
     (conjecturer). DataError names a row that cannot be read.
     """
     kept: list[dict[str, Any]] = []
@@ -67,7 +62,7 @@ def clean_demonstrations(
     index = -1
     for index, row in enumerate(rows):
         try:
-            problem = problem_from_row(row, index)
+            problem = domain.problem(row, index)
             for name in ("prompt", "completion"):
                 if row.get(name) is None:
                     raise DataError(
@@ -78,27 +73,22 @@ def clean_demonstrations(
         except DataError as error:
             where = str(error) if str(error).startswith("row ") else f"row {index}: {error}"
             raise DataError(f"{source}, {where}") from None
-        if is_held_out(problem, evaluated):
+        if is_held_out(domain, problem, evaluated):
             left_out[HELD_OUT] += 1
         elif not keep_wrong and not _right(text, problem, role, domain):
             left_out[WRONG] += 1
         else:
-            kept.append(
-                {
-                    "prompt": row["prompt"],
-                    "completion": row["completion"],
-                    "numbers": list(problem.numbers),
-                    "target": problem.target,
-                }
-            )
+            own = {"prompt": row["prompt"], "completion": row["completion"]}
+            kept.append({**domain.prove_row(problem), **own})
     return Kept(kept, index + 1, left_out)
 
 
-def _right(text: str, problem: Problem, role: str, domain: CountdownDomain) -> bool:
+def _right(text: str, problem: P, role: str, domain: Any) -> bool:
     if role == "prover":
         return domain.verify([text], [problem])[0].correct
     proposed = domain.parse([text])[0].problem
-    return proposed is not None and proposed.key == problem.key and domain.solvable(problem)
+    same = proposed is not None and domain.key(proposed) == domain.key(problem)
+    return same and domain.check([problem], [None])[0].reason == "ok"
 
 
 def drop_long(

@@ -12,13 +12,12 @@ from transformers import AutoTokenizer, TrainerCallback
 from trl import ModelConfig, get_peft_config
 
 from .. import __version__, _trl  # noqa: F401  (the seam quiets a warning of TRL that nobody can act on)
-from ..countdown import Problem
 from ..data.run_files import append_lines
 from ..distributed.processes import processes_of
 from ..errors import CheckpointError
 from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
-from ..evaluation.terminal import aligned, before_after_table
+from ..evaluation.terminal import aligned, before_after_table, rates
 from ..policies.build import load_pretrained, model_arguments
 from ..tiny import resolve_model
 from ..training.callbacks.run_folder import record_of, write_description
@@ -53,7 +52,7 @@ def longest(args: Any, model: Any) -> int | None:
 
 
 def measure(
-    model: Any, tokenizer: Any, script: WarmStartArguments, args: Any, problems: Sequence[Problem], accelerator: Any
+    model: Any, tokenizer: Any, script: WarmStartArguments, args: Any, problems: Sequence[Any], accelerator: Any
 ) -> dict:
     """The role's figures with private randomness; {} if evaluation is off. The processes share the work out and all
     return the same."""
@@ -66,11 +65,11 @@ def measure(
     sampling = {**script.sampling, **shared}
     with bar:
         if script.role == "conjecturer":
-            found = evaluate_conjecturer(model, tokenizer, script.domain, n=script.eval_proposals, **sampling)
+            found = evaluate_conjecturer(model, tokenizer, script.played, n=script.eval_proposals, **sampling)
             return {"conjecturer": found.to_dict()}
         n = script.eval_samples
         ks = tuple(k for k in (1, 2, 4, 8, 16, 32) if k <= n)
-        answered = evaluate_prover(model, tokenizer, problems, script.domain, n=n, ks=ks, **sampling)
+        answered = evaluate_prover(model, tokenizer, problems, script.played, n=n, ks=ks, **sampling)
         return {"prover": answered.to_dict()}
 
 
@@ -81,7 +80,7 @@ def compare(before: dict, after: dict) -> tuple[dict[str, Any], str]:
         result["difference"] = differences(before, after)
         return result, before_after_table(result)
     rows: list[tuple[str, ...]] = [("", "before", "after")]
-    for name in ("parseable", "in_range", "solvable", "unique"):
+    for name in rates(before["conjecturer"], after["conjecturer"]):
         pair = [figures["conjecturer"].get(name) for figures in (before, after)]
         cells = ["-" if e is None else f"{e['value']:.3f} [{e['low']:.3f}, {e['high']:.3f}]" for e in pair]
         rows.append((f"conjecturer {name.replace('_', ' ')}", *cells))
@@ -113,16 +112,15 @@ def describe(script: WarmStartArguments, args: Any, path: str, method: str, data
     if args.resume_from_checkpoint is None:
         (folder / "metrics.jsonl").unlink(missing_ok=True)
     more = {"method": method, "start": path, "data": list(data)}
-    write_description(args, {**args.to_dict(), **vars(script)}, script.domain.rules.to_dict(), **more)
+    write_description(args, {**args.to_dict(), **vars(script)}, script.played, **more)
 
 
-def export(trainer: Any, tokenizer: Any, script: WarmStartArguments) -> Any:
+def export(trainer: Any, tokenizer: Any, chat: bool) -> Any:
     """Write whole weights (an adapter is merged) and the tokenizer to the output folder; returns the model."""
     model = trainer.accelerator.unwrap_model(trainer.model)
     if hasattr(model, "merge_and_unload"):
         model = model.merge_and_unload()
-    row = script.domain.prove_row(Problem((1, 2), 3)) if script.role == "prover" else script.domain.propose_row(3)
-    if not isinstance(row["prompt"], str):  # who samples without this library shall stop at the end of the turn too
+    if chat:  # who samples without this library shall stop at the end of the turn too
         known = model.generation_config.eos_token_id
         known = [] if known is None else [known] if isinstance(known, int) else list(known)
         model.generation_config.eos_token_id = list(dict.fromkeys([*known, end_of_turn(tokenizer)]))
@@ -143,17 +141,13 @@ def write_card(
         * args.gradient_accumulation_steps
         * args.world_size,
         "seed": args.seed,
-        f"{script.role} prompt": getattr(script, f"{script.role}_prompt"),
-        "operands": list(dict.fromkeys(script.operands)),
-        "numbers": f"{script.number_low} to {script.number_high}",
-        "targets": f"{script.target_low} to {script.target_high}",
     }
     if method == "ipo":
         rows["beta"] = args.beta
     name = {"sft": "SFTTrainer", "ipo": "DPOTrainer (loss ipo)"}[method]
     start = "the embedded tiny model" if path == resolve_model("tiny") else path
     said = (
-        f"Data: {'; '.join(data)}. Problems on the generator's held-out side, and those it was evaluated on, were not "
+        f"Data: {'; '.join(data)}. Problems on the domain's held-out side, and those it was evaluated on, were not "
         "trained on."
     )
     text = card(
@@ -161,7 +155,7 @@ def write_card(
         f"Trained with countdown-selfplay {__version__} on TRL's {name}, from `{start}`, {trainer.state.global_step} "
         "optimizer steps.",
         rows,
-        script.domain.rules.to_dict(),
+        script.played,
         (method,),
         said,
     )
@@ -171,9 +165,17 @@ def write_card(
 
 
 def run(
-    script: Any, args: Any, trainer: Any, tokenizer: Any, held_out: Any, path: str, method: str, data: list[str]
+    script: Any,
+    args: Any,
+    trainer: Any,
+    tokenizer: Any,
+    held_out: Any,
+    path: str,
+    method: str,
+    data: list[str],
+    chat: bool,
 ) -> None:
-    """Measure, train, export, measure again; leaves the finished folder."""
+    """Measure, train, export, measure again; leaves the finished folder. `chat`: what was trained on are chats."""
     with run_lock(args.output_dir):
         say = trainer.accelerator.print
         main = trainer.accelerator.is_main_process
@@ -184,7 +186,7 @@ def run(
         before = measure(start, tokenizer, script, args, held_out, trainer.accelerator)
         trainer.accelerator.wait_for_everyone()
         train(trainer, args.resume_from_checkpoint)
-        model = export(trainer, tokenizer, script)
+        model = export(trainer, tokenizer, chat)
         table = ""
         after = measure(model, tokenizer, script, args, held_out, trainer.accelerator)
         if main:

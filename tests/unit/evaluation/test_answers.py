@@ -5,7 +5,7 @@ import pytest
 from countdown_selfplay.countdown import Problem, Rules, verify
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation.answer_file import AnswerFile
-from countdown_selfplay.evaluation.answers import AnswerSet, batch_key, batches_of, read_answers, vote_of
+from countdown_selfplay.evaluation.answers import AnswerSet, batch_key, batches_of, read_answers
 from countdown_selfplay.evaluation.summary import powers_of_two, summarise
 
 from .made_up_answers import SETTING, answer, write_answers
@@ -29,7 +29,7 @@ def test_batches_are_whole_problems_sorted_by_the_length_of_the_prompt():
 
 
 def test_a_batch_is_known_by_its_problems_and_a_repeated_one_by_its_number():
-    twice = [Problem((1, 2), 3), Problem((2, 2), 4), Problem((1, 2), 3)]
+    twice = [((1, 2), 3), ((2, 2), 4), ((1, 2), 3)]
     assert batch_key(twice, [0]) != batch_key(twice, [2])
     assert batch_key(twice, [0, 1]) == batch_key(twice[:2], [0, 1])
 
@@ -119,7 +119,7 @@ def test_two_processes_cannot_write_one_file(tmp_path):
 
 def test_votes_are_exact_values_and_a_broken_rule_never_shares_a_right_vote():
     def vote(text):
-        return vote_of(verify(text, Problem((2, 4, 8), 1), Rules(answer_format="bare")))
+        return verify(text, Problem((2, 4, 8), 1), Rules(answer_format="bare")).vote
 
     assert vote("4 * 2 / 8") == vote("8 / (2 * 4)") == "1"
     assert vote("2 / 4 + 8") == vote("8 + 2 / 4") == "17/2"

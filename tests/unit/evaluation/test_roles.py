@@ -113,8 +113,8 @@ def test_the_conjecturers_rates_are_shares_of_all_proposals(tokenizer):
     model = Answers(tokenizer, {"propose 3 :": PROPOSALS})
     found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=8, max_new_tokens=8)
     assert found.parseable.value == 6 / 8
-    assert found.in_range.value == 4 / 8
-    assert found.solvable.value == 3 / 8
+    assert found.facts["in_range"].value == 4 / 8
+    assert found.facts["solvable"].value == 3 / 8
     assert found.unique is not None and found.unique.value == 5 / 6
     assert found.reasons == {"ok": 3, "unsolvable": 1, "out_of_range": 2, "malformed": 2}
     assert [p.key for p in found.problems] == ["3,5,7=22", "3,5,7=22", "1,2,3=6"]
@@ -144,10 +144,12 @@ def test_proposals_are_dealt_out_over_the_operand_counts(tokenizer):
 
 def test_problems_out_of_range_never_reach_the_solver(tokenizer, monkeypatch):
     # Sixteen operands would keep the solver busy for longer than the universe is old.
-    monkeypatch.setattr(CountdownDomain, "solvable", lambda self, problem: len(problem.numbers) == 3 or 1 / 0)
+    asked = []
+    monkeypatch.setattr(CountdownDomain, "solvable_batch", lambda self, ps: asked.extend(ps) or [True] * len(ps))
     model = Answers(tokenizer, {"propose 3 :": [" ".join(["9"] * 16) + " = 9", "1 2 3 = 6"]})
     found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=2, max_new_tokens=20)
-    assert (found.parseable.value, found.solvable.value) == (1.0, 0.5)
+    assert (found.parseable.value, found.facts["solvable"].value) == (1.0, 0.5)
+    assert [problem.key for problem in asked] == ["1,2,3=6"]
 
 
 def test_nothing_parsed_has_no_unique_rate(tokenizer):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.countdown import DEFAULT_RULES, FEATURES, Problem, ProblemSpec, generate_problems
+from countdown_selfplay.countdown.similarity import NOVELTY_FEATURES, archive_distance, scaled_features
 from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward, problem_of_key
-from countdown_selfplay.rewards.similarity import NOVELTY_FEATURES, archive_distance, scaled_features
 
 SPEC = ProblemSpec(operands=(3, 4), number_low=1, number_high=11, target_low=1, target_high=101)
 CLASSIC = Problem((3, 3, 8, 8), 24)

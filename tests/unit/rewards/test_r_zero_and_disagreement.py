@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.countdown import Problem
+from countdown_selfplay.countdown.similarity import overlap, similar_share
 from countdown_selfplay.errors import RewardError
 from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward
-from countdown_selfplay.rewards.similarity import overlap, similar_share
 
 A, B, C, D = Problem((3, 5, 7), 22), Problem((7, 5, 4), 22), Problem((3, 3, 9), 10), Problem((1, 2, 3, 4), 22)
 

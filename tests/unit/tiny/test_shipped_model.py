@@ -126,9 +126,9 @@ def test_the_conjecturer_is_parseable_and_leaves_room_to_become_solvable(model_a
     domain = replace(CountdownDomain.tiny(), spec=TINY_SPEC)
     result = evaluate_conjecturer(model, tokenizer, domain, 512, max_new_tokens=MAX_NEW_TOKENS)
     assert result.parseable.value >= 0.95
-    assert result.in_range.value >= 0.95
+    assert result.facts["in_range"].value >= 0.95
     # Standard deviation sqrt(.33 * .67 / 512) = .021; four of them are .085.
-    assert abs(result.solvable.value - SOLVABLE) < 0.085
+    assert abs(result.facts["solvable"].value - SOLVABLE) < 0.085
     assert result.unique is not None
     assert result.unique.value > 0.9
 

@@ -150,8 +150,11 @@ def _from_summary(path: str, place: Path, when: str) -> Result:
 
 
 def _setting(raw: dict[str, Any]) -> dict[str, Any]:
-    named = {**raw, "prover_prompt": raw.get("prover_prompt", raw.get("prompt"))}
-    return {name: _OFF.get(name) if named.get(name) is None else named[name] for name in SETTING}
+    domain = raw.get("domain") or {"prover_prompt": raw.get("prover_prompt", raw.get("prompt"))}
+    named = {**raw, **{name: domain[name] for name in ("prover_prompt", "rules") if name in domain}}
+    found = {name: _OFF.get(name) if named.get(name) is None else named[name] for name in SETTING}
+    # Countdown's ranges and its other prompt do not change how an answer is judged.
+    return found if "prover_prompt" in domain else {**found, "domain": domain}
 
 
 def _numbered(keys: Sequence[str]) -> list[str]:

@@ -32,12 +32,12 @@ def default_reward_funcs(
     return rewards
 
 
-def checked_reward_funcs(reward_funcs: RewardFunc | list[RewardFunc], rules: Rules) -> list[Any]:
+def checked_reward_funcs(reward_funcs: RewardFunc | list[RewardFunc], rules: Rules | None) -> list[Any]:
     """The same functions, with an error for what is not one finite number per row. Reward models (ids, modules) pass
     unchanged; the plain `countdown_reward` scores by the run's rules (by its own, which want answer tags, it would
-    give every bare answer 0)."""
+    give every bare answer 0). rules: None if the domain has none."""
     functions = list(reward_funcs) if isinstance(reward_funcs, list | tuple) else [reward_funcs]
-    functions = [make_countdown_reward(rules) if f is countdown_reward else f for f in functions]
+    functions = [make_countdown_reward(rules) if f is countdown_reward and rules else f for f in functions]
     return [_checked(f) if callable(f) and not isinstance(f, torch.nn.Module) else f for f in functions]
 
 

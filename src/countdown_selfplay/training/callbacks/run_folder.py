@@ -33,18 +33,20 @@ def describe_run(trainer: Host, resumed: Path | None, step: int) -> None:
     config = {**args.to_dict(), "max_grad_norm": trainer.max_grad_norm}
     started = {"started": before["started"]} if "started" in before else {}
     declared = {metric.name: as_json(metric) for metric in trainer.guard.metrics}
-    write_description(args, config, trainer.domain.rules.to_dict(), **started, metrics=declared, resumes=resumes)
+    write_description(args, config, trainer.domain, **started, metrics=declared, resumes=resumes)
 
 
-def write_description(args: Any, config: dict[str, Any], rules: dict[str, Any], **more: Any) -> None:
+def write_description(args: Any, config: dict[str, Any], domain: Any, **more: Any) -> None:
     """run.json of the run in `args.output_dir`: its settings without tokens (TrainingArguments.to_dict replaces them
-    by placeholders, which say nothing either), its rules, the software, and `more`."""
+    by placeholders, which say nothing either), its domain, the software, and `more`."""
+    said = domain.to_dict()
     path = Path(args.output_dir) / "run.json"
     description = {
         "name": path.parent.name,
         "started": _now(),
         "config": {name: value for name, value in config.items() if not name.endswith("_token")},
-        "rules": rules,
+        "domain": said,
+        **({"rules": said["rules"]} if "rules" in said else {}),
         "environment": {
             "countdown-selfplay": __version__,
             "python": platform.python_version(),

@@ -3,7 +3,7 @@
 import pytest
 
 from countdown_selfplay.countdown import Problem
-from countdown_selfplay.rewards.guide import Review, guide_score, is_step, rubric
+from countdown_selfplay.countdown.guide import Review, guide_score, is_step, rubric
 
 TARGET = Problem((3, 5, 7), 22)  # 3 * 5 + 7
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..countdown import FEATURES, Problem, ProblemSpec, Rules, feature_matrix
-from .base import problem_of_key
+from .features import FEATURES, feature_matrix
+from .problem import Problem, ProblemSpec, problem_of_key
+from .rules import Rules
 
 NOVELTY_FEATURES = (
     *("log_solutions", "needs_add", "needs_sub", "needs_mul", "needs_div", "depth_min", "nodes_min"),

@@ -11,7 +11,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 
-from ..countdown import DEFAULT_RULES, Problem, Rules, features, is_solvable
+from .exact.solver import is_solvable
+from .features import features
+from .problem import Problem
+from .rules import DEFAULT_RULES, Rules
 
 MAX_REVIEW = 8
 """The best score: relevance 5, complexity 0, no redundancy."""

@@ -1,0 +1,102 @@
+"""Domains by name: what is played. A domain of a user's own is named by where it is: my_package.my_module:MyDomain."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ..errors import ConfigError, DataError
+from ..registry import Registry
+
+DOMAINS: Registry[Any] = Registry("domain", {"countdown": "countdown_selfplay.countdown.domain:CountdownDomain"})
+
+HELD_OUT_SEED = 1 << 30
+"""Seed of the held-out problems of a domain that has no held-out side of its own; training draws with its own."""
+
+
+def make_domain(name: str, arguments: dict[str, Any] | str | None = None, config: Any = None) -> Any:
+    """The domain called `name`, built with `arguments` (a dict, or JSON); one with `from_config` from `config`, whose
+    fields describe it. ConfigError names an argument that it does not take."""
+    entry, given = DOMAINS.load(name), arguments_of(arguments)
+    if config is None or not hasattr(entry, "from_config"):
+        return DOMAINS.make(name, given)
+    if given:
+        raise ConfigError(
+            f"`domain_kwargs` ({given}) is not read by the domain '{name}', which has fields of its own, such as "
+            "operands and prover_prompt; set those."
+        )
+    return entry.from_config(config)
+
+
+def domain_from(config: Any) -> Any:
+    """The domain that a configuration names: its fields `domain` and `domain_kwargs`, and those that describe
+    Countdown."""
+    return make_domain(config.domain, config.domain_kwargs, config)
+
+
+def arguments_of(given: Mapping[str, Any] | str | None) -> dict[str, Any]:
+    """`domain_kwargs` as a dict; ConfigError unless it is one."""
+    try:
+        found = json.loads(given) if isinstance(given, str) else given or {}
+    except ValueError:
+        found = None
+    if not isinstance(found, Mapping):
+        raise ConfigError(f'`domain_kwargs` ({given!r}) must be a JSON object, such as {{"high": 20}}.')
+    return dict(found)
+
+
+def name_of(domain: Any) -> str:
+    """What a domain calls itself where results are recorded."""
+    return str(domain.to_dict().get("domain", type(domain).__name__))
+
+
+def held_out_of(domain: Any, n: int) -> list[Any]:
+    """`n` problems that a run is measured on when no data set is named: of the domain's held-out side if it has one,
+    else random ones, which training then leaves out by their keys."""
+    if n and not (hasattr(domain, "held_out") or hasattr(domain, "random")):
+        raise ConfigError(
+            f"The domain '{name_of(domain)}' makes no problems of its own; pass held-out ones as eval_dataset_name "
+            "(eval: --problems), or set eval_problems to 0."
+        )
+    own = getattr(domain, "held_out", None)
+    return [] if not n else own(n) if own is not None else domain.random(n, HELD_OUT_SEED, frozenset())
+
+
+def is_held_out(domain: Any, problem: Any, evaluated: Iterable[str] = ()) -> bool:
+    """Whether a problem may not be trained on: it lies on the domain's held-out side, or is one of the `evaluated`
+    keys."""
+    reserved = getattr(domain, "is_held_out", None)
+    return (reserved is not None and reserved(problem)) or domain.key(problem) in evaluated
+
+
+def longest_problem(domain: Any, rows: Iterable[Mapping[str, Any]] = ()) -> Any:
+    """A problem whose prompt is among the longest: the domain's own word, else of 64 random ones; of a domain that
+    makes none the first of `rows`."""
+    if hasattr(domain, "longest"):
+        return domain.longest
+    if not hasattr(domain, "random"):
+        return next(domain.problem(row) for row in _some(domain, rows))
+    return max(domain.random(64, 0, frozenset()), key=lambda problem: len(str(domain.prove_row(problem)["prompt"])))
+
+
+def _some(domain: Any, rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    yield from rows
+    raise DataError(f"The domain '{name_of(domain)}' makes no problems of its own; pass a data set of them.")
+
+
+def asked_of(domain: Any) -> list[dict[str, Any]]:
+    """Each thing that proposers are asked for, once."""
+    asks = [dict(ask) for ask in getattr(domain, "asks", ())]
+    return [ask for i, ask in enumerate(asks) if ask not in asks[:i]]
+
+
+def example_rows(domain: Any, proposals: bool, rows: Iterable[Mapping[str, Any]] = ()) -> dict[str, dict[str, Any]]:
+    """A row that asks the prover, and with `proposals` one that asks the conjecturer."""
+    if proposals and not asked_of(domain):
+        raise ConfigError(
+            f"The domain '{name_of(domain)}' asks for no proposals (`asks`, `propose_row`), and the run has a "
+            "conjecturer; set conjecturer_micro_batches to 0, or play another domain."
+        )
+    found = {"prover": domain.prove_row(longest_problem(domain, rows))}
+    return found | ({"conjecturer": domain.propose_row(**asked_of(domain)[0])} if proposals else {})
