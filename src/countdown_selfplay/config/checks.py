@@ -167,7 +167,9 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             "fails with unused parameters under DDP; leave it unset."
         )
     if config.num_iterations != 1:
-        _fail(f"`num_iterations` ({config.num_iterations}) must be 1: steps_per_round says in how many steps a round is used.")
+        _fail(
+            f"`num_iterations` ({config.num_iterations}) must be 1: steps_per_round cuts a round into several steps."
+        )
     if config.fp16:
         _fail("`fp16` (True) is not supported: a skipped step of its loss scaler looks like a collapse; use bf16.")
     if config.load_best_model_at_end:
