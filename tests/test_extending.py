@@ -9,8 +9,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
+import yaml
 
 from countdown_selfplay import JointConjecturerProverTrainer
+from countdown_selfplay.cli.main import main
 from countdown_selfplay.countdown import Problem, verify
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.games import GAMES
@@ -95,6 +97,22 @@ def test_a_part_of_ones_own_is_resumed_bit_for_bit(page, run):
     assert equal(weights(again), weights(straight)) and equal(optimizer_state(again), optimizer_state(straight))
     assert again.game.state_dict() == straight.game.state_dict() != type(straight.game)().state_dict()
     assert again.frame.state_dict() == straight.frame.state_dict()
+
+
+def test_a_game_in_a_file_of_ones_own_is_named_in_yaml_and_on_the_command_line(page, tmp_path, monkeypatch, capsys):
+    (code,) = (block for block in blocks(ROOT / "docs" / "extending.md", "python") if "class SecondTry" in block)
+    (tmp_path / "my_game.py").write_text(code.partition("GAMES[")[0])
+    settings = {**page["tiny"], **page["short"], "max_steps": 1, "game_kwargs": {"reward": 2.0}}
+    settings |= dict(eval_problems=0, report=False, disable_tqdm=True, report_to="none", model_name_or_path="tiny")
+    settings |= dict(roles={"corrector": {"num_generations": 4}}, guard_trips={"round/mended": [0, 1]})
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(settings))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    line = ["joint", "--config", "mine.yaml", "--output_dir", "run", "--game"]
+    assert main([*line, "my_game:SecondTry"]) == 0
+    assert lines("run")[0]["corrector/trained_samples"] % 4 == 0 and (tmp_path / "run" / "corrector").is_dir()
+    assert main([*line, "my_game:SecondTrie", "--output_dir", "other"]) == 2
+    assert "'my_game' has no 'SecondTrie'. Did you mean 'SecondTry'?" in capsys.readouterr().err
 
 
 def test_the_domain_is_played(page):

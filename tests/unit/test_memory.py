@@ -7,8 +7,10 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from countdown_selfplay.cli.launch import config_path, planned
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.planning.dry_run import estimate_of
 from countdown_selfplay.planning.memory import GIB, Vllm, estimate_memory
 from countdown_selfplay.planning.model_shape import Engine, bytes_of, model_shape, planned_engine
+from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 SIZES = dict(
     vocab_size=500, hidden_size=96, intermediate_size=320, num_attention_heads=6, num_key_value_heads=2,
@@ -264,3 +266,11 @@ def test_wrong_engines_are_refused():
 def test_the_bytes_of_a_weight_follow_the_model_options():
     found = [bytes_of(None), bytes_of("bfloat16"), bytes_of("auto", torch.bfloat16), bytes_of("auto", None)]
     assert found == [4, 2, 2, 4]
+
+
+def test_a_turn_samples_what_all_steps_of_its_round_are_trained_on():
+    def sampled(steps):
+        args = settings(steps_per_round=steps, prover_prompt="compact", conjecturer_prompt="compact")
+        return estimate_of(str(TINY_MODEL_PATH), args).sampling["KV cache"][0]
+
+    assert sampled(3) == 3 * sampled(1)

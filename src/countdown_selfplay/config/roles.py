@@ -92,7 +92,10 @@ class _UnsetInt(int):
 
 
 class _UnsetStr(str):
-    """The same for a text."""
+    """The same for a text. argparse puts a default that is a text through `str`, and must get it back."""
+
+    def __str__(self) -> str:
+        return self
 
 
 _DEFAULTS: dict[str, Any] = {

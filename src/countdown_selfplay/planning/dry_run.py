@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, asdict, fields, replace
 from typing import Any
 
 from transformers import AutoConfig
@@ -109,7 +109,8 @@ def estimate_of(
         vllm = Vllm(float(args.vllm_gpu_memory_utilization), bool(args.vllm_enable_sleep_mode), server, tensor)
     return estimate_memory(
         model_shape(config),
-        list(args.all_roles.values()),
+        # A turn samples what all steps of its round will be trained on.
+        [replace(s, micro_batches=s.micro_batches * args.steps_per_round) for s in args.all_roles.values()],
         engine_of(args) if engine is None else engine,
         _prompt_tokens(model_path, args),
         rows=args.per_device_train_batch_size,
