@@ -27,26 +27,29 @@ def read_rows(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def demonstration(a, b, answer):
-    return {"a": a, "b": b, "prompt": f"{a} + {b} :", "completion": str(answer)}
-
-
 @pytest.fixture(scope="module")
 def taught(tmp_path_factory):
-    """A prover that was shown four sums, eighty times; a fifth demonstration is wrong."""
+    """A prover that was shown four sums and a conjecturer that wrote them, eighty times each; a fifth demonstration
+    of both is wrong."""
     folder = tmp_path_factory.mktemp("toy")
-    rows = [demonstration(a, b, answer) for (a, b), answer in SUM_OF.items()] + [demonstration(1, 2, 4)]
-    data = ["--dataset_name", write_rows(folder / "shown.jsonl", rows), "--domain_kwargs", '{"high": 30}']
+    answers = [("prover", f"{a} + {b} :", a, b, str(c)) for (a, b), c in [*SUM_OF.items(), ((1, 2), 4)]]
+    proposals = [("conjecturer", "propose 2 :", a, b, f"{a} + {b}") for a, b in SUM_OF]
+    proposals += [("conjecturer", "propose 2 :", 1, 2, "2 + 1")]
     steps = ["--max_steps", "80", "--per_device_train_batch_size", "4", "--learning_rate", "2e-3"]
-    evaluated = ["--eval_problems", "6", "--eval_samples", "2"]
-    assert main(["sft", "--output_dir", str(folder / "prover"), *QUICK, *data, *steps, *evaluated]) == 0
+    evaluated = ["--eval_problems", "6", "--eval_samples", "2", "--eval_proposals", "8"]
+    for role, rows in (("prover", answers), ("conjecturer", proposals)):
+        rows = [{"a": a, "b": b, "prompt": prompt, "completion": text} for _, prompt, a, b, text in rows]
+        data = ["--dataset_name", write_rows(folder / f"{role}.jsonl", rows), "--domain_kwargs", '{"high": 30}']
+        out = ["--role", role, "--output_dir", str(folder / role)]
+        assert main(["sft", *out, *QUICK, *data, *steps, *evaluated]) == 0
     return folder
 
 
 def test_a_warm_start_takes_right_demonstrations_alone_and_records_the_domain(taught):
-    card = (taught / "prover" / "README.md").read_text()
-    assert "4 of 5 demonstrations kept; left out: 1 wrong" in card and "| high | 30 |" in card
-    assert "Answers are judged by the verifier of the domain." in card
+    for role in ("prover", "conjecturer"):
+        card = (taught / role / "README.md").read_text()
+        assert "4 of 5 demonstrations kept; left out: 1 wrong" in card and "| high | 30 |" in card
+        assert "Answers are judged by the verifier of the domain." in card
     run = json.loads((taught / "prover" / "run.json").read_text())
     assert run["domain"] == {"domain": "sums", "high": 30} and run["config"]["domain"] == SUMS and "rules" not in run
     measured = json.loads((taught / "prover" / "evaluation.json").read_text())["before"]["prover"]
@@ -73,15 +76,18 @@ def test_what_was_taught_is_solved_in_the_domain_that_the_run_recorded(taught, c
 def test_three_rounds_of_propose_and_solve(taught, capsys):
     out = taught / "joint"
     size = ["--max_steps", "3", "--eval_problems", "8", "--eval_proposals", "16", "--num_generations_eval", "2"]
-    assert main(["joint", "--output_dir", str(out), *QUICK, *size, "--logging_steps", "1"]) == 0
+    models = ["--model_name_or_path", str(taught / "prover"), "--recipe", "tiny/default"]
+    models += ["--conjecturer_model_name_or_path", str(taught / "conjecturer")]
+    assert main(["joint", "--output_dir", str(out), *QUICK, *size, *models, "--logging_steps", "1"]) == 0
     printed = capsys.readouterr().out
     assert "prover pass@1" in printed and "conjecturer in range" in printed
     rounds = [row for row in read_rows(out / "metrics.jsonl") if "loss" in row]
     assert [row["step"] for row in rounds] == [1, 2, 3]
     for row in rounds:  # 32 problems a round; the reward is the verdict's score, 1 or 0
         assert row["round/anchor_slots"] + row["round/conjectured_slots"] == 32
-        assert row["rewards/sums_reward/mean"] == pytest.approx(row["prover/correct_rate"], abs=1e-6)
-        assert 0 <= row["conjecturer/in_range_rate"] <= row["conjecturer/parseable_rate"]
+        assert row["prover/rewards/sums_reward"] == pytest.approx(row["prover/correct_rate"], abs=1e-6)
+        assert row["conjecturer/in_range_rate"] == row["conjecturer/parseable_rate"] > 0.5
+    assert rounds[0]["round/conjectured_slots"] >= 4 and rounds[0]["round/solve_rate_mean"] > 0.5  # the four sums
     answers = [row for row in read_rows(out / "samples.jsonl") if row["role"] == "prover"]
     assert answers and all(re.fullmatch(r"\d+\+\d+", row["problem"]) for row in answers)
     for row in answers:
