@@ -87,7 +87,7 @@ def test_a_prover_evaluation_survives_json(tokenizer):
     assert loaded["pass_at"]["1"] == {"value": 0.5, "low": 0.25, "high": 0.75}
     assert (loaded["correct"], loaded["n"], loaded["problems"]) == ([1, 3], 4, 2)
     assert loaded["setting"]["temperature"] == 0.6
-    assert loaded["setting"]["rules"]["answer_format"] == "bare"
+    assert loaded["setting"]["domain"]["rules"]["answer_format"] == "bare"
 
 
 def test_a_k_above_n_and_no_problem_are_refused_before_sampling(tokenizer):
