@@ -69,8 +69,8 @@ def test_processes_agree_learners_move_the_frozen_stay_and_a_resume_is_exact(lau
 
 @pytest.mark.parametrize("name", ["debate", "debate_two_steps"])
 def test_processes_with_other_numbers_of_rows_or_none_play_the_same_turns(launched, name):
-    """Problems: 4, 3, 2 of the first process and 3, 2, 2 of the second; second answers: 4 times as many. The misleading
-    critic has no row on any process in round 1, and none on the second in round 2."""
+    """Problems: 4, 3, 2 of the first process and 3, 2, 2 of the second; second answers: 4 times as many. The
+    misleading critic has no row on any process in round 1, and none on the second in round 2."""
     _, ranks = launched
     rows = [[(index, role, count) for index, role, count, _ in rank[name]["turns"]] for rank in ranks]
     for rank, problems in enumerate(((4, 3, 2), (3, 2, 2))):

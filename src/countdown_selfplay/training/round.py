@@ -120,7 +120,7 @@ def play_round(trainer: JointConjecturerProverTrainer, rows: list[Row]) -> list[
         trainer._logs = completion_table(trainer, {role: own[-1] for role, own in turns.items() if own})
     window_batches: list[dict[str, RoleBatch]] = [{} for _ in range(trainer.args.steps_per_round)]
     for role in trainer.trained:
-        cut, found = _windows(trainer, role, turns[role])
+        cut, found = _windows(trainer, role, turns[role], played.rollouts[role])
         metrics |= found
         for window, batch in zip(window_batches, cut, strict=True):
             window[role] = batch
@@ -136,12 +136,12 @@ def play_round(trainer: JointConjecturerProverTrainer, rows: list[Row]) -> list[
 
 
 def _windows(
-    trainer: JointConjecturerProverTrainer, role: str, turns: Sequence[Turn]
+    trainer: JointConjecturerProverTrainer, role: str, turns: Sequence[Turn], rollouts: Sequence[Rollout]
 ) -> tuple[list[RoleBatch], dict[str, Any]]:
     """A player's samples in windows, and what is logged of them."""
     args, frame, world = trainer.args, trainer.frame, trainer.processes.world
     metrics: dict[str, Any] = {}
-    batch, rows = merged(turns, blank_row(trainer)), args.capacity(role) // world
+    batch, rows = merged(turns, blank_row(trainer, rollouts)), args.capacity(role) // world
     key = (args.seed, "replay", frame.attempt, frame.rounds, role)
     if role in trainer.replays:
         replay, gather = trainer.replays[role], trainer.processes.gather
