@@ -15,9 +15,9 @@ from countdown_selfplay.proposers import PROPOSERS
 
 @dataclass
 class Debate:
-    """A prover answers, two critics speak, the prover answers again. How many rows each has depends on the round, on
-    the process; in every third round the misleading critic has none on any process, and in the next on the first alone
-    some. Which problems are played depends on what was solved before.
+    """A prover answers, two critics speak, the prover answers again. How many rows each has depends on the round and
+    on the process: in every third round the misleading critic has none on any process, and in the next on the first
+    alone. Which problems are played depends on what was solved before.
 
     Texts are not passed on: the tiny tokenizer knows the domain's prompts alone, and who has how many rows is what is
     probed. Its state is a number and an array.

@@ -34,6 +34,8 @@ def watch_differences(trainer):
     found = {role: [] for role in trainer.roles}
 
     def watch(role, result):
+        if not result.texts:
+            return
         ids, masks = (
             torch.cat([result.tensors[f"{part}_{what}"] for part in ("prompt", "completion")], 1)
             for what in ("ids", "mask")

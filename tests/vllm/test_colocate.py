@@ -14,6 +14,7 @@ from countdown_selfplay.generation.turns import VLLMSampler
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.round import PlayedRound
 from tests.distributed.test_engines import command
+from tests.probe_games import TRAINED, memory, probe
 from tests.trainer.conftest import equal, make_trainer, rounds, weights
 from tests.trainer.test_generation_backends import watch_differences
 from tests.trainer.test_round import LORA
@@ -56,6 +57,37 @@ def test_an_adapter_that_did_not_change_is_not_sent_again(tmp_path):
     lines = rounds(tmp_path)
     assert [line["conjecturer/weights_pushed"] for line in lines] == [1, 0, 0]
     assert [line["prover/weights_pushed"] for line in lines] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("game, sharing", [("pool", "lora"), ("pool", "full"), ("frozen", "lora"), ("frozen", "full"),
+                                           ("debate", "lora"), ("symbolic", "lora")])  # fmt: skip
+def test_each_player_of_a_probe_game_samples_with_its_own_weights_and_a_resume_is_exact(tmp_path, game, sharing):
+    """Two provers over one base; a role that plays the base itself under `lora`, and has nothing to push; under
+    `full` its weights are pushed like any other's, for the engine held the prover's in between."""
+    extra = {"peft_config": LORA} if sharing == "lora" else {}
+    settings = {**VLLM, "save_strategy": "steps", "save_steps": 2}
+
+    def player(folder):
+        return make_trainer(folder, **probe(game, policy_sharing=sharing, trainer=extra, **settings))
+
+    straight = player(tmp_path / "straight")
+    differences = watch_differences(straight)
+    start = weights(straight)
+    straight.train()
+    assert set(differences) == set(straight.roles)
+    assert max(gap for found in differences.values() for gap in found) < 1e-4, differences
+    after = weights(straight)
+    assert {key.split(":")[0] for key in after if not torch.equal(start[key], after[key])} == set(TRAINED[game])
+    lines = rounds(tmp_path / "straight")
+    for player_name in TRAINED[game]:  # the debate's second turn finds the weights of its first there
+        first = 0.5 if game == "debate" and player_name == "prover" else 1
+        assert lines[0][f"{player_name}/weights_pushed"] == first
+    if game == "frozen":
+        pushed = [line["conjecturer/weights_pushed"] for line in lines]
+        assert pushed == ([0, 0, 0] if sharing == "lora" else [1, 1, 1])
+    resumed = player(tmp_path / "resumed")
+    resumed.train(resume_from_checkpoint=str(tmp_path / "straight" / "checkpoint-2"))
+    assert equal(weights(straight), weights(resumed)) and memory(straight) == memory(resumed)
 
 
 def test_without_the_push_the_second_role_samples_from_the_first_ones_weights_and_the_metric_shows_it(

@@ -17,6 +17,7 @@ from .. import _trl
 from ..config.generation_checks import engine_arguments
 from ..distributed.ddp import Engine
 from ..errors import ConfigError
+from ..policies import inner_name
 from ..random_state import private_generator, seed_from
 from .adapters import AdapterFolders, adapter_rank, adapter_state
 from .base import Turns
@@ -29,8 +30,8 @@ ENGINE = "engine"
 
 class Colocate(VLLMSampler):
     """`full`: a role's weights are pushed in memory before its turn, unless the engine holds them already. `tied`: the
-    same, which makes one push a round. `lora`: the base stays in the engine; every role has a LoRA request, renewed
-    when its adapter has changed.
+    same, which makes one push a round. `lora`: the base stays in the engine, and plays frozen roles; every other role
+    has a LoRA request, renewed when its adapter has changed.
 
     The engine runs in this process and draws from the process's generators, which are seeded for each turn.
     """
@@ -93,7 +94,7 @@ class Colocate(VLLMSampler):
 
     def _module_of(self, name: str) -> Any:
         module = self.turns.policies.module
-        return module if self.adapters else module.policies[name]
+        return module if self.adapters else module.policies[inner_name(name)]
 
     def turn(self, role: str) -> _Turn:
         return _Turn(self, role)
@@ -117,6 +118,9 @@ class Colocate(VLLMSampler):
         if generation._llm_weights_sleeping:  # level 1: base and adapters come back from the CPU
             generation.llm.wake_up(tags=["weights"])
             generation._llm_weights_sleeping = False
+        if name in self.turns.policies.frozen:  # the base as it is
+            generation.llm.lora_request = None
+            return False
         held = self.stale(name, name)
         if held is not None:
             from vllm.lora.request import LoRARequest

@@ -16,6 +16,7 @@ from .. import _trl
 from ..config.generation_checks import cutting
 from ..distributed.ddp import Engine
 from ..errors import ConfigError, GenerationError
+from ..policies import inner_name
 from .adapters import AdapterFolders, adapter_rank, adapter_state
 from .base import Turns
 from .client import UnknownModelError, VLLMServerClient
@@ -60,7 +61,8 @@ class Server(VLLMSampler):
             self.require_vllm()  # whole weights go by TRL's client, which needs it here too
             for url in self.urls.values():
                 models = policies.module.policies
-                check_one_shape({n: models[n] for r, n in policies.weights_of.items() if self.urls[r] == url})
+                names = [inner_name(name) for role, name in policies.weights_of.items() if self.urls[role] == url]
+                check_one_shape({name: models[name] for name in names})
         folder = Path(args.vllm_adapter_dir or Path(args.output_dir) / "vllm_adapters").resolve()
         self._folders = AdapterFolders(folder, policies)
         self._labels: dict[tuple[str, str], tuple[str, Path]] = {}  # (server, weights) -> adapter and its folder
@@ -112,6 +114,8 @@ class Server(VLLMSampler):
     # -- weights -----------------------------------------------------------------------------------------------------
 
     def push(self, name: str, role: str) -> bool:
+        if self.adapters and name in self.turns.policies.frozen:  # the server's base as it is
+            return False
         url = self.urls[role]
         place = f"{url} {name}" if self.adapters else url
         if not self.adapters and self.turns.processes.together(lambda: self._replaced(url)):
@@ -153,7 +157,7 @@ class Server(VLLMSampler):
         tried again with a new channel."""
         args = self.turns.args
         client = self.clients[url]
-        model = self.turns.policies.module.policies[name]
+        model = self.turns.policies.module.policies[inner_name(name)]
         reason = ""
         for attempt in range(client.retries + 1):
             try:
@@ -233,7 +237,7 @@ class Server(VLLMSampler):
 
     def _ask(self, url: str, name: str, body: dict[str, Any]) -> list[dict[str, Any]]:
         client = self.clients[url]
-        if not self.adapters:
+        if not self.adapters or name in self.turns.policies.frozen:
             return client.post("/v1/completions", {"model": self.models[url]["id"], **body})["choices"]
         label, folder = self._labels[url, name]
         for _ in range(client.retries + 1):

@@ -65,7 +65,9 @@ class RoleLoss:
         for name, value in output.sums.items():
             self._add(name, value / (self.sequences or 1.0))
         if "ref_per_token_logps" in batch:
-            kl_BT = kl_k3(logps, batch["ref_per_token_logps"])
+            # Beside the mask stands padding, whose log-prob may be so low that e to its difference is infinite.
+            reference_BT = torch.where(inputs.mask_BT.bool(), batch["ref_per_token_logps"], logps.detach())
+            kl_BT = kl_k3(logps, reference_BT)
             if self.settings.kl_in == "loss":
                 loss = loss + self.settings.beta * normalise(kl_BT, inputs, self.objective.normalization)
             self._add("kl", normalise(kl_BT, inputs, "token"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -38,12 +39,15 @@ def roll_out(
     return Rollout(role, rows, texts, n, verdicts, rewards_B, tensors, penalty_B)
 
 
-def blank_row(trainer: Host) -> dict[str, torch.Tensor]:
-    """The tensors of a sample without a completion, for a player that sampled nothing in a round."""
+def blank_row(trainer: Host, rollouts: Sequence[Rollout]) -> dict[str, torch.Tensor]:
+    """The tensors of a sample without a completion, for a player that sampled nothing in a round on this process.
+    `rollouts`: what it sampled on the others has log-probs that all must have: metrics are summed over processes."""
     pad = trainer.processing_class.pad_token_id
     token = torch.full((1, 1), pad, dtype=torch.long, device=trainer.accelerator.device)
     masks = {"prompt": torch.ones_like(token), "completion": torch.zeros_like(token)}
-    return {f"{name}_{what}": v for name, mask in masks.items() for what, v in (("ids", token), ("mask", mask))}
+    row = {f"{name}_{what}": v for name, mask in masks.items() for what, v in (("ids", token), ("mask", mask))}
+    logps = {name: value for rollout in rollouts for name, value in rollout.tensors.items() if name.endswith("_logps")}
+    return row | {name: value.new_zeros(1, 1) for name, value in logps.items()}
 
 
 def _kl_penalty(trainer: Host, role: str, tensors: dict[str, torch.Tensor]) -> torch.Tensor | None:

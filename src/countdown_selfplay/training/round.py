@@ -118,7 +118,7 @@ def play_round(trainer: Host, rows: list[Row]) -> list[dict[str, Any]]:
         trainer._logs = completion_table(trainer, {role: own[-1] for role, own in turns.items() if own})
     window_batches: list[dict[str, RoleBatch]] = [{} for _ in range(trainer.args.steps_per_round)]
     for role in trainer.trained:
-        cut, found = _windows(trainer, role, turns[role])
+        cut, found = _windows(trainer, role, turns[role], played.rollouts[role])
         metrics |= found
         for window, batch in zip(window_batches, cut, strict=True):
             window[role] = batch
@@ -133,11 +133,13 @@ def play_round(trainer: Host, rows: list[Row]) -> list[dict[str, Any]]:
     return [batch for window in window_batches for batch in _cut_up(trainer, window)]
 
 
-def _windows(trainer: Host, role: str, turns: Sequence[Turn]) -> tuple[list[RoleBatch], dict[str, Any]]:
+def _windows(
+    trainer: Host, role: str, turns: Sequence[Turn], rollouts: Sequence[Rollout]
+) -> tuple[list[RoleBatch], dict[str, Any]]:
     """A player's samples in windows, and what is logged of them."""
     args, frame, world = trainer.args, trainer.frame, trainer.processes.world
     metrics: dict[str, Any] = {}
-    batch, rows = merged(turns, blank_row(trainer)), args.capacity(role) // world
+    batch, rows = merged(turns, blank_row(trainer, rollouts)), args.capacity(role) // world
     key = (args.seed, "replay", frame.attempt, frame.rounds, role)
     if role in trainer.replays:
         replay, gather = trainer.replays[role], trainer.processes.gather
