@@ -50,7 +50,8 @@ def test_every_trained_player_moves_and_nothing_frozen_does(played):
     for owner in owners:
         own = [key for key in after if key.startswith(f"{owner}:")]
         moved = [key for key in own if not torch.equal(trained[key], after[key])]
-        assert len(moved) >= 0.9 * len(own), f"{owner}: {len(moved)} of {len(own)} tensors moved"
+        least = 0.5 if sharing == "lora" else 0.9  # A moves from the second step with a signal on: its gradient is B's
+        assert len(moved) >= least * len(own), f"{owner}: {len(moved)} of {len(own)} tensors moved"
     learning = {id(p) for owner in owners for _, p in trainer.policies.named_parameters(owner)}
     frozen = [key for key, p in trainer.policies.module.named_parameters() if id(p) not in learning]
     assert bool(frozen) == (sharing == "lora" or name == "frozen")
