@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | str | None, game: Any = None) -> Game:
     """The game that was passed, or the one that `args` names. conjecturer_reward: the user's callable, or a name,
     instead of the one in `args`."""
-    entry = game_class(args.game) if game is None else game
+    entry = game_class(str(args.game)) if game is None else game
     if game is not None or not hasattr(entry, "from_config"):
         if conjecturer_reward is not None:
             raise ConfigError(
                 f"`conjecturer_reward` ({conjecturer_reward!r}) is not read by a game of your own; give it to the "
                 "game, such as ProposeAndSolve(reward=...), and leave it out."
             )
-        made = GAMES.make(args.game, args.game_arguments) if game is None else game
+        made = GAMES.make(str(args.game), args.game_arguments) if game is None else game
         proposer = getattr(made, "proposer", None)
         if proposer is not None:
             refuse_class("proposer", proposer)
