@@ -14,7 +14,7 @@ from ..curriculum.admission import examine
 class Policies(Stateless):
     """Seed 001, section 3.2. Each group of samples is asked for one thing; what the domain asks for takes turns."""
 
-    needs = ("conjecturer",)
+    needs: Sequence[str] = ("conjecturer",)
 
     def __init__(self) -> None:
         self.rollouts: dict[str, Rollout] = {}
