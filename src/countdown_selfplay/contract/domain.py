@@ -96,7 +96,7 @@ class OpenDomain(Domain[P], Protocol):
         ...
 
     def random(self, n: int, seed: int, exclude: frozenset[str]) -> list[P]:
-        """`n` distinct playable problems (all, where there are fewer), a function of the arguments alone, none with a
+        """`n` distinct playable problems, or all where there are fewer; a function of the arguments alone. None has a
         key in `exclude`."""
         ...
 
