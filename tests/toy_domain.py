@@ -67,4 +67,7 @@ class Sums:
 
     def random(self, n: int, seed: int, exclude: frozenset[str]) -> list[tuple[int, int]]:
         every = [(a, b) for a in range(1, self.high + 1) for b in range(1, self.high + 1)]
-        return random.Random(seed).sample([p for p in every if self.key(p) not in exclude], n)
+        left = [problem for problem in every if self.key(problem) not in exclude]
+        if len(left) < n:
+            raise DataError(f"There are {len(left)} sums up to {self.high}, fewer than {n}; raise `high`.")
+        return random.Random(seed).sample(left, n)

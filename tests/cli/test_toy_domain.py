@@ -168,6 +168,8 @@ def test_countdown_has_fields_of_its_own(tmp_path):
     ("command", "message"),
     [
         (["joint", *QUICK, "--operands", "3"], "`operands` is Countdown's, and `domain` is 'tests.toy_domain:Sums'"),
+        (["eval", "--model", "tiny", "--domain_kwargs", '{"high": 7}'], "is not read by Countdown"),
+        (["joint", *QUICK, "--domain_kwargs", '{"high": 7}'], "There are 49 sums up to 7, fewer than 512"),
         (["sft", *QUICK], "only Countdown's demonstrations can be made; `domain` is 'sums'"),
         (
             ["eval", "--model", "tiny", "--domain", SUMS, "--prover_prompt", "compact"],
@@ -175,7 +177,8 @@ def test_countdown_has_fields_of_its_own(tmp_path):
         ),
     ],
 )
-def test_what_is_countdowns_own_is_refused_beside_another_domain(command, message, capsys):
+def test_what_is_countdowns_own_is_refused_beside_another_domain(command, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert main(command) == 2
     said = capsys.readouterr().err
     assert message in said and said.count("\n") == 1

@@ -96,8 +96,8 @@ class OpenDomain(Domain[P], Protocol):
         ...
 
     def random(self, n: int, seed: int, exclude: frozenset[str]) -> list[P]:
-        """`n` distinct playable problems, or all where there are fewer; a function of the arguments alone. None has a
-        key in `exclude`."""
+        """`n` distinct playable problems, a function of the arguments alone, none with a key in `exclude`. Where there
+        are fewer: all of them, or a DataError."""
         ...
 
 

@@ -34,10 +34,11 @@ class Setting:
 def setting_of(options: argparse.Namespace) -> Setting:
     """The model's own setting, with what the command line says on top."""
     run = find_run(options.model)
+    sampling = _TINY if _is_tiny(options.model) else _PUBLIC
     if run is not None:
         base = _of_run(run, options)
     elif options.domain not in (None, "countdown"):
-        base = Setting("the options", make_domain(options.domain, options.domain_kwargs), dict(_TINY))
+        base = Setting("the options", make_domain(options.domain, options.domain_kwargs), dict(sampling))
     elif _is_tiny(options.model):
         base = Setting("the tiny model", CountdownDomain.tiny(), dict(_TINY))
     else:
@@ -126,6 +127,11 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
                 "out, or set --domain_kwargs."
             )
         return domain
+    if "domain_kwargs" in given:
+        raise ConfigError(
+            f"`--domain_kwargs` ({given['domain_kwargs']}) is not read by Countdown, which has options of its own, "
+            "such as --operands; set those."
+        )
     ranges: dict[str, Any] = {name: given[name] for name in _RANGES if name in given}
     if "operands" in given:
         ranges["operands"] = tuple(dict.fromkeys(given["operands"]))
