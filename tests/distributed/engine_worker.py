@@ -39,7 +39,9 @@ def whole(parameter):
     if hasattr(parameter, "_hp_mapping") or hasattr(parameter, "_z3_optimizer"):
         from deepspeed.utils import safe_get_full_fp32_param
 
-        return safe_get_full_fp32_param(parameter).detach().float().clone()
+        value = safe_get_full_fp32_param(parameter)
+        if value is not None:  # None: not trained
+            return value.detach().float().clone()
     if hasattr(parameter, "ds_id"):
         with deepspeed.zero.GatheredParameters([parameter]):
             return parameter.detach().clone()

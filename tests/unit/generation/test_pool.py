@@ -1,6 +1,7 @@
 """Policies and turns of a pool, "prover/0" and "prover/1" beside a conjecturer, without a trainer."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,6 +14,8 @@ from countdown_selfplay.distributed.processes import ALONE
 from countdown_selfplay.errors import GenerationError
 from countdown_selfplay.generation.adapters import AdapterFolders, adapter_rank, adapter_state
 from countdown_selfplay.generation.base import Turns
+from countdown_selfplay.generation.colocate import Colocate
+from countdown_selfplay.generation.fingerprint import fingerprint
 from countdown_selfplay.generation.lengths import check_lengths
 from countdown_selfplay.generation.turns import VLLMSampler
 from countdown_selfplay.policies.build import build_policies
@@ -22,10 +25,23 @@ ROLES = ("prover/0", "prover/1", "conjecturer")
 LORA = LoraConfig(r=4, target_modules=["q_proj"], task_type="CAUSAL_LM")
 
 
-@pytest.fixture
-def policies():
+def config(folder, sharing="lora", **roles):
+    roles = {"prover": {"players": 2}, **roles}
+    return JointSelfPlayConfig(
+        str(folder), use_cpu=True, policy_sharing=sharing, roles=roles, temperature=0.5, min_p=0.1
+    )
+
+
+def built(args):
     model = AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH), dtype="float32")
-    return build_policies(model, roles=ROLES, sharing="lora", peft_config=LORA)
+    return build_policies(model, args.all_roles, args.policy_sharing, LORA if args.policy_sharing == "lora" else None)
+
+
+@pytest.fixture
+def policies(tmp_path):
+    found = built(config(tmp_path))
+    assert found.roles == found.weight_names == ROLES
+    return found
 
 
 def test_each_player_has_its_own_adapter_and_folder(policies, tmp_path):
@@ -47,7 +63,7 @@ def test_each_player_has_its_own_adapter_and_folder(policies, tmp_path):
     assert len(list((tmp_path / "sent").iterdir())) == len(list((tmp_path / "exported").iterdir())) == 3
     policies.module.save_pretrained(tmp_path / "checkpoint")
     found = {p.name for p in (tmp_path / "checkpoint").iterdir() if p.is_dir()}
-    assert found == {"prover-0", "prover-1", "conjecturer"}
+    assert found == {"prover_0", "prover_1", "conjecturer"}
 
 
 def test_the_active_player_is_switched_and_put_back(policies):
@@ -74,6 +90,13 @@ def test_weights_are_held_when_all_that_play_them_are_without_signal(policies):
     assert policies.without_signal({"prover/0", "prover/1"}) == {"prover/0"}  # the groups of the optimizer say so
 
 
+def turns_of(args, policies, stops=lambda role: None, record=lambda name, value: None):
+    return Turns(
+        args=args, roles=args.all_roles, policies=policies, processes=ALONE, tokenizer=load_tiny_model()[1],
+        ends=(1, 2), stops=stops, key=lambda: (0, 0), record=record,
+    )  # fmt: skip
+
+
 class Listed(VLLMSampler):
     """The base of the vLLM backends, with a list for an engine."""
 
@@ -94,16 +117,10 @@ class Listed(VLLMSampler):
 
 
 def test_a_turn_needs_no_trainer(policies, tmp_path):
-    args = JointSelfPlayConfig(str(tmp_path), use_cpu=True, prover_temperature=0.5, min_p=0.1)
-    roles = {role: args.role(role.partition("/")[0]) for role in ROLES}
     stops = {"prover/0": ["#"], "prover/1": None, "conjecturer": None}
     recorded = []
-    engine = Listed(
-        Turns(
-            args=args, roles=roles, policies=policies, processes=ALONE, tokenizer=load_tiny_model()[1], ends=(1, 2),
-            stops=stops.get, key=lambda: (0, 0), record=lambda name, value: recorded.append((name, value)),
-        )
-    )  # fmt: skip
+    record = lambda name, value: recorded.append((name, value))  # noqa: E731
+    engine = Listed(turns_of(config(tmp_path), policies, stops=stops.get, record=record))
     settings = engine.sampling_settings("prover/0")
     assert settings["temperature"] == 0.5 and settings["min_p"] == 0.1
     assert settings["stop"] == ["#"] and settings["stop_token_ids"] == [1, 2]
@@ -119,6 +136,30 @@ def test_a_turn_needs_no_trainer(policies, tmp_path):
         ("prover/1/weights_pushed", 1.0),
     ]
     assert [name for name, _ in recorded if name.startswith("time/")] == ["time/push_prover/0", "time/push_prover/1"]
+
+
+def test_under_lora_a_frozen_role_plays_the_engines_base_and_pushes_nothing(tmp_path):
+    """What Colocate does before any of vLLM is touched: no adapter's name goes along, also after another's did."""
+    args = config(tmp_path, conjecturer={"weights": "start"})
+    engine = object.__new__(Colocate)
+    VLLMSampler.__init__(engine, turns_of(args, built(args)))
+    llm = SimpleNamespace(lora_request="the prover's")
+    engine.generation = SimpleNamespace(llm=llm, _llm_weights_sleeping=False)
+    assert engine.push(engine.turns.policies.weights_of["conjecturer"], "conjecturer") is False
+    assert llm.lora_request is None and engine._held == {}
+
+
+def test_under_full_each_players_model_and_the_frozen_one_can_be_pushed(tmp_path):
+    args = config(tmp_path, "full", conjecturer={"weights": "start"})
+    policies = built(args)
+    engine = object.__new__(Colocate)
+    VLLMSampler.__init__(engine, turns_of(args, policies))
+    assert sorted(policies.weights_of.values()) == ["prover/0", "prover/1", "start"]
+    held = [engine.stale("engine", name) for name in policies.weights_of.values()]
+    for (_, print_), name in zip(held, policies.weights_of.values(), strict=True):
+        module = engine._module_of(name)
+        assert print_ == fingerprint(module.parameters()) and print_
+    assert len({id(engine._module_of(name)) for name in policies.weights_of.values()}) == 3
 
 
 def test_a_prompt_that_is_too_long_names_the_field_of_the_players_role():
