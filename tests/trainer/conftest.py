@@ -35,7 +35,7 @@ SMALL = dict(
     disable_tqdm=True,
     use_cpu=True,
     guard=False,
-    seed=8,
+    seed=3,
 )
 
 TIMES = ("time/", "step_time", "train_runtime", "per_second", "total_flos")
