@@ -83,8 +83,12 @@ def merged(turns: Sequence[Turn], blank: dict[str, torch.Tensor]) -> RoleBatch:
             first = int(groups_B[-1]) + 1
     if not parts:
         nothing = torch.zeros(1, dtype=torch.bool)
-        return RoleBatch(blank, torch.zeros(1), nothing, torch.zeros(1, dtype=torch.long), has_signal=False)
-    return parts[0] if len(parts) == 1 else joined(parts)
+        batch = RoleBatch(blank, torch.zeros(1), nothing, torch.zeros(1, dtype=torch.long))
+    else:
+        batch = parts[0] if len(parts) == 1 else joined(parts)
+    # Of all turns: where this process has no row of a role, others may have some, and all must step or hold together.
+    batch.has_signal = any(turn.has_signal for turn in turns)
+    return batch
 
 
 def joined(parts: Sequence[RoleBatch]) -> RoleBatch:

@@ -93,7 +93,7 @@ def test_one_turn_is_left_as_it_is_and_an_empty_one_does_not_count():
 
 
 def test_without_a_sample_one_blank_row_is_left_which_nobody_trains_on():
-    for turns in ([], [Turn(Rollout("prover", [], []), torch.zeros(0))]):
+    for turns in ([], [Turn(Rollout("prover", [], []), torch.zeros(0), has_signal=False)]):
         found = merged(turns, BLANK)
         assert found.rows == 1 and not found.has_signal and trained_counts(found) == [0.0, 0.0, 0.0]
 
@@ -194,3 +194,9 @@ def test_unselected_rows_of_windows_count_in_none_of_them():
     whole = batch([1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0], group=2, selected=[True, False, True, True] + [False] * 4)
     totals = [sum(counts) for counts in zip(*map(trained_counts, windows(whole, 2, key=3)), strict=True)]
     assert totals == trained_counts(whole) == [3.0, 3.0, 2.0]
+
+
+def test_a_process_without_a_row_goes_by_the_signal_of_the_others():
+    """Its turn is empty, and other processes' samples have credit: it must step with them."""
+    elsewhere = Turn(Rollout("critic", [], []), torch.zeros(0), has_signal=True)
+    assert merged([elsewhere], BLANK).has_signal and not merged([], BLANK).has_signal
