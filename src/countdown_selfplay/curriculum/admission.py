@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
 from typing import Any
 
 from ..contract.domain import OpenDomain
@@ -76,13 +77,17 @@ def dealt(
 ) -> Admission:
     """The same problems in the order in which they get slots: one of each kind that is asked for in turn, beginning
     with `asks[turn]`, so that none goes without because its rows stand last. One that is listed twice gets two turns;
-    what was asked for beside `asks` takes turns after them. With a single kind the order is that of the rows."""
+    what was asked for beside `asks` takes turns after them. Within a kind the players take turns, another one first
+    each round. With a single kind and player the order is that of the rows."""
     order = [repr(ask) for ask in asks]
     order += dict.fromkeys(repr(p.asked) for p in proposals if repr(p.asked) not in order)
-    waiting: dict[str, deque[int]] = {kind: deque() for kind in order}
+    players = list(dict.fromkeys(p.by for p in proposals))
+    first = turn % max(len(players), 1)
+    lines: dict[str, list[list[int]]] = {kind: [[] for _ in players] for kind in order}
     for proposal, index, reason in zip(proposals, admission.problem_of, admission.reasons, strict=True):
         if reason == "ok" and index is not None:
-            waiting[repr(proposal.asked)].append(index)
+            lines[repr(proposal.asked)][players.index(proposal.by)].append(index)
+    waiting = {kind: _in_turn([*own[first:], *own[:first]]) for kind, own in lines.items()}
     places: list[int] = []
     while len(places) < len(admission.problems):
         line = waiting[order[turn % len(order)]]
@@ -94,6 +99,11 @@ def dealt(
         problems=[admission.problems[index] for index in places],
         problem_of=[None if index is None else place[index] for index in admission.problem_of],
     )
+
+
+def _in_turn(lines: list[list[int]]) -> deque[int]:
+    """One of each line in turn."""
+    return deque(i for i in chain.from_iterable(zip_longest(*lines)) if i is not None)
 
 
 def kept_proposals(admitted: int, slots: int, anchor_slots: int, fill: str, truncate_multiple: int) -> int:

@@ -102,3 +102,17 @@ def test_every_shipped_prompt_asks_for_a_count_and_one_that_does_not_refuses_non
     monkeypatch.setitem(CONJECTURER_PROMPTS, "compact", lambda operands, spec: "propose :")
     _, admission = admitted(["3 5 7 = 22"], [4], CountdownDomain(BOTH.spec, conjecturer_prompt="compact"))
     assert admission.reasons == ["ok"]
+
+
+def test_the_players_of_a_pool_take_turns_and_another_one_is_first_each_round():
+    # three proposals of the first player, two of the second: a b a b a in round 0, b a b a a in round 1
+    written = {"a": ["2 3 4 = 24", "3 5 7 = 22", "6 5 4 = 15"], "b": ["1 2 3 = 6", "4 5 6 = 34"]}
+    domain = CountdownDomain.tiny()
+    proposals = [
+        p for by, texts in written.items() for p in examine(domain, texts, [{"operands": 3}] * len(texts), by)
+    ]
+    admission = admit(domain, proposals, Archive(), frozenset(), 0, "reject")
+    assert names(admission) == ["2,3,4=24", "3,5,7=22", "4,5,6=15", "1,2,3=6", "4,5,6=34"]
+    a0, a1, a2, b0, b1 = names(admission)
+    assert names(dealt(admission, proposals, domain.asks, 0)) == [a0, b0, a1, b1, a2]
+    assert names(dealt(admission, proposals, domain.asks, 1)) == [b0, a0, b1, a1, a2]
