@@ -56,7 +56,7 @@ def test_every_row_says_what_was_answered_and_the_first_line_in_which_setting(tm
     code, out, _ = evaluate(capsys, "--problems", file, "--samples", 4, "--output", path)
     assert code == 0
     header, *answers = map(json.loads, lines(path))
-    assert header["rules"]["answer_rule"] == "last" and header["prover_prompt"] == "compact"
+    assert header["domain"]["rules"]["answer_rule"] == "last" and header["domain"]["prover_prompt"] == "compact"
     wanted = {"n": 4, "n_problems": 2, "seed": 0, "temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16}
     assert {name: header[name] for name in wanted} == wanted
     assert {"torch", "transformers", "countdown-selfplay"} <= set(header["versions"])

@@ -59,7 +59,8 @@ def test_generated_anchors_and_random_problems_leave_the_evaluations_problems_ou
     )  # fmt: skip
     assert len(trainer.held_out) == 600
     assert (
-        len(problem_keys(trainer.train_dataset)) == 2048 and not problem_keys(trainer.train_dataset) & trainer.held_out
+        len(problem_keys(trainer.train_dataset, trainer.domain)) == 2048
+        and not problem_keys(trainer.train_dataset, trainer.domain) & trainer.held_out
     )
     played, play = set(), trainer.game.play
 

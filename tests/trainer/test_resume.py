@@ -219,7 +219,7 @@ def test_the_cumulative_solve_rate_counts_the_data_sets_problems_and_survives_a_
     lines = rounds(straight.args.output_dir)
     rates = [line["round/cumulative_solve_rate"] for line in lines]
     assert rates == sorted(rates) and rates[0] > 0
-    keys = problem_keys(straight.train_dataset)
+    keys = problem_keys(straight.train_dataset, straight.domain)
     assert rates[-1] == len(solved & keys) / len(keys)
     assert [line["round/generations"] for line in lines] == [48, 96, 144, 192]  # 32 answers and 16 proposals a round
     resumed = build("resumed", max_steps=4, **SAVING)

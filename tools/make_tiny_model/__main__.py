@@ -88,7 +88,7 @@ def as_text(figures: Figures) -> str:
     rows.append(("prover truncated", f"{prover.truncated_rate:.4f}", answered))
     proposed = f"{conjecturer.n} proposals"
     for name in ("parseable", "in_range", "solvable", "unique", "solve_rate"):
-        estimate = getattr(conjecturer, name)
+        estimate = conjecturer.facts.get(name) or getattr(conjecturer, name)
         if estimate is not None:
             over = {"unique": "parsed proposals", "solve_rate": "distinct solvable proposals x 8 answers"}
             rows.append((f"conjecturer {name.replace('_', ' ')}", _interval(estimate), over.get(name, proposed)))
