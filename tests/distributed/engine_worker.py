@@ -128,6 +128,7 @@ def uneven(output, config, scenario):
     extra = {"conjecturer_reward": lambda solve_rate_P, ctx: solve_rate_P * 0.0} if scenario == "flat" else {}
     if scenario == "collapse":
         config = {**config, "guard_window": 1, "guard_min_solve_rate": 0.0, "guard_max_rollbacks": 2}
+        config["guard_min_parseable_rate"] = 0.05  # the garbled round alone
     trainer, _ = build(output, "full", config, **extra)
     rank, start, frame = trainer.accelerator.process_index, weights(trainer), trainer.frame
 
