@@ -131,7 +131,8 @@ def vllm_overrides(generation: Any, step: int) -> dict[str, Any]:
     """The attributes that make the trainer sample through `generation` (`generate`, as VLLMGeneration's) at `step`.
 
     The weights are pushed by then, so TRL finds its own push done. Its correction is off because it costs a second
-    forward pass: a round is used for one step, so the loss's own log-probs are those it would compute.
+    forward pass: in a round of one step the loss's own log-probs are those it would compute, and with more steps TRL
+    keeps them all the same.
     """
     return {
         "use_vllm": True,
