@@ -69,7 +69,10 @@ class Outcome:
 
 
 class Proposer(Protocol):
-    """Where a round's candidates come from, and what they teach it. Called by all processes."""
+    """Where a round's candidates come from, and what they teach it. Called by all processes.
+
+    It may also have `metrics`, declarations as a game's, and `logged()`, their values in this round, which is asked
+    for after `learn`: name -> value, equal on all processes, absent when there is none."""
 
     needs: Sequence[str]
     """Kinds that must have a player."""
@@ -87,7 +90,7 @@ class Proposer(Protocol):
 
 
 class Guide(Protocol):
-    """Scores proposals beside the provers (seed 003)."""
+    """Scores proposals beside the provers (seed 003). It may log as a proposer does."""
 
     def score(self, round: Round, proposals: Sequence[Proposal], solve_rate_P: np.ndarray) -> np.ndarray:
         """(P) scores of the proposals that were played; NaN: the review failed."""

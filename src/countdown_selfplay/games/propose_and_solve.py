@@ -120,6 +120,8 @@ class ProposeAndSolve:
             turns += self.proposer.learn(round, outcome)
             if self.guide:
                 turns += self.guide.learn(round, outcome)
+            for part in (self.proposer, self.guide):
+                metrics |= part.logged() if hasattr(part, "logged") else {}
 
         metrics |= solve_rate_health(solve_rate_P, kept, rules.easy_above, rules.hard_below)
         for found, turn in zip(answers, turns, strict=False):

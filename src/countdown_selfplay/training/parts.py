@@ -60,10 +60,15 @@ def with_roles_of(args: JointSelfPlayConfig, game: Any) -> JointSelfPlayConfig:
 
 
 def declared_metrics(game: object, players: Mapping[str, Sequence[str]]) -> list[Metric]:
-    """The frame's and the game's, one per player; of two of one name the game's. `players`: kind -> its players."""
-    own = getattr(game, "metrics", ())
-    if not isinstance(own, list | tuple) or not all(isinstance(metric, Metric) for metric in own):
-        raise ConfigError(f"`metrics` of the game ({own!r}) must be a list of Metric(name, help, ...).")
+    """The frame's and the game's, with those of its proposer and guide, one per player; of two of one name the last.
+    `players`: kind -> its players."""
+    own: list[Metric] = []
+    for what in ("game", "proposer", "guide"):
+        part = game if what == "game" else getattr(game, what, None)
+        declared = getattr(part, "metrics", ())
+        if not isinstance(declared, list | tuple) or not all(isinstance(metric, Metric) for metric in declared):
+            raise ConfigError(f"`metrics` of the {what} ({declared!r}) must be a list of Metric(name, help, ...).")
+        own += declared
     # What no player wrote is logged as of `proposer`.
     written = {kind: list(names) or ["proposer"] for kind, names in players.items()}
     found = [*for_players(FRAME_METRICS, players), *for_players(own, written)]

@@ -5,10 +5,13 @@ import pytest
 from tests.unit.games.scripted import ScriptedRound, in_ranks
 
 from countdown_selfplay.contract.game import Proposal
+from countdown_selfplay.contract.metric import Metric
 from countdown_selfplay.contract.stateful import Stateless
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.curriculum.admission import examine
+from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
+from countdown_selfplay.training.parts import declared_metrics
 
 TINY = CountdownDomain.tiny()
 ANCHORS = [Problem((1, 2, 3), 6), Problem((2, 2, 2), 8), Problem((4, 5, 6), 15), Problem((9, 1, 1), 9)]
@@ -41,6 +44,11 @@ class Symbolic:
     def load_state_dict(self, state):
         self.outcomes = [None] * state["rounds"]
 
+    metrics = (Metric("round/learned", "Rounds that it has learned from, this one included.", trip=(0, 9)),)
+
+    def logged(self):
+        return {"round/learned": len(self.outcomes)}
+
 
 TEXTS = ["3 5 7 = 22", "7 5 3 = 22", "2 3 4 = 24", "6 5 4 = 15", "?"]  # played, duplicate, played, no slot, unreadable
 
@@ -50,6 +58,16 @@ def symbolic(**settings):
     game = ProposeAndSolve(proposer, settings=Settings(**settings))
     played = ScriptedRound(answers({"prover": HALF}), {"prover": (16, 4)})  # 4 slots, 2 of them the anchors'
     return game, proposer, game.play(played, ANCHORS)
+
+
+def test_what_a_proposer_logs_is_declared_and_asked_for_after_it_has_learned():
+    game, _, result = symbolic()
+    assert result.metrics["round/learned"] == 1
+    (declared,) = [m for m in declared_metrics(game, {"prover": ["prover"]}) if m.name == "round/learned"]
+    assert declared.trip == (0, 9)
+    game.proposer.metrics = "round/learned"
+    with pytest.raises(ConfigError, match=r"`metrics` of the proposer \('round/learned'\) must be a list of Metric"):
+        declared_metrics(game, {})
 
 
 def test_a_symbolic_proposer_learns_what_became_of_each_proposal():
