@@ -82,7 +82,9 @@ def test_what_the_function_raises_prints_or_eats_is_its_own_affair(obeying):
 
 def test_it_works_outside_the_main_thread(obeying):
     found = []
-    thread = threading.Thread(target=lambda: found.extend(obeying(processes=1, deadline=0.5).map([["sleep", 60], "a"])))
+    thread = threading.Thread(
+        target=lambda: found.extend(obeying(processes=1, deadline=0.5).map([["sleep", 60], "a"]))
+    )
     thread.start()
     thread.join(60)
     assert words(found) == ["timed_out", "a"]
