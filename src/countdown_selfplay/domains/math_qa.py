@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -117,23 +117,22 @@ class MathQA:
         """The verdicts; equal texts are compared here, the others in the pool, each pair once."""
         found = [read_answer(text) for text in texts]
         pairs = [
-            (problem.answer, verdict.answer)
+            (problem.answer, str(verdict.answer))
             for verdict, problem in zip(found, problems, strict=True)
             if verdict.reason is Reason.WRONG and _plain(str(verdict.answer)) != _plain(problem.answer)
         ]
         open_pairs = list(dict.fromkeys(pairs))
         results = dict(zip(open_pairs, self._compare(open_pairs), strict=True))
-        return [
-            verdict
-            if verdict.reason is not Reason.WRONG
-            else MathVerdict(
-                results.get((p.answer, verdict.answer), Reason.CORRECT), verdict.answer, verdict.n_answers
-            )
-            for verdict, p in zip(found, problems, strict=True)
-        ]
+        for i, problem in enumerate(problems):
+            if found[i].reason is Reason.WRONG:
+                reason = results.get((problem.answer, str(found[i].answer)), Reason.CORRECT)
+                found[i] = replace(found[i], reason=reason)
+        return found
 
-    def _compare(self, pairs: Sequence[tuple[str, str | None]]) -> list[Reason]:
-        if pairs and importlib.util.find_spec("math_verify") is None:
+    def _compare(self, pairs: Sequence[tuple[str, str]]) -> list[Reason]:
+        if not pairs:
+            return []
+        if importlib.util.find_spec("math_verify") is None:
             raise ConfigError(
                 "The domain 'math_qa' compares answers with math-verify, which is not installed; "
                 "`pip install 'countdown-selfplay[math]'`."

@@ -1,12 +1,13 @@
-"""Killable processes that check answers, for any domain: a deadline per answer, a dead worker's answer checked again, a
-straggler's checked twice and taken once (seed 003, appendix B).
+"""Killable processes that check answers, for any domain: a deadline per answer, a dead worker's answer checked again,
+a straggler's checked twice and taken once (seed 003, appendix B).
 
-Libraries for mathematics end their own time-outs by signals, which work in the main thread alone and not inside C code;
-and what a model writes can take all memory. A process can be killed.
+Libraries for mathematics end their own time-outs by signals, which work in the main thread alone and not inside C
+code; and what a model writes can take all memory. A process can be killed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -47,11 +48,9 @@ class _Worker:
     def send(self, number: int, item: Any) -> None:
         self.item, self.since = number, time.monotonic()
         assert self.process.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):  # it is dead, which `map` will find
             self.process.stdin.write(json.dumps([number, item]).encode() + b"\n")
             self.process.stdin.flush()
-        except BrokenPipeError:  # it is dead, which its output will say
-            pass
 
 
 @dataclass
@@ -218,10 +217,8 @@ def _end(worker: _Worker) -> None:
     worker.process.wait()
     for pipe in (worker.process.stdin, worker.process.stdout):
         if pipe is not None:
-            try:
+            with contextlib.suppress(BrokenPipeError):  # what it was still to be sent
                 pipe.close()
-            except BrokenPipeError:  # what it was still to be sent
-                pass
 
 
 def _end_all(workers: list[_Worker]) -> None:

@@ -1,5 +1,5 @@
-"""Demonstrations of the Critic-Discernment Game on Countdown, exact by the solver: an imitation stage for models that do
-not know the game (seed 002, section 4.1, imitates a larger model's play)."""
+"""Demonstrations of the Critic-Discernment Game on Countdown, exact by the solver: an imitation stage for models that
+do not know the game (seed 002, section 4.1, imitates a larger model's play)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .demonstrations import WRITTEN_UP_TO, compact_texts
 def critique_demonstrations(
     n: int, domain: CountdownDomain, seed: int = 0, exclude: Collection[str] = (), rightly: float = 0.5
 ) -> list[dict[str, Any]]:
-    """Three rows for each of `n` distinct problems of the training side, none in `exclude`: an answer, a critique of an
-    answer and its revision; as `sft --keep_wrong true` reads them.
+    """Three rows for each of `n` distinct problems of the training side, none in `exclude`: an answer, a critique of
+    an answer and its revision; as `sft --keep_wrong true` reads them.
 
     The answer that is criticised is right in half of the rows, else another expression over the same numbers. The
     critique names its first mistake; of a right answer, which has none, any step. The revision of a right answer
