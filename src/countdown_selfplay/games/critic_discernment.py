@@ -157,14 +157,24 @@ class CriticDiscernment(Stateless):
         rewards_of = {kind: _critic_rewards(kind, len(said.texts), episodes) for kind, (_, said) in spoken.items()}
         turns += [round.credit(said, rewards_of[kind]) for kind, (_, said) in spoken.items()]
 
+        # What became of each sample, in a word; and which problem each is about.
+        read = {kind: {e.critique for e in episodes if e.critic == kind} for kind in spoken}
+        labels = [["right" if good else "wrong" for good in right], [episode.outcome for episode in episodes]]
+        about_of = [asked, [asked[episode.first] for episode in episodes]]
+        for kind, (about, said) in spoken.items():
+            labels.append(["shown" if j in read[kind] else "unreadable" for j in range(len(said.texts))])
+            about_of.append([asked[i] for i in about for _ in range(said.n)])
+        for turn, own_labels in zip(turns, labels, strict=True):
+            turn.labels = own_labels
+
         metrics = prover_health(round, first, turns[0].advantages_B) | self._health(round, right, spoken, episodes)
         known = round.gather([(domain.key(p), sum(right[k * first.n : (k + 1) * first.n])) for k, p in enumerate(own)])
-        return RoundResult(
-            turns,
-            metrics,
-            self._samples(round, turns, asked, right, spoken, episodes),
-            [(key, correct, first.n) for key, correct in known],
-        )
+        samples = [
+            sample
+            for turn, on in zip(turns, about_of, strict=True)
+            for sample in self._examples(round, turn, on, every_label=turn.rollout is second)
+        ]
+        return RoundResult(turns, metrics, samples, [(key, correct, first.n) for key, correct in known])
 
     def _questions(self, capacity: dict[str, int], group: dict[str, int], world: int) -> int:
         """Problems of a round, a multiple of the processes; ConfigError if not even one a process fits."""
@@ -234,30 +244,13 @@ class CriticDiscernment(Stateless):
             rates[f"{player}/read_rate"] = total[f"{kind} shown"], said
         return {name: part / whole for name, (part, whole) in rates.items() if whole}
 
-    def _samples(
-        self,
-        round: Round,
-        turns: Sequence[Turn],
-        asked: Sequence[Any],
-        right: Sequence[bool],
-        spoken: dict[str, tuple[list[int], Rollout]],
-        episodes: Sequence[Episode],
-    ) -> list[dict[str, Any]]:
-        """A few samples of each turn, and of the revisions first one of every outcome: transcripts, for a revision's
-        prompt holds question, answer and critique (figures 11 to 17)."""
-        first, second, *critiques = turns
-        found = _examples(round, first, self.samples_per_log, ["right" if good else "wrong" for good in right], asked)
-        problems = [asked[episode.first] for episode in episodes]
-        outcomes = [episode.outcome for episode in episodes]
-        every = _examples(round, second, len(episodes), outcomes, problems)
-        kinds = list(dict.fromkeys(outcomes))
-        found += [every[outcomes.index(kind)] for kind in kinds]
-        for turn, (about, said) in zip(critiques, spoken.values(), strict=True):
-            on = [asked[i] for i in about for _ in range(said.n)]
-            shown = {e.critique for e in episodes if e.critic == said.role.split("/")[0]}
-            read = ["shown" if j in shown else "unreadable" for j in range(len(said.texts))]
-            found += _examples(round, turn, self.samples_per_log, read, on)
-        return found
+    def _examples(self, round: Round, turn: Turn, about: Sequence[Any], every_label: bool) -> list[dict[str, Any]]:
+        """A few samples of a turn; of the revisions the first of every outcome: transcripts, for a revision's prompt
+        holds question, answer and critique (figures 11 to 17)."""
+        labels, count = turn.labels or [], len(about) if every_label else self.samples_per_log
+        rewards = torch.as_tensor(turn.rewards_B).tolist()
+        found = examples(round, turn.rollout, count, rewards, labels, about)
+        return [found[labels.index(label)] for label in dict.fromkeys(labels)] if every_label else found
 
 
 def _critic_rewards(kind: str, count: int, episodes: Sequence[Episode]) -> list[float]:
@@ -268,8 +261,3 @@ def _critic_rewards(kind: str, count: int, episodes: Sequence[Episode]) -> list[
         if episode.critic == kind:
             ends[episode.critique].append(episode.outcome == won)
     return [sum(own) / len(own) if own else 0.0 for own in ends]
-
-
-def _examples(round: Round, turn: Turn, count: int, reasons: Sequence[str], problems: Sequence[Any]) -> list[Any]:
-    rewards = torch.as_tensor(turn.rewards_B).tolist()
-    return examples(round, turn.rollout, count, rewards, reasons, problems)
