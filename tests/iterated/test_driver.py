@@ -147,7 +147,7 @@ def test_other_settings_a_missing_data_set_and_bad_input_are_one_sentence(played
     with pytest.raises(DataError, match=r"prover.all.parquet' is not there"):
         driver(copy, iterations=3).run()
     with pytest.raises(
-        ConfigError, match=r"`roles` .* names kinds that the game does not have; it has prover, helpful"
+        ConfigError, match=r"`role_training` .* names kinds that the game does not have; it has prover, helpful"
     ):
         driver(tmp_path / "a", roles={"judge": RoleTraining()})
     with pytest.raises(ConfigError, match="`problems` is empty"):

@@ -73,7 +73,21 @@ def test_settings_that_cannot_be_are_refused():
         RoleTraining(epochs=0)
     with pytest.raises(ConfigError, match=r"`learning_rate` \(\[\]\)"):
         RoleTraining(learning_rate=())
-    with pytest.raises(ConfigError, match=r"`roles.prover.batch_size` \(32\) must be a multiple of .* \(5\)"):
+    with pytest.raises(ConfigError, match=r"`role_training.prover.batch_size` \(32\) must be a multiple of .* \(5\)"):
         IteratedSettings("x", per_device_train_batch_size=5)
     with pytest.raises(ConfigError, match=r"`iterations` \(0\)"):
         IteratedSettings("x", iterations=0)
+    with pytest.raises(
+        ConfigError, match=r"`role_training.prover.epoch` is not a setting of a role. Did you mean 'epochs'"
+    ):
+        IteratedSettings("x", {"prover": {"epoch": 2}})
+    with pytest.raises(ConfigError, match=r"`role_training` \('\['\) must map kinds"):
+        IteratedSettings("x", "[")
+
+
+def test_roles_of_a_file_change_the_papers_settings():
+    found = IteratedSettings("x", '{"helpful": {"threshold": 0.25, "learning_rate": 1e-4, "labels": ["shown"]}}').kinds
+    assert found["helpful"] == RoleTraining(
+        8, 0.25, labels=("shown",), accumulate=False, epochs=2.0, learning_rate=(1e-4,)
+    )
+    assert list(found) == ["helpful"] and list(IteratedSettings("x").kinds) == ["prover", "helpful", "misleading"]

@@ -44,9 +44,9 @@ class IteratedSelfPlay:
         settings: IteratedSettings,
     ) -> None:
         kinds = set(game.roles)
-        if set(settings.roles) - kinds:
+        if set(settings.kinds) - kinds:
             raise ConfigError(
-                f"`roles` ({', '.join(settings.roles)}) names kinds that the game does not have; it has "
+                f"`role_training` ({', '.join(settings.kinds)}) names kinds that the game does not have; it has "
                 f"{', '.join(game.roles)}."
             )
         if not problems:
@@ -56,7 +56,7 @@ class IteratedSelfPlay:
         if twice:
             raise ConfigError(f"`problems` holds '{twice[0]}' {keys.count(twice[0])} times; pass each problem once.")
         self.game, self.domain, self.problems, self.settings = game, domain, list(problems), settings
-        self.initial = {kind: models if isinstance(models, str) else models[kind] for kind in settings.roles}
+        self.initial = {kind: models if isinstance(models, str) else models[kind] for kind in settings.kinds}
         self.folder = Path(settings.output_dir)
 
     def run(self) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ class IteratedSelfPlay:
             for iteration in range(1, self.settings.iterations + 1):
                 if (iteration, "play", None) not in done:
                     self._collect(iteration)
-                for role in self.settings.roles:
+                for role in self.settings.kinds:
                     if (iteration, "train", role) not in done:
                         self._train(iteration, role)
         return self.log()
@@ -123,7 +123,7 @@ class IteratedSelfPlay:
         chunks = [self.problems[i : i + size] for i in range(0, len(self.problems), size)]
         missing = [c for c in range(len(chunks)) if not self._played(iteration, c).is_file()]
         roster = self._roster(iteration) if missing else {}
-        weights = {role: self.weights(role, iteration) for role in self.settings.roles}
+        weights = {role: self.weights(role, iteration) for role in self.settings.kinds}
         for chunk in missing:
             rows = self._play_chunk(iteration, chunk, chunks[chunk], roster, weights)
             select.write(self._played(iteration, chunk), rows)
@@ -164,11 +164,11 @@ class IteratedSelfPlay:
             "top_p": settings.top_p,
             "top_k": settings.top_k,
             "max_new_tokens": settings.max_completion_length,
-            "batch_size": settings.batch_size,
+            "batch_size": settings.per_device_eval_batch_size,
         }
         loaded: dict[str, tuple[Any, Any]] = {}  # roles that begin alike share one copy
         found = {}
-        for role, training in settings.roles.items():
+        for role, training in settings.kinds.items():
             path = self.weights(role, iteration)
             if path not in loaded:
                 loaded[path] = load_pretrained(path, {}, "merge").eval(), _tokenizer(path)
@@ -179,7 +179,7 @@ class IteratedSelfPlay:
         return self._folder(iteration) / f"played-{chunk:05d}.parquet"
 
     def _train(self, iteration: int, role: str) -> None:
-        training, folder = self.settings.roles[role], self._folder(iteration)
+        training, folder = self.settings.kinds[role], self._folder(iteration)
         data = folder / f"{role}.parquet"
         if not data.is_file():
             played = sorted(folder.glob("played-*.parquet"))

@@ -1,12 +1,12 @@
 """What an iterated run is made of."""
 
-from __future__ import annotations
-
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from ..errors import ConfigError
+from ..registry import nearest
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ class RoleTraining:
 
 
 def paper_roles() -> dict[str, RoleTraining]:
-    """The Critic-Discernment Game's, as in the paper. Its text gives no size of the balanced sets of the critics."""
+    """The Critic-Discernment Game's, as in the paper, which balances the prover's data alone. Its sampling
+    (temperature .95, top-p .95, top-k 5, 4,096 tokens; appendix A) is that of IteratedSettings."""
     return {
         "prover": RoleTraining(4, 0.5, labels=("right", "resisted", "corrected"), balance=10_000),
         "helpful": RoleTraining(8, 0.5, accumulate=False, epochs=2.0),
@@ -61,43 +62,83 @@ def paper_roles() -> dict[str, RoleTraining]:
     }
 
 
-@dataclass(frozen=True)
+@dataclass
 class IteratedSettings:
-    """An iterated run. Sampling: temperature .95, top-p .95, top-k 5, 4,096 tokens in seed 002, appendix A."""
+    """An iterated run; one is a command's options too."""
 
-    output_dir: str
-    roles: Mapping[str, RoleTraining] = field(default_factory=paper_roles)
-    iterations: int = 2
-    chunk: int = 64
-    """Problems that are played and written at a time; what a kill can cost."""
-    temperature: float = 0.95
-    top_p: float = 0.95
-    top_k: int = 5
-    max_completion_length: int = 4096
-    batch_size: int = 256
-    """Completions that are generated at once."""
-    per_device_train_batch_size: int = 8
-    """Rows per forward pass in retraining; `batch_size` of a role must be a multiple of it, or below it."""
-    max_length: int | None = None
-    """Tokens of a row that is trained on; longer ones are left out and counted."""
-    seed: int = 0
+    output_dir: str = field(default="iterated-selfplay", metadata={"help": "The folder of the run."})
+    role_training: dict | str | None = field(
+        default=None,
+        metadata={
+            "help": "Settings per role, as a mapping in YAML and Python and as JSON here: how many samples, which are "
+            "kept, how they are trained on. None: the Critic-Discernment Game's of the paper."
+        },
+    )
+    iterations: int = field(default=2, metadata={"help": "How often all problems are played; may be raised later."})
+    chunk: int = field(
+        default=64, metadata={"help": "Problems that are played and written at a time: what a kill can cost."}
+    )
+    temperature: float = field(default=0.95, metadata={"help": "Sampling temperature."})
+    top_p: float = field(default=0.95, metadata={"help": "Nucleus of the sampling; 1 switches it off."})
+    top_k: int = field(default=5, metadata={"help": "Top-k of the sampling; 0 switches it off."})
+    max_completion_length: int = field(default=4096, metadata={"help": "Most tokens in a sampled completion."})
+    per_device_eval_batch_size: int = field(default=256, metadata={"help": "Completions generated at once."})
+    per_device_train_batch_size: int = field(default=8, metadata={"help": "Rows per forward pass in retraining."})
+    max_length: int | None = field(
+        default=None, metadata={"help": "Tokens of a row; longer ones are left out of training and counted."}
+    )
+    seed: int = field(default=0, metadata={"help": "Of sampling, balancing and training."})
 
     def __post_init__(self) -> None:
-        if self.iterations < 1 or self.chunk < 1 or not self.roles:
-            raise ConfigError(
-                f"`iterations` ({self.iterations}) and `chunk` ({self.chunk}) must be at least 1, and `roles` "
-                f"({dict(self.roles)}) must name the game's kinds."
-            )
-        for kind, role in self.roles.items():
+        self.kinds: dict[str, RoleTraining] = _kinds(self.role_training)
+        if self.iterations < 1 or self.chunk < 1:
+            raise ConfigError(f"`iterations` ({self.iterations}) and `chunk` ({self.chunk}) must be at least 1.")
+        for kind, role in self.kinds.items():
             for size in role.batch_size:
                 if size > self.per_device_train_batch_size and size % self.per_device_train_batch_size:
                     raise ConfigError(
-                        f"`roles.{kind}.batch_size` ({size}) must be a multiple of `per_device_train_batch_size` "
-                        f"({self.per_device_train_batch_size})."
+                        f"`role_training.{kind}.batch_size` ({size}) must be a multiple of "
+                        f"`per_device_train_batch_size` ({self.per_device_train_batch_size})."
                     )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: what a resumed run is compared with. Where it lies, and how many iterations, may change."""
-        found = asdict(self)
+        found = {**asdict(self), "role_training": {kind: asdict(role) for kind, role in self.kinds.items()}}
         del found["output_dir"], found["iterations"]
         return found
+
+
+def _kinds(given: Mapping[str, Any] | str | None) -> dict[str, RoleTraining]:
+    """`role_training` as objects; ConfigError for what is not a mapping of known settings."""
+    try:
+        roles = json.loads(given) if isinstance(given, str) else given
+    except ValueError:
+        roles = ()
+    if roles is None:
+        return paper_roles()
+    if not isinstance(roles, Mapping) or not roles:
+        raise ConfigError(
+            f"`role_training` ({given!r}) must map kinds to their settings, such as {{'prover': {{'epochs': 2}}}}."
+        )
+    found = {}
+    for kind, role in roles.items():
+        if isinstance(role, RoleTraining):
+            found[kind] = role
+            continue
+        names = [f.name for f in fields(RoleTraining)]
+        for name in role:
+            if name not in names:
+                raise ConfigError(f"`role_training.{kind}.{name}` is not a setting of a role.{nearest(name, names)}")
+        lists = {n: tuple(v) if isinstance(v, list) else v for n, v in role.items()}
+        for name in ("learning_rate", "batch_size"):
+            if isinstance(lists.get(name), int | float | str):
+                lists[name] = (_number(kind, name, lists[name]),)
+        found[kind] = replace(paper_roles().get(kind, RoleTraining()), **lists)
+    return found
+
+
+def _number(kind: str, name: str, value: int | float | str) -> float | int:
+    try:
+        return int(value) if name == "batch_size" else float(value)
+    except ValueError:
+        raise ConfigError(f"`role_training.{kind}.{name}` ({value!r}) must be a number, or a list of them.") from None
