@@ -238,10 +238,10 @@ class CriticDiscernment(Stateless):
             f"{prover}/misled_rate": (total["misled"], right_turns),
         }
         for kind in spoken:
-            player, said = round.players(kind)[0], total[f"{kind} said"]
+            player = round.players(kind)[0]
             won, played = ("corrected", wrong_turns) if kind == "helpful" else ("misled", right_turns)
             rates[f"{player}/win_rate"] = total[won], played
-            rates[f"{player}/read_rate"] = total[f"{kind} shown"], said
+            rates[f"{player}/read_rate"] = total[f"{kind} shown"], total[f"{kind} said"]
         return {name: part / whole for name, (part, whole) in rates.items() if whole}
 
     def _examples(self, round: Round, turn: Turn, about: Sequence[Any], every_label: bool) -> list[dict[str, Any]]:

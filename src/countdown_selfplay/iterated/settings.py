@@ -129,11 +129,11 @@ def _kinds(given: Mapping[str, Any] | str | None) -> dict[str, RoleTraining]:
         for name in role:
             if name not in names:
                 raise ConfigError(f"`role_training.{kind}.{name}` is not a setting of a role.{nearest(name, names)}")
-        lists = {n: tuple(v) if isinstance(v, list) else v for n, v in role.items()}
+        settings: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in role.items()}
         for name in ("learning_rate", "batch_size"):
-            if isinstance(lists.get(name), int | float | str):
-                lists[name] = (_number(kind, name, lists[name]),)
-        found[kind] = replace(paper_roles().get(kind, RoleTraining()), **lists)
+            if isinstance(settings.get(name), int | float | str):
+                settings[name] = (_number(kind, name, settings[name]),)
+        found[kind] = replace(paper_roles().get(kind, RoleTraining()), **settings)
     return found
 
 
