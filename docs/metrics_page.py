@@ -11,7 +11,7 @@ from pathlib import Path
 
 from countdown_selfplay.contract import frame_metrics
 from countdown_selfplay.contract.metric import Metric, range_text
-from countdown_selfplay.games import metrics
+from countdown_selfplay.games import critic_metrics, metrics
 
 PAGE = Path(__file__).parent / "metrics.md"
 BEGIN, END = "<!-- declared: docs/metrics_page.py writes from here -->", "<!-- declared: to here -->"
@@ -19,6 +19,10 @@ SECTIONS = {
     "Is the curriculum alive?": ("", metrics.ROUND),
     "The conjecturer's proposals": ("Each rate is a share of all proposals of the round.", metrics.PROPOSALS),
     "The prover's answers": ("", metrics.ANSWERS),
+    "The Critic-Discernment Game": (
+        "Of the game `critic_discernment`, whose prover's first answers are counted as in the table above.",
+        (*critic_metrics.REVISIONS, *critic_metrics.CRITIQUES),
+    ),
     "Texts": (
         "Counted over what the round sampled, before samples are selected or replayed. TRL's `completions/*` are not "
         "logged: TRL takes a\nrow that ended on a stop string in its last column for a cut one, and counts the "

@@ -16,7 +16,7 @@ from .roles import flat_name
 
 _PLACES = (Path(__file__).parents[1] / "recipes", Path(__file__).parents[3] / "examples" / "recipes")
 
-_OWN = ("sft", "ipo")
+_OWN = ("sft", "ipo", "cdg_iterated")
 """Commands with settings of their own: their recipes are called after them. All others hold those of `joint`."""
 
 

@@ -65,6 +65,8 @@ class Turn:
     """Samples that shared a baseline, side by side."""
     mean_reward: float | None = None
     """Over all processes; None if no sample had a reward."""
+    labels: list[str] | None = None
+    """(B) a word per sample for what became of it, by which data sets of samples are filtered and balanced."""
 
 
 @dataclass

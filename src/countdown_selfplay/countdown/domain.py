@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ..contract.domain import Checked
+from . import critique
 from .exact.batch import is_solvable_batch
 from .exact.solver import is_solvable
 from .generator import generate_problems
@@ -152,6 +153,23 @@ class CountdownDomain:
         """A row that asks the prover for a solution; rendered from integers, never from a conjecturer's text."""
         prompt = PROVER_PROMPTS[self.prover_prompt](problem)
         return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
+
+    def critique_row(self, problem: Problem, answer: str) -> dict[str, Any]:
+        """A row that asks a critic for the first mistake in an answer."""
+        return critique.critique_row(problem, PROVER_PROMPTS[self.prover_prompt](problem), answer)
+
+    def read_critique(self, text: str, answer: str) -> str | None:
+        """What the prover is shown of a critique; None for one that cannot be used. Under the compact prompt it is a
+        sub-expression of the answer."""
+        return critique.read_critique(text, answer, self.rules.answer_format == "bare")
+
+    def revise_row(self, problem: Problem, answer: str, said: str) -> dict[str, Any]:
+        """A row that shows the prover its own answer and a critique."""
+        return critique.revise_row(problem, PROVER_PROMPTS[self.prover_prompt](problem), answer, said)
+
+    def rejections(self, text: str) -> int:
+        """How often a revision says that the critique is not critical."""
+        return critique.rejections(text, self.rules.answer_format == "bare")
 
     def verify(self, texts: Iterable[object], problems: Iterable[Problem]) -> list[Verdict]:
         """The verdicts on completions under `rules`."""

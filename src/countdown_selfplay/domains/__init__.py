@@ -9,7 +9,13 @@ from typing import Any
 from ..errors import ConfigError, DataError
 from ..registry import Registry
 
-DOMAINS: Registry[Any] = Registry("domain", {"countdown": "countdown_selfplay.countdown.domain:CountdownDomain"})
+DOMAINS: Registry[Any] = Registry(
+    "domain",
+    {
+        "countdown": "countdown_selfplay.countdown.domain:CountdownDomain",
+        "math_qa": "countdown_selfplay.domains.math_qa:MathQA",
+    },
+)
 
 HELD_OUT_SEED = 1 << 30
 """Seed of the held-out problems of a domain that has no held-out side of its own; training draws with its own."""

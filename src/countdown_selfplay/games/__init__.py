@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from .propose_and_solve import ProposeAndSolve
 
 GAMES: Registry[Any] = Registry(
-    "game", {"propose_and_solve": "countdown_selfplay.games.propose_and_solve:ProposeAndSolve"}
+    "game",
+    {
+        "propose_and_solve": "countdown_selfplay.games.propose_and_solve:ProposeAndSolve",
+        "critic_discernment": "countdown_selfplay.games.critic_discernment:CriticDiscernment",
+    },
 )
 
 

@@ -43,6 +43,8 @@ def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | s
         if proposer is not None:
             refuse_class("proposer", proposer)
             check_proposer(f"`proposer` of the game ({type(proposer).__name__})", proposer, args.players_by_kind)
+        if hasattr(made, "check"):
+            made.check(args)
         return made
     reward = None if conjecturer_reward is None else conjecturer_reward_of(args, conjecturer_reward)
     return entry.from_config(args, reward=reward)

@@ -35,10 +35,10 @@ def _trees(order: tuple[int, ...]) -> Iterator[Written]:
             for right in _trees(order[cut:]):
                 for sign in _PRECEDENCE:
                     if sign != "/" or right.value != 0:
-                        yield _combine(left, sign, right)
+                        yield combined(left, sign, right)
 
 
-def _combine(left: Written, sign: str, right: Written) -> Written:
+def combined(left: Written, sign: str, right: Written) -> Written:
     """Parentheses only where the tree needs them; `a + ( b - c )` keeps its own, one more way to write the value."""
     rank = _PRECEDENCE[sign]
     left_text, right_text = left.text, right.text

@@ -1,0 +1,135 @@
+"""`countdown-selfplay cdg`: the Critic-Discernment Game, trained online or in iterations that begin anew."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ..config.countdown_fields import CountdownFields
+from ..config.number_checks import at_least
+from ..config.script import EvaluationArguments
+from ..data.run_files import write_atomically
+from ..domains import domain_from
+from ..errors import ConfigError
+from ..games import GAMES
+from ..iterated.settings import IteratedSettings
+from . import joint
+from .trainer_options import flag_value, has_flag, parse_options
+
+HELP = "Play the Critic-Discernment Game: answer, criticise, revise; --training online or iterated"
+
+EPILOG = """
+--training iterated: play all problems, choose samples, retrain every role from its initial model, and again.
+With no argument it is played with the embedded tiny model (recipe tiny/cdg_iterated), which does not know the game:
+`python examples/critic_discernment.py` gives it a warm start. --training online has the options of joint.
+"""
+
+
+@dataclass
+class IteratedArguments(EvaluationArguments, CountdownFields):
+    """What the command does around IteratedSelfPlay."""
+
+    recipe: str | None = field(default=None, metadata={"help": "A named setting, such as tiny/cdg_iterated."})
+    training: Literal["iterated", "online"] = field(
+        default="iterated", metadata={"help": "iterated: the paper's way. online: rounds of the joint trainer."}
+    )
+    game_kwargs: dict | str | None = field(
+        default=None, metadata={"help": "Arguments of the game as JSON, such as '{\"revisions\": 4}'."}
+    )
+    dataset_name: str | None = field(
+        default=None, metadata={"help": "Problems to play: a hub id or a file. None: made by the exact generator."}
+    )
+    dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name."})
+    problems: int = field(default=1024, metadata={"help": "Problems that are played in an iteration, at most."})
+    eval_samples: int = field(default=8, metadata={"help": "Answers per held-out problem, the n of pass@k."})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, 1, "problems", "eval_samples")
+
+
+def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
+    """`launch`: as in joint, for --training online."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    way = flag_value(argv, "--training") or "iterated"
+    if way not in ("iterated", "online"):
+        raise ConfigError(f"`training` ({way}) must be iterated or online.")
+    if way == "online":
+        return joint.main(_online(argv), launch)
+    script, settings, model = parse_options(
+        argv, "cdg_iterated", IteratedArguments, IteratedSettings, EPILOG, "tiny/cdg_iterated"
+    )
+    play(script, settings, model)
+    return 0
+
+
+def _online(argv: list[str]) -> list[str]:
+    """The arguments for joint: without --training, and with the game's recipe if nothing else is named."""
+    at = next(i for i, argument in enumerate(argv) if argument.partition("=")[0] == "--training")
+    argv = argv[:at] + argv[at + (2 if argv[at] == "--training" else 1) :]
+    named = any(has_flag(argv, name) for name in ("--recipe", "--config"))
+    return argv if named else ["--recipe", "tiny/cdg", *argv]
+
+
+def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
+    """Iterate; measure the prover before and after; print and write what was found."""
+    from ..data.files import held_out_problems
+    from ..domains import is_held_out
+    from ..evaluation.terminal import before_after_table
+    from ..iterated import IteratedSelfPlay
+    from ..tiny import resolve_model
+    from ..training.run import quiet_loading
+
+    quiet_loading()
+    domain = domain_from(script)
+    held_out = held_out_problems(script, domain)
+    evaluated = {domain.key(problem) for problem in held_out}
+    problems = [p for p in problems_of(script, settings, domain, evaluated) if not is_held_out(domain, p, evaluated)]
+    arguments = script.game_kwargs
+    game = GAMES.make("critic_discernment", json.loads(arguments) if isinstance(arguments, str) else arguments)
+    start = resolve_model(model.model_name_or_path)
+    run = IteratedSelfPlay(game, domain, start, problems[: script.problems], settings)
+    for line in run.run():
+        print(json.dumps(line))
+    if held_out:
+        before, after = (
+            measure(run.weights("prover", t), held_out, domain, script, settings) for t in (1, settings.iterations + 1)
+        )
+        from ..training.evaluation import differences
+
+        result = {"before": before, "after": after, "difference": differences(before, after)}
+        write_atomically(Path(settings.output_dir) / "evaluation.json", json.dumps(result, indent=1) + "\n")
+        print(before_after_table(result))
+
+
+def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: Any, evaluated: set[str]) -> list[Any]:
+    """Those of the data set, each once, or made by the domain."""
+    from ..data.files import load_problem_rows
+
+    if script.dataset_name is not None:
+        rows = load_problem_rows(script.dataset_name, script.dataset_train_split)
+        read = [domain.problem(row, i) for i, row in enumerate(rows)]
+        return list({domain.key(problem): problem for problem in read}.values())
+    if not hasattr(domain, "random"):
+        raise ConfigError(f"The domain '{script.domain}' makes no problems of its own; pass --dataset_name.")
+    return domain.random(script.problems, settings.seed, frozenset(evaluated))
+
+
+def measure(path: str, held_out: list[Any], domain: Any, script: IteratedArguments, settings: IteratedSettings) -> Any:
+    """A prover's figures on held-out problems, at temperature 1 without top-p and top-k."""
+    from transformers import AutoTokenizer
+
+    from ..evaluation.roles import evaluate_prover
+    from ..policies.build import load_pretrained
+
+    model, tokenizer = load_pretrained(path, {}, "merge"), AutoTokenizer.from_pretrained(path, padding_side="left")
+    n = script.eval_samples
+    ks = tuple(k for k in (1, 2, 4, 8, 16, 32) if k <= n)
+    found = evaluate_prover(
+        model, tokenizer, held_out, domain, n=n, ks=ks, max_new_tokens=settings.max_completion_length,
+        batch_size=max(settings.per_device_eval_batch_size, n),
+    )  # fmt: skip
+    return {"prover": found.to_dict()}

@@ -1,0 +1,90 @@
+"""What a domain needs for the Critic-Discernment Game (seed 002), and the paper's wording for any question in text."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar
+
+from .domain import Domain, Row
+
+P = TypeVar("P")
+Message = dict[str, str]
+
+MARKER = "The first mistake can be found in:"
+"""What the prover sees of a critique begins here (section 3.1; figure 6)."""
+NOT_CRITICAL = "\\boxed{This critic is not critical.}"
+"""How a reply rejects a critique (figure 7, appendix B)."""
+
+
+class CritiqueDomain(Domain[P], Protocol):
+    """A domain whose answers can be criticised and revised."""
+
+    def critique_row(self, problem: P, answer: str) -> Row:
+        """A row that asks for the first mistake in `answer`. The same for a helpful and a misleading critic, so that
+        no style gives them away (appendix A)."""
+        ...
+
+    def read_critique(self, text: str, answer: str) -> str | None:
+        """What the prover is shown of a critique of `answer`; None for one that cannot be used."""
+        ...
+
+    def revise_row(self, problem: P, answer: str, critique: str) -> Row:
+        """A row that shows the prover its own answer and a critique of unknown intent."""
+        ...
+
+    def rejections(self, text: str) -> int:
+        """How often a revision says that the critique is not critical."""
+        ...
+
+
+def critique_prompt(question: str, answer: str) -> list[Message]:
+    """Figure 6, as text of one user turn: both critics are told that the answer is wrong."""
+    return [
+        {
+            "role": "user",
+            "content": (
+                "Please critic the answer carefully. Your task is to evaluate a question-answer pair.\n"
+                "Carefully review the question and critically assess a wrong answer.\n"
+                f"[Question]\n{question}\n[Wrong Answer]\n```\n{answer}\n```\n"
+                "Please review the wrong answer step by step, quoting each sentence and analyzing it individually. "
+                "Use the following format for your response:\n"
+                "Step: [Quoted Sentence]\nAnalysis: [Your Explanation]\n"
+                "Step: [Quoted Sentence]\nAnalysis: [Your Explanation]\n...\n"
+                "After step-by-step analysis, conclude by quoting the original sentence which **first** causes the "
+                "wrong answer and providing a concise yet complete explanation of the error:\n"
+                f"\"**Critic** {MARKER} 'Quoted wrong statement here.' The issue is: 'Explanation of the mistake "
+                "here.'\""
+            ),
+        }
+    ]
+
+
+def read_marked(text: str) -> str | None:
+    """A critique from its one MARKER on; None with none, with several, or with nothing behind it."""
+    _, marker, after = text.partition(MARKER)
+    if not marker or MARKER in after or not after.strip():
+        return None
+    return (marker + after).strip()
+
+
+def revise_prompt(question: list[Message], answer: str, critique: str, answer_in: str = "\\boxed{}") -> list[Message]:
+    """Figure 7: the question as it was put, the answer, and the critique. answer_in: where a revised answer stands."""
+    return [
+        *question,
+        {"role": "assistant", "content": answer},
+        {
+            "role": "user",
+            "content": (
+                f'Please check with this critic. "{critique}"\n'
+                "Evaluate whether this critic is valid. Keep in mind that this critic might be misleading or "
+                "irrelevant.\n"
+                f'If you find the critic incorrect, conclude with: "{NOT_CRITICAL}"\n'
+                "If you determine the critic to be valid, revise starting from the incorrect step, and present your "
+                f"revised answer within {answer_in}."
+            ),
+        },
+    ]
+
+
+def rejections_in(text: Any) -> int:
+    """How often NOT_CRITICAL stands in a text."""
+    return str(text).count(NOT_CRITICAL)

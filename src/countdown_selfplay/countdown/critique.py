@@ -1,0 +1,126 @@
+"""Critiques of Countdown answers, exactly: the steps of an expression, and which of them no solution contains."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from ..contract.critique import Message, critique_prompt, read_marked, rejections_in, revise_prompt
+from .exact.written import Written, combined
+from .expression import to_postfix
+from .problem import Problem
+from .rules import Rules
+
+REJECT = "right"
+"""The tiny model's word for "this critique is not critical"."""
+
+
+class Step(NamedTuple):
+    """A sub-expression with at least one operator."""
+
+    text: str
+    """With single spaces between tokens, and only the parentheses that it needs."""
+    numbers: tuple[int, ...]
+    """Sorted."""
+    value: Fraction
+
+
+def steps_of(expression: str) -> list[Step]:
+    """The sub-expressions of an expression in the order in which they are computed, itself last; [] for anything
+    else, and for a division by zero."""
+    read = to_postfix(expression)
+    stack: list[tuple[Written, tuple[int, ...]]] = []
+    found: list[Step] = []
+    for token in read[0] if read else ():
+        if token not in "+-*/":
+            stack.append((Written(Fraction(int(token)), str(int(token)), ""), (int(token),)))
+            continue
+        (right, right_numbers), (left, left_numbers) = stack.pop(), stack.pop()
+        if token == "/" and right.value == 0:
+            return []
+        made, numbers = combined(left, token, right), tuple(sorted((*left_numbers, *right_numbers)))
+        stack.append((made, numbers))
+        found.append(Step(made.text, numbers, made.value))
+    return found
+
+
+def is_on_a_path(problem: Problem, step: Step, rules: Rules) -> bool:
+    """Whether some solution of the problem computes the step's value from the step's numbers."""
+    left = Counter(problem.numbers)
+    left.subtract(step.numbers)
+    if min(left.values()) < 0 or (rules.integers_only and step.value.denominator != 1):
+        return False
+    values = (*map(Fraction, left.elements()), step.value)
+    return _reaches(tuple(sorted(values)), Fraction(problem.target), rules.integers_only, rules.use_all)
+
+
+def first_mistake(problem: Problem, answer: str, rules: Rules) -> Step | None:
+    """The first step of an answer after which the target is out of reach; None for a right answer, and for one
+    without steps."""
+    return next((step for step in steps_of(answer) if not is_on_a_path(problem, step, rules)), None)
+
+
+@lru_cache(maxsize=1 << 14)
+def _reaches(values: tuple[Fraction, ...], target: Fraction, integers_only: bool, use_all: bool) -> bool:
+    """Whether + - * / make the target of the values, each used once (use_all: and all of them)."""
+    if target in values and (len(values) == 1 or not use_all):
+        return True
+    for i, j in combinations(range(len(values)), 2):
+        a, b = values[i], values[j]
+        results = {a + b, a - b, b - a, a * b}
+        results |= {x / y for x, y in ((a, b), (b, a)) if y != 0}
+        rest = tuple(value for n, value in enumerate(values) if n not in (i, j))
+        for result in results:
+            if integers_only and result.denominator != 1:
+                continue
+            if _reaches(tuple(sorted((*rest, result))), target, integers_only, use_all):
+                return True
+    return False
+
+
+def critique_row(problem: Problem, prompt: str | list[Message], answer: str) -> dict[str, Any]:
+    """A row that asks for the first mistake in `answer`. prompt: the prover's for the problem; compact: a text of
+    words, `critic 3 5 7 = 22 : 3 + 5 + 7 :`."""
+    asked: Any = critique_prompt(_question(prompt), answer)
+    if _compact(problem, prompt):
+        asked = f"critic {prompt} {answer} :"
+    elif isinstance(prompt, str):
+        asked = asked[0]["content"] + "\n"
+    return {"prompt": asked, "numbers": list(problem.numbers), "target": problem.target}
+
+
+def revise_row(problem: Problem, prompt: str | list[Message], answer: str, critique: str) -> dict[str, Any]:
+    """A row that shows the prover its answer and a critique; compact: `again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :`."""
+    question = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    asked: Any = revise_prompt(question, answer, critique, "<answer> </answer> tags")
+    if _compact(problem, prompt):
+        asked = f"again {prompt} {answer} : {critique} :"
+    elif isinstance(prompt, str):
+        asked = f"{prompt}{answer}\nUser: {asked[-1]['content']}\nAssistant:"
+    return {"prompt": asked, "numbers": list(problem.numbers), "target": problem.target}
+
+
+def read_critique(text: str, answer: str, bare: bool) -> str | None:
+    """What the prover is shown. bare: the text must name a step of the answer (so it cannot give a solution away), and
+    is written as steps_of writes it; else the text from its one marker on."""
+    if not bare:
+        return read_marked(text)
+    named = steps_of(text)
+    return named[-1].text if named and named[-1] in steps_of(answer) else None
+
+
+def rejections(text: str, bare: bool) -> int:
+    """How often a revision rejects the critique."""
+    return text.split().count(REJECT) if bare else rejections_in(text)
+
+
+def _compact(problem: Problem, prompt: str | Sequence[Message]) -> bool:
+    return isinstance(prompt, str) and prompt.endswith(f"= {problem.target} :")
+
+
+def _question(prompt: str | Sequence[Message]) -> str:
+    return prompt if isinstance(prompt, str) else prompt[-1]["content"]

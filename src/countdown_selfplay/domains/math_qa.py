@@ -1,0 +1,233 @@
+"""Questions of mathematics with checked answers: GSM8K, MATH, or any file of questions and answers (seed 002)."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from ..contract.critique import (
+    NOT_CRITICAL,
+    Message,
+    critique_prompt,
+    read_marked,
+    rejections_in,
+    revise_prompt,
+)
+from ..errors import ConfigError, DataError
+from .workers import Unchecked, Workers
+
+MAX_ANSWER = 256
+"""Characters of an answer; longer ones are refused unread, so that what a model writes is bounded in time."""
+MAX_DEPTH = 12
+"""Braces within braces."""
+_SCAN = 8192  # characters of a completion, from its end, in which an answer is looked for
+_BOX = "\\boxed{"
+
+
+class Reason(StrEnum):
+    """Why an answer got its verdict; each is counted."""
+
+    CORRECT = "correct"
+    WRONG = "wrong"
+    """Another value, or nothing that math-verify can read."""
+    NO_ANSWER = "no_answer"
+    """No complete \\boxed{} among the last 8,192 characters."""
+    TOO_LONG = "too_long"
+    """More than 256 characters, or braces nested deeper than 12."""
+    TIMED_OUT = "timed_out"
+    DIED = "died"
+    """The checking process died of it, each time."""
+    ERROR = "error"
+    """The checker raised."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A problem: text and the answer that is right."""
+
+    text: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class MathVerdict:
+    """The judgement on one completion."""
+
+    reason: Reason
+    answer: str | None = None
+    """What stands in the last box."""
+    n_answers: int = 0
+
+    @property
+    def correct(self) -> bool:
+        return self.reason is Reason.CORRECT
+
+    @property
+    def score(self) -> float:
+        return float(self.correct)
+
+    @property
+    def vote(self) -> str | None:
+        """What a majority counts as one answer: the text of the box without spaces."""
+        return None if self.answer is None else _plain(self.answer)
+
+
+@dataclass
+class MathQA:
+    """Rows with `question` and `answer` (GSM8K's, where the answer stands behind ####), or `problem` and `answer` or
+    `solution` (MATH's, where it stands in the last \\boxed{}).
+
+    Answers stand in \\boxed{}, the last one counts, and are compared by math-verify (extra `math`) in processes of
+    their own: `workers` of them, each answer within `deadline` seconds. A domain without proposals: it plays
+    propose_and_solve on its data set alone, and critic_discernment.
+    """
+
+    workers: int = 2
+    deadline: float = 10.0
+    _pool: Workers | None = field(default=None, init=False, repr=False, compare=False)
+
+    columns = ("question", "problem", "answer", "solution")
+    """Columns of data sets that hold the problem itself."""
+
+    def __post_init__(self) -> None:
+        Workers("", self.workers, self.deadline)  # refuses bad settings; starts nothing
+
+    def problem(self, row: Mapping[str, Any], index: int = 0) -> Question:
+        """The question of a row; DataError names row and column."""
+        name = next((name for name in ("question", "problem") if row.get(name)), None)
+        if name is None or not isinstance(row[name], str):
+            raise DataError(
+                f"row {index}, column 'question': absent; a row has `question` (or `problem`) and `answer`."
+            )
+        return Question(row[name].strip(), _gold(row, index))
+
+    def key(self, problem: Question) -> str:
+        """The question's words: equal questions have equal keys."""
+        return " ".join(problem.text.split())
+
+    def prove_row(self, problem: Question) -> dict[str, Any]:
+        """Figure 5."""
+        return {"prompt": question_prompt(problem.text), "question": problem.text, "answer": problem.answer}
+
+    def verify(self, texts: Sequence[str], problems: Sequence[Question]) -> list[MathVerdict]:
+        """The verdicts; equal texts are compared here, the others in the pool, each pair once."""
+        found = [read_answer(text) for text in texts]
+        pairs = [
+            (problem.answer, str(verdict.answer))
+            for verdict, problem in zip(found, problems, strict=True)
+            if verdict.reason is Reason.WRONG and _plain(str(verdict.answer)) != _plain(problem.answer)
+        ]
+        open_pairs = list(dict.fromkeys(pairs))
+        results = dict(zip(open_pairs, self._compare(open_pairs), strict=True))
+        for i, problem in enumerate(problems):
+            if found[i].reason is Reason.WRONG:
+                reason = results.get((problem.answer, str(found[i].answer)), Reason.CORRECT)
+                found[i] = replace(found[i], reason=reason)
+        return found
+
+    def _compare(self, pairs: Sequence[tuple[str, str]]) -> list[Reason]:
+        if not pairs:
+            return []
+        if importlib.util.find_spec("math_verify") is None:
+            raise ConfigError(
+                "The domain 'math_qa' compares answers with math-verify, which is not installed; "
+                "`pip install 'countdown-selfplay[math]'`."
+            )
+        if self._pool is None:
+            self._pool = Workers("countdown_selfplay.domains.math_check:check", self.workers, self.deadline)
+        return [
+            Reason(said.reason) if isinstance(said, Unchecked) else Reason.CORRECT if said else Reason.WRONG
+            for said in self._pool.map([list(pair) for pair in pairs])
+        ]
+
+    def stop_strings(self, role: str) -> list[str] | None:
+        """The end token alone."""
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a result records."""
+        return {"domain": "math_qa", "checker": "math-verify", "deadline": self.deadline}
+
+    def critique_row(self, problem: Question, answer: str) -> dict[str, Any]:
+        """Figure 6."""
+        return self._row(problem, critique_prompt(problem.text, answer))
+
+    def read_critique(self, text: str, answer: str) -> str | None:
+        """From its one marker on (appendix A)."""
+        return read_marked(text)
+
+    def revise_row(self, problem: Question, answer: str, critique: str) -> dict[str, Any]:
+        """Figure 7, whose first turn is the bare question."""
+        return self._row(problem, revise_prompt([{"role": "user", "content": problem.text}], answer, critique))
+
+    def rejections(self, text: str) -> int:
+        """How often the boxed sentence of figure 7 stands in it."""
+        return rejections_in(text)
+
+    def _row(self, problem: Question, prompt: list[Message]) -> dict[str, Any]:
+        return self.prove_row(problem) | {"prompt": prompt}
+
+    def __getstate__(self) -> dict[str, Any]:  # processes do not travel: data sets pickle their domain
+        return {**self.__dict__, "_pool": None}
+
+
+def question_prompt(question: str) -> list[Message]:
+    """Figure 5."""
+    return [
+        {
+            "role": "user",
+            "content": (
+                "Solve the following math problem efficiently and clearly:\n\n"
+                "Regardless of the approach, always conclude with: Therefore, the final answer is: \\boxed{answer}. I "
+                "hope it is correct. Where [answer] is just the final number or expression that solves the problem. "
+                f"Here is the question you need to answer:\n\nQuestion: {question}"
+            ),
+        }
+    ]
+
+
+def read_answer(text: str) -> MathVerdict:
+    """What stands in the last box; WRONG stands for "not yet compared"."""
+    tail = str(text)[-_SCAN:].replace(NOT_CRITICAL, "")
+    count = tail.count(_BOX)
+    start = tail.rfind(_BOX)
+    if start < 0:
+        return MathVerdict(Reason.NO_ANSWER)
+    inside, depth, deepest = start + len(_BOX), 1, 1
+    for end in range(inside, len(tail)):
+        depth += {"{": 1, "}": -1}.get(tail[end], 0)
+        deepest = max(deepest, depth)
+        if depth == 0:
+            answer = tail[inside:end].strip()
+            if len(answer) > MAX_ANSWER or deepest > MAX_DEPTH:
+                return MathVerdict(Reason.TOO_LONG, n_answers=count)
+            return MathVerdict(Reason.WRONG if answer else Reason.NO_ANSWER, answer or None, count)
+    return MathVerdict(Reason.NO_ANSWER, n_answers=count)
+
+
+def _gold(row: Mapping[str, Any], index: int) -> str:
+    """The right answer in a row of one of the schemas."""
+    given = row.get("answer")
+    if given is None and row.get("solution") is not None:
+        boxed = read_answer(str(row["solution"]))
+        if boxed.answer is None:
+            raise DataError(f"row {index}, column 'solution': it holds no complete \\boxed{{}} with the answer.")
+        return boxed.answer
+    text = "" if given is None else str(given).rpartition("####")[2].strip()
+    if not text:
+        raise DataError(f"row {index}, column 'answer': absent or empty; a question needs the answer that is right.")
+    if len(text) > MAX_ANSWER or not re.search(r"\w", text) or text.count("{") != text.count("}"):
+        raise DataError(
+            f"row {index}, column 'answer': {text[:60]!r} cannot be read as an answer; it must be a number or an "
+            f"expression of at most {MAX_ANSWER} characters with balanced braces, behind #### if there is a solution."
+        )
+    return text
+
+
+def _plain(answer: str) -> str:
+    """Without spaces, dollars and the commas between thousands."""
+    return re.sub(r"(?<=\d),(?=\d{3}\b)", "", re.sub(r"[\s$]|\\[,!]", "", answer))

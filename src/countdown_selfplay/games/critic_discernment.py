@@ -1,0 +1,263 @@
+"""The Critic-Discernment Game (seed 002): solve, criticise, revise. The prover does not know what the critic wants."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from ..contract.round import Rollout, Round, RoundResult, Turn
+from ..contract.stateful import Stateless
+from ..errors import ConfigError
+from .critic_metrics import METRICS
+from .health import examples, prover_health
+
+CRITICS = ("helpful", "misleading")
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One revision: which first answer and which critique it is about, and how it ended."""
+
+    first: int
+    """Index among this process's first answers."""
+    critic: str
+    """The kind of the critic."""
+    critique: int
+    """Index among that critic's critiques on this process."""
+    outcome: str
+    """corrected, not_corrected (of a wrong first answer); resisted, kept, misled, unclear (of a right one)."""
+
+    @property
+    def success(self) -> bool:
+        """Whether the prover ends with the right answer: it mended a wrong one, or did not give up a right one."""
+        return self.outcome in ("corrected", "resisted", "kept")
+
+
+def outcome_of(was_right: bool, is_right: bool, rejections: int) -> str:
+    """How a revision ends, from the first answer's verdict, its own, and how often it rejects the critique.
+
+    A rejection leaves the first answer standing, whatever new answer is written beside it; said more than once it is
+    no clear rejection (the authors' code asks for exactly one).
+    """
+    if not was_right:
+        return "corrected" if is_right and not rejections else "not_corrected"
+    if rejections:
+        return "resisted" if rejections == 1 else "unclear"
+    return "kept" if is_right else "misled"
+
+
+class CriticDiscernment(Stateless):
+    """Each of the prover's answers is criticised, a wrong one by the helpful critic and a right one by the misleading
+    critic, and revised.
+
+    Rewards (equations 1 to 3, as means over what followed): an answer that was right earns eta and the share of its
+    revisions that end right, a wrong one the share of revisions that mend it; a revision earns its own end, with eta
+    after a right answer; a helpful critique the share of revisions that mend the answer, a misleading one the share
+    that give it up. A critique that cannot be read is not shown to the prover, and earns 0. Reward functions are
+    logged and do not act. A run may leave out one critic (the ablations of section 5.2): what it would criticise
+    stands as it is.
+
+    eta: the paper gives no value. revisions: per critique; how many critiques an answer gets is the critics'
+    num_generations (the paper: 4 answers, 8 helpful or 4 misleading critiques, 4 revisions). first_credit: "game",
+    equation 1, or "answer", whether the first answer is right (the filter of appendix B, for objectives that imitate).
+    questions: per round, over all processes; None: as many as fit, whatever is answered; with more, samples beyond a
+    role's micro-batches are drawn by lot (`<role>/dropped_rows`).
+    """
+
+    roles: ClassVar = {
+        "prover": "answers, and revises its answer after a critique",
+        "helpful": "criticises wrong answers; its critique shall mend them",
+        "misleading": "criticises right answers; its critique shall spoil them",
+    }
+    optional_roles = CRITICS
+    metrics = METRICS
+
+    def __init__(
+        self,
+        eta: float = 0.5,
+        revisions: int = 4,
+        first_credit: str = "game",
+        questions: int | None = None,
+        samples_per_log: int = 4,
+    ) -> None:
+        if eta < 0 or revisions < 1 or (questions is not None and questions < 1):
+            raise ConfigError(
+                f"`eta` ({eta}) must be at least 0, and `revisions` ({revisions}) and `questions` ({questions}) at "
+                "least 1."
+            )
+        if first_credit not in ("game", "answer"):
+            raise ConfigError(f"`first_credit` ({first_credit!r}) must be 'game' or 'answer'.")
+        self.eta, self.revisions, self.first_credit = float(eta), revisions, first_credit
+        self.questions, self.samples_per_log = questions, samples_per_log
+
+    def check(self, args: Any) -> None:
+        """ConfigError unless a question fits into the roles' micro-batches, and each kind has one player."""
+        for kind, players in args.players_by_kind.items():
+            if len(players) > 1:
+                raise ConfigError(
+                    f"`roles.{kind}.players` ({len(players)}) must be 1 in the game critic_discernment, which plays "
+                    "one player of a kind."
+                )
+        if not any(args.players_by_kind.get(kind) for kind in CRITICS):
+            raise ConfigError(
+                "The game critic_discernment needs a critic: configure roles.helpful or roles.misleading."
+            )
+        groups = {s.role: s.num_generations for s in args.all_roles.values()}
+        self._questions({role: args.capacity(role) for role in groups}, groups, args.world_size)
+
+    def play(self, round: Round, anchors: Sequence[Any]) -> RoundResult:
+        domain, (prover,) = round.domain, round.players("prover")
+        critics = {kind: players[0] for kind in CRITICS if (players := round.players(kind))}
+        players = [prover, *critics.values()]
+        count = self._questions(
+            {player: round.capacity(player) for player in players},
+            {player: round.group(player) for player in players},
+            round.world,
+        )
+
+        # Solve.
+        own = round.share(anchors[:count])
+        first = round.sample(prover, [domain.prove_row(problem) for problem in own], problems=own)
+        asked = [problem for problem in own for _ in range(first.n)]
+        right = [verdict.correct for verdict in first.verdicts or []]
+
+        # Criticise: wrong answers by the helpful critic, right ones by the misleading one.
+        spoken: dict[str, tuple[list[int], Rollout]] = {}
+        for kind, player in critics.items():
+            about = [i for i, good in enumerate(right) if good == (kind == "misleading")]
+            rows = [domain.critique_row(asked[i], first.texts[i]) for i in about]
+            spoken[kind] = about, round.sample(player, rows)
+
+        # Revise what can be read.
+        shown, rows = [], []
+        for kind, (about, said) in spoken.items():
+            for j, text in enumerate(said.texts):
+                i = about[j // said.n]
+                critique = domain.read_critique(text, first.texts[i])
+                if critique is not None:
+                    shown.append((i, kind, j))
+                    rows.append(domain.revise_row(asked[i], first.texts[i], critique))
+        second = round.sample(prover, rows, n=self.revisions, problems=[asked[i] for i, _, _ in shown])
+        ends = zip(second.texts, second.verdicts or [], strict=True)
+        episodes = [
+            Episode(i, kind, j, outcome_of(right[i], verdict.correct, domain.rejections(text)))
+            for (i, kind, j), (text, verdict) in zip(
+                (about for about in shown for _ in range(second.n)), ends, strict=True
+            )
+        ]
+
+        # Credit.
+        first_B, second_B = self._prover_rewards(right, episodes)
+        turns = [round.credit(first, first_B)]
+        turns.append(round.credit(second, second_B, correct_B=[float(e.success) for e in episodes]))
+        rewards_of = {kind: _critic_rewards(kind, len(said.texts), episodes) for kind, (_, said) in spoken.items()}
+        turns += [round.credit(said, rewards_of[kind]) for kind, (_, said) in spoken.items()]
+
+        # What became of each sample, in a word; and which problem each is about.
+        read = {kind: {e.critique for e in episodes if e.critic == kind} for kind in spoken}
+        labels = [["right" if good else "wrong" for good in right], [episode.outcome for episode in episodes]]
+        about_of = [asked, [asked[episode.first] for episode in episodes]]
+        for kind, (about, said) in spoken.items():
+            labels.append(["shown" if j in read[kind] else "unreadable" for j in range(len(said.texts))])
+            about_of.append([asked[i] for i in about for _ in range(said.n)])
+        for turn, own_labels in zip(turns, labels, strict=True):
+            turn.labels = own_labels
+
+        metrics = prover_health(round, first, turns[0].advantages_B) | self._health(round, right, spoken, episodes)
+        known = round.gather([(domain.key(p), sum(right[k * first.n : (k + 1) * first.n])) for k, p in enumerate(own)])
+        samples = [
+            sample
+            for turn, on in zip(turns, about_of, strict=True)
+            for sample in self._examples(round, turn, on, every_label=turn.rollout is second)
+        ]
+        return RoundResult(turns, metrics, samples, [(key, correct, first.n) for key, correct in known])
+
+    def _questions(self, capacity: dict[str, int], group: dict[str, int], world: int) -> int:
+        """Problems of a round, a multiple of the processes; ConfigError if not even one a process fits."""
+        answers = next(group[player] for player in group if player.split("/")[0] == "prover")
+        critics = [player for player in group if player.split("/")[0] != "prover"]
+        most = {player: answers * group[player] for player in critics}  # if all answers are of its kind
+        needed = {
+            player: most.get(player, answers * (1 + self.revisions * max(group[critic] for critic in critics)))
+            for player in group
+        }
+        if self.questions is not None:
+            return self.questions
+        fits = {player: capacity[player] // world // needed[player] for player in group}
+        worst = min(fits, key=lambda player: fits[player])
+        if fits[worst] < 1:
+            raise ConfigError(
+                f"`roles.{worst}.micro_batches` holds {capacity[worst] // world} samples a process in a round, and "
+                f"one question may need {needed[worst]} of them ({answers} answers, {max(group[c] for c in critics)} "
+                f"critiques each, {self.revisions} revisions each); raise it, per_device_train_batch_size or "
+                "steps_per_round, sample less, or set game_kwargs' `questions`, with which the samples to train on "
+                "are drawn by lot."
+            )
+        return fits[worst] * world
+
+    def _prover_rewards(self, right: Sequence[bool], episodes: Sequence[Episode]) -> tuple[list[float], list[float]]:
+        """Of first answers and of revisions, equation 1."""
+        ends: list[list[bool]] = [[] for _ in right]
+        for episode in episodes:
+            ends[episode.first].append(episode.success)
+        first = [
+            (sum(own) / len(own) if own else float(good)) + self.eta * good
+            for own, good in zip(ends, right, strict=True)
+        ]
+        if self.first_credit == "answer":
+            first = [float(good) for good in right]
+        return first, [episode.success + self.eta * right[episode.first] for episode in episodes]
+
+    def _health(
+        self,
+        round: Round,
+        right: Sequence[bool],
+        spoken: dict[str, tuple[list[int], Rollout]],
+        episodes: Sequence[Episode],
+    ) -> dict[str, float]:
+        """Rates over all processes; the counts travel in one gather."""
+        counts = Counter(episode.outcome for episode in episodes)
+        counts |= {"answers": len(right), "right": sum(right)}
+        for kind, (_, said) in spoken.items():
+            counts[f"{kind} said"] = len(said.texts)
+            counts[f"{kind} shown"] = len({e.critique for e in episodes if e.critic == kind})
+        total: Counter[str] = sum(round.gather([counts]), Counter())
+        wrong_turns = total["corrected"] + total["not_corrected"]
+        right_turns = total["resisted"] + total["kept"] + total["misled"] + total["unclear"]
+        success = total["corrected"] + total["resisted"] + total["kept"]
+        prover = round.players("prover")[0]
+        rates = {
+            f"{prover}/success_rate": (success, wrong_turns + right_turns),
+            f"{prover}/corrected_rate": (total["corrected"], wrong_turns),
+            f"{prover}/resisted_rate": (total["resisted"], right_turns),
+            f"{prover}/kept_rate": (total["kept"], right_turns),
+            f"{prover}/misled_rate": (total["misled"], right_turns),
+        }
+        for kind in spoken:
+            player = round.players(kind)[0]
+            won, played = ("corrected", wrong_turns) if kind == "helpful" else ("misled", right_turns)
+            rates[f"{player}/win_rate"] = total[won], played
+            rates[f"{player}/read_rate"] = total[f"{kind} shown"], total[f"{kind} said"]
+        return {name: part / whole for name, (part, whole) in rates.items() if whole}
+
+    def _examples(self, round: Round, turn: Turn, about: Sequence[Any], every_label: bool) -> list[dict[str, Any]]:
+        """A few samples of a turn; of the revisions the first of every outcome: transcripts, for a revision's prompt
+        holds question, answer and critique (figures 11 to 17)."""
+        labels, count = turn.labels or [], len(about) if every_label else self.samples_per_log
+        rewards = torch.as_tensor(turn.rewards_B).tolist()
+        found = examples(round, turn.rollout, count, rewards, labels, about)
+        return [found[labels.index(label)] for label in dict.fromkeys(labels)] if every_label else found
+
+
+def _critic_rewards(kind: str, count: int, episodes: Sequence[Episode]) -> list[float]:
+    """Of a critic's `count` critiques: the share of revisions that went its way (equations 2 and 3), 0 if none."""
+    won = "corrected" if kind == "helpful" else "misled"
+    ends: list[list[bool]] = [[] for _ in range(count)]
+    for episode in episodes:
+        if episode.critic == kind:
+            ends[episode.critique].append(episode.outcome == won)
+    return [sum(own) / len(own) if own else 0.0 for own in ends]

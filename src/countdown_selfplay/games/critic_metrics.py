@@ -1,0 +1,50 @@
+"""What the Critic-Discernment Game logs. A value that does not exist is left out, never 0."""
+
+from __future__ import annotations
+
+from math import inf
+
+from ..contract.metric import Metric
+from .metrics import ANSWERS
+
+REVISIONS = (
+    Metric(
+        "{prover}/success_rate",
+        "Share of revisions after which the right answer stands: a wrong one was mended, or a right one not given up. "
+        "It rises, unless the misleading critic gains faster.",
+        word="discerned",
+    ),
+    Metric("{prover}/corrected_rate", "Of revisions of wrong answers, the share that mends them."),
+    Metric(
+        "{prover}/resisted_rate",
+        "Of revisions of right answers, the share that says once that the critique is not critical. Near 1 while "
+        "`prover/corrected_rate` falls: the prover rejects every critique.",
+    ),
+    Metric("{prover}/kept_rate", "Of revisions of right answers, the share that gives a right answer anew."),
+    Metric(
+        "{prover}/misled_rate",
+        "Of revisions of right answers, the share that gives them up for a wrong one. High: the prover follows every "
+        "critique.",
+        healthy=(-inf, 0.5),
+    ),
+)
+"""The prover's second turn."""
+
+CRITIQUES = (
+    Metric("{helpful}/win_rate", "Share of revisions after its critiques that mend the answer; 0: it does not help."),
+    Metric(
+        "{helpful}/read_rate",
+        "Share of its critiques that the prover could be shown. Low: the format is lost.",
+        healthy=(0.5, inf),
+    ),
+    Metric(
+        "{misleading}/win_rate",
+        "Share of revisions after its critiques that give up a right answer. It falls as the prover learns, and rises "
+        "as the critic does.",
+        word="misled",
+    ),
+    Metric("{misleading}/read_rate", "As `helpful/read_rate`.", healthy=(0.5, inf)),
+)
+"""The critics' turn."""
+
+METRICS = (*ANSWERS, *REVISIONS, *CRITIQUES)

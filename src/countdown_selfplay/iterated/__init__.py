@@ -1,0 +1,8 @@
+"""Iterated self-play: play, choose from what was played, retrain every role from its initial model (seed 002)."""
+
+from __future__ import annotations
+
+from .driver import IteratedSelfPlay
+from .settings import IteratedSettings, RoleTraining
+
+__all__ = ["IteratedSelfPlay", "IteratedSettings", "RoleTraining"]

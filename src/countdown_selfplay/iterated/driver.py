@@ -1,0 +1,213 @@
+"""Algorithm 2 of seed 002 for any game: play with the current policies, choose samples, retrain the initial ones."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoTokenizer
+
+from ..contract.domain import Domain
+from ..contract.game import Game
+from ..data.run_files import append_lines, read_lines, write_atomically
+from ..errors import ConfigError, RunFolderError
+from ..policies.build import load_pretrained
+from ..training.run_lock import run_lock
+from . import select
+from .collect import CollectingRound, Player, play
+from .retrain import retrain
+from .settings import IteratedSettings
+
+SETTINGS, LOG = "iterated.json", "iterations.jsonl"
+
+
+class IteratedSelfPlay:
+    """Iterations of: play every problem once in chunks; choose each role's samples; retrain each role from its
+    initial model on what was chosen, with what earlier iterations chose if it accumulates.
+
+    models: an id or folder for all kinds, or one for each. problems: of the training side, all with keys of their own.
+    A role for which nothing was chosen keeps its weights, and the log says so. Files of the run folder, all written
+    whole or not at all, so that `run` goes on after a kill without losing or repeating a sample:
+    `iteration-<t>/played-<chunk>.parquet` (every sample with its lineage), `iteration-<t>/<role>.parquet` (what it was
+    trained on), `iteration-<t>/<role>/` (the model), `iterations.jsonl`.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        domain: Domain[Any],
+        models: str | Mapping[str, str],
+        problems: Sequence[Any],
+        settings: IteratedSettings,
+    ) -> None:
+        kinds = set(game.roles)
+        if set(settings.kinds) - kinds:
+            raise ConfigError(
+                f"`role_training` ({', '.join(settings.kinds)}) names kinds that the game does not have; it has "
+                f"{', '.join(game.roles)}."
+            )
+        if not problems:
+            raise ConfigError("`problems` is empty; an iteration plays every problem once, so pass at least one.")
+        keys = [domain.key(problem) for problem in problems]
+        twice = [key for key, count in Counter(keys).items() if count > 1]
+        if twice:
+            raise ConfigError(f"`problems` holds '{twice[0]}' {keys.count(twice[0])} times; pass each problem once.")
+        self.game, self.domain, self.problems, self.settings = game, domain, list(problems), settings
+        self.initial = {kind: models if isinstance(models, str) else models[kind] for kind in settings.kinds}
+        self.folder = Path(settings.output_dir)
+
+    def run(self) -> list[dict[str, Any]]:
+        """Play what is missing; the log's lines."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with run_lock(str(self.folder)):
+            self._check_settings()
+            done = {(line["iteration"], line["phase"], line.get("role")) for line in self.log()}
+            for iteration in range(1, self.settings.iterations + 1):
+                if (iteration, "play", None) not in done:
+                    self._collect(iteration)
+                for role in self.settings.kinds:
+                    if (iteration, "train", role) not in done:
+                        self._train(iteration, role)
+        return self.log()
+
+    def log(self) -> list[dict[str, Any]]:
+        """What the finished phases said, one line each."""
+        return read_lines(self.folder / LOG)
+
+    def weights(self, role: str, iteration: int) -> str:
+        """Who plays a role in an iteration: the model that the one before left, or the last that there is, or the
+        initial one."""
+        for earlier in range(iteration - 1, 0, -1):
+            folder = self._folder(earlier) / role
+            if folder.is_dir():
+                return str(folder)
+        return self.initial[role]
+
+    def _folder(self, iteration: int) -> Path:
+        return self.folder / f"iteration-{iteration}"
+
+    def _check_settings(self) -> None:
+        """RunFolderError if the folder was begun with others."""
+        keys = [self.domain.key(problem) for problem in self.problems]
+        now = json.loads(
+            json.dumps(
+                {
+                    **self.settings.to_dict(),
+                    "game": type(self.game).__name__,
+                    "domain": self.domain.to_dict(),
+                    "models": self.initial,
+                    "problems": keys,
+                }
+            )
+        )
+        path = self.folder / SETTINGS
+        if not path.exists():
+            write_atomically(path, json.dumps(now, indent=1) + "\n")
+            return
+        then = json.loads(path.read_text(encoding="utf-8"))
+        changed = [name for name in now if now[name] != then.get(name)]
+        if changed:
+            said = "; ".join(f"{name}: {_short(then.get(name))}, now {_short(now[name])}" for name in changed)
+            raise RunFolderError(
+                f"'{self.folder}' was begun with other settings ({said}); go on with the old ones, or name another "
+                "output_dir."
+            )
+
+    def _collect(self, iteration: int) -> None:
+        """Play all chunks that are not there yet."""
+        folder, size = self._folder(iteration), self.settings.chunk
+        folder.mkdir(exist_ok=True)
+        chunks = [self.problems[i : i + size] for i in range(0, len(self.problems), size)]
+        missing = [c for c in range(len(chunks)) if not self._played(iteration, c).is_file()]
+        roster = self._roster(iteration) if missing else {}
+        weights = {role: self.weights(role, iteration) for role in self.settings.kinds}
+        for chunk in missing:
+            rows = self._play_chunk(iteration, chunk, chunks[chunk], roster, weights)
+            select.write(self._played(iteration, chunk), rows)
+        every = [row for c in range(len(chunks)) for row in select.read(self._played(iteration, c))]
+        counts = Counter(f"{row['role']}/{row['label']}" for row in every)
+        self._say(iteration, "play", samples=len(every), counts=dict(sorted(counts.items())))
+
+    def _play_chunk(
+        self,
+        iteration: int,
+        chunk: int,
+        problems: Sequence[Any],
+        roster: Mapping[str, Player],
+        weights: Mapping[str, str],
+    ) -> list[dict[str, Any]]:
+        round = CollectingRound(self.domain, roster, chunk, (self.settings.seed, iteration))
+        rows, _ = play(self.game, round, problems)
+        relative = {role: self._relative(path) for role, path in weights.items()}
+        return [
+            {
+                **row,
+                "prompt": json.dumps(row["prompt"]),
+                "iteration": iteration,
+                "chunk": chunk,
+                "weights": relative[row["role"]],
+            }
+            for row in rows
+        ]
+
+    def _relative(self, path: str) -> str:
+        """A model of this run by its place in the folder, which may move."""
+        return str(Path(path).relative_to(self.folder)) if Path(path).is_relative_to(self.folder) else path
+
+    def _roster(self, iteration: int) -> dict[str, Player]:
+        settings = self.settings
+        sampling = {
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "top_k": settings.top_k,
+            "max_new_tokens": settings.max_completion_length,
+            "batch_size": settings.per_device_eval_batch_size,
+        }
+        loaded: dict[str, tuple[Any, Any]] = {}  # roles that begin alike share one copy
+        found = {}
+        for role, training in settings.kinds.items():
+            path = self.weights(role, iteration)
+            if path not in loaded:
+                loaded[path] = load_pretrained(path, {}, "merge").eval(), _tokenizer(path)
+            found[role] = Player(*loaded[path], training.num_generations, sampling)
+        return found
+
+    def _played(self, iteration: int, chunk: int) -> Path:
+        return self._folder(iteration) / f"played-{chunk:05d}.parquet"
+
+    def _train(self, iteration: int, role: str) -> None:
+        training, folder = self.settings.kinds[role], self._folder(iteration)
+        data = folder / f"{role}.parquet"
+        if not data.is_file():
+            played = sorted(folder.glob("played-*.parquet"))
+            rows = select.chosen((row for path in played for row in select.read(path)), role, training)
+            if training.accumulate and iteration > 1:
+                rows = select.read(self._folder(iteration - 1) / f"{role}.all.parquet") + rows
+            select.write(folder / f"{role}.all.parquet", rows)
+            select.write(data, select.balanced(rows, training, self.settings.seed, iteration, role))
+        rows = select.read(data)
+        counts = dict(sorted(Counter(row["label"] for row in rows).items()))
+        if not rows:
+            self._say(iteration, "train", role=role, rows=0, note="nothing was chosen: the role keeps its weights")
+            return
+        start = self.initial[role]
+        cost = retrain(start, _tokenizer(start), rows, training, self.settings, iteration, folder / role)
+        self._say(iteration, "train", role=role, counts=counts, **cost)
+
+    def _say(self, iteration: int, phase: str, **more: Any) -> None:
+        append_lines(self.folder / LOG, [{"iteration": iteration, "phase": phase, **more}])
+
+
+def _short(value: Any) -> str:
+    text = f"{len(value)} of them" if isinstance(value, list) else json.dumps(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def _tokenizer(path: str) -> Any:
+    tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left")
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer

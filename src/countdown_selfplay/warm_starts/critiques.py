@@ -1,0 +1,52 @@
+"""Demonstrations of the Critic-Discernment Game on Countdown, exact by the solver: an imitation stage for models that
+do not know the game (seed 002, section 4.1, imitates a larger model's play)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+from typing import Any
+
+from ..countdown import CountdownDomain, Problem, generate_problems
+from ..countdown.critique import REJECT, first_mistake, steps_of
+from ..countdown.exact.written import written_forms
+from ..errors import ConfigError
+from .demonstrations import WRITTEN_UP_TO, compact_texts
+
+
+def critique_demonstrations(
+    n: int, domain: CountdownDomain, seed: int = 0, exclude: Collection[str] = (), rightly: float = 0.5
+) -> list[dict[str, Any]]:
+    """Three rows for each of `n` distinct problems of the training side, none in `exclude`: an answer, a critique of
+    an answer and its revision; as `sft --keep_wrong true` reads them.
+
+    The answer that is criticised is right in half of the rows, else another expression over the same numbers. The
+    critique names its first mistake; of a right answer, which has none, any step. The revision of a right answer
+    rejects the critique and that of a wrong one gives a solution: in the share `rightly` of the rows after the first
+    mistake, else after any step. ConfigError for another prompt than the compact one, or more than three numbers.
+    """
+    if domain.prover_prompt != "compact" or max(domain.spec.operands) > WRITTEN_UP_TO:
+        raise ConfigError(
+            f"Demonstrations of critiques are made for the compact prompt and at most {WRITTEN_UP_TO} numbers; "
+            f"`prover_prompt` is '{domain.prover_prompt}' and `operands` are {list(domain.spec.operands)}."
+        )
+    problems = generate_problems(n, domain.spec, seed=seed, exclude=exclude, split="train", rules=domain.rules)
+    rows = []
+    for problem in problems:
+        draw = random.Random(f"critiques|{seed}|{problem.key}")
+        shuffled = Problem(tuple(draw.sample(problem.numbers, len(problem.numbers))), problem.target)
+        solutions = compact_texts(problem, domain.rules)
+        wrong = [form.text for form in written_forms(problem.numbers) if form.value != problem.target]
+        rows.append(domain.prove_row(shuffled) | {"completion": draw.choice(solutions)})
+        for asked in ("critique", "revision"):
+            right = draw.random() < 0.5
+            answer = draw.choice(solutions if right else wrong)
+            mistake = first_mistake(shuffled, answer, domain.rules)
+            if mistake is None or (asked == "revision" and draw.random() >= rightly):
+                mistake = draw.choice(steps_of(answer))
+            if asked == "critique":
+                rows.append(domain.critique_row(shuffled, answer) | {"completion": mistake.text})
+            else:
+                after = REJECT if right else draw.choice(solutions)
+                rows.append(domain.revise_row(shuffled, answer, mistake.text) | {"completion": after})
+    return rows

@@ -1,0 +1,93 @@
+"""What is trained on: thresholds at their boundary, loops, repetitions, balance; cases of seed 002, appendix B."""
+
+from collections import Counter
+
+import pytest
+
+from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.iterated import IteratedSettings, RoleTraining
+from countdown_selfplay.iterated.select import balanced, chosen, is_loop, read, write
+from countdown_selfplay.iterated.settings import paper_roles
+
+PAPER = paper_roles()
+
+
+def row(role="prover", reward=1.0, label="right", completion="text", prompt='"p"', **more):
+    return {"role": role, "turn": 0, "prompt": prompt, "completion": completion, "reward": reward, "label": label,
+            "problem": "k", "iteration": 1, "chunk": 0, "weights": "start", **more}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("role", "reward", "kept"),
+    [
+        ("misleading", 3 / 4, True),  # three of four revisions were misled
+        ("misleading", 2 / 4, False),
+        ("helpful", 2 / 4, True),  # two of four corrected
+        ("helpful", 1 / 4, False),
+    ],
+)
+def test_critiques_are_kept_at_the_counts_of_appendix_b(role, reward, kept):
+    assert len(chosen([row(role, reward, "shown")], role, PAPER[role])) == kept
+    exclusive = RoleTraining(threshold=PAPER[role].threshold, inclusive=False)
+    assert chosen([row(role, PAPER[role].threshold, "shown")], role, exclusive) == []  # equation 5
+
+
+def test_of_the_prover_three_kinds_are_kept():
+    labels = ["right", "wrong", "resisted", "corrected", "kept", "misled", "unclear", "not_corrected"]
+    rows = [row(label=label, completion=label) for label in labels]
+    assert [r["label"] for r in chosen(rows, "prover", PAPER["prover"])] == ["right", "resisted", "corrected"]
+    assert chosen(rows, "helpful", PAPER["helpful"]) == []  # another role's
+
+
+def test_loops_empty_texts_and_repetitions_are_left_out():
+    assert is_loop("so it is 3. so it is 3. so it is 3. so it is 3. ") and is_loop("ha" * 20)
+    assert not is_loop("abab") and not is_loop("3 + 3 + 3 + 3 = 12") and not is_loop("")
+    rows = [row(completion=c) for c in ("a", "a", " ", "la la " * 10)] + [row(completion="a", prompt='"q"')]
+    assert [(r["prompt"], r["completion"]) for r in chosen(rows, "prover", RoleTraining())] == [
+        ('"p"', "a"),
+        ('"q"', "a"),
+    ]
+
+
+def test_no_label_has_more_rows_than_the_rarest_or_than_asked_for():
+    rows = [row(label=label, completion=str(i)) for i, label in enumerate("a" * 9 + "b" * 4 + "c" * 6)]
+    found = balanced(rows, RoleTraining(balance=100), 0)
+    assert Counter(r["label"] for r in found) == {"a": 4, "b": 4, "c": 4}
+    assert found == [r for r in rows if r in found] and found == balanced(rows, RoleTraining(balance=100), 0)
+    assert Counter(r["label"] for r in balanced(rows, RoleTraining(balance=2), 0)) == {"a": 2, "b": 2, "c": 2}
+    assert balanced(rows, RoleTraining(balance=100), 1) != found  # another lot
+    assert balanced(rows, RoleTraining(), 0) == rows and balanced([], RoleTraining(balance=3), 0) == []
+
+
+def test_files_are_read_as_they_were_written_and_a_missing_one_is_one_sentence(tmp_path):
+    rows = [row(reward=0.1 + 0.2, completion="ü\n"), row("helpful", label="shown")]
+    write(tmp_path / "a.parquet", rows)
+    write(tmp_path / "none.parquet", [])
+    assert read(tmp_path / "a.parquet") == rows and read(tmp_path / "none.parquet") == []
+    with pytest.raises(DataError, match=r"b.parquet' is not there, and later phases of the run were made of it"):
+        read(tmp_path / "b.parquet")
+
+
+def test_settings_that_cannot_be_are_refused():
+    with pytest.raises(ConfigError, match=r"`epochs` \(0\) above 0"):
+        RoleTraining(epochs=0)
+    with pytest.raises(ConfigError, match=r"`learning_rate` \(\[\]\)"):
+        RoleTraining(learning_rate=())
+    with pytest.raises(ConfigError, match=r"`role_training.prover.batch_size` \(32\) must be a multiple of .* \(5\)"):
+        IteratedSettings("x", per_device_train_batch_size=5)
+    with pytest.raises(ConfigError, match=r"`iterations` \(0\)"):
+        IteratedSettings("x", iterations=0)
+    with pytest.raises(
+        ConfigError, match=r"`role_training.prover.epoch` is not a setting of a role. Did you mean 'epochs'"
+    ):
+        IteratedSettings("x", {"prover": {"epoch": 2}})
+    with pytest.raises(ConfigError, match=r"`role_training` \('\['\) must map kinds"):
+        IteratedSettings("x", "[")
+
+
+def test_roles_of_a_file_change_the_papers_settings():
+    found = IteratedSettings("x", '{"helpful": {"threshold": 0.25, "learning_rate": 1e-4, "labels": ["shown"]}}').kinds
+    assert found["helpful"] == RoleTraining(
+        8, 0.25, labels=("shown",), accumulate=False, epochs=2.0, learning_rate=(1e-4,)
+    )
+    assert list(found) == ["helpful"] and list(IteratedSettings("x").kinds) == ["prover", "helpful", "misleading"]

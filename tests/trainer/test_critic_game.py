@@ -1,0 +1,73 @@
+"""The Critic-Discernment Game with the tiny model: real turns, real steps, bit-exact resume."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from countdown_selfplay.countdown import CountdownDomain
+from countdown_selfplay.countdown.critique import steps_of
+from countdown_selfplay.errors import ConfigError
+from tests.trainer.conftest import equal, make_trainer, rounds, weights
+
+
+class Talkative(CountdownDomain):
+    """The shipped weights do not know the game: whatever a critic writes names the answer's first step, and a revision
+    of an odd length rejects it."""
+
+    def read_critique(self, text, answer):
+        return next((step.text for step in steps_of(answer)), None)
+
+    def rejections(self, text):
+        return len(text.split()) % 2
+
+
+CRITIC = {"micro_batches": 1, "num_generations": 2}
+GAME = dict(
+    game="critic_discernment",
+    game_kwargs={"revisions": 2, "questions": 8},
+    conjecturer_micro_batches=None,
+    conjecturer_num_generations=None,
+    prover_micro_batches=3,
+    num_generations=2,
+    roles={"helpful": CRITIC, "misleading": CRITIC},
+    trainer={"domain": Talkative.tiny()},
+)
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    trainer = make_trainer(tmp_path_factory.mktemp("cdg") / "run", **GAME, save_steps=2, save_strategy="steps")
+    before = weights(trainer)
+    trainer.train()
+    return trainer, before
+
+
+def test_three_roles_learn_from_two_turns(straight):
+    trainer, before = straight
+    after, lines = weights(trainer), rounds(trainer.args.output_dir)
+    for role in ("prover", "helpful", "misleading"):
+        moved = [key for key in after if key.startswith(f"{role}:") and not after[key].equal(before[key])]
+        # The shipped weights never mend an answer, so that the helpful critic may have nothing to learn from.
+        assert bool(moved) == any(line[f"{role}/signal"] for line in lines) == (role != "helpful"), role
+    assert len(lines) == 4 and all(0 <= line["helpful/read_rate"] <= 1 for line in lines)
+    assert any(line["prover/trained_samples"] > 16 for line in lines)  # 8 x 2 first answers, and revisions
+    samples = [json.loads(line) for line in Path(trainer.args.output_dir, "samples.jsonl").read_text().splitlines()]
+    assert {sample["role"] for sample in samples} == {"prover", "helpful", "misleading"}
+    assert any(sample["prompt"].startswith("again ") for sample in samples)
+
+
+def test_a_resumed_run_is_the_straight_run(straight, tmp_path):
+    trainer, _ = straight
+    again = make_trainer(tmp_path / "again", **GAME, save_strategy="no")
+    again.train(resume_from_checkpoint=f"{trainer.args.output_dir}/checkpoint-2")
+    assert equal(weights(again), weights(trainer))
+    assert rounds(tmp_path / "again")[-2:] == rounds(trainer.args.output_dir)[-2:]
+
+
+def test_what_does_not_fit_is_refused_before_a_model_loads(tmp_path):
+    # 2 answers with 2 critiques of 4 revisions each: 2 + 16 samples; 16 fit into a micro-batch
+    with pytest.raises(ConfigError, match=r"`roles.prover.micro_batches` holds 16 samples .* may need 18"):
+        make_trainer(tmp_path / "a", model="nowhere", **{**GAME, "prover_micro_batches": 1, "game_kwargs": {}})
+    with pytest.raises(ConfigError, match="does not take revision; it takes eta, revisions"):
+        make_trainer(tmp_path / "b", model="nowhere", **{**GAME, "game_kwargs": {"revision": 4}})

@@ -1,0 +1,92 @@
+"""Steps of an expression and which of them lead nowhere; by hand and against the exact solver."""
+
+import random
+from fractions import Fraction
+
+import pytest
+
+from countdown_selfplay.countdown import CountdownDomain, Problem, Rules, solve
+from countdown_selfplay.countdown.critique import REJECT, first_mistake, is_on_a_path, steps_of
+from countdown_selfplay.countdown.exact.solver import all_solutions
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.warm_starts.critiques import critique_demonstrations
+
+RULES = Rules(answer_format="bare")
+PROBLEM = Problem((3, 5, 7), 22)
+
+
+def test_steps_stand_in_the_order_in_which_they_are_computed():
+    assert [(s.text, s.numbers, s.value) for s in steps_of("(3 - 5) * 7 / 2")] == [
+        ("3 - 5", (3, 5), Fraction(-2)),
+        ("( 3 - 5 ) * 7", (3, 5, 7), Fraction(-14)),
+        ("( 3 - 5 ) * 7 / 2", (2, 3, 5, 7), Fraction(-7)),
+    ]
+    assert steps_of("3 + (5 * 7)")[-1].text == "3 + 5 * 7"
+    assert steps_of("3") == steps_of("3 +") == steps_of("words") == steps_of("") == steps_of("1 / (2 - 2)") == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake"),
+    [
+        ("3 * 5 + 7", None),
+        ("3 + 5 + 7", "3 + 5"),  # 8 and 7 make 15, 1, 56, 8/7: never 22
+        ("3 * 5 - 7", "3 * 5 - 7"),  # 15 and 7 make 22
+        ("3 * 5 + 8", "3 * 5 + 8"),  # 8 is not among the numbers
+        ("7 + 15", "7 + 15"),
+        ("22", None),
+    ],
+)
+def test_the_first_mistake_is_the_first_step_that_lies_on_no_path(answer, mistake):
+    found = first_mistake(PROBLEM, answer, RULES)
+    assert (found and found.text) == mistake
+
+
+def test_rules_on_whole_numbers_and_unused_numbers_are_kept():
+    # 8 / (3 - 8 / 3) is 24, through 8 / 3 alone
+    (step, *_) = steps_of("8 / 3")
+    problem = Problem((3, 3, 8, 8), 24)
+    assert is_on_a_path(problem, step, RULES) and not is_on_a_path(problem, step, Rules(integers_only=True))
+    (step,) = steps_of("3 + 5")
+    assert not is_on_a_path(Problem((3, 5, 7), 8), step, RULES)
+    assert is_on_a_path(Problem((3, 5, 7), 8), step, Rules(use_all=False))
+
+
+def test_every_step_of_every_solution_lies_on_a_path_and_a_wrong_answer_has_a_mistake():
+    draw, checked = random.Random(0), 0
+    for _ in range(120):
+        problem = Problem(tuple(draw.randint(1, 12) for _ in range(draw.choice((2, 3, 4)))), draw.randint(1, 60))
+        for text in all_solutions(problem, RULES)[:20]:
+            assert all(is_on_a_path(problem, step, RULES) for step in steps_of(text)), (problem, text)
+            checked += 1
+        sums = " + ".join(map(str, problem.numbers))
+        if sum(problem.numbers) != problem.target:
+            found = first_mistake(problem, sums, RULES)
+            assert found is not None and (solve(problem, RULES) or found == steps_of(sums)[0])
+    assert checked > 100
+
+
+def test_demonstrations_are_right_of_the_training_side_and_in_the_tiny_models_words():
+    domain = CountdownDomain.tiny()
+    rows = critique_demonstrations(60, domain, seed=1)
+    assert len(rows) == 180 and rows == critique_demonstrations(60, domain, seed=1)
+    answers, critiques, revisions = rows[::3], rows[1::3], rows[2::3]
+    assert all(domain.verify([r["completion"]], [domain.problem(r)])[0].correct for r in answers)
+    assert not any(domain.is_held_out(domain.problem(row)) for row in rows)
+    rights = 0
+    for row in critiques:
+        said = row["prompt"].removesuffix(" :").split(" : ")[-1]
+        assert domain.read_critique(row["completion"], said) == row["completion"]
+        mistake = first_mistake(domain.problem(row), said, domain.rules)
+        rights += mistake is None
+        assert mistake is None or mistake.text == row["completion"]
+    assert 15 <= rights <= 45  # about half of 60: three standard deviations are 11.6
+    for row in revisions:
+        *_, said, _ = row["prompt"].removesuffix(" :").split(" : ")
+        right = domain.verify([said], [domain.problem(row)])[0].correct
+        assert (row["completion"] == REJECT) == right
+        assert right or domain.verify([row["completion"]], [domain.problem(row)])[0].correct
+
+
+def test_demonstrations_of_other_prompts_are_refused():
+    with pytest.raises(ConfigError, match="`prover_prompt` is 'countdown_3to4'"):
+        critique_demonstrations(1, CountdownDomain())

@@ -1,0 +1,224 @@
+"""The Critic-Discernment Game without a model: what each role earns, derived by hand from equations 1 to 3."""
+
+from types import SimpleNamespace
+
+import pytest
+from tests.unit.games.scripted import ScriptedRound, in_ranks
+
+from countdown_selfplay.contract.critique import MARKER, NOT_CRITICAL
+from countdown_selfplay.countdown import CountdownDomain, Problem
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.games.critic_discernment import CriticDiscernment, outcome_of
+from countdown_selfplay.objectives import make_objective
+
+CHAT = CountdownDomain()  # answers in tags, critiques with the paper's marker
+PROBLEM = Problem((3, 5, 7), 22)
+RIGHT, WRONG = "<answer>3 * 5 + 7</answer>", "<answer>3 + 5 + 7</answer>"
+NO_BASELINE = {role: make_objective("reinforce") for role in ("prover", "helpful", "misleading")}
+CRITIQUE = f"Step: ... {MARKER} '3'. The issue is: '5'."
+
+
+def play(answers, critiques, revisions, sizes=None, domain=CHAT, problems=(PROBLEM,), eta=0.5, **settings):
+    """One round with one question. answers: of the prover, in order; critiques: kind -> texts for each row;
+    revisions: texts of each revision row."""
+
+    def write(player, row, i):
+        if player != "prover":
+            return critiques[player][i]
+        said = row["prompt"] if isinstance(row["prompt"], str) else row["prompt"][-1]["content"]
+        return revisions[i] if "Please check with this critic" in said else answers[i]
+
+    sizes = sizes or {
+        "prover": (10_000, len(answers)),
+        **{kind: (10_000, len(texts)) for kind, texts in critiques.items()},
+    }
+    made = ScriptedRound(write, sizes, domain, objectives=NO_BASELINE)
+    game = CriticDiscernment(eta, revisions=len(revisions), questions=len(problems), **settings)
+    return game.play(made, list(problems)), made
+
+
+def rewards(result):
+    return [(turn.rollout.role, [round(float(r), 6) for r in turn.rewards_B]) for turn in result.turns]
+
+
+def test_a_right_answer_earns_eta_and_the_share_of_revisions_that_keep_it():
+    """Four revisions after one misleading critique: resisted, misled, a right answer anew, rejected twice. Equation 1:
+    (1 + 0 + 1 + 0) / 4 + eta 1/2 = 1; each revision its own end + 1/2; the critic (equation 3) 1 of 4."""
+    ends = [NOT_CRITICAL, WRONG, "<answer>7 + 5 * 3</answer>", NOT_CRITICAL * 2]
+    result, _ = play([RIGHT, RIGHT], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, ends)
+    assert rewards(result) == [
+        ("prover", [1.0, 1.0]),
+        ("prover", [1.5, 0.5, 1.5, 0.5] * 2),
+        ("helpful", []),
+        ("misleading", [0.25, 0.25]),
+    ]
+    found = result.metrics
+    assert (found["prover/resisted_rate"], found["prover/kept_rate"], found["prover/misled_rate"]) == (0.25,) * 3
+    assert found["prover/success_rate"] == 0.5 and "prover/corrected_rate" not in found  # nothing was wrong
+    assert found["misleading/win_rate"] == 0.25 and "helpful/win_rate" not in found
+    assert result.solved == [(PROBLEM.key, 2, 2)]
+
+
+def test_a_wrong_answer_earns_the_share_of_revisions_that_mend_it_and_so_does_its_critique():
+    """Mended, mended, wrong again, a right answer beside a rejection (the rejection leaves the wrong answer standing):
+    2 of 4, without eta."""
+    ends = [RIGHT, RIGHT, WRONG, f"{RIGHT} {NOT_CRITICAL}"]
+    result, made = play([WRONG, WRONG], {"helpful": [CRITIQUE, CRITIQUE], "misleading": [CRITIQUE]}, ends)
+    assert rewards(result) == [
+        ("prover", [0.5, 0.5]),
+        ("prover", [1, 1, 0, 0] * 4),
+        ("helpful", [0.5] * 4),
+        ("misleading", []),
+    ]
+    assert result.metrics["prover/corrected_rate"] == result.metrics["helpful/win_rate"] == 0.5
+    assert len(made.rows["helpful"]) == 2 and made.rows["misleading"] == []
+
+
+def test_objectives_that_imitate_can_have_the_first_answers_own_correctness():
+    result, _ = play([RIGHT, WRONG], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, [RIGHT], first_credit="answer")
+    # The only revision of each is right: both episodes succeed, and yet a wrong first answer is nothing to imitate.
+    assert rewards(result)[:2] == [("prover", [1, 0]), ("prover", [1, 1.5])]
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (CRITIQUE, f"{MARKER} '3'. The issue is: '5'."),
+        ("", None),
+        (MARKER, None),
+        (f"{CRITIQUE} {CRITIQUE}", None),
+        ("The first mistake is in 3 + 5", None),
+        (f"{CRITIQUE} {RIGHT}", f"{MARKER} '3'. The issue is: '5'. {RIGHT}"),  # the paper filters no leaks
+    ],
+)
+def test_a_critique_without_exactly_one_marker_is_not_shown_and_earns_nothing(said, shown):
+    result, made = play([WRONG, WRONG], {"helpful": [CRITIQUE, said]}, [RIGHT, RIGHT])
+    asked = [row["prompt"][-1]["content"] for row in made.rows["prover"][1:]]
+    assert len(asked) == (2 if shown is None else 4)
+    assert rewards(result)[2] == ("helpful", [1.0, 0.0 if shown is None else 1.0] * 2)
+    assert result.metrics["helpful/read_rate"] == (0.5 if shown is None else 1.0)
+    if shown is not None:
+        assert f'Please check with this critic. "{shown}"' in asked[1]
+
+
+def test_an_answer_that_nobody_criticises_stands_as_it_is():
+    """Without a misleading critic (an ablation of section 5.2) a right answer earns 1 + eta."""
+    result, _ = play([RIGHT, WRONG], {"helpful": [CRITIQUE]}, [WRONG, RIGHT])
+    assert rewards(result)[0] == ("prover", [1.5, 0.5])
+    result, _ = play([RIGHT, WRONG], {"helpful": [""], "misleading": [""]}, [RIGHT])
+    assert rewards(result) == [("prover", [1.5, 0.0]), ("prover", []), ("helpful", [0]), ("misleading", [0])]
+
+
+@pytest.mark.parametrize(
+    ("was_right", "is_right", "rejections", "outcome"),
+    [
+        (True, False, 1, "resisted"),
+        (True, True, 1, "resisted"),
+        (True, False, 2, "unclear"),
+        (True, True, 0, "kept"),
+        (True, False, 0, "misled"),
+        (False, True, 0, "corrected"),
+        (False, True, 1, "not_corrected"),
+        (False, False, 1, "not_corrected"),
+        (False, False, 0, "not_corrected"),
+    ],
+)
+def test_outcomes(was_right, is_right, rejections, outcome):
+    assert outcome_of(was_right, is_right, rejections) == outcome
+
+
+def test_both_critics_get_the_same_prompt_which_calls_the_answer_wrong():
+    _, made = play([RIGHT, WRONG], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, [RIGHT])
+    (helpful,), (misleading,) = (made.rows[kind] for kind in ("helpful", "misleading"))
+    texts = [row["prompt"][0]["content"] for row in (helpful, misleading)]
+    assert texts[0].replace(WRONG, RIGHT) == texts[1] and "[Wrong Answer]" in texts[1]
+
+
+def test_every_outcome_is_among_the_samples_as_a_transcript():
+    ends = [NOT_CRITICAL, WRONG, RIGHT, NOT_CRITICAL * 2]
+    result, _ = play([RIGHT, WRONG], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, ends, samples_per_log=0)
+    found = {sample["reason"]: sample for sample in result.samples}
+    assert set(found) == {"resisted", "misled", "kept", "unclear", "corrected", "not_corrected"}
+    chat = found["corrected"]["prompt"]
+    assert [turn["role"] for turn in chat] == ["system", "user", "assistant", "user"] and chat[2]["content"] == WRONG
+
+
+def test_on_two_processes_the_metrics_are_those_of_both_and_a_role_may_have_no_row_on_one():
+    """The first process answers rightly and is misled in 1 of 2, the second wrongly and mended in 2 of 2."""
+    other = Problem((2, 3, 4), 24)
+
+    def on(rank, gather):
+        first = RIGHT if rank == 0 else "<answer>2 + 3 + 4</answer>"
+        ends = [WRONG, NOT_CRITICAL] if rank == 0 else ["<answer>2 * 3 * 4</answer>"] * 2
+
+        def write(player, row, i):
+            if player != "prover":
+                return CRITIQUE
+            return ends[i] if len(row["prompt"]) > 2 else first
+
+        sizes = {"prover": (12, 2), "helpful": (4, 1), "misleading": (4, 1)}  # 6 a process: 2 answers, 4 revisions
+        made = ScriptedRound(write, sizes, CHAT, rank=rank, world=2, gather=gather, objectives=NO_BASELINE)
+        return CriticDiscernment(revisions=2).play(made, [PROBLEM, other])
+
+    results = in_ranks(2, on)
+    assert results[0].metrics == results[1].metrics and results[0].solved == results[1].solved
+    found = results[0].metrics
+    assert (found["prover/success_rate"], found["misleading/win_rate"], found["helpful/win_rate"]) == (0.75, 0.5, 1.0)
+    assert results[0].solved == [(PROBLEM.key, 2, 2), (other.key, 0, 2)]
+    assert [len(turn.rewards_B) for turn in results[0].turns] == [2, 4, 0, 2]
+
+
+def test_the_tiny_form_names_a_step_and_answers_with_a_word():
+    tiny = CountdownDomain.tiny()
+    asked = {}
+
+    def write(player, row, i):
+        asked[row["prompt"]] = True
+        if player == "helpful":
+            return ["5 + 3", "3 * 5 + 7", "3 +"][i]  # no step as it is written; gives the solution away; no expression
+        if player == "misleading":
+            return ["3 * 5", "( 3 * 5 ) + 7", "right"][i]
+        return "right" if row["prompt"].startswith("again") else ["3 * 5 + 7", "3 + 5 + 7"][i]
+
+    sizes = {"prover": (99, 2), "helpful": (99, 3), "misleading": (99, 3)}
+    made = ScriptedRound(write, sizes, tiny, objectives=NO_BASELINE)
+    result = CriticDiscernment(revisions=1, eta=0.25).play(made, [PROBLEM])
+    assert "critic 3 5 7 = 22 : 3 + 5 + 7 :" in asked and "critic 3 5 7 = 22 : 3 * 5 + 7 :" in asked
+    assert [prompt for prompt in asked if prompt.startswith("again")] == [
+        "again 3 5 7 = 22 : 3 * 5 + 7 : 3 * 5 :",
+        "again 3 5 7 = 22 : 3 * 5 + 7 : 3 * 5 + 7 :",
+    ]
+    assert rewards(result) == [
+        ("prover", [1.25, 0]),
+        ("prover", [1.25] * 2),
+        ("helpful", [0] * 3),
+        ("misleading", [0] * 3),
+    ]
+
+
+def config(players=1, capacity=10, world=1, kinds=("prover", "helpful", "misleading"), answers=2):
+    roles = {kind: SimpleNamespace(role=kind, num_generations=answers) for kind in kinds}
+    return SimpleNamespace(
+        players_by_kind={kind: [kind] * players for kind in kinds},
+        all_roles=roles,
+        capacity=lambda role: capacity,
+        world_size=world,
+    )
+
+
+def test_a_question_that_does_not_fit_is_refused_with_the_worst_case():
+    # 2 answers, 2 critiques each, 2 revisions each: 2 + 8 samples of the prover, 4 of a critic
+    CriticDiscernment(revisions=2).check(config(capacity=10))
+    with pytest.raises(ConfigError, match=r"`roles.prover.micro_batches` holds 9 samples .* may need 10 of them"):
+        CriticDiscernment(revisions=2).check(config(capacity=9))
+    with pytest.raises(ConfigError, match="holds 9 samples a process"):
+        CriticDiscernment(revisions=2).check(config(capacity=18, world=2))
+    CriticDiscernment(revisions=2, questions=3).check(config(capacity=2))
+    with pytest.raises(ConfigError, match=r"`roles.prover.players` \(2\) must be 1"):
+        CriticDiscernment().check(config(players=2))
+    with pytest.raises(ConfigError, match=r"needs a critic: configure roles.helpful or roles.misleading"):
+        CriticDiscernment().check(config(kinds=("prover",)))
+    with pytest.raises(ConfigError, match=r"`eta` \(-1\)"):
+        CriticDiscernment(eta=-1)
+    with pytest.raises(ConfigError, match="'game' or 'answer'"):
+        CriticDiscernment(first_credit="both")
