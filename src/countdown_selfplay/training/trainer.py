@@ -106,6 +106,7 @@ class JointConjecturerProverTrainer(Host):
         domain: OpenDomain[Any] | None = None,
         game: Game | None = None,
     ) -> None:
+        _trl.check_seam()
         args = with_roles_of(JointSelfPlayConfig("joint-selfplay") if args is None else args, game)
         refuse_unsupported(args)
         check_parts(args, reward_funcs, domain=domain)
