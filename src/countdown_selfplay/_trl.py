@@ -1,7 +1,7 @@
 """The seam: every private name of TRL and of the Trainer that this library touches, in one file.
 
-The lists below are read twice: tests/contract holds them against the pinned TRL, and `check_seam` against the TRL at hand
-when a trainer is built. Nothing is copied from TRL: methods are overridden or called, attributes read or swapped.
+The lists below are read twice: tests/contract holds them against the pinned TRL, and `check_seam` against the one at
+hand when a trainer is built. Nothing is copied: methods are overridden or called, attributes read or swapped.
 """
 
 from __future__ import annotations

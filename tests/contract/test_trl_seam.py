@@ -103,8 +103,8 @@ def test_a_function_that_moved_is_refused_when_a_trainer_is_built(monkeypatch):
         JointConjecturerProverTrainer(model="nowhere", args=3)
     assert str(refused.value) == (
         f"TRL {trl.__version__} does not fit this version of countdown-selfplay: "
-        "`trl.trainer.utils.add_fused_lm_head` takes no outputs; `trl.models.prepare_fsdp` is gone; install another one, such as "
-        '`pip install "trl==1.16.*"`.'
+        "`trl.trainer.utils.add_fused_lm_head` takes no outputs; `trl.models.prepare_fsdp` is gone; install another "
+        'one, such as `pip install "trl==1.16.*"`.'
     )
 
 
