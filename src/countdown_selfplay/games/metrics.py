@@ -44,7 +44,7 @@ ROUND = (
         "binary). Near 0: too hard (anchored shaped: 0.17).",
         healthy=(0.1, 0.8),
         trip=(0.01, 0.99),
-        word="p",
+        word="solve rate",
     ),
     Metric(
         "round/solve_rate_std",
@@ -53,8 +53,9 @@ ROUND = (
     ),
     Metric(
         "round/solve_rate_histogram",
-        "Conjectured problems by p, rounded to tenths (11 counts; only in `metrics.jsonl`). Mass in the middle is "
-        "good; two piles at 0 and 1 give no gradient to the prover.",
+        "Conjectured problems by how many of the attempts solved them: counts for 0, 1, ... all attempts, or for "
+        "tenths of p from 33 attempts on (only in `metrics.jsonl`). Mass in the middle is good; two piles at 0 and 1 "
+        "give no gradient to the prover.",
     ),
     Metric(
         "round/too_easy_share",

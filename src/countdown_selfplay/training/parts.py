@@ -111,9 +111,14 @@ def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGu
     return CollapseGuard(declared, args.guard_window, trips)
 
 
-def refuse_unsupported(args: JointSelfPlayConfig) -> None:
-    """One sentence, before any model loads, for options that cannot be run."""
+def refuse_unsupported(args: JointSelfPlayConfig, engine: str) -> None:
+    """One sentence, before any model loads, for options that cannot be run; `engine`: ddp, deepspeed or fsdp."""
     check_run(args)
+    if args.load_best_model_at_end and engine != "ddp":
+        raise ConfigError(
+            f"`load_best_model_at_end` (True) is not supported under {engine}; leave it unset, and go on from the "
+            "checkpoint that trainer_state.json names as best_model_checkpoint."
+        )
     if args.push_to_hub:
         raise ConfigError(
             "`push_to_hub` (True) is not supported: a checkpoint holds several policies; "
