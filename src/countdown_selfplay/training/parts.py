@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
+
+import torch
+from transformers.utils import logging as transformers_logging
 
 from ..config import JointSelfPlayConfig, RoleSettings
 from ..config.checks import check_run
@@ -128,6 +132,15 @@ def refuse_unsupported(args: JointSelfPlayConfig, engine: str) -> None:
         raise ConfigError(
             "`enable_jit_checkpoint` (True) would save in the middle of a round, which cannot be resumed exactly; "
             "leave it unset: SIGTERM ends a run with a checkpoint at the end of its round anyway."
+        )
+
+
+def advise_threads() -> None:
+    """A warning, once, where torch was loaded before this package could tell its threads not to spin."""
+    if torch.get_num_threads() > 1 and not {"OMP_WAIT_POLICY", "OMP_NUM_THREADS"} & set(os.environ):
+        transformers_logging.get_logger(__name__).warning_once(
+            "torch was loaded before countdown_selfplay: on busy cores its threads wait for each other, and a step can take "
+            "ten times as long. Import countdown_selfplay first, or set OMP_WAIT_POLICY=PASSIVE or OMP_NUM_THREADS=1."
         )
 
 

@@ -46,6 +46,7 @@ from .losses import RoleLoss
 from .metrics import averaged_rounds, role_rollout_metrics, summed_histogram
 from .micro_batch import role_loss
 from .parts import (
+    advise_threads,
     check_parts,
     checked_verdicts,
     declared_metrics,
@@ -158,6 +159,8 @@ class JointConjecturerProverTrainer(Host):
                 callbacks=[*default_callbacks(self), *(callbacks or [])],
                 optimizers=optimizers,
             )
+        if args.device.type == "cpu":
+            advise_threads()
         self.eos_token_ids = end_tokens(self)
         self.engine.bind(self.accelerator, self.policies, self.max_grad_norm)
         self.processes = processes_of(self.accelerator, in_step=self.engine.shards_weights)
