@@ -18,8 +18,8 @@ _LAZY = {
 }
 
 if "torch" not in sys.modules:
-    # Threads of OpenMP spin while they wait, and on busy cores they wait for each other: with a load of 11 on two cores
-    # a step took 77 s so, and 6 with this. It is read when torch loads; no result depends on it.
+    # Threads of OpenMP spin while they wait, and on busy cores they wait for each other: with a load of 11 on two
+    # cores a step took 77 s so, and 6 with this. It is read when torch loads; no result depends on it.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 __all__ = ["JointConjecturerProverTrainer", "JointSelfPlayConfig", "__version__"]

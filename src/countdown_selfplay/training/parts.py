@@ -139,8 +139,9 @@ def advise_threads() -> None:
     """A warning, once, where torch was loaded before this package could tell its threads not to spin."""
     if torch.get_num_threads() > 1 and not {"OMP_WAIT_POLICY", "OMP_NUM_THREADS"} & set(os.environ):
         transformers_logging.get_logger(__name__).warning_once(
-            "torch was loaded before countdown_selfplay: on busy cores its threads wait for each other, and a step can take "
-            "ten times as long. Import countdown_selfplay first, or set OMP_WAIT_POLICY=PASSIVE or OMP_NUM_THREADS=1."
+            "torch was loaded before countdown_selfplay: on busy cores its threads wait for each other, and a step "
+            "can take ten times as long. Import countdown_selfplay first, or set OMP_WAIT_POLICY=PASSIVE or "
+            "OMP_NUM_THREADS=1."
         )
 
 
