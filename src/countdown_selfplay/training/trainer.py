@@ -64,6 +64,7 @@ from .parts import (
 )
 from .replay import replays_of
 from .round import play_round
+from .run_lock import make_folder
 
 
 class JointConjecturerProverTrainer(Host):
@@ -148,6 +149,7 @@ class JointConjecturerProverTrainer(Host):
             name, longest = f"{name_of(self.domain)}_reward", args.solver.max_completion_length
             reward_funcs = default_reward_funcs(name, args.length_penalty, args.soft_overlong, longest)
         refuse_odd_weights(args, reward_funcs)
+        make_folder(args.output_dir)
         with _trl.trl_defaults(args):
             super().__init__(
                 model=self.policies.module,

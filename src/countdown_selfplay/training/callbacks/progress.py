@@ -13,7 +13,7 @@ from ...contract.metric import Metric
 if TYPE_CHECKING:
     from transformers.utils.notebook import NotebookProgressCallback
 
-_NARROW = 100  # columns below which the bar leaves out its rate and the time that is over
+_NARROW = 110  # columns below which the bar leaves out its rate and the time that is over
 _SHORT = "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {remaining}{postfix}"
 
 
@@ -42,6 +42,10 @@ class RoundProgress(ProgressCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         super().on_train_begin(args, state, control, **kwargs)
+        self.narrow()
+
+    def narrow(self) -> None:
+        """On few columns the bar has the short form."""
         if self.training_bar is not None and (self.training_bar.ncols or _NARROW) < _NARROW:
             self.training_bar.bar_format = _SHORT
 
@@ -93,7 +97,7 @@ def _in_notebook(stock: type[NotebookProgressCallback], metrics: Iterable[Metric
         ) -> None:
             if self.training_tracker is None or not logs or "loss" not in logs:
                 return
-            row = {word: float(f"{logs[name]:.4g}") for name, word in self.shown if name in logs}
+            row = {word: number_text(logs[name]) if name in logs else "" for name, word in self.shown}
             self.training_tracker.write_line({"Round": state.global_step // args.steps_per_round, **row})
 
         def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
@@ -113,9 +117,13 @@ def worded(metrics: Iterable[Metric]) -> list[tuple[str, str]]:
 
 
 def words_text(shown: Iterable[tuple[str, str]], logs: Mapping[str, Any]) -> str:
-    """ "solved 0.35, solve rate 0.27, played 16"; "" without one of them. Above 1 it is a count and no share."""
-    said = [(word, logs[name]) for name, word in shown if name in logs]
-    return ", ".join(f"{word} {value:.3g}" if value > 1 else f"{word} {value:.2f}" for word, value in said)
+    """ "solved 0.35, solve rate 0.27, played 16"; "" without one of them."""
+    return ", ".join(f"{word} {number_text(logs[name])}" for name, word in shown if name in logs)
+
+
+def number_text(value: float) -> str:
+    """Above 1 it is a count and no share."""
+    return f"{value:.3g}" if value > 1 else f"{value:.2f}"
 
 
 def scores_text(logs: Mapping[str, Any]) -> str:
