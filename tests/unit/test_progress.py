@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from tqdm.auto import tqdm
 
+from countdown_selfplay.contract.metric import for_players
 from countdown_selfplay.games.metrics import METRICS
 from countdown_selfplay.statistics.bootstrap import Estimate, wilson_interval
 from countdown_selfplay.statistics.independent import independent_difference

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...contract.metric import declaration_of, range_text
+from ...contract.frame_metrics import FRAME_METRICS, LOG_METRICS
+from ...contract.metric import declaration_of, for_players, range_text
+from ...games.metrics import METRICS
 from ...statistics.independent import independent_difference
 from .arms import PLACES, arms_of
 from .findings import mean
@@ -26,6 +28,8 @@ class Table:
     labels: int = 1
     groups: Sequence[str] = ()
 
+
+_SHIPPED = for_players((*FRAME_METRICS, *LOG_METRICS, *METRICS), {role: [role] for role in ("prover", "conjecturer")})
 
 HEALTH = (  # metric, in words
     ("conjecturer/parseable_rate", "parseable"),
@@ -138,12 +142,12 @@ def health(runs: Sequence[Run]) -> Table | None:
 
 
 def definition(metric: str, runs: Sequence[Run]) -> str:
-    """The name of a metric as it is logged, and what the run declared of it."""
-    found = next((one for run in runs if (one := declaration_of(metric, run.metrics)) is not None), None)
-    if found is None:
-        return metric
-    bounds = range_text(found.healthy)
-    return f"{metric}: {found.help}" + (f" Healthy: {bounds}." if bounds else "")
+    """The name of a metric as it is logged, what it is, and the range that the run declared as healthy."""
+    declared = next((one for run in runs if (one := declaration_of(metric, run.metrics)) is not None), None)
+    shipped = declaration_of(metric, _SHIPPED)  # run.json holds ranges and no explanations
+    text = f"{metric}: {shipped.help}" if shipped else metric
+    bounds = range_text(declared.healthy) if declared else ""
+    return f"{text} Healthy: {bounds}." if bounds else text
 
 
 def setting(run: Run) -> dict[str, str]:
