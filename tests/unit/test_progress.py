@@ -14,8 +14,14 @@ from countdown_selfplay.training.callbacks import RoundProgress
 from countdown_selfplay.training.callbacks.progress import words_text
 
 
-@pytest.mark.parametrize("columns, least", [(80, 8), (120, 8)])
-def test_the_bar_has_room_beside_the_words(columns, least):
+@pytest.mark.parametrize(
+    "columns, words",
+    [
+        (80, "solved .35 solve rate .26 solvable .50 played 15.5"),
+        (120, "solved 0.35, solve rate 0.26, solvable 0.50, played 15.5]"),
+    ],
+)
+def test_the_bar_has_room_beside_the_words(columns, words):
     """A bar of 80 columns had one character left for itself."""
     metrics = for_players(METRICS, {role: [role] for role in ("prover", "conjecturer")})
     progress, stream = RoundProgress(metrics), io.StringIO()
@@ -30,8 +36,9 @@ def test_the_bar_has_room_beside_the_words(columns, least):
     progress.on_log(SimpleNamespace(steps_per_round=1), state, None, logs)
     progress.training_bar.refresh()
     line = stream.getvalue().split("\r")[-1]
-    assert line.rstrip("]").endswith("solved 0.35, solve rate 0.26, solvable 0.50, played 15.5")
-    assert len(line.split("|")[1]) >= least and len(line) <= columns
+    assert line.endswith(words) and len(line) <= columns
+    bar = line.split("|")[-2]
+    assert len(bar) >= 8 and set(bar) <= set(" ▏▎▍▌▋▊▉█0123456789#") and bar.strip()
     progress.close()
 
 

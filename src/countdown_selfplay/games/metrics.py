@@ -40,8 +40,8 @@ ROUND = (
     ),
     Metric(
         "round/solve_rate_mean",
-        "Mean p over conjectured problems; 0.2 to 0.6 is good. Near 1: collapse to too easy (Allen and Ståblein, aggressive "
-        "binary). Near 0: too hard (anchored shaped: 0.17).",
+        "Mean p over conjectured problems; 0.2 to 0.6 is good. Near 1: collapse to too easy (Allen and Ståblein's "
+        "aggressive binary run). Near 0: too hard (anchored shaped: 0.17).",
         healthy=(0.1, 0.8),
         trip=(0.01, 0.99),
         word="solve rate",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from transformers.utils.notebook import NotebookProgressCallback
 
 _NARROW = 110  # columns below which the bar leaves out its rate and the time that is over
-_SHORT = "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {remaining}{postfix}"
+_SHORT = "{bar}| {n_fmt}/{total_fmt} {remaining}{postfix}"
 
 
 def show_rounds(trainer: Any, metrics: Iterable[Metric]) -> None:
@@ -38,15 +38,16 @@ class RoundProgress(ProgressCallback):
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         super().__init__()
-        self.shown = worded(metrics)
+        self.shown, self.short = worded(metrics), False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         super().on_train_begin(args, state, control, **kwargs)
         self.narrow()
 
     def narrow(self) -> None:
-        """On few columns the bar has the short form."""
-        if self.training_bar is not None and (self.training_bar.ncols or _NARROW) < _NARROW:
+        """On few columns bar and words have their short forms."""
+        self.short = self.training_bar is not None and (self.training_bar.ncols or _NARROW) < _NARROW
+        if self.short:
             self.training_bar.bar_format = _SHORT
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
@@ -55,7 +56,7 @@ class RoundProgress(ProgressCallback):
         if scores := scores_text(logs):
             self.training_bar.write(f"round {state.global_step // args.steps_per_round}: {scores}")
         if words := words_text(self.shown, logs):
-            self.training_bar.set_postfix_str(words)
+            self.training_bar.set_postfix_str(words.replace(", ", " ").replace(" 0.", " .") if self.short else words)
 
     def close(self) -> None:
         """End the bar of a loop that was left by an exception."""
