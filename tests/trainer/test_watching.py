@@ -64,7 +64,7 @@ def test_a_report_every_round_changes_nothing_of_the_run_and_shows_the_rounds_so
     with pytest.raises(DataError, match=r"is not a run folder: it has no run\.json|There is no run folder"):
         watched.report()
     seen = []
-    callback = ReportEvery(watched, 2)
+    callback = ReportEvery(2)
     page = Path(watched.args.output_dir) / "report.html"
     on_log = callback.on_log
 

@@ -38,6 +38,8 @@ def parse(argv: list[str], command: str = "joint") -> tuple[JointScriptArguments
             f"`eval_strategy` ({training.eval_strategy.value}) evaluates on held-out problems, and `eval_problems` is "
             "0; raise that, or pass --eval_strategy no."
         )
+    if script.control:
+        check_control(script, training)
     if script.early_stopping_patience is not None:
         stop_early(script, training)
     return found
@@ -60,12 +62,19 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
     """`launch`: options of a launch that a dry run is to plan for."""
     argv = list(sys.argv[1:] if argv is None else argv)
     script, training, model = parse(argv)
+    return play(script, training, model, launch, control_of(argv, script, training))
+
+
+def control_of(
+    argv: list[str], script: JointScriptArguments, training: JointSelfPlayConfig
+) -> tuple[JointSelfPlayConfig, dict[str, Any]] | None:
+    """Settings and trainer's arguments of the run without a conjecturer that `control` asks for, else None."""
     if not script.control or script.dry_run or script.probe:
-        return play(script, training, model, launch)
-    alone = [*argv, "--conjecturer_micro_batches", "0", "--output_dir", str(Path(training.output_dir) / "control")]
-    check_control(script, training)
-    control = parse(alone)
-    return play(script, training, model, launch, control)
+        return None
+    folder = str(Path(training.output_dir) / "control")
+    alone = ["--control", "false", "--conjecturer_micro_batches", "0", "--output_dir", folder]
+    options = parse([*argv, *alone])
+    return options[1], build_arguments(*options)
 
 
 def check_control(script: JointScriptArguments, training: JointSelfPlayConfig) -> None:
@@ -88,15 +97,14 @@ def play(
     training: JointSelfPlayConfig,
     model: ModelConfig,
     launch: dict[str, str] | None,
-    control: tuple[Any, Any, Any] | None = None,
+    control: tuple[JointSelfPlayConfig, dict[str, Any]] | None = None,
 ) -> int:
-    """Train, or only plan or probe. `control`: the options of a run without a conjecturer that follows."""
+    """Train, or only plan or probe. `control`: of a run without a conjecturer that follows."""
     if script.dry_run or script.probe:
         return plan(script, training, model, launch)
     from ..training.run import run_joint
 
-    arguments = build_arguments(script, training, model)
-    run_joint(script, training, arguments, control and (control[1], build_arguments(*control)))
+    run_joint(script, training, build_arguments(script, training, model), control)
     return 0
 
 
@@ -155,6 +163,9 @@ def build_arguments(script: JointScriptArguments, training: JointSelfPlayConfig,
     found = {"model": sources, "peft_config": peft_config}
     if script.reward_funcs:
         found["reward_funcs"] = reward_funcs_of(script.reward_funcs, make_verdict_reward("verifier_reward"))
-    if script.callbacks or script.early_stopping_patience:
-        found["callbacks"] = callbacks_of(script.callbacks, script.early_stopping_patience)
-    return found
+    callbacks = callbacks_of(script.callbacks, script.early_stopping_patience)
+    if script.report_every is not None:
+        from ..training.callbacks import ReportEvery
+
+        callbacks.append(ReportEvery(script.report_every))
+    return found | ({"callbacks": callbacks} if callbacks else {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from ..errors import DataError
@@ -74,7 +75,8 @@ def watch(runs: list[Path], output: Path, every: float, pause: Callable[[float],
                 said = True
             pause(every)
     except KeyboardInterrupt:
-        write_report(runs, output)
+        with suppress(DataError):  # Ctrl-C in mid-line: the last whole page stays
+            write_report(runs, output)  # without the reload
         return 0
 
 

@@ -24,7 +24,7 @@ def reward_funcs_of(names: Sequence[str] | None, verifier: Callable[..., Any]) -
     return found or None
 
 
-def callbacks_of(names: Sequence[str] | None, patience: int | None) -> list[Any]:
+def callbacks_of(names: Sequence[str] | None, patience: int | None = None) -> list[Any]:
     """The callbacks that `callbacks` names, built without arguments, and the one that ends a run early."""
     from transformers import EarlyStoppingCallback, TrainerCallback
 

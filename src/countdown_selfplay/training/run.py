@@ -18,7 +18,6 @@ from ..data.files import held_out_problems, load_problem_rows
 from ..data.run_files import write_atomically
 from ..domains import domain_from
 from ..evaluation.terminal import before_after_table, control_table
-from .callbacks import ReportEvery
 from .evaluation import differences, measure
 from .exports import export_policies
 from .rollbacks import resolve
@@ -39,8 +38,6 @@ def run_joint(
         domain = domain_from(args)
         data, held_out = data_sets(script, domain)
         trainer = JointConjecturerProverTrainer(args=args, domain=domain, **data, **trainer_arguments)
-        if script.report_every is not None:
-            trainer.add_callback(ReportEvery(trainer, script.report_every))
         resume = resolve(trainer, args.resume_from_checkpoint)  # a wrong one is reported before minutes of evaluation
         before = measure(trainer, held_out, script.eval_proposals, "before training")
         trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
