@@ -40,7 +40,7 @@ def test_a_wrong_flag_is_refused_in_the_words_of_the_commands_own_parser(line):
         "",
         "--max_steps 3 --learning_rate=1e-5 --guard --no_report --operands 3 4 --fill truncate",
         "--config mine.yaml --recipe tiny/default --report_to none --attn_implementation sdpa",
-        "--bf16 --use_peft --lora_r 8 --resume_from_checkpoint true --eval_strategy steps --warmup_steps 0.1",
+        "--bf16 false --use_peft --lora_r 8 --resume_from_checkpoint true --eval_strategy steps --warmup_steps 0.1",
         '--roles {"prover":{"players":2}} --max_steps 3',
         "--max_stepps 3 --help",  # the command prints its help
     ],

@@ -84,7 +84,9 @@ def test_a_report_every_round_changes_nothing_of_the_run_and_shows_the_rounds_so
 def test_evaluate_without_a_data_set_takes_the_problems_of_the_command_line(build):
     trainer = build(num_generations_eval=2, max_steps=1, per_device_eval_batch_size=256)
     assert held_out_side(trainer) == held_out_of(trainer.domain, 512)
-    assert not {trainer.domain.key(p) for p in held_out_side(trainer)} & set(trainer.solve_rate.state_dict()["keys"])
+    keys = {trainer.domain.key(problem) for problem in held_out_side(trainer)}
+    trained = [trainer.domain.problem(row, i) for i, row in enumerate(trainer.train_dataset)]
+    assert len(keys) == 512 and not keys & {trainer.domain.key(problem) for problem in trained}
     found = trainer.evaluate()
     assert found["eval_problems"] == 512 and found["eval_pass@1"] <= found["eval_pass@2"]
 
@@ -108,7 +110,7 @@ def test_the_best_checkpoints_weights_are_taken_at_the_end(build):
 
 
 def test_parts_of_a_users_own_are_named_by_where_they_are(own):
-    verifier = object()
+    verifier = len  # any callable
     with pytest.raises(ConfigError, match=r"`reward_funcs` \(.*:Noted\) must name a function"):
         reward_funcs_of([f"{own}:Noted"], print)
     short = reward_funcs_of(["verifier", f"{own}:short"], verifier)
