@@ -27,7 +27,7 @@ from .errors import ConfigError
 try:
     from trl.trainer.utils import RepeatSampler
 except ImportError:  # check_seam says so when a trainer is built
-    RepeatSampler = object
+    RepeatSampler = object  # type: ignore[misc, assignment]
 
 # TRL 1.16 uses three names of a model that transformers renamed; nothing a user could change.
 _RENAMED = "`(is_gradient_checkpointing|gradient_checkpointing_(en|dis)able)` is deprecated"

@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import DataError
-from ..evaluation.report import write_report
 from .countdown_options import OneLineParser, RawDescription
 
 HELP = "Write report.html of one run, or compare several side by side"
@@ -50,6 +49,8 @@ def main(argv: list[str]) -> int:
         output = options.runs[0] / "report.html" if len(options.runs) == 1 else Path("report.html")
     if options.watch is not None:
         return watch(options.runs, output, options.watch)
+    from ..evaluation.report import write_report  # matplotlib; a wrong option is refused before
+
     print(write_report(options.runs, output))
     return 0
 
@@ -57,6 +58,8 @@ def main(argv: list[str]) -> int:
 def watch(runs: list[Path], output: Path, every: float, pause: Callable[[float], object] = time.sleep) -> int:
     """Write the page, and again whenever a run has logged more; 0 after an interrupt. `pause`: sleeps so many
     seconds."""
+    from ..evaluation.report import write_report
+
     said, before = False, None
     try:
         while True:

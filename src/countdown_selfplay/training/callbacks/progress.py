@@ -46,9 +46,10 @@ class RoundProgress(ProgressCallback):
 
     def narrow(self) -> None:
         """On few columns bar and words have their short forms."""
-        self.short = self.training_bar is not None and (self.training_bar.ncols or _NARROW) < _NARROW
+        bar: Any = self.training_bar
+        self.short = bar is not None and (bar.ncols or _NARROW) < _NARROW
         if self.short:
-            self.training_bar.bar_format = _SHORT
+            bar.bar_format = _SHORT
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         if not state.is_world_process_zero or self.training_bar is None or not logs:
@@ -86,6 +87,8 @@ def _in_notebook(stock: type[NotebookProgressCallback], metrics: Iterable[Metric
     """The notebook's own table, with the metrics that are declared with a word as columns, one row a log."""
 
     class NotebookRounds(stock):  # type: ignore[valid-type, misc]
+        training_tracker: Any
+
         def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             super().on_train_begin(args, state, control, **kwargs)
             self.first_column = "Round"
