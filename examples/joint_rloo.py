@@ -22,7 +22,7 @@ def main(argv: list[str]) -> int:
     script, args, model = parse(argv)
     if script.dry_run or script.probe:
         return plan(script, args, model)
-    control = control_of(argv, script, args)  # --control: a second run, without a conjecturer
+    control = control_of(argv, script, args)  # a second run, without a conjecturer
 
     # Data: problems to train on and held-out ones to measure with, files or data sets or made by the exact generator
     quiet_loading()
