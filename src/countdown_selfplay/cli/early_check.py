@@ -56,7 +56,7 @@ def parser_from(command: str, options: list[dict[str, Any]]) -> argparse.Argumen
     """A parser that takes what the command's own takes, and knows no defaults."""
     kinds: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": truth, "str": str}
     parser = OneLineParser(prog=f"countdown-selfplay {command}", add_help=False, allow_abbrev=False)
-    parser.add_argument("--config")
+    parser.add_argument("--config", nargs="?")  # the command says what is missing
     for option in options:
         if option.get("switch"):
             parser.add_argument(*option["flags"], action="store_true")
