@@ -2,7 +2,7 @@
 PYTHON ?= python
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: install test test-slow test-matrices test-gpu test-vllm lint format types docs bench ci
+.PHONY: install test test-slow test-matrices test-notebooks test-gpu test-vllm test-old-trl lint format types docs bench ci
 
 install:
 	$(PYTHON) -m pip install -c constraints.txt -e '.[test]'
@@ -16,6 +16,10 @@ test-slow:
 # Two processes, engines, kills and resumes: each test starts several runs.
 test-matrices:
 	$(PYTHON) -m pytest -m "(distributed or matrix) and not slow and not gpu and not vllm and not nightly"
+
+# The notebooks of examples/, from top to bottom in kernels of their own, with their times.
+test-notebooks:
+	$(PYTHON) -m pytest -m notebook --durations=0 tests/test_notebooks.py
 
 test-gpu:
 	$(PYTHON) -m pytest -m gpu
@@ -32,6 +36,10 @@ $(VLLM_VENV)/ready: constraints-vllm.txt
 	$(VLLM_VENV)/bin/python -m pip uninstall -q -y torchvision torchaudio torchcodec
 	$(VLLM_VENV)/bin/python -m pip install -q -c constraints-vllm.txt -e . deepspeed pytest pytest-timeout
 	touch $@
+
+# TRL 1.14 and 1.15 in folders of their own, a few MB, made once.
+test-old-trl:
+	OMP_NUM_THREADS=1 $(PYTHON) tools/refuse_old_trl.py
 
 lint:
 	$(PYTHON) -m ruff check .

@@ -8,12 +8,12 @@ accelerate launch examples/joint_rloo.py --config my.yaml --max_steps 50
 from pathlib import Path
 
 from countdown_selfplay import JointConjecturerProverTrainer
-from countdown_selfplay.cli.joint import build_arguments, parse, plan
+from countdown_selfplay.cli.joint import build_arguments, control_of, parse, plan
 from countdown_selfplay.cli.main import as_program
 from countdown_selfplay.config.countdown_fields import domain_from
 from countdown_selfplay.training.evaluation import measure
 from countdown_selfplay.training.exports import export_policies
-from countdown_selfplay.training.run import data_sets, quiet_loading, tell
+from countdown_selfplay.training.run import data_sets, play_control, quiet_loading, tell
 from countdown_selfplay.training.run_lock import run_lock
 
 
@@ -22,6 +22,7 @@ def main(argv: list[str]) -> int:
     script, args, model = parse(argv)
     if script.dry_run or script.probe:
         return plan(script, args, model)
+    control = control_of(argv, script, args)  # a second run, without a conjecturer
 
     # Data: problems to train on and held-out ones to measure with, files or data sets or made by the exact generator
     quiet_loading()
@@ -47,6 +48,8 @@ def main(argv: list[str]) -> int:
         if trainer.accelerator.is_main_process:
             tell(Path(args.output_dir), before, after, script.report)
         trainer.accelerator.wait_for_everyone()
+        if control is not None:
+            play_control(script, *control, data, held_out, before, after)
     return 0
 
 

@@ -90,10 +90,16 @@ def test_the_modules_of_the_api_page_exist():
             assert hasattr(importlib.import_module(module), attribute), name
 
 
-def test_the_metrics_page_is_what_the_declarations_say():
-    spec = importlib.util.spec_from_file_location("metrics_page", ROOT / "docs" / "metrics_page.py")
+def script_of_docs(name):
+    """A script of docs/ as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
+    return script
+
+
+def test_the_metrics_page_is_what_the_declarations_say():
+    script = script_of_docs("metrics_page")
     text = script.PAGE.read_text(encoding="utf-8")
     assert script.page(text) == text, "run: python docs/metrics_page.py"
     listed = [metric for _, metrics in script.SECTIONS.values() for metric in metrics]

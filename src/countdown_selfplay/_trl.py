@@ -1,46 +1,149 @@
 """The seam: every private name of TRL and of the Trainer that this library touches, in one file.
 
-Overridden in JointConjecturerProverTrainer: `_prepare_inputs`, `_calculate_rewards`, `_save_checkpoint`,
-`_get_train_sampler`. Called there, never copied: `_generate_and_score_completions`,
-`_get_per_token_logps_and_entropies`. Attributes read or swapped: `_metrics`, `_logs`, `_step`, `num_generations`,
-`eos_token_ids`, `generation_config`, `generation_kwargs`, `vllm_generation`, `use_vllm`,
-`vllm_importance_sampling_correction`, `_last_loaded_step`. The Trainer's own `_load_from_checkpoint`, `_tr_loss`,
-`_total_loss_scalar`, `_globalstep_last_logged`. Driven: VLLMGeneration with its `llm` and `_llm_weights_sleeping`, in
-server mode for weights alone. tests/contract asserts that exactly these exist in the pinned TRL, with these parameters
-and these output keys.
+The lists below are read twice: tests/contract holds them against the pinned TRL, and `check_seam` against the one at
+hand when a trainer is built. Nothing is copied: methods are overridden or called, attributes read or swapped.
 """
 
 from __future__ import annotations
 
 import atexit
 import copy
+import importlib
+import inspect
+import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from transformers import GenerationConfig
-from trl.import_utils import is_vllm_available
-from trl.models import prepare_deepspeed, prepare_fsdp, unwrap_model_for_generation
-from trl.trainer.utils import RepeatSampler as RepeatSampler
-from trl.trainer.utils import add_fused_lm_head
+import trl
+from transformers import GenerationConfig, Trainer
+from trl import GRPOTrainer
+
+from .errors import ConfigError
+
+try:
+    from trl.trainer.utils import RepeatSampler
+except ImportError:  # check_seam says so when a trainer is built
+    RepeatSampler = object  # type: ignore[misc, assignment]
 
 # TRL 1.16 uses three names of a model that transformers renamed; nothing a user could change.
 _RENAMED = "`(is_gradient_checkpointing|gradient_checkpointing_(en|dis)able)` is deprecated"
 warnings.filterwarnings("ignore", message=_RENAMED, category=FutureWarning)
 
-OVERRIDDEN = ("_prepare_inputs", "_calculate_rewards", "_save_checkpoint", "_get_train_sampler")
-CALLED = ("_generate_and_score_completions", "_get_per_token_logps_and_entropies")
-ATTRIBUTES = ("_metrics", "_step", "num_generations", "eos_token_ids", "generation_config", "generation_kwargs")
-COMPLETION_LOGS = ("images", "prompt", "completion", "rewards", "advantages", "extra")
+OLDEST = (1, 16)
+"""The first TRL whose behaviour behind these names is the one that was tested; the floor in pyproject.toml."""
+OVERRIDDEN = {
+    "_prepare_inputs": ("self", "generation_batch"),
+    "_calculate_rewards": ("self", "inputs", "prompts", "completions", "completion_ids_list"),
+    "_save_checkpoint": ("self", "model", "trial"),
+    "_get_train_sampler": ("self", "dataset"),
+}
+"""Methods of GRPOTrainer, with all their parameters."""
+CALLED = {
+    "_generate_and_score_completions": ("self", "inputs"),
+    "_get_per_token_logps_and_entropies": (
+        *("self", "model", "input_ids", "attention_mask", "logits_to_keep", "batch_size", "compute_entropy"),
+    ),
+}
+"""The same, with the parameters that are passed; more may follow."""
+IMPORTED = {
+    "trl.trainer.utils.RepeatSampler": ("mini_repeat_count", "batch_size", "repeat_count", "seed"),
+    "trl.trainer.utils.add_fused_lm_head": ("model", "temperature", "outputs"),
+    "trl.models.prepare_deepspeed": ("model", "accelerator"),
+    "trl.models.prepare_fsdp": ("model", "accelerator"),
+    "trl.models.unwrap_model_for_generation": ("model", "accelerator", "gather_deepspeed3_params"),
+    "trl.import_utils.is_vllm_available": (),
+    "trl.generation.vllm_generation.VLLMGeneration": ("model", "accelerator", "processing_class", "mode"),
+}
+"""What is imported from inside TRL, with the parameters that it must take."""
+ATTRIBUTES = (
+    "_metrics",
+    "_logs",
+    "_step",
+    "num_generations",
+    "eos_token_ids",
+    "generation_config",
+    "generation_kwargs",
+)
 SAMPLING_SWITCHES = ("use_vllm", "vllm_generation", "vllm_importance_sampling_correction", "_last_loaded_step")
-LOSS_SINCE_LOG = ("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged")
+COMPLETION_LOGS = ("images", "prompt", "completion", "rewards", "advantages", "extra")
 ROLLOUT_KEYS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", "num_items_in_batch")
+"""What `_generate_and_score_completions` returns."""
+LOSS_SINCE_LOG = ("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged")
+RESUMED_BY = "_load_from_checkpoint"
+"""These and the one before: of Transformers' Trainer."""
+
+
+def check_seam() -> None:
+    """ConfigError, in one sentence that names what moved, if the TRL or the Transformers at hand is not one that this
+    library can drive; of an older TRL whose names all stand where they should, the version."""
+    found = moved_names(GRPOTrainer, _source(GRPOTrainer), _source(Trainer))
+    old = tuple(map(int, re.findall(r"\d+", trl.__version__)[:2])) < OLDEST
+    if found or old:
+        floor = ".".join(map(str, OLDEST))
+        shown = found[:3] + ([f"and {len(found) - 3} more"] if len(found) > 3 else [])
+        why = "; ".join(shown) if found else f"it is older than {floor}, the first one that is tested"
+        raise ConfigError(
+            f"TRL {trl.__version__} does not fit this version of countdown-selfplay: {why}; install another one, such "
+            f'as `pip install "trl=={floor}.*"`.'
+        )
+
+
+def moved_names(trainer: type, source: str, base_source: str) -> list[str]:
+    """What of the seam is not where it should be, a phrase each. `trainer`: GRPOTrainer, whose file is `source`;
+    `base_source`: that of the Trainer. Without a source ("") nothing is said of what only it can show."""
+    found = [phrase for path, wanted in IMPORTED.items() if (phrase := _moved_import(path, wanted))]
+    for wanted_by, exact in ((OVERRIDDEN, True), (CALLED, False)):
+        for name, wanted in wanted_by.items():
+            taken = _parameters(getattr(trainer, name, None))
+            if taken is None:
+                found.append(f"`GRPOTrainer.{name}` is gone")
+            elif (taken if exact else taken[: len(wanted)]) != wanted:
+                found.append(f"`GRPOTrainer.{name}` takes ({', '.join(taken[1:])}) and not ({', '.join(wanted[1:])})")
+    if source:
+        attributes = [name for name in (*ATTRIBUTES, *SAMPLING_SWITCHES) if f"self.{name}" not in source]
+        found += [f"`GRPOTrainer.{name}` is gone" for name in attributes]
+        logs = [name for name in COMPLETION_LOGS if f'self._logs["{name}"]' not in source]
+        found += [f"`GRPOTrainer._logs` has no '{name}'" for name in logs]
+        keys = [key for key in ROLLOUT_KEYS if f'"{key}"' not in source]
+        found += [f"`_generate_and_score_completions` returns no '{key}'" for key in keys]
+    if base_source:
+        lost = [name for name in LOSS_SINCE_LOG if f"self.{name} = " not in base_source]
+        lost += [] if f"def {RESUMED_BY}(" in base_source else [RESUMED_BY]
+        found += [f"`Trainer.{name}` of Transformers is gone" for name in lost]
+    return found
+
+
+def _moved_import(path: str, wanted: tuple[str, ...]) -> str:
+    """A phrase if what is imported from there is gone or takes other parameters, else ""."""
+    module, _, name = path.rpartition(".")
+    try:
+        taken = _parameters(getattr(importlib.import_module(module), name, None))
+    except ImportError:
+        taken = None
+    if taken is None:
+        return f"`{path}` is gone"
+    lost = [parameter for parameter in wanted if parameter not in taken]
+    return f"`{path}` takes no {', '.join(lost)}" if lost else ""
+
+
+def _parameters(function: Any) -> tuple[str, ...] | None:
+    return tuple(inspect.signature(inspect.unwrap(function)).parameters) if callable(function) else None
+
+
+def _source(one: type) -> str:
+    """The file that declares a class; "" where it ships as bytecode alone."""
+    path = Path(inspect.getfile(one))
+    return path.read_text(encoding="utf-8") if path.suffix == ".py" and path.exists() else ""
 
 
 def inference_copy(model: Any, accelerator: Any, sharded_by: str) -> Any:
     """A frozen model under the run's engine. `sharded_by`: deepspeed (cut up at ZeRO-3, else whole) or fsdp."""
+    from trl.models import prepare_deepspeed, prepare_fsdp
+
     prepare: Any = {"deepspeed": prepare_deepspeed, "fsdp": prepare_fsdp}[sharded_by]
     return prepare(model, accelerator)
 
@@ -48,11 +151,15 @@ def inference_copy(model: Any, accelerator: Any, sharded_by: str) -> Any:
 def whole_for_generation(wrapped: Any, accelerator: Any, gather: bool) -> Any:
     """A context in which ZeRO-3's weights are whole and its hooks off (`gather`), or are gathered layer by layer at
     each step. All processes enter it together."""
+    from trl.models import unwrap_model_for_generation
+
     return unwrap_model_for_generation(wrapped, accelerator, gather_deepspeed3_params=gather)
 
 
 def patch_lm_head(model: Any, temperature: float) -> None:
     """Give a causal LM the fused log-prob head that the trainer's forward pass asks for, at the role's temperature."""
+    from trl.trainer.utils import add_fused_lm_head
+
     add_fused_lm_head(model, temperature=temperature, outputs=("log_probs", "entropy"))
 
 
@@ -143,6 +250,8 @@ def vllm_overrides(generation: Any, step: int) -> dict[str, Any]:
 
 
 def vllm_installed() -> bool:
+    from trl.import_utils import is_vllm_available
+
     return bool(is_vllm_available())
 
 

@@ -4,6 +4,10 @@
 class CountdownSelfPlayError(Exception):
     """Root of the library's errors: `except CountdownSelfPlayError` catches what the library itself reports."""
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows instead of a traceback: the sentence, as the command line does."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class ConfigError(CountdownSelfPlayError, ValueError):
     """A setting is not allowed; the message names the field, the value, the rule and the cure."""

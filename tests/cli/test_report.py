@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from countdown_selfplay.cli import main
+from countdown_selfplay.cli.report import watch
 
 from ..unit.evaluation.made_up_runs import write_run
 
@@ -57,3 +58,25 @@ def test_a_report_needs_no_torch(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_watched_page_is_rewritten_when_the_run_has_logged_and_reloads_until_the_watch_ends(tmp_path, capsys):
+    folder, out = write_run(tmp_path, "demo", rounds=4), tmp_path / "page.html"
+    log = folder / "metrics.jsonl"
+    seen = []
+
+    def pause(seconds):
+        """What happens between two looks: a torn line, its end, nothing, and Ctrl-C."""
+        seen.append((out.read_text().count("refresh"), out.read_text().split(" logged rounds")[0][-1]))
+        if len(seen) == 1:
+            log.write_text(log.read_text() + '{"step": 5, "round/starved"')
+        elif len(seen) == 2:
+            log.write_text(log.read_text() + ": 0.0}\n")
+        elif len(seen) == 4:
+            raise KeyboardInterrupt
+
+    assert watch([folder], out, 7.0, pause) == 0
+    assert seen == [(1, "4"), (1, "4"), (1, "5"), (1, "5")]
+    assert "refresh" not in out.read_text() and "Ctrl-C ends the watch" in capsys.readouterr().out
+    assert main.main(["report", str(folder), "--watch", "0"]) == 2
+    assert "'0' is not a number of seconds above 0" in capsys.readouterr().err

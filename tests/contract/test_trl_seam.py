@@ -4,55 +4,127 @@ on."""
 import inspect
 import itertools
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 import trl
+import trl.models
+import trl.trainer.utils as trl_utils
 from datasets import IterableDataset
 from transformers import Trainer
 from transformers.generation import ContinuousBatchingConfig
 from trl import GRPOTrainer
 from trl.generation.vllm_generation import VLLMGeneration
-from trl.trainer.utils import RepeatSampler, add_fused_lm_head, repeat_iterable_dataset
+from trl.trainer.utils import RepeatSampler, repeat_iterable_dataset
 
-from countdown_selfplay import _trl
+from countdown_selfplay import JointConjecturerProverTrainer, _trl
+from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.training.anchor_order import AnchorStream, EpochSampler
 
-PARAMETERS = {
-    "_prepare_inputs": ["self", "generation_batch"],
-    "_calculate_rewards": ["self", "inputs", "prompts", "completions", "completion_ids_list"],
-    "_save_checkpoint": ["self", "model", "trial"],
-    "_get_train_sampler": ["self", "dataset"],
-    "_generate_and_score_completions": ["self", "inputs"],
-}
+GRPO_SOURCE, TRAINER_SOURCE = (Path(inspect.getfile(one)).read_text() for one in (GRPOTrainer, Trainer))
 
 
 def test_trl_is_the_pinned_minor_version():
     assert trl.__version__.startswith("1.16.")
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
-def test_private_methods_take_the_parameters_we_pass(name):
-    method = inspect.unwrap(getattr(GRPOTrainer, name))
-    assert list(inspect.signature(method).parameters) == PARAMETERS[name]
+def test_the_trl_at_hand_has_every_name_parameter_and_key_of_the_seam():
+    assert _trl.moved_names(GRPOTrainer, GRPO_SOURCE, TRAINER_SOURCE) == []
+    _trl.check_seam()
 
 
-def test_the_log_prob_method_takes_its_first_arguments_in_our_order():
-    method = inspect.unwrap(GRPOTrainer._get_per_token_logps_and_entropies)
-    names = list(inspect.signature(method).parameters)
-    assert names[:7] == [
-        "self",
-        "model",
-        "input_ids",
-        "attention_mask",
-        "logits_to_keep",
-        "batch_size",
-        "compute_entropy",
+def test_the_lists_of_the_seam_are_all_that_the_library_touches():
+    """Every private name that the sources override or read of the trainer stands in a list or is of our own making."""
+    listed = {*_trl.OVERRIDDEN, *_trl.CALLED, *_trl.ATTRIBUTES, *_trl.SAMPLING_SWITCHES, *_trl.LOSS_SINCE_LOG}
+    package = Path(_trl.__file__).parent
+    folders = ("training", "generation", "distributed", "policies")
+    text = "\n".join(path.read_text() for folder in folders for path in (package / folder).rglob("*.py"))
+    touched = set(re.findall(r"trainer\.(_[a-z]\w*)", text))
+    of_trl = {name for name in touched if re.search(rf"(self\.|def ){name}\b", GRPO_SOURCE + TRAINER_SOURCE)}
+    assert of_trl <= {*listed, _trl.RESUMED_BY} and {"_metrics", "_load_from_checkpoint"} <= of_trl
+
+
+class _Renamed(GRPOTrainer):
+    _calculate_rewards = None
+
+
+class _Wider(GRPOTrainer):
+    def _prepare_inputs(self, generation_batch, mode):
+        raise NotImplementedError
+
+
+class _Reordered(GRPOTrainer):
+    def _get_per_token_logps_and_entropies(self, input_ids, model, *args, **kwargs):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    "trainer, phrase",
+    [
+        (_Renamed, "`GRPOTrainer._calculate_rewards` is gone"),
+        (_Wider, "`GRPOTrainer._prepare_inputs` takes (generation_batch, mode) and not (generation_batch)"),
+        (
+            _Reordered,
+            "`GRPOTrainer._get_per_token_logps_and_entropies` takes (input_ids, model, args, kwargs) and not (model, "
+            "input_ids, attention_mask, logits_to_keep, batch_size, compute_entropy)",
+        ),
+    ],
+)
+def test_a_method_that_moved_is_named(trainer, phrase):
+    assert _trl.moved_names(trainer, GRPO_SOURCE, TRAINER_SOURCE) == [phrase]
+
+
+@pytest.mark.parametrize(
+    "before, after, phrase",
+    [
+        ("self._metrics", "self._stats", "`GRPOTrainer._metrics` is gone"),
+        ("self._last_loaded_step", "self._pushed_at", "`GRPOTrainer._last_loaded_step` is gone"),
+        ('self._logs["extra"]', 'self._logs["columns"]', "`GRPOTrainer._logs` has no 'extra'"),
+        ('"prompt_mask"', '"prompt_attention"', "`_generate_and_score_completions` returns no 'prompt_mask'"),
+        ("self._tr_loss = ", "self._loss = ", "`Trainer._tr_loss` of Transformers is gone"),
+        ("def _load_from_checkpoint(", "def _load(", "`Trainer._load_from_checkpoint` of Transformers is gone"),
+    ],
+)
+def test_an_attribute_or_a_key_that_moved_is_named(before, after, phrase):
+    sources = [source.replace(before, after) for source in (GRPO_SOURCE, TRAINER_SOURCE)]
+    assert _trl.moved_names(GRPOTrainer, *sources) == [phrase]
+
+
+def _without_outputs(model, temperature):
+    raise NotImplementedError
+
+
+def test_a_function_that_moved_is_refused_when_a_trainer_is_built(monkeypatch):
+    """Before any part of the trainer is looked at: the arguments here would be refused themselves."""
+    monkeypatch.setattr(trl_utils, "add_fused_lm_head", _without_outputs)
+    monkeypatch.setattr(trl.models, "prepare_fsdp", None)
+    with pytest.raises(ConfigError) as refused:
+        JointConjecturerProverTrainer(model="nowhere", args=3)
+    assert str(refused.value) == (
+        f"TRL {trl.__version__} does not fit this version of countdown-selfplay: "
+        "`trl.trainer.utils.add_fused_lm_head` takes no outputs; `trl.models.prepare_fsdp` is gone; install another "
+        'one, such as `pip install "trl==1.16.*"`.'
+    )
+
+
+def test_an_older_trl_whose_seam_stands_is_refused_by_its_version_and_a_newer_one_is_taken(monkeypatch):
+    monkeypatch.setattr(trl, "__version__", "1.15.4")
+    with pytest.raises(ConfigError, match=r"TRL 1\.15\.4 .*: it is older than 1\.16, the first one that is tested;"):
+        _trl.check_seam()
+    for newer in ("1.18.0", "2.0.0.dev0"):
+        monkeypatch.setattr(trl, "__version__", newer)
+        _trl.check_seam()
+
+
+def test_the_floor_is_that_of_the_package():
+    wanted = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    floor = f">={'.'.join(map(str, _trl.OLDEST))}"
+    assert f"trl{floor}" in wanted["dependencies"]
+    assert [wanted["optional-dependencies"][name] for name in ("vllm", "deepspeed")] == [
+        [f"trl[vllm]{floor}"],
+        [f"trl[deepspeed]{floor}"],
     ]
-
-
-def test_every_name_of_the_seam_is_listed_in_this_file():
-    assert set(_trl.OVERRIDDEN) | {"_generate_and_score_completions"} == set(PARAMETERS)
-    assert set(_trl.CALLED) == {"_generate_and_score_completions", "_get_per_token_logps_and_entropies"}
 
 
 def test_the_switches_of_sampling_are_those_that_trl_reads():
@@ -88,11 +160,6 @@ def test_continuous_batching_is_the_modules_generate_batch_with_its_settings():
     assert "return_logprobs" in inspect.signature(ContinuousBatchingConfig).parameters
 
 
-def test_the_fused_head_takes_a_temperature_and_the_outputs_we_read():
-    parameters = inspect.signature(add_fused_lm_head).parameters
-    assert {"model", "temperature", "outputs"} <= set(parameters)
-
-
 def test_the_first_epoch_of_our_sampler_is_trls_and_the_second_depends_on_seed_and_epoch_alone():
     """Two samplers of one process and one of another process, as it were, that starts in the second epoch."""
     done = 0
@@ -121,9 +188,7 @@ def test_a_stream_comes_in_the_order_in_which_trl_repeats_it():
 def test_the_trainer_keeps_its_losses_since_the_last_log_where_we_read_them():
     """They are zeroed at the start of the loop, before the callbacks that put ours back."""
     source = inspect.getsource(Trainer._inner_training_loop if hasattr(Trainer, "_inner_training_loop") else Trainer)
-    zeroed = [
-        source.index(f"self.{name} = ") for name in ("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged")
-    ]
+    zeroed = [source.index(f"self.{name} = ") for name in _trl.LOSS_SINCE_LOG]
     assert max(zeroed) < source.index("callback_handler.on_train_begin(")
     logged = inspect.getsource(Trainer._maybe_log_save_evaluate)
     assert "tr_loss_scalar / (self.state.global_step - self._globalstep_last_logged)" in logged
@@ -134,8 +199,6 @@ def test_the_trainer_reads_the_public_switch_for_losses_that_are_already_scaled(
 
 
 def test_the_library_imports_nothing_from_trl_experimental():
-    from pathlib import Path
-
     import countdown_selfplay
 
     for path in Path(countdown_selfplay.__file__).parent.rglob("*.py"):
@@ -143,8 +206,6 @@ def test_the_library_imports_nothing_from_trl_experimental():
 
 
 def test_only_the_seam_imports_from_inside_trl():
-    from pathlib import Path
-
     import countdown_selfplay
 
     for path in Path(countdown_selfplay.__file__).parent.rglob("*.py"):

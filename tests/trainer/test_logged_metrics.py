@@ -116,8 +116,8 @@ def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build):
     bar.on_train_begin = begun
     trainer.train()
     (shown,) = seen
-    words = [part.split()[0] for part in shown.split(", ")]
-    assert words == [w for w in ("solved", "p", "solvable", "played", "surprise") if w in words]
+    words = [part.rpartition(" ")[0] for part in shown.split(", ")]
+    assert words == [w for w in ("solved", "solve rate", "solvable", "played", "surprise") if w in words]
     assert {"solved", "solvable", "played"} < set(words) and shown.endswith("surprise 0.95")
     assert trainer.guard.observe({"round/surprise": 0.95}) is None and not trainer.guard.healthy
     written = json.loads(Path(trainer.args.output_dir, "run.json").read_text())["metrics"]

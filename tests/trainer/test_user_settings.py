@@ -124,7 +124,7 @@ REFUSED = {
     "loss_type": ("grpo", r"`loss_type` \(grpo\) is not read .*prover_objective"),
     "fp16": (True, r"`fp16` \(True\) is not supported: .* use bf16"),
     "use_vllm": (True, r"`use_vllm` \(True\) is not read by the joint trainer.*use generation_backend=vllm"),
-    "load_best_model_at_end": (True, r"`load_best_model_at_end` \(True\) is not supported"),
+    "load_best_model_at_end": (True, r"`load_best_model_at_end` \(True\) needs `metric_for_best_model`"),
     "anchor_fraction": (1.0, r"`anchor_fraction` \(1.0\) of 8 slots leaves the conjecturer none"),
 }
 

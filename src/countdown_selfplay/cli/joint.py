@@ -6,14 +6,17 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from trl import ModelConfig, get_peft_config
 
 from ..config import JointSelfPlayConfig
+from ..config.own_parts import callbacks_of, reward_funcs_of
 from ..config.script import JointScriptArguments
 from ..errors import ConfigError
 from ..policies.build import model_arguments
+from ..rewards.prover.verifier import make_verdict_reward
 from ..tiny import resolve_model
 from .trainer_options import parse_options
 
@@ -35,23 +38,73 @@ def parse(argv: list[str], command: str = "joint") -> tuple[JointScriptArguments
             f"`eval_strategy` ({training.eval_strategy.value}) evaluates on held-out problems, and `eval_problems` is "
             "0; raise that, or pass --eval_strategy no."
         )
+    if script.control:
+        check_control(script, training)
+    if script.early_stopping_patience is not None:
+        stop_early(script, training)
     return found
+
+
+def stop_early(script: JointScriptArguments, training: JointSelfPlayConfig) -> None:
+    """What early stopping needs of the other settings. A resume goes on counting where the checkpoint was."""
+    if training.eval_strategy == "no":
+        raise ConfigError(
+            f"`early_stopping_patience` ({script.early_stopping_patience}) counts evaluations, and `eval_strategy` is "
+            "no; set it to steps, with eval_steps."
+        )
+    training.metric_for_best_model = training.metric_for_best_model or "eval_pass@1"
+    if training.greater_is_better is None:
+        training.greater_is_better = True
+    training.restore_callback_states_from_checkpoint = True
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
     """`launch`: options of a launch that a dry run is to plan for."""
-    return play(*parse(sys.argv[1:] if argv is None else argv), launch)
+    argv = list(sys.argv[1:] if argv is None else argv)
+    script, training, model = parse(argv)
+    return play(script, training, model, launch, control_of(argv, script, training))
+
+
+def control_of(
+    argv: list[str], script: JointScriptArguments, training: JointSelfPlayConfig
+) -> tuple[JointSelfPlayConfig, dict[str, Any]] | None:
+    """Settings and trainer's arguments of the run without a conjecturer that `control` asks for, else None."""
+    if not script.control or script.dry_run or script.probe:
+        return None
+    folder = str(Path(training.output_dir) / "control")
+    alone = ["--control", "false", "--conjecturer_micro_batches", "0", "--output_dir", folder]
+    options = parse([*argv, *alone])
+    return options[1], build_arguments(*options)
+
+
+def check_control(script: JointScriptArguments, training: JointSelfPlayConfig) -> None:
+    """ConfigError where a second run would not be the first one without its conjecturer."""
+    if "conjecturer" not in training.trained_roles:
+        raise ConfigError("`control` (True) plays the run again without its conjecturer, and none is trained here.")
+    if script.early_stopping_patience is not None:
+        raise ConfigError(
+            "`control` (True) plays as many rounds as the run, and `early_stopping_patience` may end that; set one."
+        )
+    if any(os.environ.get(f"ACCELERATE_USE_{engine}") == "true" for engine in ("DEEPSPEED", "FSDP")):
+        raise ConfigError(
+            "`control` (True) trains two runs in one process, which sharded engines cannot; run `countdown-selfplay "
+            "rloo` with the same settings afterwards, and put the two folders into one report."
+        )
 
 
 def play(
-    script: JointScriptArguments, training: JointSelfPlayConfig, model: ModelConfig, launch: dict[str, str] | None
+    script: JointScriptArguments,
+    training: JointSelfPlayConfig,
+    model: ModelConfig,
+    launch: dict[str, str] | None,
+    control: tuple[JointSelfPlayConfig, dict[str, Any]] | None = None,
 ) -> int:
-    """Train, or only plan or probe."""
+    """Train, or only plan or probe. `control`: of a run without a conjecturer that follows."""
     if script.dry_run or script.probe:
         return plan(script, training, model, launch)
     from ..training.run import run_joint
 
-    run_joint(script, training, build_arguments(script, training, model))
+    run_joint(script, training, build_arguments(script, training, model), control)
     return 0
 
 
@@ -107,4 +160,12 @@ def build_arguments(script: JointScriptArguments, training: JointSelfPlayConfig,
     peft_config = get_peft_config(model)
     if peft_config is not None and training.policy_sharing == "full":
         training.policy_sharing = "lora"
-    return {"model": sources, "peft_config": peft_config}
+    found = {"model": sources, "peft_config": peft_config}
+    if script.reward_funcs:
+        found["reward_funcs"] = reward_funcs_of(script.reward_funcs, make_verdict_reward("verifier_reward"))
+    callbacks = callbacks_of(script.callbacks, script.early_stopping_patience)
+    if script.report_every is not None:
+        from ..training.callbacks import ReportEvery
+
+        callbacks.append(ReportEvery(script.report_every))
+    return found | ({"callbacks": callbacks} if callbacks else {})

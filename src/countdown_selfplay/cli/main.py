@@ -84,10 +84,12 @@ def run(argv: list[str]) -> int:
         raise UnknownNameError(f"Unknown command '{name}'.{nearest(name, list(known))}")
     if name in TRAINERS:
         from .countdown_options import underscored
+        from .early_check import check_flags
         from .launch import launch, split_launch_options
 
         rest = [underscored(argument) for argument in rest]
         options, rest = split_launch_options(rest)
+        check_flags(name, rest)
         if options and name in _PLANNERS and _asks_for_dry_run(rest):
             return int(importlib.import_module(known[name]).main(rest, options))
         if options:
@@ -107,7 +109,7 @@ def _left(command: Callable[[list[str]], int], argv: list[str]) -> int:
 
 def _asks_for_dry_run(argv: list[str]) -> bool:
     """As the command's own parser will read it: `--dry_run`, `--dry_run true` or `--dry_run=true`."""
-    from .trainer_options import flag_value, has_flag
+    from .countdown_options import flag_value, has_flag
 
     said = (flag_value(argv, "--dry_run") or "").lower()
     return has_flag(argv, "--dry_run") and said not in ("false", "f", "no", "n", "0")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from ..evaluation.report import write_report
+from ..errors import DataError
 from .countdown_options import OneLineParser, RawDescription
 
 HELP = "Write report.html of one run, or compare several side by side"
@@ -12,6 +16,7 @@ HELP = "Write report.html of one run, or compare several side by side"
 EPILOG = """\
 examples: countdown-selfplay report runs/tiny-joint
           countdown-selfplay report runs/truncate runs/fill --output comparison.html
+          countdown-selfplay report runs/tiny-joint --watch
 
 Reads run.json, metrics.jsonl and, where they are, samples.jsonl and evaluation.json; also writes plots/*.svg into each
 run folder.
@@ -30,9 +35,60 @@ def main(argv: list[str]) -> int:
         metavar="FILE",
         help="default: report.html in the run folder; here for several",
     )
+    parser.add_argument(
+        "--watch",
+        type=seconds,
+        nargs="?",
+        const=30.0,
+        metavar="SECONDS",
+        help="rewrite the page while runs train, at most this often (30), until Ctrl-C; a browser reloads it",
+    )
     options = parser.parse_args(argv)
     output = options.output
     if output is None:
         output = options.runs[0] / "report.html" if len(options.runs) == 1 else Path("report.html")
+    if options.watch is not None:
+        return watch(options.runs, output, options.watch)
+    from ..evaluation.report import write_report  # matplotlib; a wrong option is refused before
+
     print(write_report(options.runs, output))
     return 0
+
+
+def watch(runs: list[Path], output: Path, every: float, pause: Callable[[float], object] = time.sleep) -> int:
+    """Write the page, and again whenever a run has logged more; 0 after an interrupt. `pause`: sleeps so many
+    seconds."""
+    from ..evaluation.report import write_report
+
+    said, before = False, None
+    try:
+        while True:
+            logs = [run / name for run in runs for name in ("metrics.jsonl", "evaluation.json")]
+            now = [path.stat().st_mtime_ns if path.exists() else 0 for path in logs]
+            if now != before:
+                try:
+                    write_report(runs, output, reload=max(1, round(every)))
+                except DataError:  # a line that is being written; what is wrong before the first page is said
+                    if not said:
+                        raise
+                else:
+                    before = now
+                if not said:
+                    print(f"{output}; Ctrl-C ends the watch", flush=True)
+                said = True
+            pause(every)
+    except KeyboardInterrupt:
+        with suppress(DataError):  # Ctrl-C in mid-line: the last whole page stays
+            write_report(runs, output)  # without the reload
+        return 0
+
+
+def seconds(word: str) -> float:
+    """The type of `--watch`."""
+    try:
+        value = float(word)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{word[:40]}' is not a number of seconds above 0")
+    return value

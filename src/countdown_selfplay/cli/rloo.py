@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from ..errors import ConfigError
+from .countdown_options import flag_value, has_flag
 from .joint import parse, play
-from .trainer_options import flag_value, has_flag
 
 HELP = "Train a prover alone by RLOO, with the trainer, folder and report of joint"
 

@@ -52,6 +52,11 @@ def section_of(name: str, classes: Sequence[type]) -> str | None:
     return None
 
 
+def titles() -> tuple[str, ...]:
+    """The sections in their order."""
+    return _ORDER
+
+
 def help_text(parser: argparse.ArgumentParser, classes: Sequence[type], everything: bool) -> str:
     """`classes`: the dataclasses behind the parser's options. Each option is listed once; `everything`: with TRL's and
     Transformers' fields."""

@@ -15,8 +15,7 @@ from trl import ModelConfig, TrlParser
 from ..config.countdown_fields import CountdownFields, DomainFields
 from ..config.recipes import over, recipes
 from ..errors import ConfigError, CountdownSelfPlayError
-from ..registry import suggestion
-from .countdown_options import underscored
+from .countdown_options import flag_value, has_flag, nearest_only, underscored
 from .trainer_help import ALL, help_text
 
 
@@ -38,6 +37,11 @@ class OneLineTrlParser(TrlParser):
         raise ConfigError(f"{message[:1].upper()}{message[1:]}; `{self.prog} --help` lists the options.")
 
 
+def parser_of(classes: tuple[type, ...], command: str, epilog: str) -> OneLineTrlParser:
+    """The parser of a trainer command, with a flag for each field of `classes`."""
+    return OneLineTrlParser(classes, prog=f"countdown-selfplay {command}", epilog=epilog)  # type: ignore[arg-type]
+
+
 def parse_options(
     argv: list[str], command: str, script: type, training: type, epilog: str, recipe: str
 ) -> tuple[Any, Any, ModelConfig]:
@@ -46,7 +50,7 @@ def parse_options(
     nearest."""
     argv = [underscored(argument) for argument in argv]
     classes = (script, training, ModelConfig)
-    parser = OneLineTrlParser(classes, prog=f"countdown-selfplay {command}", epilog=epilog)  # type: ignore[arg-type]
+    parser = parser_of(classes, command, epilog)
     asked = [argument for argument in argv if argument in ("-h", "--help", *ALL)]
     if asked:
         print(help_text(parser, classes, asked[0] in ALL), end="")
@@ -168,21 +172,3 @@ def _content(config: str, classes: tuple[type, ...], names: list[str]) -> dict[s
     if not isinstance(content.get("env", {}), dict):
         raise ConfigError(f"{config}: `env` ({content['env']}) must map environment variables to their values.")
     return content
-
-
-def nearest_only(name: str, known: list[str]) -> str:
-    """ " Did you mean 'x'?" or ""; the list of some 200 fields would help nobody."""
-    return suggestion(name, known) or " `--help` lists them."
-
-
-def has_flag(argv: list[str], flag: str) -> bool:
-    return any(a == flag or a.startswith(flag + "=") for a in argv)
-
-
-def flag_value(argv: list[str], flag: str) -> str | None:
-    for i, argument in enumerate(argv):
-        if argument.startswith(flag + "="):
-            return argument.partition("=")[2]
-        if argument == flag and i + 1 < len(argv):
-            return argv[i + 1]
-    return None

@@ -173,13 +173,10 @@ def after_trl(config: JointSelfPlayConfig) -> None:
         )
     if config.fp16:
         _fail("`fp16` (True) is not supported: a skipped step of its loss scaler looks like a collapse; use bf16.")
-    if config.load_best_model_at_end:
-        _fail(
-            "`load_best_model_at_end` (True) is not supported: a checkpoint holds several policies; choose one by its "
-            "eval_pass@k in metrics.jsonl."
-        )
-    if config.save_strategy == "best" and config.metric_for_best_model is None:
-        _fail("`save_strategy` (best) needs `metric_for_best_model`, such as eval_pass@1, and an eval_strategy.")
+    by = config.metric_for_best_model  # "loss" is what Transformers writes there, and no evaluation logs one
+    if (config.load_best_model_at_end and by in (None, "loss")) or (config.save_strategy == "best" and by is None):
+        name, value = ("load_best_model_at_end", True) if config.load_best_model_at_end else ("save_strategy", "best")
+        _fail(f"`{name}` ({value}) needs `metric_for_best_model`, such as eval_pass@1, and an eval_strategy.")
     if config.save_only_model and config.guard:
         _fail(
             "`save_only_model` (True) leaves the guard nothing to go back to; set guard=False or "

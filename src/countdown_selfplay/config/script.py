@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from ..errors import ConfigError
 from .number_checks import at_least
 
 
@@ -28,6 +29,16 @@ class EvaluationArguments:
 class JointScriptArguments(EvaluationArguments):
     """What the script does around the trainer."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("early_stopping_patience", "report_every"):
+            if getattr(self, name) is not None:
+                at_least(self, 1, name)
+        if self.control and self.eval_problems == 0:
+            raise ConfigError(
+                "`control` (True) compares two runs on held-out problems, and `eval_problems` is 0; raise that."
+            )
+
     recipe: str | None = field(
         default=None, metadata={"help": "A named setting, such as tiny/default or qwen2.5-0.5b/anchored_shaped_fixed."}
     )
@@ -39,6 +50,34 @@ class JointScriptArguments(EvaluationArguments):
         metadata={"help": "Anchor problems: a hub id or a .jsonl/.parquet file. None: the exact offline generator."},
     )
     dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name to train on."})
+    reward_funcs: list[str] | None = field(
+        default=None,
+        metadata={
+            "help": "Rewards of the prover, added up: my_module:my_reward is a TRL reward function, `verifier` the "
+            "exact verifier's score. None: the verifier, and the length penalties that are set."
+        },
+    )
+    callbacks: list[str] | None = field(
+        default=None,
+        metadata={"help": "Trainer callbacks of your own: my_module:MyCallback is built without arguments."},
+    )
+    early_stopping_patience: int | None = field(
+        default=None,
+        metadata={
+            "help": "End when metric_for_best_model (eval_pass@1 unless set) has not improved in so many evaluations "
+            "in a row; needs an eval_strategy. None: play all rounds."
+        },
+    )
+    report_every: int | None = field(
+        default=None, metadata={"help": "Also rewrite report.html while the run trains, every this many rounds."}
+    )
+    control: bool = field(
+        default=False,
+        metadata={
+            "help": "After the run train a second one on the same anchors and as many prover samples without a "
+            "conjecturer, in <output_dir>/control, and print the difference of the two."
+        },
+    )
     report: bool = field(default=True, metadata={"help": "Write plots and report.html into the run folder."})
     dry_run: bool = field(
         default=False,

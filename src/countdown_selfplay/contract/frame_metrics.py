@@ -105,9 +105,10 @@ TEXTS = (
     ),
     Metric("{role}/completion_length_max", "The largest of these numbers."),
     Metric("round/generations", "Completions of all roles so far: the x-axis of a scaling curve."),
+    Metric("round/tokens", "Completion tokens of all roles so far."),
     Metric(
         "round/cumulative_solve_rate",
-        "Share of the data set's problems with at least one correct answer so far (seed 003); absent for streamed "
+        "Share of the data set's problems with at least one correct answer so far (SGS); absent for streamed "
         "data sets. Flat: the remaining problems are out of reach.",
     ),
 )

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..statistics.bootstrap import Estimate
+from ..statistics.independent import independent_difference
+
+
+def control_table(result: dict[str, Any]) -> str:
+    """The prover trained without and with a conjecturer, with 95% intervals; `result` as in control.json."""
+    return aligned([("", "without", "with", "difference"), *_prover_rows(result, "control", "run")])
+
+
+def _prover_rows(result: dict[str, Any], first: str, second: str) -> list[tuple[str, ...]]:
+    a, b = (result[side]["prover"]["pass_at"] for side in (first, second))
+    change = result["difference"]
+    return [(f"prover pass@{k}", _estimate(a[k]), _estimate(b[k]), _signed(change[f"pass@{k}"])) for k in a]
+
 
 def before_after_table(result: dict[str, Any]) -> str:
     """Prover and conjecturer before and after training, with 95% intervals; `result` as in evaluation.json."""
-    rows: list[tuple[str, ...]] = [("", "before", "after", "difference")]
-    prover = result["before"]["prover"]
-    for k in prover["pass_at"]:
-        rows.append(
-            (
-                f"prover pass@{k}",
-                _estimate(prover["pass_at"][k]),
-                _estimate(result["after"]["prover"]["pass_at"][k]),
-                _signed(result["difference"][f"pass@{k}"]),
-            )
-        )
+    rows = [("", "before", "after", "difference"), *_prover_rows(result, "before", "after")]
     figures = [result[when].get("conjecturer", {}) for when in ("before", "after")]
     for name in rates(*figures):
         pair = [found.get(name) for found in figures]
         if any(value is not None for value in pair):
-            rows.append((f"conjecturer {name.replace('_', ' ')}", *(_estimate(value) for value in pair), ""))
+            change = "" if None in pair else _change(*pair)
+            rows.append((f"conjecturer {name.replace('_', ' ')}", *(_estimate(value) for value in pair), change))
     return aligned(rows)
 
 
@@ -43,6 +48,11 @@ def _estimate(value: Any) -> str:
         return "-"
     center, low, high = (value["value"], value["low"], value["high"]) if isinstance(value, dict) else value
     return f"{center:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _change(before: dict[str, float], after: dict[str, float]) -> str:
+    found = independent_difference(Estimate(**before), Estimate(**after))
+    return _signed([found.difference, found.low, found.high])
 
 
 def _signed(interval: list[float]) -> str:

@@ -70,8 +70,14 @@ def _said(ask: Any) -> str:
     return "_".join(f"{key}_{value}" for key, value in ask.items())
 
 
-def solve_rate_health(solve_rate_P: np.ndarray, kept: int, easy_above: float, hard_below: float) -> dict[str, Any]:
-    """Solve rates of the proposals (the first `kept` slots) and, apart from them, of the anchor problems."""
+_MOST_BINS = 33  # of the histogram of solve rates
+
+
+def solve_rate_health(
+    solve_rate_P: np.ndarray, kept: int, easy_above: float, hard_below: float, attempts: int
+) -> dict[str, Any]:
+    """Solve rates of the proposals (the first `kept` slots) and, apart from them, of the anchor problems. Each was
+    attempted `attempts` times: up to 32 the histogram has a bin for each possible count of solutions, else tenths."""
     conjectured, anchors = solve_rate_P[:kept], solve_rate_P[kept:]
     metrics: dict[str, Any] = {"round/anchor_slots": int(anchors.size)}
     if conjectured.size:
@@ -79,8 +85,9 @@ def solve_rate_health(solve_rate_P: np.ndarray, kept: int, easy_above: float, ha
         metrics["round/solve_rate_std"] = float(conjectured.std())
         metrics["round/too_easy_share"] = float((conjectured >= easy_above).mean())
         metrics["round/too_hard_share"] = float((conjectured < hard_below).mean())
-        tenths = np.rint(conjectured * 10).astype(int)
-        metrics["round/solve_rate_histogram"] = np.bincount(tenths, minlength=11).tolist()
+        last = attempts if attempts < _MOST_BINS else 10
+        bins = np.rint(conjectured * last).astype(int)
+        metrics["round/solve_rate_histogram"] = np.bincount(bins, minlength=last + 1).tolist()
     if anchors.size:
         metrics["round/anchor_solve_rate_mean"] = float(anchors.mean())
     return metrics

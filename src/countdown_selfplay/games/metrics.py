@@ -34,17 +34,17 @@ ROUND = (
     Metric(
         "round/starved",
         "1 if no conjectured problem was played in the round, else 0; absent without a conjecturer. 1: the "
-        "conjecturer had nothing to be rewarded for. Seed 001 ran with this at 0.71 without noticing.",
+        "conjecturer had nothing to be rewarded for. Allen and Ståblein ran with this at 0.71 without noticing.",
         healthy=(0, 0),
         in_a_row=20,
     ),
     Metric(
         "round/solve_rate_mean",
-        "Mean p over conjectured problems; 0.2 to 0.6 is good. Near 1: collapse to too easy (seed 001, aggressive "
-        "binary). Near 0: too hard (anchored shaped: 0.17).",
+        "Mean p over conjectured problems; 0.2 to 0.6 is good. Near 1: collapse to too easy (Allen and Ståblein's "
+        "aggressive binary run). Near 0: too hard (anchored shaped: 0.17).",
         healthy=(0.1, 0.8),
         trip=(0.01, 0.99),
-        word="p",
+        word="solve rate",
     ),
     Metric(
         "round/solve_rate_std",
@@ -53,8 +53,9 @@ ROUND = (
     ),
     Metric(
         "round/solve_rate_histogram",
-        "Conjectured problems by p, rounded to tenths (11 counts; only in `metrics.jsonl`). Mass in the middle is "
-        "good; two piles at 0 and 1 give no gradient to the prover.",
+        "Conjectured problems by how many of the attempts solved them: counts for 0, 1, ... all attempts, or for "
+        "tenths of p from 33 attempts on (only in `metrics.jsonl`). Mass in the middle is good; two piles at 0 and 1 "
+        "give no gradient to the prover.",
     ),
     Metric(
         "round/too_easy_share",

@@ -124,7 +124,8 @@ class ProposeAndSolve:
                 logged = getattr(part, "logged", None)
                 metrics |= logged() if logged else {}
 
-        metrics |= solve_rate_health(solve_rate_P, kept, rules.easy_above, rules.hard_below)
+        count = correct_MPG.shape[0] * correct_MPG.shape[2]
+        metrics |= solve_rate_health(solve_rate_P, kept, rules.easy_above, rules.hard_below, count)
         for found, turn in zip(answers, turns, strict=False):
             metrics |= prover_health(round, found, turn.advantages_B)
         solved = list(zip(keys, correct_MPG.sum((0, 2)).astype(int).tolist(), strict=True))
@@ -143,7 +144,6 @@ class ProposeAndSolve:
             samples += examples(round, found, rules.samples_per_log, found.rewards_B.tolist(), reasons, mine)
         for turn in turns[len(answers) :]:
             samples += self._proposal_examples(round, turn.rollout, proposals, admission.reasons, reward_N)
-        count = correct_MPG.shape[0] * correct_MPG.shape[2]
         return RoundResult(turns, metrics, samples, [(key, correct, count) for key, correct in solved])
 
     def _random_problems(self, round: Round, slots: int) -> list[Any]:

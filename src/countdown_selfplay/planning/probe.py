@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PrinterCallback, ProgressCallback, TrainerCallback
+from transformers import TrainerCallback
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 from transformers.utils import logging as transformers_logging
 
 from ..config import JointSelfPlayConfig
 from ..evaluation.terminal import aligned
+from ..training.callbacks import RoundLines
 from ..training.trainer import JointConjecturerProverTrainer
 from .memory import GIB, MemoryEstimate
 
@@ -112,8 +113,7 @@ def probe(args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]) -> dict[
         meter = Meter()
         trainer = _Probed(args=args, **trainer_arguments)
         trainer.eos_token_ids = [trainer.model.config.get_text_config().vocab_size - 1]
-        trainer.remove_callback(PrinterCallback)
-        trainer.remove_callback(ProgressCallback)
+        trainer.remove_callback(RoundLines)
         trainer.halves = _Halves(meter)
         trainer.add_callback(trainer.halves)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from ..errors import ConfigError
 from ..registry import Registry
 from .adaptive_band import AdaptiveBand
-from .base import ConjecturerReward, is_number
+from .base import ConjecturerReward, is_number, takes_context
 from .binary_band import BinaryBand
 from .composition import Clip, Part, Product, Sum
 from .difficulty_diversity import DifficultyDiversity
@@ -27,9 +28,13 @@ Spec = str | float | Mapping[str, Any]
 
 def make_conjecturer_reward(name: str, arguments: dict[str, Any] | None = None) -> ConjecturerReward:
     """The conjecturer reward called `name`, built with `arguments`. ConfigError for an argument that it does not take
-    or lacks, UnknownNameError for a name that is not in CONJECTURER_REWARDS."""
-    factory = CONJECTURER_REWARDS[name]
-    arguments = arguments or {}
+    or lacks, UnknownNameError for a name that is not in CONJECTURER_REWARDS.
+
+    my_module:MyReward is a class that is built with the arguments; my_module:my_reward is the reward function itself,
+    called with the arguments besides `solve_rate_P` and the context."""
+    factory, arguments = CONJECTURER_REWARDS.load(name), arguments or {}
+    if inspect.isfunction(factory) and name not in CONJECTURER_REWARDS:
+        return _function_reward(name, factory, arguments)
     parameters = inspect.signature(factory).parameters
     allowed = ", ".join(parameters) or "no argument"
     unknown = [key for key in arguments if key not in parameters]
@@ -41,6 +46,17 @@ def make_conjecturer_reward(name: str, arguments: dict[str, Any] | None = None) 
     if absent:
         raise ConfigError(f"Conjecturer reward '{name}' needs {', '.join(absent)}; it takes {allowed}.")
     return factory(**arguments)
+
+
+def _function_reward(name: str, function: Callable[..., Any], arguments: dict[str, Any]) -> ConjecturerReward:
+    unknown = [key for key in arguments if key not in inspect.signature(function).parameters]
+    if unknown:
+        raise ConfigError(f"Conjecturer reward '{name}' does not take {', '.join(unknown)}.")
+    takes_context(function)
+    if not arguments:
+        return function
+    bound = functools.partial(function, **arguments)
+    return functools.update_wrapper(bound, function)
 
 
 def part_of(kind: str, spec: Spec, more: tuple[str, ...] = ()) -> Part:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from ..config.script import EvaluationArguments
+from ..domains import held_out_of, name_of
 from ..errors import ConfigError
 from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import ProverEvaluation, evaluate_conjecturer, evaluate_prover
@@ -27,8 +30,9 @@ def evaluate_in_training(trainer: Host, dataset: Iterable[Mapping[str, Any]] | N
     """
     rows: Any = trainer.eval_dataset if dataset is None else dataset
     if rows is None:
-        raise ConfigError("evaluate() needs problems: pass `eval_dataset` to the trainer or to this call.")
-    problems = [trainer.domain.problem(row, index) for index, row in enumerate(rows)]
+        problems = held_out_side(trainer)
+    else:
+        problems = [trainer.domain.problem(row, index) for index, row in enumerate(rows)]
     n = trainer.num_generations_eval
     size, seed = (
         trainer.args.per_device_eval_batch_size,
@@ -45,6 +49,28 @@ def evaluate_in_training(trainer: Host, dataset: Iterable[Mapping[str, Any]] | N
         trainer.log(dict(metrics))
     trainer.control = trainer.callback_handler.on_evaluate(trainer.args, trainer.state, trainer.control, metrics)
     return metrics
+
+
+def held_out_side(trainer: Host) -> list[Any]:
+    """The problems that the command line measures a run on when no data set is named. ConfigError for a domain without
+    a held-out side, whose training would have had to be told which problems to leave out."""
+    if not hasattr(trainer.domain, "held_out"):
+        raise ConfigError(
+            f"evaluate() needs problems: the domain '{name_of(trainer.domain)}' has no held-out side; pass "
+            "`eval_dataset` to the trainer, which keeps its problems out of training."
+        )
+    return held_out_of(trainer.domain, EvaluationArguments().eval_problems)
+
+
+def write_report_of(trainer: Host, output: str | Path | None = None) -> Path:
+    """report.html of the run so far, written by the main process; its path."""
+    from ..evaluation.report import write_report  # matplotlib
+
+    folder = Path(trainer.args.output_dir)
+    path = folder / "report.html" if output is None else Path(output)
+    if trainer.processes.main:
+        write_report([folder], path)
+    return path
 
 
 def measure(trainer: Host, problems: list[Any], proposals: int, when: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def averaged_rounds(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def summed_histogram(rounds: Sequence[Mapping[str, Any]]) -> list[int] | None:
-    """Counts per tenth of solve rate over the rounds, or None if no round played a conjectured problem."""
+    """Counts per bin of solve rate over the rounds, or None if no round played a conjectured problem."""
     histograms = [metrics[HISTOGRAM] for metrics in rounds if HISTOGRAM in metrics]
     return [sum(counts) for counts in zip(*histograms, strict=True)] if histograms else None
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
+
+import torch
+from transformers.utils import logging as transformers_logging
 
 from ..config import JointSelfPlayConfig, RoleSettings
 from ..config.checks import check_run
@@ -113,9 +117,14 @@ def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGu
     return CollapseGuard(declared, args.guard_window, trips)
 
 
-def refuse_unsupported(args: JointSelfPlayConfig) -> None:
-    """One sentence, before any model loads, for options that cannot be run."""
+def refuse_unsupported(args: JointSelfPlayConfig, engine: str) -> None:
+    """One sentence, before any model loads, for options that cannot be run; `engine`: ddp, deepspeed or fsdp."""
     check_run(args)
+    if args.load_best_model_at_end and engine != "ddp":
+        raise ConfigError(
+            f"`load_best_model_at_end` (True) is not supported under {engine}; leave it unset, and go on from the "
+            "checkpoint that trainer_state.json names as best_model_checkpoint."
+        )
     if args.push_to_hub:
         raise ConfigError(
             "`push_to_hub` (True) is not supported: a checkpoint holds several policies; "
@@ -125,6 +134,16 @@ def refuse_unsupported(args: JointSelfPlayConfig) -> None:
         raise ConfigError(
             "`enable_jit_checkpoint` (True) would save in the middle of a round, which cannot be resumed exactly; "
             "leave it unset: SIGTERM ends a run with a checkpoint at the end of its round anyway."
+        )
+
+
+def advise_threads() -> None:
+    """A warning, once, where torch was loaded before this package could tell its threads not to spin."""
+    if torch.get_num_threads() > 1 and not {"OMP_WAIT_POLICY", "OMP_NUM_THREADS"} & set(os.environ):
+        transformers_logging.get_logger(__name__).warning_once(
+            "torch was loaded before countdown_selfplay: on busy cores its threads wait for each other, and a step "
+            "can take ten times as long. Import countdown_selfplay first, or set OMP_WAIT_POLICY=PASSIVE or "
+            "OMP_NUM_THREADS=1."
         )
 
 

@@ -208,7 +208,9 @@ def train_with_rollbacks(
                 start_rounds(trainer)
                 try:
                     with _done_by_us(trainer.args), counted_in_steps(trainer.args, rounds):
-                        return stock_train(None if folder is None else str(folder), *args, **kwargs)
+                        done = stock_train(None if folder is None else str(folder), *args, **kwargs)
+                    _take_best(trainer)
+                    return done
                 except Rollback as rollback:
                     folder = _after_trip(trainer, rollback, start)
                     load_state(trainer, folder)
@@ -243,13 +245,24 @@ def _already_done(trainer: Host, folder: Path, step: int) -> TrainOutput:
     return TrainOutput(step, 0.0, {})
 
 
+def _take_best(trainer: Host) -> None:
+    """Under load_best_model_at_end the weights of the best checkpoint by metric_for_best_model, for all policies."""
+    best = trainer.state.best_model_checkpoint
+    if trainer.args.load_best_model_at_end and best is not None:
+        logger.warning(
+            "The policies are those of %s, the best by %s (%.4g).",
+            *(best, trainer.args.metric_for_best_model, trainer.state.best_metric),
+        )
+        trainer._load_from_checkpoint(best)
+
+
 @contextmanager
 def _done_by_us(args: Any) -> Iterator[None]:
     """Hidden from the stock loop: max_grad_norm, for it would clip all roles together and RoundEnd clips each at its
     own (rule 7 of the design); save_total_limit, for at 1 it deletes at the end what is not the best checkpoint, the
-    newest healthy one too."""
-    kept = {name: getattr(args, name) for name in ("max_grad_norm", "save_total_limit")}
-    args.max_grad_norm, args.save_total_limit = 0.0, None
+    newest healthy one too; load_best_model_at_end, for it would read a single adapter."""
+    kept = {name: getattr(args, name) for name in ("max_grad_norm", "save_total_limit", "load_best_model_at_end")}
+    args.max_grad_norm, args.save_total_limit, args.load_best_model_at_end = 0.0, None, False
     try:
         yield
     finally:

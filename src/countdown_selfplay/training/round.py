@@ -207,6 +207,7 @@ def _cut(rollout: Rollout, count: int) -> None:
 def _count_solved(trainer: Host, result: RoundResult) -> None:
     """Which of the data set's problems were ever solved, against all that was generated (seed 003, figure 1)."""
     result.metrics["round/generations"] = trainer.frame.generations
+    result.metrics["round/tokens"] = sum(trainer.frame.tokens.values())
     if trainer.solve_rate is not None and result.solved:
         keys, correct, answers = zip(*result.solved, strict=True)
         trainer.solve_rate.observe(keys, correct, answers[0], trainer.frame.rounds + 1)

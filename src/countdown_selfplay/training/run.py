@@ -17,7 +17,7 @@ from ..contract.domain import OpenDomain, P
 from ..data.files import held_out_problems, load_problem_rows
 from ..data.run_files import write_atomically
 from ..domains import domain_from
-from ..evaluation.terminal import before_after_table
+from ..evaluation.terminal import before_after_table, control_table
 from .evaluation import differences, measure
 from .exports import export_policies
 from .rollbacks import resolve
@@ -26,9 +26,13 @@ from .trainer import JointConjecturerProverTrainer
 
 
 def run_joint(
-    script: JointScriptArguments, args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]
+    script: JointScriptArguments,
+    args: JointSelfPlayConfig,
+    trainer_arguments: dict[str, Any],
+    control: tuple[JointSelfPlayConfig, dict[str, Any]] | None = None,
 ) -> JointConjecturerProverTrainer:
-    """Train and leave in `args.output_dir`: policies, metrics.jsonl, evaluation.json, plots, report.html."""
+    """Train and leave in `args.output_dir`: policies, metrics.jsonl, evaluation.json, plots, report.html. `control`:
+    settings and trainer's arguments of a run without a conjecturer that follows, whose difference is printed."""
     quiet_loading()
     with run_lock(args.output_dir):
         domain = domain_from(args)
@@ -43,7 +47,36 @@ def run_joint(
         if trainer.processes.main:
             tell(Path(args.output_dir), before, after, script.report)
         trainer.processes.wait()
+        if control is not None:
+            play_control(script, *control, data, held_out, before, after)
         return trainer
+
+
+def play_control(
+    script: JointScriptArguments,
+    args: JointSelfPlayConfig,
+    trainer_arguments: dict[str, Any],
+    data: dict[str, Any],
+    held_out: list[Any],
+    before: dict[str, Any],
+    after: dict[str, Any],
+) -> None:
+    """Train the prover alone, from the same weights, on as many samples a round; write control.json beside the run's
+    files and print what the conjecturer was worth. `before`, `after`: the run's own evaluations."""
+    trainer = JointConjecturerProverTrainer(args=args, domain=domain_from(args), **data, **trainer_arguments)
+    trainer.accelerator.print(f"Control: the same run without a conjecturer, in {args.output_dir}")
+    resume = resolve(trainer, "auto" if args.resume_from_checkpoint else None)
+    trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
+    export_policies(trainer, Path(args.output_dir))
+    alone = measure(trainer, held_out, script.eval_proposals, "the control")
+    if trainer.processes.main:
+        folder, start = Path(args.output_dir), {"prover": before["prover"]}
+        tell(folder, start, alone, script.report)
+        found = {"control": alone, "run": after, "difference": differences(alone, after)}
+        write_atomically(folder.parent / "control.json", json.dumps(found, indent=1) + "\n")
+        print("What the conjecturer was worth, on as many samples of the prover:")
+        print(control_table(found))
+    trainer.processes.wait()
 
 
 def quiet_loading() -> None:

@@ -54,7 +54,7 @@ def _acquire(folder: Path) -> str | None:
         folder.mkdir(parents=True, exist_ok=True)
         file = FileIO(path, "a+")
     except OSError as error:
-        return f"`output_dir` ({folder}) cannot be written ({error.strerror}); choose another folder."
+        return _unwritable(folder, error)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -73,6 +73,18 @@ def _acquire(folder: Path) -> str | None:
         file.write(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}).encode())
     _held[folder] = file
     return None
+
+
+def make_folder(output: str | Path) -> None:
+    """The folder that the stock Trainer's constructor makes; RunFolderError where it cannot."""
+    try:
+        Path(output).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunFolderError(_unwritable(Path(output).absolute(), error)) from error
+
+
+def _unwritable(folder: Path, error: OSError) -> str:
+    return f"`output_dir` ({folder}) cannot be written ({error.strerror}); choose another folder."
 
 
 def _owner(path: Path) -> str:

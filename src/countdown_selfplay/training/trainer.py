@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from datasets import Dataset, IterableDataset
 from peft import PeftConfig
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProgressCallback, TrainerCallback, set_seed
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback, set_seed
 
 from .. import _trl
 from ..config import JointSelfPlayConfig
@@ -36,8 +36,8 @@ from ..rewards.prover.checked import checked_reward_funcs, default_reward_funcs
 from ..statistics.solve_rate import CumulativeSolveRate
 from . import checkpoints, rollbacks
 from .anchor_order import AnchorStream, EpochSampler, stream_loader
-from .callbacks import RoundProgress, Termination, default_callbacks
-from .evaluation import evaluate_in_training
+from .callbacks import Termination, default_callbacks, show_rounds
+from .evaluation import evaluate_in_training, write_report_of
 from .exports import export_policies
 from .frame import Frame
 from .host import Host
@@ -46,6 +46,7 @@ from .losses import RoleLoss
 from .metrics import averaged_rounds, role_rollout_metrics, summed_histogram
 from .micro_batch import role_loss
 from .parts import (
+    advise_threads,
     check_parts,
     checked_verdicts,
     declared_metrics,
@@ -63,6 +64,7 @@ from .parts import (
 )
 from .replay import replays_of
 from .round import play_round
+from .run_lock import make_folder
 
 
 class JointConjecturerProverTrainer(Host):
@@ -106,10 +108,11 @@ class JointConjecturerProverTrainer(Host):
         domain: OpenDomain[Any] | None = None,
         game: Game | None = None,
     ) -> None:
+        _trl.check_seam()
         args = with_roles_of(JointSelfPlayConfig("joint-selfplay") if args is None else args, game)
-        refuse_unsupported(args)
-        check_parts(args, reward_funcs, domain=domain)
         self.engine = choose_engine(args)
+        refuse_unsupported(args, self.engine.name)
+        check_parts(args, reward_funcs, domain=domain)
         self.domain = domain_from(args) if domain is None else domain
         played = None if domain is None and args.domain == "countdown" else self.domain
         self.roles = args.all_roles
@@ -146,6 +149,7 @@ class JointConjecturerProverTrainer(Host):
             name, longest = f"{name_of(self.domain)}_reward", args.solver.max_completion_length
             reward_funcs = default_reward_funcs(name, args.length_penalty, args.soft_overlong, longest)
         refuse_odd_weights(args, reward_funcs)
+        make_folder(args.output_dir)
         with _trl.trl_defaults(args):
             super().__init__(
                 model=self.policies.module,
@@ -157,6 +161,8 @@ class JointConjecturerProverTrainer(Host):
                 callbacks=[*default_callbacks(self), *(callbacks or [])],
                 optimizers=optimizers,
             )
+        if args.device.type == "cpu":
+            advise_threads()
         self.eos_token_ids = end_tokens(self)
         self.engine.bind(self.accelerator, self.policies, self.max_grad_norm)
         self.processes = processes_of(self.accelerator, in_step=self.engine.shards_weights)
@@ -167,8 +173,7 @@ class JointConjecturerProverTrainer(Host):
         if optimizers[0] is not None:
             tag_roles(optimizers[0], self.policies)
             self.configured_groups = group_settings(optimizers[0])
-        if self.pop_callback(ProgressCallback) is not None:
-            self.add_callback(RoundProgress(self.guard.metrics))
+        show_rounds(self, self.guard.metrics)
         warn_overlap(listed, self.held_out)
         self.policies.prepare(
             {role: s.temperature for role, s in self.roles.items()},
@@ -340,8 +345,12 @@ class JointConjecturerProverTrainer(Host):
         metric_key_prefix: str = "eval",
     ) -> dict[str, float]:
         """pass@k of the prover by the verifier's bit, with private randomness: training goes on as if it had not
-        happened."""
+        happened. Without a data set, here or in the constructor: on 512 problems of the domain's held-out side."""
         return evaluate_in_training(self, eval_dataset, metric_key_prefix)
+
+    def report(self, output: str | Path | None = None) -> Path:
+        """Write the page about the run so far, report.html in its folder unless `output` is given; its path."""
+        return write_report_of(self, output)
 
     @python_random_kept()  # TRL draws the completions that it prints
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:

@@ -86,13 +86,15 @@ def test_the_page_has_every_part_of_a_complete_run(tmp_path):
 def test_the_table_shows_values_with_their_intervals(tmp_path):
     text = re.sub(r"\s+", " ", report(tmp_path, made_up.write_run(tmp_path)).text)
     assert "prover pass@1 0.330 [0.310, 0.350] 0.430 [0.410, 0.450] +0.100 [+0.080, +0.120]" in text
-    assert "conjecturer solve rate 0.500 [0.480, 0.520] 0.600 [0.580, 0.620] –" in text
+    # two independent estimates of .02 on each side: sqrt(.02^2 + .02^2) = .028
+    assert "conjecturer solve rate 0.500 [0.480, 0.520] 0.600 [0.580, 0.620] +0.100 [+0.072, +0.128]" in text
 
 
 def test_only_differences_whose_interval_excludes_0_are_coloured(tmp_path):
     html = write_report([made_up.write_run(tmp_path)], tmp_path / "r.html").read_text()
     marks = re.findall(r'<b class="(up|down|same)">([^<]*)<', html)
-    assert marks == [("up", "+0.100"), ("same", "+0.050"), ("down", "-0.030"), ("same", "+0.000")]
+    prover = [("up", "+0.100"), ("same", "+0.050"), ("down", "-0.030"), ("same", "+0.000")]
+    assert marks == prover + [("up", "+0.100")] * 5  # the conjecturer's five rates, each .1 higher
 
 
 def test_the_page_loads_nothing_and_runs_nothing(tmp_path):
@@ -245,6 +247,37 @@ def test_what_is_not_healthy_is_said_at_the_top(tmp_path):
     assert all(sentence in page.words for sentence in sentences)
 
 
+def test_a_loss_of_coverage_is_said_and_a_change_that_may_be_none_is_not(tmp_path):
+    """Of the largest k alone, and only where the interval excludes 0: here pass@16 may be unchanged, pass@8 fell."""
+    folder = made_up.write_run(tmp_path)
+    assert not any("coverage" in sentence for sentence in findings(load_run(folder)))
+    evaluation = json.loads((folder / "evaluation.json").read_text())
+    evaluation["difference"]["pass@16"] = [-0.12, -0.15, -0.09]
+    evaluation["after"]["prover"]["pass_at"]["16"] = {"value": 0.73, "low": 0.7, "high": 0.76}
+    (folder / "evaluation.json").write_text(json.dumps(evaluation))
+    (said,) = [sentence for sentence in findings(load_run(folder)) if "coverage" in sentence]
+    assert said == (
+        "The prover lost coverage: pass@16 fell from 0.850 to 0.730 (-0.120 [-0.150, -0.090]). With 16 answers each "
+        "it solves fewer held-out problems than before training."
+    )
+    assert said in report(tmp_path, folder).words
+
+
+def test_the_head_has_time_and_tokens_and_metrics_have_their_definitions(tmp_path):
+    folder = made_up.write_run(tmp_path, metrics=None)
+    rows = [{"round/starved": 0.0, "step_time": 2.5, "round/tokens": 700 * i} for i in range(1, 31)]
+    declared = {"round/starved": {"healthy": [0, 0.5]}}
+    (folder / "metrics.jsonl").write_text("".join(json.dumps({"step": i} | r) + "\n" for i, r in enumerate(rows, 1)))
+    description = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(description | {"metrics": declared}))
+    page = report(tmp_path, folder)
+    assert "1 min 15 s of rounds · 21,000 tokens sampled" in page.text  # 30 x 2.5 s
+    hints = [
+        value for name, value in page.attributes if name == "title" and value.startswith("round/starved: 1 if no")
+    ]
+    assert len(hints) == 2 and all(hint.endswith(" Healthy: 0 to 0.5.") for hint in hints)  # its chart and its row
+
+
 def logged(folder, *rows, metrics=None):
     """The run of `folder` with these rounds instead of its own, and these declarations."""
     (folder / "metrics.jsonl").write_text("".join(json.dumps({"step": i} | r) + "\n" for i, r in enumerate(rows, 1)))
@@ -287,7 +320,12 @@ def test_damaged_declarations_are_named(tmp_path, metrics):
         ("metrics.jsonl", '{"step": 3,', '{"step": 3', r"metrics\.jsonl, line 3: this is not JSON"),
         ("metrics.jsonl", '{"step": 2,', '{"stop": 2,', r"metrics\.jsonl, line 2: 'step' is None"),
         ("metrics.jsonl", '{"step": 2,', '{"step": "2",', r"metrics\.jsonl, line 2: 'step' is '2'"),
-        ("metrics.jsonl", '_histogram": [', '_histogram": [1, ', r"line 1: 'round/solve_rate_histogram' .* 11 counts"),
+        (
+            "metrics.jsonl",
+            '_histogram": [',
+            '_histogram": [-1, ',
+            r"line 1: 'round/solve_rate_histogram' must be a list of counts",
+        ),
         ("samples.jsonl", "{", "[1]\n{", r"samples\.jsonl, line 1: must be a JSON object, got list"),
         ("run.json", '"config"', '"setting"', r"run\.json has no object 'config'"),
         ("run.json", "{", "", r"run\.json, line 1: this is not JSON"),

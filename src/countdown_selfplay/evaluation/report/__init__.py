@@ -15,15 +15,16 @@ from .pictures import Figure, svg
 __all__ = ["Run", "load_run", "load_runs", "write_report"]
 
 
-def write_report(run_dirs: Sequence[Path | str], out: Path | str) -> Path:
+def write_report(run_dirs: Sequence[Path | str], out: Path | str, reload: int | None = None) -> Path:
     """Write the page about `run_dirs` to `out`, and every run's plots into its folder; returns the path of the page.
+    `reload`: seconds after which a browser that shows it loads it anew.
 
     Everything is read before anything is written. DataError names the file and line that is missing or damaged, or the
     place that cannot be written.
     """
     runs = load_runs([Path(folder) for folder in run_dirs])
     of_runs = [_as_text(drawn([run])) for run in runs]
-    text = page(runs, of_runs[0] if len(runs) == 1 else _as_text(drawn(runs)))
+    text = page(runs, of_runs[0] if len(runs) == 1 else _as_text(drawn(runs)), reload)
     out = Path(out)
     if out.is_dir():
         raise DataError(f"'{out}' is a folder; pass the name of a file such as {out / 'report.html'}.")

@@ -12,8 +12,9 @@ import numpy as np
 from ...errors import CountdownSelfPlayError
 from ...rewards import make_conjecturer_reward
 from .arms import arms_of, over_seeds
-from .load import BINS, Run
+from .load import Run
 from .pictures import Curve, Figure, heat_map, line_chart
+from .tables import definition
 
 _POINTS = 600  # most points of a curve; in a longer run single rounds are not drawn
 _COLUMNS = 60  # most columns of a heat map
@@ -93,6 +94,16 @@ SECTIONS: dict[str, tuple[Chart, ...]] = {
 }
 
 
+def hints(runs: Sequence[Run]) -> dict[str, str]:
+    """Title of a chart -> the definitions of the metrics in it."""
+    found = {}
+    for chart in (chart for charts in SECTIONS.values() for chart in charts):
+        for metric, label in chart.metrics:
+            found[f"{chart.title}: {label}"] = definition(metric, runs)
+        found[chart.title] = "\n".join(definition(metric, runs) for metric, _ in chart.metrics)
+    return found
+
+
 def drawn(runs: Sequence[Run]) -> dict[str, dict[str, Figure]]:
     """Every chart of one run, or of several in comparison, by section and title."""
     found: dict[str, dict[str, Figure]] = {}
@@ -152,13 +163,15 @@ def curve(runs: Sequence[Run], metric: str, label: str, share: bool = False, raw
 
 def solve_rate_map(run: Run, title: str) -> dict[str, Figure]:
     """Rounds across, solve rate upwards, share of the round's problems as shade; rounds are put together where there
-    are many. {} without a histogram."""
+    are many. {} without a histogram. Rounds with another number of bins than the last one are left out."""
     steps = run.steps
     size = max(1, -(-len(steps) // _COLUMNS))
     starts = steps[::size]
-    counts_CB = np.zeros((len(starts), BINS))
+    bins = len(run.histograms[max(run.histograms)]) if run.histograms else 1
+    counts_CB = np.zeros((len(starts), bins))
     for i, step in enumerate(steps):
-        counts_CB[i // size] += run.histograms.get(step, 0)
+        found = run.histograms.get(step, [])
+        counts_CB[i // size] += found if len(found) == bins else 0
     total_C = counts_CB.sum(axis=1, keepdims=True)
     if not total_C.any():
         return {}

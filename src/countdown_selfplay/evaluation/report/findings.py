@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from ...contract.metric import UNBOUNDED, Metric, Range, range_text
 from .load import Run
@@ -16,6 +18,7 @@ def findings(run: Run) -> list[str]:
     if share:
         what = f"{share:.0%} of {len(starved)} logged rounds"
         found.append(f"The conjecturer was starved: in {what} none of its problems was played.")
+    found += lost_coverage(run.evaluation)
     for record in run.rollbacks:
         found.append(
             f"The collapse guard rolled back at round {record.get('step', '?')} to {record.get('to', '?')}: "
@@ -34,6 +37,21 @@ def findings(run: Run) -> list[str]:
     if not run.rounds:
         found.append("No round was logged.")
     return found
+
+
+def lost_coverage(evaluation: Mapping[str, Any]) -> list[str]:
+    """A sentence if pass@k of the largest k is lower after training than before, with an interval that excludes 0."""
+    name = max(evaluation.get("difference", {}), key=lambda name: int(name.partition("@")[2]), default=None)
+    if name is None or evaluation["difference"][name].high >= 0:
+        return []
+    change = evaluation["difference"][name]
+    before, after = (evaluation[when]["prover"].get(name) for when in ("before", "after"))
+    values = f" from {before.value:.3f} to {after.value:.3f}" if before and after else ""
+    tries = name.partition("@")[2]
+    return [
+        f"The prover lost coverage: {name} fell{values} ({change.difference:+.3f} [{change.low:+.3f}, "
+        f"{change.high:+.3f}]). With {tries} answers each it solves fewer held-out problems than before training."
+    ]
 
 
 def _inside(value: float, bounds: Range) -> bool:

@@ -15,7 +15,6 @@ from ...games.metrics import METRICS
 from ...statistics.bootstrap import Estimate, Interval
 
 HISTOGRAM = "round/solve_rate_histogram"
-BINS = 11  # solve rates 0, 0.1, ..., 1
 _ROUND = ("round/", "prover/", "conjecturer/")
 _SECRET = ("_token", "api_key", "password")
 
@@ -124,8 +123,8 @@ def _metrics(path: Path) -> tuple[list[dict[str, float]], list[dict[str, float]]
 
 
 def _counts(value: Any, path: Path, number: int) -> list[int]:
-    if not isinstance(value, list) or len(value) != BINS or not all(_is_finite_number(v) and v >= 0 for v in value):
-        raise DataError(f"{path}, line {number}: '{HISTOGRAM}' must be a list of {BINS} counts, got {value!r}.")
+    if not isinstance(value, list) or len(value) < 2 or not all(_is_finite_number(v) and v >= 0 for v in value):
+        raise DataError(f"{path}, line {number}: '{HISTOGRAM}' must be a list of counts, got {value!r}.")
     return [int(v) for v in value]
 
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from . import tables
 from .arms import arms_of, band_text
-from .charts import window_text
+from .charts import hints, window_text
 from .comparison import comparison, gains
 from .examples import examples
 from .findings import findings
 from .load import Run
 
 
-def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]]) -> str:
-    """The whole document; `charts`: section -> name -> SVG. Equal runs give equal text: nothing here depends on the
-    time or the machine. What runs and models wrote is escaped by the template."""
+def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: int | None = None) -> str:
+    """The whole document; `charts`: section -> name -> SVG. `reload`: seconds after which a browser loads it again.
+    Equal runs give equal text: nothing here depends on the time or the machine. What runs and models wrote is escaped
+    by the template."""
     arms = arms_of(runs)
     shown = {"Before and after": tables.results(runs)}
     curves = window_text(runs[0])
@@ -36,8 +38,31 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]]) -> str:
         extensions=["jinja2.ext.do"],
     )
     return environment.get_template("page.html.j2").render(
-        title=f"Self-play: {names}", heads=[_head(run) for run in runs], tables=shown, charts=charts, curves=curves
+        title=f"Self-play: {names}",
+        heads=[_head(run) for run in runs],
+        tables=shown,
+        charts=charts,
+        curves=curves,
+        hints=hints(runs),
+        reload=reload,
     )
+
+
+def _spent(run: Run) -> list[str]:
+    """How long the logged rounds took, and what was sampled in them."""
+    steps = [0, *run.steps]
+    covered = [step - before for before, step in pairwise(steps)]
+    seconds = sum(row.get("step_time", 0) * count for row, count in zip(run.rounds, covered, strict=True))
+    tokens = max((value for _, value in run.series("round/tokens")), default=0)
+    minutes, rest = divmod(round(seconds), 60)
+    time = (
+        f"{minutes // 60} h {minutes % 60} min"
+        if minutes >= 60
+        else f"{minutes} min {rest} s"
+        if minutes
+        else f"{rest} s"
+    )
+    return [f"{time} of rounds"] * (seconds > 0) + [f"{tokens:,.0f} tokens sampled"] * (tokens > 0)
 
 
 def _head(run: Run) -> dict[str, Any]:
@@ -45,6 +70,7 @@ def _head(run: Run) -> dict[str, Any]:
     version = run.environment.get("countdown-selfplay")
     facts = [f"{len(run.rounds)} logged rounds"]
     facts += [f"started {run.started[:16].replace('T', ' ')}"] if run.started else []
+    facts += _spent(run)
     facts += [f"countdown-selfplay {version}"] if version else []
     return {
         "name": run.name,

@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...contract.frame_metrics import FRAME_METRICS, LOG_METRICS
+from ...contract.metric import declaration_of, for_players, range_text
+from ...games.metrics import METRICS
+from ...statistics.independent import independent_difference
 from .arms import PLACES, arms_of
 from .findings import mean
 from .load import Run
@@ -24,6 +28,8 @@ class Table:
     labels: int = 1
     groups: Sequence[str] = ()
 
+
+_SHIPPED = for_players((*FRAME_METRICS, *LOG_METRICS, *METRICS), {role: [role] for role in ("prover", "conjecturer")})
 
 HEALTH = (  # metric, in words
     ("conjecturer/parseable_rate", "parseable"),
@@ -91,7 +97,10 @@ def results(runs: Sequence[Run]) -> Table | None:
         cells = []
         for found in evaluated:
             cell = {when: found[when][role].get(name) for when in ("before", "after")}
-            cells.append({**cell, "difference": found["difference"].get(name) if role == "prover" else None})
+            change = found["difference"].get(name) if role == "prover" else None
+            if role == "conjecturer" and all(cell.values()):
+                change = independent_difference(cell["before"], cell["after"])
+            cells.append({**cell, "difference": change})
         rows.append([f"{role} {name.replace('_', ' ')}", *(cells if len(runs) > 1 else cells[0].values())])
     head = ["before", "after", "difference"] if len(runs) == 1 else [run.name for run in runs if run.evaluation]
     return Table(["", *head], rows, _result_note(evaluated))
@@ -101,7 +110,8 @@ def _result_note(evaluated: Sequence[dict[str, Any]]) -> str:
     sizes = {(found["after"]["problems"], found["after"]["n"]) for found in evaluated}
     parts = [f"{problems} held-out problems, {n} answers each" for problems, n in sorted(sizes, key=str) if n]
     note = "; ".join(parts) + ". " if parts else ""
-    note += "In brackets 95% intervals; those of pass@k resample problems, paired for differences. "
+    note += "In brackets 95% intervals; those of pass@k resample problems, paired for differences; "
+    note += "the conjecturer's samples before and after are independent. "
     cut = max(found[when]["truncated_rate"] or 0 for found in evaluated for when in ("before", "after"))
     if cut > 0.01:
         note += f"Up to {cut:.1%} of the answers were cut at the token limit and count as wrong: raise it."
@@ -122,13 +132,22 @@ def health(runs: Sequence[Run]) -> Table | None:
             else:
                 cells += [None, None, None]
         if any(cells):
-            rows.append([{"text": words, "hint": metric}, *cells])
+            rows.append([{"text": words, "hint": definition(metric, runs)}, *cells])
     note = (
         "Shares of proposals, problems or answers. Means are over the rounds that have the value (a starved round has "
         "no solve rate); the share of rounds above 0 is of all logged rounds."
     )
     groups = [run.name for run in runs] if len(runs) > 1 else []
     return Table(["", *["mean", "max", "rounds > 0"] * len(runs)], rows, note, groups=groups) if rows else None
+
+
+def definition(metric: str, runs: Sequence[Run]) -> str:
+    """The name of a metric as it is logged, what it is, and the range that the run declared as healthy."""
+    declared = next((one for run in runs if (one := declaration_of(metric, run.metrics)) is not None), None)
+    shipped = declaration_of(metric, _SHIPPED)  # run.json holds ranges and no explanations
+    text = f"{metric}: {shipped.help}" if shipped else metric
+    bounds = range_text(declared.healthy) if declared else ""
+    return f"{text} Healthy: {bounds}." if bounds else text
 
 
 def setting(run: Run) -> dict[str, str]:

@@ -6,7 +6,8 @@ from transformers import TrainerCallback
 
 from ..host import Host
 from .guard import GuardCallback, Rollback
-from .progress import RoundProgress
+from .progress import RoundLines, RoundProgress, show_rounds
+from .report import ReportEvery
 from .round_end import RoundEnd
 from .run_folder import RunFolder
 from .termination import Terminated, Termination
@@ -19,11 +20,14 @@ def default_callbacks(trainer: Host) -> list[TrainerCallback]:
 
 __all__ = [
     "GuardCallback",
+    "ReportEvery",
     "Rollback",
     "RoundEnd",
+    "RoundLines",
     "RoundProgress",
     "RunFolder",
     "Terminated",
     "Termination",
     "default_callbacks",
+    "show_rounds",
 ]

@@ -1,35 +1,135 @@
-"""A progress bar that shows the curriculum at a glance instead of printing every metric."""
+"""How a run is watched while it trains: a bar that shows the curriculum at a glance, columns in a notebook, or a line
+a round where there is no bar."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from transformers import ProgressCallback
+from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 
 from ...contract.metric import Metric
+
+if TYPE_CHECKING:
+    from transformers.utils.notebook import NotebookProgressCallback
+
+_NARROW = 110  # columns below which the bar leaves out its rate and the time that is over
+_SHORT = "{bar}| {n_fmt}/{total_fmt} {remaining}{postfix}"
+
+
+def show_rounds(trainer: Any, metrics: Iterable[Metric]) -> None:
+    """Put the callbacks of this module where the stock Trainer has those that print every metric."""
+    metrics = list(metrics)
+    for callback in list(trainer.callback_handler.callbacks):
+        if type(callback) is ProgressCallback:
+            trainer.remove_callback(callback)
+            trainer.add_callback(RoundProgress(metrics))
+        elif type(callback) is PrinterCallback:
+            trainer.remove_callback(callback)
+            trainer.add_callback(RoundLines(metrics))
+        elif type(callback).__name__ == "NotebookProgressCallback":  # imported, it would need IPython
+            trainer.remove_callback(callback)
+            trainer.add_callback(_in_notebook(type(callback), metrics))
 
 
 class RoundProgress(ProgressCallback):
     """Differs from ProgressCallback in that a log becomes the bar's suffix: the metrics that are declared with a word,
-    such as `p` for the solve rate of conjectured problems."""
+    such as `solve rate` for that of conjectured problems. A narrow terminal shows the bar before its rate."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         super().__init__()
-        self.shown = [(metric.name, metric.word) for metric in metrics if metric.word]
+        self.shown, self.short = worded(metrics), False
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        super().on_train_begin(args, state, control, **kwargs)
+        self.narrow()
+
+    def narrow(self) -> None:
+        """On few columns bar and words have their short forms."""
+        bar: Any = self.training_bar
+        self.short = bar is not None and (bar.ncols or _NARROW) < _NARROW
+        if self.short:
+            bar.bar_format = _SHORT
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         if not state.is_world_process_zero or self.training_bar is None or not logs:
             return
-        if "eval_pass@1" in logs:
-            scores = ", ".join(f"{k[5:]} {v:.3f}" for k, v in logs.items() if k.startswith("eval_pass@"))
+        if scores := scores_text(logs):
             self.training_bar.write(f"round {state.global_step // args.steps_per_round}: {scores}")
-        shown = [f"{short} {logs[name]:.2f}" for name, short in self.shown if name in logs]
-        if shown:
-            self.training_bar.set_postfix_str(", ".join(shown))
+        if words := words_text(self.shown, logs):
+            self.training_bar.set_postfix_str(words.replace(", ", " ").replace(" 0.", " .") if self.short else words)
 
     def close(self) -> None:
         """End the bar of a loop that was left by an exception."""
         if self.training_bar is not None:
             self.training_bar.close()
             self.training_bar = None
+
+
+class RoundLines(TrainerCallback):
+    """Under --disable_tqdm, where the stock Trainer prints each log as a dict: one short line a log."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self.shown = worded(metrics)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        if not state.is_world_process_zero or not logs:
+            return
+        parts = [part for part in (words_text(self.shown, logs), scores_text(logs)) if part]
+        if parts and "step_time" in logs:
+            parts.append(f"{logs['step_time']:.2f} s/step")
+        if parts:
+            rounds, last = (step // args.steps_per_round for step in (state.global_step, state.max_steps))
+            print(f"round {rounds}/{last}: {', '.join(parts)}", flush=True)
+
+
+def _in_notebook(stock: type[NotebookProgressCallback], metrics: Iterable[Metric]) -> TrainerCallback:
+    """The notebook's own table, with the metrics that are declared with a word as columns, one row a log."""
+
+    class NotebookRounds(stock):  # type: ignore[valid-type, misc]
+        training_tracker: Any
+
+        def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            super().on_train_begin(args, state, control, **kwargs)
+            self.first_column = "Round"
+            self.shown = worded(metrics)
+            tracker = type(self.training_tracker)
+            self.training_tracker = tracker(state.max_steps, ["Round", *(word for _, word in self.shown)])
+
+        def on_log(
+            self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any
+        ) -> None:
+            if self.training_tracker is None or not logs or "loss" not in logs:
+                return
+            row = {word: number_text(logs[name]) if name in logs else "" for name, word in self.shown}
+            self.training_tracker.write_line({"Round": state.global_step // args.steps_per_round, **row})
+
+        def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
+            if self.training_tracker is not None and (scores := scores_text(metrics or {})):
+                print(f"round {state.global_step // args.steps_per_round}: {scores}")
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            self.training_tracker.update(state.global_step, comment="", force_update=True)
+            self.training_tracker = None
+
+    return NotebookRounds()
+
+
+def worded(metrics: Iterable[Metric]) -> list[tuple[str, str]]:
+    """(name, word) of the metrics that are declared with a word."""
+    return [(metric.name, metric.word) for metric in metrics if metric.word]
+
+
+def words_text(shown: Iterable[tuple[str, str]], logs: Mapping[str, Any]) -> str:
+    """ "solved 0.35, solve rate 0.27, played 16"; "" without one of them."""
+    return ", ".join(f"{word} {number_text(logs[name])}" for name, word in shown if name in logs)
+
+
+def number_text(value: float) -> str:
+    """Above 1 it is a count and no share."""
+    return f"{value:.3g}" if value > 1 else f"{value:.2f}"
+
+
+def scores_text(logs: Mapping[str, Any]) -> str:
+    """ "pass@1 0.350, pass@4 0.620" of an evaluation, else ""."""
+    return ", ".join(f"{name[5:]} {value:.3f}" for name, value in logs.items() if name.startswith("eval_pass@"))

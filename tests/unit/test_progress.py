@@ -1,0 +1,58 @@
+"""The bar, the words on it, and the statistics of two independent estimates."""
+
+import io
+from types import SimpleNamespace
+
+import pytest
+from tqdm.auto import tqdm
+
+from countdown_selfplay.contract.metric import for_players
+from countdown_selfplay.games.metrics import METRICS
+from countdown_selfplay.statistics.bootstrap import Estimate, wilson_interval
+from countdown_selfplay.statistics.independent import independent_difference
+from countdown_selfplay.training.callbacks import RoundProgress
+from countdown_selfplay.training.callbacks.progress import words_text
+
+
+@pytest.mark.parametrize(
+    "columns, words",
+    [
+        (80, "solved .35 solve rate .26 solvable .50 played 15.5"),
+        (120, "solved 0.35, solve rate 0.26, solvable 0.50, played 15.5]"),
+    ],
+)
+def test_the_bar_has_room_beside_the_words(columns, words):
+    """A bar of 80 columns had one character left for itself."""
+    metrics = for_players(METRICS, {role: [role] for role in ("prover", "conjecturer")})
+    progress, stream = RoundProgress(metrics), io.StringIO()
+    state = SimpleNamespace(is_world_process_zero=True, max_steps=300, global_step=123)
+    progress.on_train_begin(None, state, None)
+    progress.training_bar.close()
+    progress.training_bar = tqdm(total=300, ncols=columns, file=stream)
+    progress.narrow()
+    progress.training_bar.n = 123
+    logs = {"prover/correct_rate": 0.351, "round/solve_rate_mean": 0.2649, "conjecturer/solvable_rate": 0.5}
+    logs["round/conjectured_slots"] = 15.5
+    progress.on_log(SimpleNamespace(steps_per_round=1), state, None, logs)
+    progress.training_bar.refresh()
+    line = stream.getvalue().split("\r")[-1]
+    assert line.endswith(words) and len(line) <= columns
+    bar = line.split("|")[-2]
+    assert len(bar) >= 8 and set(bar) <= set(" ▏▎▍▌▋▊▉█0123456789#") and bar.strip()
+    progress.close()
+
+
+def test_the_words_of_a_starved_round_leave_out_what_it_has_not():
+    shown = [("a", "solved"), ("b", "solve rate"), ("c", "played")]
+    assert words_text(shown, {"a": 1.0, "c": 0.0}) == "solved 1.00, played 0.00"
+    assert words_text(shown, {"loss": 1.0}) == ""
+
+
+def test_the_interval_of_an_independent_difference_is_newcombes():
+    """Newcombe 1998, table II, method 10: 56/70 - 48/80 with .0524 to .3339, 9/10 - 3/10 with .1705 to .8090."""
+    for (a, m), (b, n), low, high in (((56, 70), (48, 80), 0.0524, 0.3339), ((9, 10), (3, 10), 0.1705, 0.8090)):
+        found = independent_difference(wilson_interval(b, n), wilson_interval(a, m))
+        assert found.difference == pytest.approx(a / m - b / n)
+        assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+    same = independent_difference(Estimate(0.5, 0.4, 0.6), Estimate(0.5, 0.4, 0.6))
+    assert same.high == -same.low == pytest.approx(0.1 * 2**0.5)
