@@ -225,6 +225,11 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
         return self._arguments("proposer_kwargs", '{"low": 0.2}')
 
     @property
+    def guide_arguments(self) -> dict[str, Any]:
+        """`guide_kwargs` as a dict."""
+        return self._arguments("guide_kwargs", '{"rounds": 10}')
+
+    @property
     def game_arguments(self) -> dict[str, Any]:
         """`game_kwargs` as a dict."""
         return self._arguments("game_kwargs", '{"eta": 0.25}')

@@ -18,6 +18,7 @@ from ..domains import example_rows, name_of
 from ..errors import ConfigError, GameError
 from ..evaluation.sampling import check_stop_strings, end_token_ids
 from ..games import GAMES, check_game, game_class
+from ..guides import check_guide
 from ..generation.base import Turns
 from ..objectives import make_objective
 from ..objectives.base import Objective
@@ -43,6 +44,10 @@ def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | s
         if proposer is not None:
             refuse_class("proposer", proposer)
             check_proposer(f"`proposer` of the game ({type(proposer).__name__})", proposer, args.players_by_kind)
+        guide = getattr(made, "guide", None)
+        if guide is not None:
+            refuse_class("guide", guide)
+            check_guide(f"`guide` of the game ({type(guide).__name__})", guide, args.players_by_kind)
         return made
     reward = None if conjecturer_reward is None else conjecturer_reward_of(args, conjecturer_reward)
     return entry.from_config(args, reward=reward)

@@ -10,7 +10,7 @@ from typing import Any
 from ..contract.domain import Row
 from ..contract.round import Rollout, RoundResult, Turn
 from ..data.anchors import anchors_of_batch, blank_columns, widened
-from ..errors import GameError
+from ..errors import DataError, GameError
 from ..random_state import seed_from
 from .completion_table import completion_table
 from .credit import credit
@@ -44,6 +44,13 @@ class PlayedRound:
 
     def group(self, role: str) -> int:
         return self._settings(role).num_generations
+
+    def dataset(self) -> list[Any]:
+        rows, domain = self.trainer.train_dataset, self.domain
+        if not hasattr(rows, "__len__"):
+            raise DataError("train_dataset is a stream, and the game wants all of its problems; pass a data set.")
+        found = (domain.problem(row, index) for index, row in enumerate(rows))
+        return list({domain.key(problem): problem for problem in found}.values())
 
     def solved_limit(self, role: str) -> int | None:
         replay = getattr(self.trainer.objectives.get(role), "replay", None)
