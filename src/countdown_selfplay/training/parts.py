@@ -208,8 +208,9 @@ def check_parts(args: JointSelfPlayConfig, reward_funcs: Any, **objects: object)
         refuse_class("reward_funcs", function)
         if function is not None and not isinstance(function, str) and not callable(function):
             raise ConfigError(f"`reward_funcs` holds {function!r}; a reward is a function, a model's id or a model.")
-    for name, maker in (("length_penalty", "make_length_penalty"), ("soft_overlong", "make_soft_overlong")):
-        if reward_funcs is not None and getattr(args, name):
+    charges = (("length_penalty", args.length_penalty), ("soft_overlong", args.added_overlong))
+    for (name, charge), maker in zip(charges, ("make_length_penalty", "make_soft_overlong"), strict=True):
+        if reward_funcs is not None and charge:
             raise ConfigError(
                 f"`{name}` ({getattr(args, name)}) is added to the default rewards only; add {maker}(...) to your "
                 "reward_funcs and leave it unset."

@@ -12,6 +12,7 @@ from ..contract.round import Rollout, RoundResult, Turn
 from ..data.anchors import anchors_of_batch, blank_columns, widened
 from ..errors import DataError, GameError
 from ..random_state import seed_from
+from ..rewards.prover.soft_overlong import overlong_charges
 from .completion_table import completion_table
 from .credit import credit
 from .host import Host
@@ -99,7 +100,11 @@ class PlayedRound:
         group: int | None = None,
     ) -> Turn:
         objective = self.trainer.objectives.get(rollout.role)
-        return credit(objective, self.gather, rollout, rewards_B, correct_B, kept_B, group)
+        settings, overlong_B = self._settings(rollout.role), None
+        if settings.soft_overlong and rollout.texts:
+            lengths = rollout.tensors["completion_mask"].sum(1).tolist()
+            overlong_B = overlong_charges(lengths, settings.soft_overlong, settings.max_completion_length)
+        return credit(objective, self.gather, rollout, rewards_B, correct_B, kept_B, group, overlong_B)
 
     def _settings(self, role: str) -> Any:
         if role not in self.trainer.roles:

@@ -146,7 +146,7 @@ class JointConjecturerProverTrainer(Host):
         self.policies = build_policies(model, self.roles, args.policy_sharing, peft_config, args.model_init_kwargs)
         if reward_funcs is None:
             name, longest = f"{name_of(self.domain)}_reward", args.solver.max_completion_length
-            reward_funcs = default_reward_funcs(name, args.length_penalty, args.soft_overlong, longest)
+            reward_funcs = default_reward_funcs(name, args.length_penalty, args.added_overlong, longest)
         refuse_odd_weights(args, reward_funcs)
         with _trl.trl_defaults(args):
             super().__init__(
