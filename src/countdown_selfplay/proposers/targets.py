@@ -127,7 +127,8 @@ class Targets(Policies):
             logger.warning("%d of %d targets have no solution and are set aside: %s", len(bad), len(found), _few(bad))
         new, gone = [k for k in self.problems if k not in set(self.known)], [k for k in self.known if k not in found]
         if self.known and (new or gone) and round.rank == 0:
-            logger.warning("The target set has changed: %d new (%s), %d gone (%s)", len(new), _few(new), len(gone), _few(gone))
+            said = "The target set has changed: %d new (%s), %d gone (%s)"
+            logger.warning(said, len(new), _few(new), len(gone), _few(gone))
         self.known = list(self.problems)
         self.waiting = [key for key in self.waiting if key in self.problems]
         self.solved = {key: at for key, at in self.solved.items() if key in self.problems}
@@ -137,10 +138,10 @@ class Targets(Policies):
         """The next `count` of an order that every target is in once."""
         taken, self.waiting = self.waiting[:count], self.waiting[count:]
         if len(taken) < count:
-            again = sorted(set(self.known) - set(taken))
+            again = sorted(self.known)
             random.Random(round.seed("targets")).shuffle(again)
-            more = count - len(taken)
-            taken, self.waiting = [*taken, *again[:more]], again[more:]
+            new = [key for key in again if key not in taken][: count - len(taken)]
+            taken, self.waiting = [*taken, *new], [key for key in again if key not in new]
         return taken
 
     def _refuse_small(self, round: Round, count: int) -> None:
