@@ -49,7 +49,7 @@ def test_a_known_curve_is_found_in_a_table(tmp_path, capsys, name):
 def test_both_forms_are_reported_where_the_recentred_one_is_asked_for(tmp_path, capsys):
     # the curve from 1e5 on is no sigmoid of the same midpoint any more, so the two forms differ
     where = write_curve(tmp_path / "a.csv")
-    code, out, _ = fit(capsys, where, *FEW, "--drop_below", "1e5", "--recenter", "--output", tmp_path / "s")
+    _, out, _ = fit(capsys, where, *FEW, "--drop_below", "1e5", "--recenter", "--output", tmp_path / "s")
     fits = json.loads((tmp_path / "s" / "scaling.json").read_text())["fits"]
     assert [one["name"] for one in fits] == ["a.csv", "a.csv (re-centred)"] and "(re-centred)" in out
     assert fits[0]["initial"] == pytest.approx(0.05) and fits[1]["initial"] > 0.1  # R(1e5) = .126

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
+from ..errors import ConfigError
 from ..evaluation.report import write_report
 from .countdown_options import OneLineParser, RawDescription
 
@@ -30,9 +32,27 @@ def main(argv: list[str]) -> int:
         metavar="FILE",
         help="default: report.html in the run folder; here for several",
     )
+    parser.add_argument(
+        "--yardstick",
+        action="append",
+        default=[],
+        metavar="NAME=RATE",
+        help="a line in the chart of solved targets, such as large=0.6 for a larger model's pass@4; may be repeated",
+    )
     options = parser.parse_args(argv)
     output = options.output
     if output is None:
         output = options.runs[0] / "report.html" if len(options.runs) == 1 else Path("report.html")
-    print(write_report(options.runs, output))
+    print(write_report(options.runs, output, dict(map(_yardstick, options.yardstick))))
     return 0
+
+
+def _yardstick(word: str) -> tuple[str, float]:
+    name, _, rate = word.rpartition("=")
+    try:
+        value = float(rate)
+    except ValueError:
+        value = math.nan
+    if not name or not 0 <= value <= 1:
+        raise ConfigError(f"`--yardstick` ({word}) must be a name and a rate from 0 to 1, such as large=0.6.")
+    return name, value

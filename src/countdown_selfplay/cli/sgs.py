@@ -21,9 +21,13 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
         argv += ["--recipe", DEFAULT_RECIPE]
     script, training, model = parse(argv, "sgs")
     if training.proposer != "targets":
-        raise ConfigError(f"`proposer` ({training.proposer}) must be targets here; other rounds are played by `joint`.")
+        raise ConfigError(
+            f"`proposer` ({training.proposer}) must be targets here; other rounds are played by `joint`."
+        )
     made = [model.model_name_or_path, training.conjecturer_model, script.dataset_name]
-    missing = [name for name in made if name is not None and name.startswith("runs/tiny-sgs") and not Path(name).exists()]
+    missing = [
+        name for name in made if name is not None and name.startswith("runs/tiny-sgs") and not Path(name).exists()
+    ]
     if missing and not script.dry_run:
         raise ConfigError(
             f"'{missing[0]}', which the recipe {script.recipe} starts from, is not there yet; `python examples/sgs.py "

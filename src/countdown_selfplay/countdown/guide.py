@@ -42,9 +42,7 @@ class Review:
         return max(0, self.relevance + (2 - self.complexity) + (1 - self.redundancy))
 
 
-def rubric(
-    target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES, solution: str | None = None
-) -> Review:
+def rubric(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES, solution: str | None = None) -> Review:
     """Review `proposal` as a help for solving `target`. Deterministic, and blind to the order of the numbers.
     solution: an expression that solves the proposal, if one is at hand.
 

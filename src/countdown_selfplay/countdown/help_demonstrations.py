@@ -1,5 +1,5 @@
-"""Demonstrations for the conjecturer and the guide of self-guided self-play: a problem that may help with a target, and
-the rubric's review of one. They come from the exact solver."""
+"""Demonstrations for the conjecturer and the guide of self-guided self-play: problems that may help with a target,
+found by the exact solver."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .rules import Rules
 
 STEP, NEAR, FAR = "step", "near", "far"
 KINDS = (STEP, STEP, NEAR, FAR)
-"""What a demonstration shows, with these odds: half of them a step towards the target, a quarter a problem with most of
-its numbers, a quarter any problem. A guide has something to choose from then, and a reviewer something to refuse."""
+"""What a demonstration shows, with these odds: half of them a step towards the target, a quarter a problem with some
+of its numbers, a quarter any problem. A guide then has something to choose from, a reviewer something to refuse."""
 
 _TRIES = 40
 _POOL: dict[tuple[ProblemSpec, Rules], list[Problem]] = {}
@@ -44,7 +44,7 @@ def _part(target: Problem, spec: ProblemSpec, rules: Rules, generator: random.Ra
     if not sizes:
         return None
     numbers = tuple(generator.sample(target.numbers, generator.choice(sizes)))
-    values = [value for value in reachable_targets(numbers, max(1, spec.target_low), spec.target_high, rules)]
+    values = list(reachable_targets(numbers, max(1, spec.target_low), spec.target_high, rules))
     generator.shuffle(values)
     left = list((Counter(target.numbers) - Counter(numbers)).elements())
     leads = is_solvable_batch([Problem((*left, value), target.target) for value in values], rules)

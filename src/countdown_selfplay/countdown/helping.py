@@ -1,4 +1,4 @@
-"""The prompts of self-guided self-play (seed 003, appendix E): a problem that helps with a target, and a review of one.
+"""The prompts of self-guided self-play (seed 003, appendix E): problems that help with a target, and reviews of them.
 
 The paper's sentences stand here one by one, for problems instead of lemmas.
 """
@@ -95,30 +95,30 @@ def review_raw(target: Problem, problem: Problem) -> Prompt:
     return _REVIEW.format(target=problem_json(target), problem=problem_json(problem)) + "\n"
 
 
-_REVIEW = """You are a math expert. Here is a seed countdown arithmetic problem (every number is used exactly once, with \
-+, -, *, / and parentheses, to reach the target):
+_REVIEW = """You are a math expert. Here is a seed countdown arithmetic problem (every number is used exactly once, \
+with +, -, *, / and parentheses, to reach the target):
 {target}
-Here is a problem that is supposed to be useful for solving the above problem. It can be useful in that either it is a \
-step that can be directly used to help solve the above problem, or it is a related problem that plausibly requires \
+Here is a problem that is supposed to be useful for solving the above problem. It can be useful in that either it is \
+a step that can be directly used to help solve the above problem, or it is a related problem that plausibly requires \
 similar techniques to solve.
 {problem}
-Please rate the relevance of the problem to the seed problem on a scale of 0 to 5, where 0 is "not at all related" and \
-5 is "very useful for solving the seed problem." If the problem is trivial, you should give it a low score.
+Please rate the relevance of the problem to the seed problem on a scale of 0 to 5, where 0 is "not at all related" \
+and 5 is "very useful for solving the seed problem." If the problem is trivial, you should give it a low score.
 Here is a rubric for how to score the problem:
 - 0: The problem is not at all related to the seed problem and is trivial to solve. OR the problem is identical \
 (including equivalent by reordering its numbers) to the seed problem.
 - 1: The problem is not at all related to the seed problem.
-- 2: The problem is related to the seed problem in that it has similar numbers or the same target, but is not directly \
-useful for solving the seed problem.
+- 2: The problem is related to the seed problem in that it has similar numbers or the same target, but is not \
+directly useful for solving the seed problem.
 - 3: The problem is related to the seed problem and may be useful for solving the seed problem.
-- 4: The problem is directly useful for solving the seed problem. That is if the problem was solved, the seed problem \
-would be easier to solve.
+- 4: The problem is directly useful for solving the seed problem. That is if the problem was solved, the seed \
+problem would be easier to solve.
 - 5: The problem is very useful for solving the seed problem, and solving the problem will dramatically reduce the \
 difficulty of the original seed problem.
 Next decide how redundant the numbers are. Rate this as 0 or 1:
 - 0: There are no redundant numbers.
-- 1: There are redundant numbers. That is numbers that are not needed to reach the target, such as two that cancel or \
-a 1 that only multiplies.
+- 1: There are redundant numbers. That is numbers that are not needed to reach the target, such as two that cancel \
+or a 1 that only multiplies.
 Next decide if the solution is overly complex. Rate this on a score of 0 to 4:
 - 0: Minimally complex. A single step that is maximally clear and easy to apply to other problems.
 - 1: Low complexity. Two or three steps that form a cohesive whole.

@@ -56,7 +56,9 @@ def check_guide(what: str, guide: Any, players: Mapping[str, Sequence[str]]) -> 
 def checked_scores(guide: Guide, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
     """What `guide.score` returns; RewardError unless it is one number on its scale, or NaN, per proposal."""
     returned, (low, high) = guide.score(round, proposals, outcome), getattr(guide, "scale", (-np.inf, np.inf))
-    rule = f"one number from {low:g} to {high:g}, or NaN for a failed review, for each of the {len(proposals)} problems"
+    rule = (
+        f"one number from {low:g} to {high:g}, or NaN for a failed review, for each of the {len(proposals)} problems"
+    )
     try:
         found_P = np.asarray(returned, dtype=float)
     except (TypeError, ValueError):

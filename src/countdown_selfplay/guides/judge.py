@@ -16,7 +16,7 @@ from . import targets_of
 
 
 class Judge(Stateless):
-    """R_guide = the score of a review that the role `guide` writes with the three rubrics in its prompt (appendix E.3).
+    """R_guide = the score of a review that the role `guide` writes, with the rubrics in its prompt (appendix E.3).
 
     Called after the provers, and only for problems with a right answer; one review each, NaN if it cannot be read. Of
     several guides the mean counts. The paper's guide is frozen: `roles: {guide: {weights: start}}`; `model` names

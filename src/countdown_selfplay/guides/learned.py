@@ -34,7 +34,9 @@ class Learned:
     scale = (0.0, 8.0)
     needs: Sequence[str] = ()
     metrics = (
-        Metric("guide/labelled", "Synthetic problems with a label, of both kinds, that the learned guide is fitted to."),
+        Metric(
+            "guide/labelled", "Synthetic problems with a label, of both kinds, that the learned guide is fitted to."
+        ),
         Metric("guide/led_to_solved", "Share of them whose target was solved in time."),
     )
 

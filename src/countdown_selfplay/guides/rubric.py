@@ -25,8 +25,8 @@ class Rubric(Stateless):
         domain: Any = round.domain
         if not hasattr(domain, "review"):
             raise ConfigError(
-                f"The guide rubric needs a domain with `review(target, problem, solution)`, and {type(domain).__name__}"
-                " has none; use guide=judge, or a guide of your own."
+                "The guide rubric needs a domain with `review(target, problem, solution)`, and "
+                f"{type(domain).__name__} has none; use guide=judge, or a guide of your own."
             )
         targets = targets_of(proposals)
         pairs = zip(targets, proposals, outcome.solution_P, strict=False)

@@ -94,7 +94,7 @@ class Targets(Policies):
         self.chosen: list[str] = []
         self.values: dict[str, float] = {}
 
-    # -- what is played ------------------------------------------------------------------------------------------------
+    # -- what is played ----------------------------------------------------------------------------------------------
 
     def targets(self, round: Round, anchors: Sequence[Any]) -> list[Any]:
         if not self.problems:
@@ -162,7 +162,7 @@ class Targets(Policies):
                 "proposer_kwargs."
             )
 
-    # -- what is found out -----------------------------------------------------------------------------------------------
+    # -- what is found out -------------------------------------------------------------------------------------------
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         turns = super().learn(round, outcome)
@@ -212,8 +212,11 @@ class Targets(Policies):
 
     def state_dict(self) -> dict[str, Any]:
         return {
-            **{"known": self.known, "solved": self.solved, "history": self.history},
-            **{"presolve": self.presolve, "waiting": self.waiting},
+            "known": self.known,
+            "solved": self.solved,
+            "history": self.history,
+            "presolve": self.presolve,
+            "waiting": self.waiting,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

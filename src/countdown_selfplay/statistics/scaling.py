@@ -56,8 +56,10 @@ def fit_scaling_curve(
 
     R0 is the first observed rate, or `initial`; points with compute below `drop_below` are then left out (seed 003:
     100,000). recenter: R0 is then the first rate that is left, and compute counts from there, as the paper's fits do
-    (appendix A); without it the early points' compute and rate stay in the curve. The fit searches log C_mid within a factor of 10 around the observed compute and B in [0.1, 10]; for each
-    pair the best asymptote in [R0, 1] is a linear problem with one solution, so there is no starting value to depend
+    (appendix A); without it the early points' compute and rate stay in the curve.
+
+    The fit searches log C_mid within a factor of 10 around the observed compute and B in [0.1, 10]; for each pair the
+    best asymptote in [R0, 1] is a linear problem with one solution, so there is no starting value to depend
     on. A fit whose best point lies on a bound, or whose asymptote has a standard error above 0.1, did not see the
     curve bend: it is reported as failed instead of giving a number. DataError for lists that do not match or are out
     of range.

@@ -18,8 +18,8 @@ from ..domains import example_rows, name_of
 from ..errors import ConfigError, GameError
 from ..evaluation.sampling import check_stop_strings, end_token_ids
 from ..games import GAMES, check_game, game_class
-from ..guides import check_guide
 from ..generation.base import Turns
+from ..guides import check_guide
 from ..objectives import make_objective
 from ..objectives.base import Objective
 from ..proposers import check_proposer

@@ -43,7 +43,10 @@ def test_a_review_is_read_as_it_was_written(style, review):
 @pytest.mark.parametrize(
     "text",
     ["", "good", None, "6 0 0", "5 2 0", "5 0 5", "5 0", "5 0 0 0", "-1 0 0", "5 0 \u0660", "1" * 6000]
-    + [f'<answer>{{"relevance": {n}, "redundancy": 0, "complexity": 0}}</answer>' for n in ("6", "true", '"5"', "NaN", "4.5")]
+    + [
+        f'<answer>{{"relevance": {n}, "redundancy": 0, "complexity": 0}}</answer>'
+        for n in ("6", "true", '"5"', "NaN", "4.5")
+    ]
     + ["<answer>[5, 0, 0]</answer>", '<answer>{"relevance": 5}</answer>', "<answer>" + "[" * 5000 + "</answer>"],
 )
 def test_what_is_no_review_on_the_scales_is_none(text, style):
@@ -61,7 +64,9 @@ def test_the_domain_reviews_as_the_rubric_does_and_reads_the_solution():
 def test_demonstrations_are_solvable_of_the_training_side_and_half_of_them_steps():
     target = Problem((2, 4, 9, 5), 31)  # 2 * (4 + 9) + 5
     found = [helping_problem(target, TINY.spec, TINY.rules, str(seed)) for seed in range(60)]
-    assert all(is_solvable(p) and TINY.spec.admits(p) and not heldout_key(p.key) and p.key != target.key for p in found)
+    assert all(
+        is_solvable(p) and TINY.spec.admits(p) and not heldout_key(p.key) and p.key != target.key for p in found
+    )
     steps = sum(is_step(target, p, TINY.rules) for p in found)
     assert 20 <= steps <= 50  # half by their odds, and some of the others by chance
     assert found[0] == helping_problem(target, TINY.spec, TINY.rules, "0")

@@ -120,7 +120,9 @@ def test_a_recentred_fit_begins_at_the_first_point_that_is_left():
 
 
 def test_a_recentred_arm_keeps_which_problems_were_solved_when():
-    curve = Curve(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 0.25, 0.5, 0.75]), True, tuple("abcd"), np.array([1, 2, 3, 4]))
+    curve = Curve(
+        np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 0.25, 0.5, 0.75]), True, tuple("abcd"), np.array([1, 2, 3, 4])
+    )
     found = curve.recentred(2.5)
     assert found.compute.tolist() == [0, 1] and found.rate.tolist() == [0.5, 0.75]
     assert found.first.tolist() == [0, 0, 1, 2]  # solved before it begins, at its points 0 and 1, and never

@@ -23,7 +23,8 @@ Script = Callable[[str, dict[str, Any], int], str]
 class ScriptedRound:
     """write: (player, row, number of the sample among the row's) -> text. sizes: player -> (samples that its
     micro-batches hold over all processes, samples per row). gather: for more than one process, lists of this one ->
-    lists of all. problems: the data set. limits: player -> correct answers after which it is done with a problem. `rows`: what was asked."""
+    lists of all. problems: the data set. limits: player -> correct answers after which it is done with a problem.
+    `rows`: what was asked."""
 
     write: Script
     sizes: dict[str, tuple[int, int]]

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from tests.unit.games.scripted import ScriptedRound
+from tests.unit.proposers.test_targets import DOMAIN, EASY, FAR, HARD, played, script
 
 from countdown_selfplay.contract.game import Outcome, Proposal
 from countdown_selfplay.contract.stateful import Stateless
@@ -14,9 +16,6 @@ from countdown_selfplay.guides.learned import Learned
 from countdown_selfplay.guides.rubric import Rubric
 from countdown_selfplay.proposers.targets import Targets
 from countdown_selfplay.rewards import make_conjecturer_reward
-
-from ..games.scripted import ScriptedRound
-from ..proposers.test_targets import DOMAIN, EASY, FAR, HARD, played, script
 
 STEP, SUM, PADDED = Problem((4, 9), 13), Problem((6, 7), 13), Problem((1, 3, 5), 15)
 
@@ -67,7 +66,9 @@ def judged(reviews):
     write = script({"4 9 = 13 :": 2, "6 7 = 42 :": 2})
     sizes = {"prover": (32, 4), "conjecturer": (4, 1), "guide": (8, 1)}
     round = played({}, sizes)
-    round.write = lambda player, row, i: reviews.get(row["prompt"], "?") if player == "guide" else write(player, row, i)
+    round.write = lambda player, row, i: (
+        reviews.get(row["prompt"], "?") if player == "guide" else write(player, row, i)
+    )
     return round
 
 
@@ -94,7 +95,7 @@ def test_a_learned_guide_prefers_what_led_to_a_solved_target():
     guide.learn(round_of(index=1), solved)  # the targets of the steps are solved, the others' time is up
     assert guide.logged() == {"guide/labelled": 16, "guide/led_to_solved": 0.5} and guide.waiting == []
     scores = guide.score(round_of(index=2), proposals, found)
-    assert scores[:8].min() > 6 and scores[8:].max() < 2
+    assert scores[:8].min() > 5 and scores[8:].max() < 3  # 4 is an even chance
     again = Learned(rounds=2)
     again.load_state_dict(guide.state_dict())
     assert again.score(round_of(index=2), proposals, found).tolist() == scores.tolist()

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 import torch
+from tests.unit.games.scripted import ScriptedRound, in_ranks
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules
 from countdown_selfplay.errors import ConfigError, DataError
@@ -13,16 +14,17 @@ from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.targets import Targets
 from countdown_selfplay.rewards import make_conjecturer_reward
 
-from ..games.scripted import ScriptedRound, in_ranks
-
 DOMAIN = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), Rules(answer_format="bare"), "compact", "compact")
 EASY = Problem((3, 5, 7), 22)
 HARD = Problem((2, 4, 9), 26)  # 2 * ( 4 + 9 )
 FAR = Problem((6, 7, 8), 50)  # 6 * 7 + 8
 HELP = {"propose like 2 4 9 = 26 :": "4 9 = 13", "propose like 6 7 8 = 50 :": "6 7 = 42"}
 RIGHT = {
-    **{"3 5 7 = 22 :": "3 * 5 + 7", "2 4 9 = 26 :": "2 * ( 4 + 9 )", "6 7 8 = 50 :": "6 * 7 + 8"},
-    **{"4 9 = 13 :": "4 + 9", "6 7 = 42 :": "6 * 7"},
+    "3 5 7 = 22 :": "3 * 5 + 7",
+    "2 4 9 = 26 :": "2 * ( 4 + 9 )",
+    "6 7 8 = 50 :": "6 * 7 + 8",
+    "4 9 = 13 :": "4 + 9",
+    "6 7 = 42 :": "6 * 7",
 }
 
 

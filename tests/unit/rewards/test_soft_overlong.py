@@ -54,4 +54,8 @@ def test_a_charge_that_the_objective_would_not_see_is_refused(tmp_path, objectiv
     with pytest.raises(ConfigError, match=r"`soft_overlong` \(0.2\) is added .* set overlong=replace"):
         JointSelfPlayConfig(str(tmp_path), **changes)
     args = JointSelfPlayConfig(str(tmp_path), overlong="replace", **changes)
-    assert (args.added_overlong, args.role("prover").soft_overlong, args.role("conjecturer").soft_overlong) == (0, 0.2, 0.2)
+    assert (args.added_overlong, args.role("prover").soft_overlong, args.role("conjecturer").soft_overlong) == (
+        0,
+        0.2,
+        0.2,
+    )
