@@ -30,7 +30,7 @@ def test_a_recipe_holds_together_and_its_round_fits(name, tmp_path):
     assert args.slots_per_round >= batch * (1 if alone else 2)
     assert alone or args.capacity("conjecturer") >= batch
     assert (args.adam_beta1, args.adam_beta2, args.overlong) == (0.9, 0.95, "replace")
-    assert args.reward_arguments == ({} if alone else {"starved": "paper"})
+    assert args.reward_arguments == ({} if alone else {"top_of": "between", "starved": "paper"})
 
 
 def run(tmp_path, *arguments):

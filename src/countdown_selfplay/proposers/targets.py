@@ -182,6 +182,9 @@ class Targets(Policies):
             if len(history) >= BINS:
                 self.presolve.append([float(part.mean()) for part in np.array_split(history, BINS)])
         self.presolve = self.presolve[-LAST_SOLVED:]
+        if new and len(self.solved) == len(self.known) and round.rank == 0:
+            said = "All %d targets are solved after %d rounds: nothing more is proposed; take harder ones to go on."
+            logger.warning(said, len(self.known), round.index + 1)
         tried = {key: rate for i, (key, rate) in enumerate(zip(keys, rate_P, strict=True)) if i not in played}
         hit = [rate > 0 for key, rate in tried.items() if key in targets]
         self.values = {

@@ -77,9 +77,10 @@ def test_the_conjecturer_earns_r_solve_of_its_own_problem():
     assert result.metrics["round/reward_r_solve"] == pytest.approx(0.5 / 3)
 
 
-def test_when_all_are_solved_nothing_is_proposed_and_that_is_no_starvation():
+def test_when_all_are_solved_nothing_is_proposed_and_that_is_no_starvation(caplog):
     made, round = game(), played({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 1, "6 7 8 = 50 :": 1})
     assert made.play(round, []).metrics["round/starved"] == 0
+    assert "All 3 targets are solved after 1 rounds" in caplog.text
     result = made.play(round.next(), [])
     assert "round/starved" not in result.metrics and result.metrics["targets/unsolved"] == 0
     assert made.archive.starved_rounds == 0 and [len(turn.rollout.texts) for turn in result.turns] == [12, 0]
