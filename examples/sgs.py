@@ -4,6 +4,7 @@
     python examples/sgs.py                      # the arms of the paper, 80,000 generations a run: hours
     python examples/sgs.py --arms sgs no_guide --seeds 0 1 2
     python examples/sgs.py --prepare            # only what the recipes tiny/sgs* start from
+    python examples/sgs.py --sweep reinforce_half --seeds 0 1   # its learning rate, as in appendix C.2
 
 What all runs start from is made first, once: a warm-started solver and conjecturer, and targets with four numbers
 that the solver solves at most 2 times in 8 (appendix D). Then one job a run; each ends at the first round with
@@ -35,6 +36,7 @@ ARMS = {  # arm -> recipe
     "learned": "tiny/sgs_learned",
 }
 CORE, SEEDS, FEWER = ("sgs", "no_guide", "frozen", "unconditioned", "cispo", "reinforce_half"), 5, 3
+GRID = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
 START = Path("runs/tiny-sgs")
 QUICK = {"arms": ["sgs", "reinforce_half"], "seeds": [0], "generations": 8000, "targets": 128}
 
@@ -69,9 +71,10 @@ def prepare(targets: int, quick: bool) -> None:
     )
 
 
-def run(task: tuple[str, int, str, int]) -> None:
-    """One arm with one seed, from its start or its last checkpoint to the budget."""
-    arm, seed, root, generations = task
+def run(task: tuple[str, int, str, int, float | None]) -> None:
+    """One arm with one seed, from its start or its last checkpoint to the budget. The last of a task is a learning
+    rate instead of the recipe's, or None."""
+    arm, seed, root, generations, rate = task
     folder = Path(root) / arm / f"seed-{seed}"
     if (folder / "finished").exists():
         return
@@ -86,15 +89,10 @@ def run(task: tuple[str, int, str, int]) -> None:
     torch.set_num_threads(1)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    args = JointSelfPlayConfig.from_recipe(
-        ARMS[arm],
-        output_dir=str(folder),
-        seed=seed,
-        max_steps=10**6,
-        report_to="none",
-        disable_tqdm=True,
-        use_cpu=True,
-    )
+    changes: dict[str, Any] = dict(output_dir=str(folder), seed=seed, max_steps=10**6)
+    changes |= dict(report_to="none", disable_tqdm=True, use_cpu=True)
+    changes |= {} if rate is None else {"learning_rate": rate}
+    args = JointSelfPlayConfig.from_recipe(ARMS[arm], **changes)
 
     class Budget(transformers.TrainerCallback):
         """Ends the run at the end of the round that reaches the budget."""
@@ -115,6 +113,31 @@ def run(task: tuple[str, int, str, int]) -> None:
     (folder / "finished").touch()
     proposer = trainer.game.proposer
     print(f"{arm:>18} seed {seed}: {len(proposer.solved)} of {len(proposer.known)} targets solved", flush=True)
+
+
+def play(tasks: list[tuple[str, int, str, int, float | None]], workers: int) -> None:
+    with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=1) as pool:
+        for _ in pool.imap_unordered(run, tasks):
+            pass
+
+
+def sweep(root: Path, arm: str, seeds: list[int], generations: int, workers: int) -> str:
+    """The learning rate of GRID with the highest cumulative solve rate, which must not lie at its edge."""
+    import numpy as np
+
+    from countdown_selfplay.evaluation.report import load_run
+
+    folders = {rate: root / f"learning-rate-{rate:g}" for rate in GRID}
+    play([(arm, seed, str(folders[rate]), generations, rate) for rate in GRID for seed in seeds], workers)
+    solved = {
+        rate: float(np.mean([load_run(folder / arm / f"seed-{s}").series("targets/solve_rate")[-1][1] for s in seeds]))
+        for rate, folder in folders.items()
+    }
+    best = max(GRID, key=lambda rate: solved[rate])
+    lines = [f"{rate:g}: {share:.3f} of the targets solved" for rate, share in solved.items()]
+    edge = best in (GRID[0], GRID[-1])
+    lines.append(f"{arm}: {best:g}" + (", which lies at the edge of the grid: widen it." if edge else "."))
+    return "\n".join(lines)
 
 
 def study(root: Path, arms: list[str], seeds: dict[str, list[int]], generations: int) -> str:
@@ -184,6 +207,9 @@ def main() -> None:
     parser.add_argument("--generations", type=int, help="Texts of all roles a run (80,000).")
     parser.add_argument("--targets", type=int, help="Hard problems in the set, if it is made now (320).")
     parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
+    parser.add_argument(
+        "--sweep", choices=list(ARMS), help="Play this arm with each learning rate of a grid, and end."
+    )
     parser.add_argument("--prepare", action="store_true", help="Make what the recipes start from, and end.")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK}")
     options = parser.parse_args()
@@ -196,15 +222,17 @@ def main() -> None:
         return
     root = options.folder or START / ("quick" if options.quick else "study")
     seeds = {arm: options.seeds or list(range(SEEDS if arm in CORE else FEWER)) for arm in options.arms}
-    tasks = [(arm, seed, str(root), options.generations) for arm in options.arms for seed in seeds[arm]]
-    with multiprocessing.get_context("spawn").Pool(options.workers, maxtasksperchild=1) as pool:
-        for _ in pool.imap_unordered(run, tasks):
-            pass
+    if options.sweep is not None:
+        folder = options.folder or START / f"sweep-{options.sweep}"
+        print(sweep(folder, options.sweep, options.seeds or [0], options.generations, options.workers))
+        return
+    tasks = [(arm, seed, str(root), options.generations, None) for arm in options.arms for seed in seeds[arm]]
+    play(tasks, options.workers)
     from countdown_selfplay.evaluation.report import write_report
 
     text = study(root, options.arms, seeds, options.generations)
     (root / "study.md").write_text(text)
-    write_report([root / arm / f"seed-{seed}" for arm, seed, _, _ in tasks], root / "report.html")
+    write_report([root / arm / f"seed-{seed}" for arm, seed, *_ in tasks], root / "report.html")
     print(f"\n{text}\nAlso in {root}: study.json and report.html.")
 
 

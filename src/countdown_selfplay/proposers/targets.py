@@ -166,40 +166,41 @@ class Targets(Policies):
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         turns = super().learn(round, outcome)
-        rate_P, targets = outcome.solve_rate_P, set(self.chosen)
+        keys, rate_P = [round.domain.key(problem) for problem in outcome.problems], outcome.solve_rate_P
         trainable_P = (rate_P > 0) & (rate_P <= TRAINABLE)
-        played = {index for index in outcome.problem_of if index is not None}
-        keys = [round.domain.key(problem) for problem in outcome.problems]
         for key, helped in self._helped(round, outcome, trainable_P).items():
             self.history[key] += "1" if helped else "0"
-        new = []
-        for key, rate in zip(keys, rate_P, strict=True):
-            if rate > 0 and key in self.problems and key not in self.solved:
-                self.solved[key] = round.index + 1
-                new.append(key)
+        right = [key for key, rate in zip(keys, rate_P, strict=True) if rate > 0]
+        new = [key for key in dict.fromkeys(right) if key in self.problems and key not in self.solved]
+        self.solved |= dict.fromkeys(new, round.index + 1)
         for key in new:
-            history = np.array([float(c) for c in self.history.pop(key)[:-1]])
+            history = np.array([float(c) for c in self.history.pop(key)[:-1]])  # without the round that solved it
             if len(history) >= BINS:
                 self.presolve.append([float(part.mean()) for part in np.array_split(history, BINS)])
         self.presolve = self.presolve[-LAST_SOLVED:]
         if new and len(self.solved) == len(self.known) and round.rank == 0:
             said = "All %d targets are solved after %d rounds: nothing more is proposed; take harder ones to go on."
             logger.warning(said, len(self.known), round.index + 1)
-        tried = {key: rate for i, (key, rate) in enumerate(zip(keys, rate_P, strict=True)) if i not in played}
-        hit = [rate > 0 for key, rate in tried.items() if key in targets]
-        self.values = {
+        played = {index for index in outcome.problem_of if index is not None}
+        attempted = {key: rate > 0 for i, (key, rate) in enumerate(zip(keys, rate_P, strict=True)) if i not in played}
+        trainable = int(trainable_P[sorted(played)].sum()) if round.players("conjecturer") else None
+        self.values = self._measured(len(new), [attempted[key] for key in self.chosen if key in attempted], trainable)
+        return turns
+
+    def _measured(self, new: int, hits: list[bool], trainable: int | None) -> dict[str, float]:
+        """What is logged. hits: of the targets that were attempted, whether one answer was right."""
+        values: dict[str, float] = {
             "targets/solve_rate": len(self.solved) / len(self.known),
             "targets/unsolved": len(self.known) - len(self.solved),
-            "targets/newly_solved": len(new),
+            "targets/newly_solved": new,
             "targets/set_aside": self.aside,
-            **({"targets/pass_at_n": sum(hit) / len(hit)} if hit else {}),
         }
-        if round.players("conjecturer"):
-            self.values["targets/trainable"] = int(sum(bool(trainable_P[index]) for index in played))
+        values |= {"targets/pass_at_n": sum(hits) / len(hits)} if hits else {}
+        values |= {"targets/trainable": trainable} if trainable is not None else {}
         if self.presolve:
             means = np.mean(self.presolve, axis=0)
-            self.values |= {f"targets/presolve_{k}": float(mean) for k, mean in enumerate(means)}
-        return turns
+            values |= {f"targets/presolve_{k}": float(mean) for k, mean in enumerate(means)}
+        return values
 
     def _helped(self, round: Round, outcome: Outcome, trainable_P: np.ndarray) -> dict[str, bool]:
         """Of each unsolved target of the round: was one of its synthetic problems trainable?"""

@@ -10,9 +10,9 @@ from typing import Any
 from ..contract.domain import Domain, P
 from ..domains import is_held_out
 from ..errors import DataError
+from .demonstrations import SCHEMA
 from .encoding import text_of
 
-_SCHEMA = {"prover": "solved", "conjecturer": "proposed", "guide": "reviewed"}
 HELD_OUT, WRONG, TOO_LONG = "held-out problem", "wrong", "too long"
 
 
@@ -68,7 +68,7 @@ def clean_demonstrations(
                 if row.get(name) is None:
                     raise DataError(
                         f"row {index}, column '{name}': absent; `countdown-selfplay dataset --schema "
-                        f"{_SCHEMA[role]}` writes demonstrations for the {role}."
+                        f"{SCHEMA[role]}` writes demonstrations for the {role}."
                     )
             text = text_of(row["completion"])
         except DataError as error:
