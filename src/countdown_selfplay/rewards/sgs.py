@@ -21,8 +21,7 @@ class SGS(Composable):
 
     R_solve = 0 if p = 0, if p = 1, or if p is in the top 30% (`top_share`), else 1 - p. Problems with the same p are
     treated alike. `top_of` says what the 30% are of:
-      batch: all problems of the round, as the text has it: p is in the top if no more than 30% have that p or a higher
-        one;
+      batch: all problems of the round, as the text has it: in the top is a p that no more than 30% have or exceed;
       between: the rates with 0 < p < 1 alone, as the authors' program has it: p is in the top if it lies above their
         70th percentile.
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from datasets import Dataset
 
 from ..contract.domain import Row
 from ..contract.round import Rollout, RoundResult, Turn
@@ -47,10 +49,10 @@ class PlayedRound:
         return self._settings(role).num_generations
 
     def dataset(self) -> list[Any]:
-        rows, domain = self.trainer.train_dataset, self.domain
-        if not hasattr(rows, "__len__"):
+        domain, rows = self.domain, self.trainer.train_dataset
+        if not isinstance(rows, Dataset):
             raise DataError("train_dataset is a stream, and the game wants all of its problems; pass a data set.")
-        found = (domain.problem(row, index) for index, row in enumerate(rows))
+        found = (domain.problem(row, index) for index, row in enumerate(cast("Iterable[Row]", rows)))
         return list({domain.key(problem): problem for problem in found}.values())
 
     def solved_limit(self, role: str) -> int | None:
