@@ -10,6 +10,10 @@ from countdown_selfplay.countdown.help_demonstrations import helping_problem
 from countdown_selfplay.countdown.helping import read_review, review_text
 from countdown_selfplay.countdown.problem import heldout_key
 from countdown_selfplay.countdown.rows import ROW_SCHEMAS
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.warm_starts.configs import IPOArguments, SFTArguments
+from countdown_selfplay.warm_starts.demonstrations import generated_rows
+from countdown_selfplay.warm_starts.filters import clean_demonstrations
 
 TARGET, STEP = Problem((3, 5, 7), 22), Problem((3, 5), 15)
 TINY = replace(CountdownDomain.tiny(), spec=ProblemSpec((2, 3, 4), 1, 12, 1, 99))
@@ -80,3 +84,21 @@ def test_rows_ask_as_the_game_asks(schema):
         assert TINY.parse([row["completion"]])[0].problem == Problem(tuple(row["numbers"]), row["target"])
     else:
         assert TINY.read_review(row["completion"]) is not None
+
+
+def test_warm_starts_are_made_of_such_rows_and_what_cannot_be_read_is_left_out():
+    rows = generated_rows(6, "conjecturer", TINY, schema="helping", per_problem=2)
+    assert len(rows) == 12 and len(clean_demonstrations(rows, "conjecturer", TINY).rows) == 12
+    # a step has fewer numbers than its target, so targets have more than the fewest: 3 or 4, with "=" and ":"
+    assert {len(row["prompt"].split()) - 5 for row in rows} <= {3, 4}
+    reviews = generated_rows(6, "guide", TINY)
+    kept = clean_demonstrations([*reviews, {**reviews[0], "completion": "6 0 0"}], "guide", TINY)
+    assert len(kept.rows) == 6 and kept.left_out == {"wrong": 1}
+
+
+def test_a_warm_start_that_no_role_has_is_refused():
+    with pytest.raises(ConfigError, match=r"`helping` \(True\) is for role=conjecturer"):
+        SFTArguments(helping=True)
+    with pytest.raises(ConfigError, match=r"`role` \(guide\) has no pairs"):
+        IPOArguments(role="guide")
+    assert SFTArguments(role="conjecturer", helping=True).schema == "helping" and SFTArguments().schema is None
