@@ -33,6 +33,7 @@ ARMS = {  # arm -> recipe
     "cispo_alone": "tiny/sgs_cispo_alone",
     "expert_iteration": "tiny/sgs_expert_iteration",
     "parallel_sampling": "tiny/sgs_parallel_sampling",
+    "judge": "tiny/sgs_judge",
     "learned": "tiny/sgs_learned",
 }
 CORE, SEEDS, FEWER = ("sgs", "no_guide", "frozen", "unconditioned", "cispo", "reinforce_half"), 5, 3
@@ -41,10 +42,10 @@ START = Path("runs/tiny-sgs")
 QUICK = {"arms": ["sgs", "reinforce_half"], "seeds": [0], "generations": 8000, "targets": 128}
 
 
-def prepare(targets: int, quick: bool) -> None:
-    """Two warm starts and the target set, those that are not there yet."""
+def prepare(targets: int, quick: bool, roles: list[str]) -> None:
+    """A warm start for each role and the target set, those that are not there yet."""
     small = ["--demonstrations", "6144"] if quick else []
-    for role in ("prover", "conjecturer"):
+    for role in roles:
         if not (START / role / "config.json").exists():
             command = ["-m", "countdown_selfplay.cli.main", "sft", "--recipe", f"tiny/sft_sgs_{role}"]
             few = ["--eval_problems", "64", "--eval_proposals", "256"]
@@ -101,9 +102,8 @@ def run(task: tuple[str, int, str, int, float | None]) -> None:
             round_ended = state.global_step % args.steps_per_round == 0
             control.should_training_stop |= round_ended and trainer.frame.generations >= generations
 
-    models = {"prover": str(START / "prover"), "conjecturer": args.conjecturer_model or str(START / "prover")}
     trainer = JointConjecturerProverTrainer(
-        models if args.players_of("conjecturer") else models["prover"],
+        str(START / "prover"),  # the conjecturer and the guide have models of their own in the recipes
         args=args,
         train_dataset=load_problem_rows(str(START / "targets.jsonl")),
         callbacks=[Budget()],
@@ -217,7 +217,8 @@ def main() -> None:
     for name, usual in (("arms", list(ARMS)), ("seeds", None), ("generations", 80_000), ("targets", 320)):
         if getattr(options, name) is None:
             setattr(options, name, given.get(name, usual))
-    prepare(options.targets, options.quick)
+    reviewed = options.prepare or "judge" in options.arms
+    prepare(options.targets, options.quick, ["prover", "conjecturer", *(["guide"] if reviewed else [])])
     if options.prepare:
         return
     root = options.folder or START / ("quick" if options.quick else "study")

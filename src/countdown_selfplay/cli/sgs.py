@@ -24,7 +24,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
         raise ConfigError(
             f"`proposer` ({training.proposer}) must be targets here; other rounds are played by `joint`."
         )
-    made = [model.model_name_or_path, training.conjecturer_model, script.dataset_name]
+    made = [model.model_name_or_path, *(s.model for s in training.all_roles.values()), script.dataset_name]
     missing = [
         name for name in made if name is not None and name.startswith("runs/tiny-sgs") and not Path(name).exists()
     ]
