@@ -12,12 +12,18 @@ from pathlib import Path
 from countdown_selfplay.contract import frame_metrics
 from countdown_selfplay.contract.metric import Metric, range_text
 from countdown_selfplay.games import critic_metrics, metrics
+from countdown_selfplay.guides import judge, learned
+from countdown_selfplay.proposers import targets
 
 PAGE = Path(__file__).parent / "metrics.md"
 BEGIN, END = "<!-- declared: docs/metrics_page.py writes from here -->", "<!-- declared: to here -->"
 SECTIONS = {
     "Is the curriculum alive?": ("", metrics.ROUND),
     "The conjecturer's proposals": ("Each rate is a share of all proposals of the round.", metrics.PROPOSALS),
+    "Targets": (
+        "Of the proposer `targets` and the guides beside it; see [self-guided self-play](sgs.md).",
+        (*targets.METRICS, *judge.Judge.metrics, *learned.Learned.metrics),
+    ),
     "The prover's answers": ("", metrics.ANSWERS),
     "The Critic-Discernment Game": (
         "Of the game `critic_discernment`, whose prover's first answers are counted as in the table above.",

@@ -89,7 +89,7 @@ CHARTS: dict[str, dict[str, Curve]] = {
         for rate in (0.05, 0.4, 0.95)
     },
     "r_zero": {f"{similar} of 4 others alike": repeated(similar) for similar in (0, 1, 2)},
-    "sgs": {"guide 1": guided(1.0), "guide 0.5": guided(0.5), "failed review": guided(float("nan"))},
+    "sgs": {"guide 1": guided(1.0), "guide 0.5": guided(0.5)},
     "disagreement": {
         "one prover": plain("disagreement"),
         "other prover at 0": against(0.0),

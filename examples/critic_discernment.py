@@ -33,7 +33,7 @@ def warm_start(folder: Path) -> None:
 def main(argv: list[str]) -> int:
     if not (WARM_START / "model.safetensors").exists():
         warm_start(WARM_START)
-    recipe = "tiny/cdg" if "online" in argv else "tiny/cdg_iterated"
+    recipe = "tiny/cdg" if "online" in argv else "tiny/iterated_cdg"
     return cdg.main(["--recipe", recipe, "--model_name_or_path", str(WARM_START), *argv])
 
 

@@ -21,7 +21,7 @@ LAYERS = {
     **dict.fromkeys(("errors", "registry", "random_state", "__version__", "_trl"), 0),  # leaves that everyone may use
     **dict.fromkeys(("countdown", "contract"), 1),
     **dict.fromkeys(("domains", "rewards", "objectives", "statistics", "data", "tiny"), 2),
-    **dict.fromkeys(("curriculum", "proposers"), 3),
+    **dict.fromkeys(("curriculum", "proposers", "guides"), 3),
     "games": 4,
     "config": 5,
     "policies": 6,

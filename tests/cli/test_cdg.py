@@ -11,7 +11,7 @@ SHORT = ["--problems", "6", "--chunk", "4", "--iterations", "1", "--eval_problem
 
 
 def test_one_iteration_by_the_paper_and_again_with_another(tmp_path, capsys):
-    arguments = ["cdg", "--recipe", "tiny/cdg_iterated", "--output_dir", str(tmp_path / "run"), *SHORT]
+    arguments = ["cdg", "--recipe", "tiny/iterated_cdg", "--output_dir", str(tmp_path / "run"), *SHORT]
     assert main(arguments) == 0
     said = capsys.readouterr().out
     assert '"phase": "play"' in said and "prover pass@2" in said

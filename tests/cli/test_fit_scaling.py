@@ -46,6 +46,15 @@ def test_a_known_curve_is_found_in_a_table(tmp_path, capsys, name):
     assert (tmp_path / "s" / "scaling.md").read_text().startswith("| arm | points |")
 
 
+def test_both_forms_are_reported_where_the_recentred_one_is_asked_for(tmp_path, capsys):
+    # the curve from 1e5 on is no sigmoid of the same midpoint any more, so the two forms differ
+    where = write_curve(tmp_path / "a.csv")
+    _, out, _ = fit(capsys, where, *FEW, "--drop_below", "1e5", "--recenter", "--output", tmp_path / "s")
+    fits = json.loads((tmp_path / "s" / "scaling.json").read_text())["fits"]
+    assert [one["name"] for one in fits] == ["a.csv", "a.csv (re-centred)"] and "(re-centred)" in out
+    assert fits[0]["initial"] == pytest.approx(0.05) and fits[1]["initial"] > 0.1  # R(1e5) = .126
+
+
 def test_the_chart_shows_the_points_and_the_fitted_curve():
     # 25 points of a curve, of which the one at compute 0 has no place on a logarithmic axis.
     truth = ScalingFit(0.62, 8e5, 0.9, 0.05, True)

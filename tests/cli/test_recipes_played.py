@@ -17,7 +17,8 @@ from countdown_selfplay.countdown import generate_problems
 from .stand_in import DOMAIN, make_stand_in
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted((ROOT / "examples" / "recipes").glob("*/*.yaml"))
+# Those of self-guided self-play start from models of their own: test_sgs.py.
+FILES = [path for path in sorted((ROOT / "examples" / "recipes").glob("*/*.yaml")) if "sgs" not in path.stem]
 NAMES = [f"{path.parent.name}/{path.stem}" for path in FILES]
 COMMANDS = {"sft": "sft", "ipo": "ipo", "rloo": "rloo"}
 
@@ -51,6 +52,7 @@ def flags(*settings):
 
 def test_the_played_recipes_are_all_that_any_command_knows():
     known = {name for command in ("joint", "sft", "ipo") for name in recipes(command)}
+    known = {name for name in known if "sgs" not in name}
     assert set(NAMES) == known and len(known) == 12
 
 

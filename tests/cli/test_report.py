@@ -75,7 +75,7 @@ def test_a_watched_page_is_rewritten_when_the_run_has_logged_and_reloads_until_t
         elif len(seen) == 4:
             raise KeyboardInterrupt
 
-    assert watch([folder], out, 7.0, pause) == 0
+    assert watch([folder], out, 7.0, pause=pause) == 0
     assert seen == [(1, "4"), (1, "4"), (1, "5"), (1, "5")]
     assert "refresh" not in out.read_text() and "Ctrl-C ends the watch" in capsys.readouterr().out
     assert main.main(["report", str(folder), "--watch", "0"]) == 2

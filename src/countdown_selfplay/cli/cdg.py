@@ -23,7 +23,7 @@ HELP = "Play the Critic-Discernment Game: answer, criticise, revise; --training 
 
 EPILOG = """
 --training iterated: play all problems, choose samples, retrain every role from its initial model, and again.
-With no argument it is played with the embedded tiny model (recipe tiny/cdg_iterated), which does not know the game:
+With no argument it is played with the embedded tiny model (recipe tiny/iterated_cdg), which does not know the game:
 `python examples/critic_discernment.py` gives it a warm start. --training online has the options of joint.
 """
 
@@ -32,7 +32,7 @@ With no argument it is played with the embedded tiny model (recipe tiny/cdg_iter
 class IteratedArguments(EvaluationArguments, CountdownFields):
     """What the command does around IteratedSelfPlay."""
 
-    recipe: str | None = field(default=None, metadata={"help": "A named setting, such as tiny/cdg_iterated."})
+    recipe: str | None = field(default=None, metadata={"help": "A named setting, such as tiny/iterated_cdg."})
     training: Literal["iterated", "online"] = field(
         default="iterated", metadata={"help": "iterated: the paper's way. online: rounds of the joint trainer."}
     )
@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
     if way == "online":
         return joint.main(_online(argv), launch)
     script, settings, model = parse_options(
-        argv, "cdg_iterated", IteratedArguments, IteratedSettings, EPILOG, "tiny/cdg_iterated"
+        argv, "cdg", IteratedArguments, IteratedSettings, EPILOG, "tiny/iterated_cdg"
     )
     play(script, settings, model)
     return 0

@@ -40,6 +40,8 @@ schemas: nums           nums, target
          prover         prompt, numbers, target
          solved         prompt, completion, numbers, target: demonstrations for the prover
          proposed       prompt, completion, numbers, target: demonstrations for the conjecturer
+         helping        the same for one that helps with a target problem (seed 003)
+         reviewed       the same for its guide
 
 example: countdown-selfplay dataset train.parquet --count 100000 --operands 3 4 --exclude test.jsonl
 The rules, ranges, seed and split that the problems come from are written to a second file: out.jsonl.meta, in JSON.

@@ -24,11 +24,13 @@ from .countdown_options import OneLineParser, RawDescription, seed_number
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+RECENTRED = " (re-centred)"
 HELP = "Fit solve rate against compute, with an interval of the asymptote where the data can give one"
 
 EPILOG = """\
 An arm is a run folder (metrics.jsonl), a .csv or a .jsonl file, or name=PATH,PATH with one per training seed. Fitted
 is R(C) = R0 + (A - R0) / (1 + (C_mid / C)^B) on log compute, with bounds. A fit that fails has a reason and no number.
+--recenter adds the form of seed 003, appendix A, in which C and R0 begin at the first point that --drop_below leaves.
 One cumulative curve has no interval: give several runs, or a run folder with first_solved.json.
 
 examples: countdown-selfplay fit-scaling runs/sgs --drop_below 100000
@@ -77,6 +79,9 @@ def fitted(options: argparse.Namespace) -> tuple[list[ScalingArm], str, str]:
         if len(axes) > 1:
             raise DataError(f"The arms have different columns ({sorted(axes)}); name them with --compute and --rate.")
         found.append(fit_arm(name, runs, options.drop_below, options.resamples, options.seed))
+        if options.recenter:
+            again = fit_arm(f"{name}{RECENTRED}", runs, options.drop_below, options.resamples, options.seed, True)
+            found.append(again)
     return found, *next(iter(axes))
 
 
@@ -89,6 +94,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--compute", metavar="COLUMN", help="default: compute, or the texts sampled so far")
     parser.add_argument("--rate", metavar="COLUMN", help="default: rate, a cumulative solve rate, or eval_pass@1")
     parser.add_argument("--drop_below", type=float, default=0.0, metavar="C", help="leave out less compute (0)")
+    parser.add_argument(
+        "--recenter", action="store_true", help="also fit with compute and rate counted from the first point left in"
+    )
     parser.add_argument(
         "--resamples", type=int, default=500, metavar="N", help="of the bootstrap of one run's points (500)"
     )
@@ -140,6 +148,7 @@ def chart(found: Sequence[ScalingArm], compute: str, rate: str) -> Figure:
     """Points and fitted curves on log compute."""
     from ..evaluation.report.pictures import Curve, line_chart
 
+    found = [one for one in found if not one.name.endswith(RECENTRED)]  # its compute begins elsewhere
     positive = [c for one in found for curve in one.curves for c in curve.compute.tolist() if c > 0]
     low, high = min(positive), max(positive)
     x, curves = np.geomspace(low, high, 120), []

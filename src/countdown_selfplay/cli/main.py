@@ -26,16 +26,16 @@ PROG = "countdown-selfplay"
 COMMANDS = {
     name: f"countdown_selfplay.cli.{name.replace('-', '_')}"
     for name in (
-        *("joint", "sft", "ipo", "rloo", "cdg"),
+        *("joint", "sft", "ipo", "rloo", "pool", "sgs", "symbolic", "cdg"),
         *("eval", "compare", "fit-scaling", "solve", "verify", "report", "dataset", "env"),
     )
 }
 """Command name -> module. A command whose module is not part of the installation is neither listed nor accepted."""
 
-TRAINERS = frozenset({"joint", "sft", "ipo", "rloo", "cdg"})
+TRAINERS = frozenset({"joint", "sft", "ipo", "rloo", "pool", "sgs", "symbolic", "cdg"})
 """Commands that take the launch options and can run in several processes."""
 
-_PLANNERS = frozenset({"joint", "rloo", "cdg"})
+_PLANNERS = frozenset({"joint", "rloo", "pool", "sgs", "symbolic", "cdg"})
 """Commands whose --dry_run tells what a launch would need, on a machine that could not run it; nothing is launched."""
 
 

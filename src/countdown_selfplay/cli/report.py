@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from ..errors import DataError
+from ..errors import ConfigError, DataError
 from .countdown_options import OneLineParser, RawDescription
 
 HELP = "Write report.html of one run, or compare several side by side"
@@ -43,19 +44,33 @@ def main(argv: list[str]) -> int:
         metavar="SECONDS",
         help="rewrite the page while runs train, at most this often (30), until Ctrl-C; a browser reloads it",
     )
+    parser.add_argument(
+        "--yardstick",
+        action="append",
+        default=[],
+        metavar="NAME=RATE",
+        help="a line in the chart of solved targets, such as large=0.6 for a larger model's pass@4; may be repeated",
+    )
     options = parser.parse_args(argv)
+    yardsticks = dict(map(_yardstick, options.yardstick))
     output = options.output
     if output is None:
         output = options.runs[0] / "report.html" if len(options.runs) == 1 else Path("report.html")
     if options.watch is not None:
-        return watch(options.runs, output, options.watch)
+        return watch(options.runs, output, options.watch, yardsticks)
     from ..evaluation.report import write_report  # matplotlib; a wrong option is refused before
 
-    print(write_report(options.runs, output))
+    print(write_report(options.runs, output, yardsticks))
     return 0
 
 
-def watch(runs: list[Path], output: Path, every: float, pause: Callable[[float], object] = time.sleep) -> int:
+def watch(
+    runs: list[Path],
+    output: Path,
+    every: float,
+    yardsticks: dict[str, float] | None = None,
+    pause: Callable[[float], object] = time.sleep,
+) -> int:
     """Write the page, and again whenever a run has logged more; 0 after an interrupt. `pause`: sleeps so many
     seconds."""
     from ..evaluation.report import write_report
@@ -67,7 +82,7 @@ def watch(runs: list[Path], output: Path, every: float, pause: Callable[[float],
             now = [path.stat().st_mtime_ns if path.exists() else 0 for path in logs]
             if now != before:
                 try:
-                    write_report(runs, output, reload=max(1, round(every)))
+                    write_report(runs, output, yardsticks, reload=max(1, round(every)))
                 except DataError:  # a line that is being written; what is wrong before the first page is said
                     if not said:
                         raise
@@ -79,7 +94,7 @@ def watch(runs: list[Path], output: Path, every: float, pause: Callable[[float],
             pause(every)
     except KeyboardInterrupt:
         with suppress(DataError):  # Ctrl-C in mid-line: the last whole page stays
-            write_report(runs, output)  # without the reload
+            write_report(runs, output, yardsticks)  # without the reload
         return 0
 
 
@@ -92,3 +107,14 @@ def seconds(word: str) -> float:
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"'{word[:40]}' is not a number of seconds above 0")
     return value
+
+
+def _yardstick(word: str) -> tuple[str, float]:
+    name, _, rate = word.rpartition("=")
+    try:
+        value = float(rate)
+    except ValueError:
+        value = math.nan
+    if not name or not 0 <= value <= 1:
+        raise ConfigError(f"`--yardstick` ({word}) must be a name and a rate from 0 to 1, such as large=0.6.")
+    return name, value

@@ -44,7 +44,9 @@ def demonstrations(script: SFTArguments, seed: int, evaluated: set[str]) -> Kept
     """What is trained on, checked; DataError if nothing is left."""
     if script.dataset_name is None:
         n, each = script.demonstrations, script.demonstrations_per_problem
-        rows = generated_rows(n, script.role, script.played, seed=seed, exclude=evaluated, per_problem=each)
+        rows = generated_rows(
+            n, script.role, script.played, seed=seed, exclude=evaluated, per_problem=each, schema=script.schema
+        )
         source = "generated"
     else:
         rows, source = read_demonstrations(script.dataset_name, script.dataset_train_split), script.dataset_name

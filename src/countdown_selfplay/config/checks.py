@@ -13,6 +13,7 @@ from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from ..errors import ConfigError
 from ..games import GAMES, game_class
+from ..guides import check_guide, make_guide
 from ..proposers import check_proposer, make_proposer
 from ..registry import suggestion
 from ..rewards.base import LARGEST_REWARD
@@ -257,6 +258,11 @@ def _check_names(config: JointSelfPlayConfig) -> None:
         _fail(
             f"`proposer_kwargs` ({config.proposer_arguments}) has no `proposer` to go to; name one, or leave it unset."
         )
+    guide = None if config.guide is None else make_guide(config.guide, config.guide_arguments)
+    if config.guide is None and config.guide_arguments:
+        _fail(f"`guide_kwargs` ({config.guide_arguments}) has no `guide` to go to; name one, or leave it unset.")
+    if "guide" in config._optional:
+        check_guide(f"`guide` ({config.guide})", guide, config.players_by_kind)
 
 
 def _check_game(config: JointSelfPlayConfig) -> None:

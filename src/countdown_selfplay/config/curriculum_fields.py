@@ -24,6 +24,14 @@ class CurriculumFields(CountdownFields):
         },
     )
     proposer_kwargs: dict | str | None = field(default=None, metadata={"help": "Arguments of the proposer as JSON."})
+    guide: str | None = field(
+        default=None,
+        metadata={
+            "help": "Who scores proposals beside the provers, for the reward sgs: a name in GUIDES (rubric, judge, "
+            "learned, none). judge is a role of its own: add roles.guide."
+        },
+    )
+    guide_kwargs: dict | str | None = field(default=None, metadata={"help": "Arguments of the guide as JSON."})
     conjecturer_reward: str = field(
         default="tent",
         metadata={
@@ -44,6 +52,14 @@ class CurriculumFields(CountdownFields):
         metadata={
             "help": "Last share of the prover's completion length over which a charge grows from 0 to -1 (seed 003: "
             "0.2). 0: none."
+        },
+    )
+    overlong: Literal["add", "replace"] = field(
+        default="add",
+        metadata={
+            "help": "What soft_overlong does. add: the charge is added to the prover's reward. replace: it stands in "
+            "the place of the credit of a sample that is charged, a right one too, for prover and conjecturer and "
+            "under every objective (seed 003)."
         },
     )
     anchor_fraction: float = field(

@@ -225,6 +225,16 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
         return self._arguments("proposer_kwargs", '{"low": 0.2}')
 
     @property
+    def added_overlong(self) -> float:
+        """The share of the prover's length whose charge is added to its reward; 0 if it replaces the credit."""
+        return self.soft_overlong if self.overlong == "add" else 0.0
+
+    @property
+    def guide_arguments(self) -> dict[str, Any]:
+        """`guide_kwargs` as a dict."""
+        return self._arguments("guide_kwargs", '{"rounds": 10}')
+
+    @property
     def game_arguments(self) -> dict[str, Any]:
         """`game_kwargs` as a dict."""
         return self._arguments("game_kwargs", '{"eta": 0.25}')

@@ -52,6 +52,7 @@ class RoleSettings:
     entropy_coef_max: float = 1.0
     kl_in: str = "loss"
     soft_overlong: float = 0.0
+    """Last share of its length over which the credit is replaced (`overlong`); 0: nowhere."""
     # Of a sampler that is not the trained model itself; as TRL's vllm_importance_sampling_* fields.
     sampler_correction: bool = True
     sampler_correction_mode: str = "sequence_mask"
@@ -233,7 +234,7 @@ def settings_of(
         entropy_coef_min=config.entropy_coef_min,
         entropy_coef_max=config.entropy_coef_max,
         kl_in=config.kl_in,
-        soft_overlong=config.soft_overlong if kind == "prover" else 0.0,
+        soft_overlong=config.soft_overlong if config.overlong == "replace" and kind in FLAT else 0.0,
         sampler_correction=config.vllm_importance_sampling_correction,
         sampler_correction_mode=config.vllm_importance_sampling_mode,
         sampler_correction_min=config.vllm_importance_sampling_clip_min,

@@ -16,17 +16,20 @@ from .roles import flat_name
 
 _PLACES = (Path(__file__).parents[1] / "recipes", Path(__file__).parents[3] / "examples" / "recipes")
 
-_OWN = ("sft", "ipo", "cdg_iterated")
-"""Commands with settings of their own: their recipes are called after them. All others hold those of `joint`."""
+_OWN = {"sft": "sft", "ipo": "ipo", "cdg": "iterated"}
+"""Commands with settings of their own, and how the names of their recipes begin (sft, sft_helping). All others hold
+those of `joint`."""
 
 
 def recipes(command: str = "joint") -> Registry[Path]:
     """Recipe name ("tiny/default", "qwen2.5-0.5b/anchored_shaped_fixed") -> file, in an installed wheel or a
     checkout: those that `command` can read."""
     found: Registry[Path] = Registry("recipe")
+    wanted = _OWN.get(command, "joint")
     for place in _PLACES:
         for path in sorted(place.glob("*/*.yaml")):
-            if (path.stem if path.stem in _OWN else "joint") == (command if command in _OWN else "joint"):
+            first = path.stem.partition("_")[0]
+            if (first if first in _OWN.values() else "joint") == wanted:
                 found.setdefault(f"{path.parent.name}/{path.stem}", path)
     return found
 

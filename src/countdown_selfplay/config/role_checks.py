@@ -177,6 +177,11 @@ def _check_objective(config: JointSelfPlayConfig, kind: str, trained: bool) -> N
             f"`kl_in` (reward) has no effect on `{field}` ({name}), which looks at the verifier's bit alone; "
             f"set kl_in=loss, or {field_of(config, kind, 'beta')}=0."
         )
+    if kind == "prover" and config.added_overlong and not getattr(objective, "reads_rewards", True):
+        raise ConfigError(
+            f"`soft_overlong` ({config.soft_overlong}) is added to the reward, and `{field}` ({name}) looks at the "
+            "verifier's bit alone; set overlong=replace, which acts under every objective, or soft_overlong=0."
+        )
     group, needed = settings.num_generations, getattr(objective, "needs_samples", 1)
     if kind == "prover":
         needed = max(needed, getattr(objective, "needs_answers", 1))

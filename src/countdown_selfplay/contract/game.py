@@ -73,7 +73,9 @@ class Proposer(Protocol):
     """Where a round's candidates come from, and what they teach it. Called by all processes.
 
     It may also have `metrics`, declarations as a game's, and `logged()`, their values in this round, which is asked
-    for after `learn`: name -> value, equal on all processes, absent when there is none."""
+    for after `learn`: name -> value, equal on all processes, absent when there is none. And `targets(round, anchors)`,
+    asked before `propose`: the problems that are played beside the proposals, all of them, instead of anchors; slots
+    that neither fills stay empty."""
 
     needs: Sequence[str]
     """Kinds that must have a player."""
@@ -91,10 +93,15 @@ class Proposer(Protocol):
 
 
 class Guide(Protocol):
-    """Scores proposals beside the provers (seed 003). It may log as a proposer does."""
+    """Scores proposals beside the provers (seed 003). It may log as a proposer does, and have `needs`: kinds that must
+    have a player."""
 
-    def score(self, round: Round, proposals: Sequence[Proposal], solve_rate_P: np.ndarray) -> np.ndarray:
-        """(P) scores of the proposals that were played; NaN: the review failed."""
+    scale: tuple[float, float]
+    """Least and greatest score."""
+
+    def score(self, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
+        """A score for each proposal of `proposals`, which were played and are the first of `outcome.problems`, in
+        that order; NaN: the review failed, or there was none. `outcome` has no rewards yet: they are NaN."""
         ...
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]: ...

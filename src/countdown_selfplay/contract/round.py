@@ -128,6 +128,10 @@ class Round(Protocol):
         that may be trained on. group: samples, side by side, that share a baseline; None: those of a row."""
         ...
 
+    def dataset(self) -> list[Any]:
+        """The problems of the data set, each once, in its order; DataError for a stream, which has no end."""
+        ...
+
     def solved_limit(self, role: str) -> int | None:
         """Correct answers after which the player's objective is done with a problem (expert iteration)."""
         ...

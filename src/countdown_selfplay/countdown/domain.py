@@ -12,6 +12,8 @@ from . import critique
 from .exact.batch import is_solvable_batch
 from .exact.solver import is_solvable
 from .generator import generate_problems
+from .guide import Review, help_features, rubric
+from .helping import HELP_PROMPTS, REVIEW_PROMPTS, read_review
 from .problem import Problem, ProblemSpec, heldout_key, problem_from_row
 from .prompts import COMPLETION_STOP, CONJECTURER_PROMPTS, PROVER_PROMPTS, completion_shots, json_example
 from .proposals import Proposal, parse_proposal
@@ -60,9 +62,30 @@ class CountdownDomain:
             operands=tuple(fields.operands),
         )
 
-    def propose_row(self, operands: int) -> dict[str, Any]:
-        """A row that asks the conjecturer for a problem with this many numbers."""
+    def propose_row(self, operands: int | None = None, target: Problem | None = None) -> dict[str, Any]:
+        """A row that asks the conjecturer for a problem with this many numbers; without a count for one that helps
+        with the problem `target`, or for any."""
+        if operands is None:
+            return {"prompt": HELP_PROMPTS[self.conjecturer_prompt](target, self.spec)}
         return {"prompt": CONJECTURER_PROMPTS[self.conjecturer_prompt](operands, self.spec), "operands": operands}
+
+    def review(self, target: Problem, problem: Problem, solution: str | None = None) -> Review:
+        """The rubric's judgement on `problem` as a help with `target`. solution: a right answer to it, as a prover
+        wrote it, if there is one."""
+        expression = None if solution is None else verify(solution, problem, self.rules).expression
+        return rubric(target, problem, self.rules, expression)
+
+    def review_row(self, target: Problem, problem: Problem, solution: str | None = None) -> dict[str, Any]:
+        """A row that asks a model for the same."""
+        return {"prompt": REVIEW_PROMPTS[self.conjecturer_prompt](target, problem)}
+
+    def read_review(self, text: str) -> Review | None:
+        """The review in its answer; None if there is none."""
+        return read_review(text, self.conjecturer_prompt)
+
+    def help_features(self, target: Problem, problem: Problem) -> list[float]:
+        """What a learned guide looks at, each about within [0, 1]."""
+        return help_features(target, problem, self.rules)
 
     facts = ("in_range", "solvable")
     columns = ("numbers", "nums", "target", "ground_truth")

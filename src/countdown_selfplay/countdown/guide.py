@@ -6,18 +6,24 @@ reviewer for three numbers; what they mean for Countdown is defined here.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 
 from .exact.solver import is_solvable
+from .expression import to_postfix
 from .features import features
 from .problem import Problem
 from .rules import DEFAULT_RULES, Rules
 
 MAX_REVIEW = 8
 """The best score: relevance 5, complexity 0, no redundancy."""
+
+ARTIFICIAL = 10
+"""Intermediate values beyond this many times the greatest number are artificial."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +42,18 @@ class Review:
         return max(0, self.relevance + (2 - self.complexity) + (1 - self.redundancy))
 
 
-def rubric(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES) -> Review:
+def rubric(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES, solution: str | None = None) -> Review:
     """Review `proposal` as a help for solving `target`. Deterministic, and blind to the order of the numbers.
+    solution: an expression that solves the proposal, if one is at hand.
 
     relevance: 0 the same problem, or one with fewer than two numbers; 5 a step towards the target that leaves two
     numbers (see `is_step`); 4 a step that leaves more; 3 at least half of the numbers shared, and the same target or
     the same necessary operators; 2 at least half of the numbers shared, or the same target; 1 anything else.
-    redundancy: 1 if some of the numbers reach the proposal's target without the others.
+    redundancy: 1 if some of the numbers reach the proposal's target without the others, or if the solution multiplies
+    or divides by 1, adds or subtracts 0, or has two equal values that cancel.
     complexity: 1 for more numbers than the target problem has, plus 1 if every solution is nested three deep or
-    more, plus 2 if every solution passes through a fraction; 4 without a solution.
+    more, plus 2 if every solution passes through a fraction, plus 1 if the solution passes through a value more than
+    ARTIFICIAL times the greatest number of both problems; 4 at most, and without a solution.
 
     Raises DataError for more than 6 numbers.
     """
@@ -53,7 +62,10 @@ def rubric(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES) -> 
         complexity = 4
     else:
         complexity = int(len(proposal.numbers) > len(target.numbers)) + int(shape[0]) + 2 * int(shape[1])
-    return Review(_relevance(target, proposal, rules), int(_is_redundant(proposal, rules)), complexity)
+    idle, largest = _steps(solution) if solution else (False, Fraction(0))
+    usual = max(*target.numbers, target.target, *proposal.numbers, proposal.target)
+    complexity = min(4, complexity + int(largest > ARTIFICIAL * usual))
+    return Review(_relevance(target, proposal, rules), int(idle or _is_redundant(proposal, rules)), complexity)
 
 
 def guide_score(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES) -> float:
@@ -108,3 +120,62 @@ def _shape(numbers: tuple[int, ...], target: int, rules: Rules) -> tuple[bool, .
         return None
     needs = (found[f"needs_{name}"] == 1 for name in ("fraction", "add", "sub", "mul", "div"))
     return (found["depth_min"] >= 3, *needs)
+
+
+def _steps(expression: str) -> tuple[bool, Fraction]:
+    """Whether a solution has a step that changes nothing (x * 1, x / 1, x + 0, x - 0) or two equal values that cancel
+    (x - x, x / x), and its greatest intermediate value."""
+    parsed = to_postfix(expression, unary_minus=True)
+    stack: list[Fraction] = []
+    idle, largest = False, Fraction(0)
+    for token in parsed[0] if parsed else ():
+        if token.isdigit():
+            stack.append(Fraction(int(token)))
+            continue
+        if token == "~":
+            stack.append(-stack.pop())
+            continue
+        right, left = stack.pop(), stack.pop()
+        if token in "+-":
+            idle |= right == 0 or (left == 0 and token == "+") or (token == "-" and left == right)
+            value = left + right if token == "+" else left - right
+        elif token == "*":
+            idle, value = idle or 1 in (left, right), left * right
+        else:
+            idle, value = idle or right == 1 or left == right, left / right if right else Fraction(0)
+        largest = max(largest, abs(value))
+        stack.append(value)
+    return idle, largest
+
+
+HELP_FEATURES = (
+    *("step", "last_step", "identical", "shared_numbers", "same_target", "same_operators", "size", "redundant"),
+    *("deep", "fraction", "tree_distance", "target_gap"),
+)
+"""What `help_features` returns, in this order."""
+
+
+def help_features(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES) -> list[float]:
+    """How a proposal lies to a target, HELP_FEATURES: is it a step, and the last but one; the same problem; the share
+    of the target's numbers that it has; equal targets; equal necessary operators; its size relative to the target's
+    (halved, at most 1); a number too many; every solution deep, or through a fraction; the distance of the two
+    problems' tree features (operators and least depth, 0 to 1); the distance of the targets (relative, 0 to 1)."""
+    own, other = (_shape(tuple(sorted(p.numbers)), p.target, rules) for p in (proposal, target))
+    shared = sum((Counter(target.numbers) & Counter(proposal.numbers)).values())
+    step = is_step(target, proposal, rules)
+    distance = 1.0 if own is None or other is None else sum(a != b for a, b in zip(own, other, strict=True)) / len(own)
+    gap = abs(target.target - proposal.target)
+    return [
+        float(step),
+        float(step and len(target.numbers) - len(proposal.numbers) == 1),
+        float(target.key == proposal.key),
+        shared / len(target.numbers),
+        float(target.target == proposal.target),
+        float(_same_operators(target, proposal, rules)),
+        min(1.0, len(proposal.numbers) / len(target.numbers) / 2),
+        float(_is_redundant(proposal, rules)),
+        float(own is not None and own[0]),
+        float(own is not None and own[1]),
+        distance,
+        gap / math.hypot(gap, max(target.target, 1)),
+    ]

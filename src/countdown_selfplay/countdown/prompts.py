@@ -50,13 +50,14 @@ def print_like_numpy(numbers: Sequence[int]) -> str:
     return "[" + "\n".join(lines)[1:] + "]"
 
 
-def _chat(user: str) -> list[Message]:
+def chat(user: str) -> list[Message]:
+    """One turn of the user's, under the system's."""
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": user}]
 
 
 def countdown_3to4(problem: Problem) -> Prompt:
     """The chat prompt of `asingh15/countdown_tasks_3to4`; numbers as NumPy prints them: `[14 45  9  1]`."""
-    return _chat(_INSTRUCTION.format(numbers=print_like_numpy(problem.numbers), target=problem.target))
+    return chat(_INSTRUCTION.format(numbers=print_like_numpy(problem.numbers), target=problem.target))
 
 
 def tinyzero(problem: Problem) -> Prompt:
@@ -100,7 +101,7 @@ def problem_tag(problem: Problem) -> str:
 
 def propose_json(operands: int, spec: ProblemSpec) -> Prompt:
     """Chat and JSON (seed 000, section 3.3)."""
-    return _chat(
+    return chat(
         f"Generate a NEW countdown arithmetic problem that uses exactly {operands} distinct positive integers from "
         f"{spec.number_low} to {spec.number_high}. "
         f"The target must be an integer from {spec.target_low} to {spec.target_high} that can be reached by using "

@@ -9,6 +9,8 @@ from typing import Any
 from ..registry import Registry
 from .demonstrations import compact_solution, solution_trace
 from .domain import CountdownDomain
+from .help_demonstrations import helping_problem
+from .helping import review_text
 from .problem import Problem
 from .prompts import COMPLETION_PREFIX, Prompt, problem_json, problem_tag
 
@@ -52,12 +54,36 @@ def solved_row(problem: Problem, domain: CountdownDomain) -> Row:
 def proposed_row(problem: Problem, domain: CountdownDomain) -> Row:
     """`prompt`, `completion`, `numbers`, `target`: a demonstration for the conjecturer's warm start."""
     prompt = domain.propose_row(len(problem.numbers))["prompt"]
-    text = {
+    return {"prompt": prompt, "completion": _reply(prompt, _proposed(problem, domain)), **nums_of(problem)}
+
+
+def _proposed(problem: Problem, domain: CountdownDomain) -> str:
+    """A proposal as a conjecturer writes it."""
+    return {
         "json": f"<answer>{problem_json(problem)}</answer>",
         "completion": problem_tag(problem).removeprefix(COMPLETION_PREFIX),
         "compact": f"{' '.join(map(str, problem.numbers))} = {problem.target}",
     }[domain.conjecturer_prompt]
-    return {"prompt": prompt, "completion": _reply(prompt, text), **nums_of(problem)}
+
+
+def helping_row(problem: Problem, domain: CountdownDomain) -> Row:
+    """`prompt`, `completion`, `numbers`, `target`: a demonstration for a conjecturer that is to help with `problem`;
+    the columns hold the problem that helps."""
+    found = _helping(problem, domain)
+    prompt = domain.propose_row(target=problem)["prompt"]
+    return {"prompt": prompt, "completion": _reply(prompt, _proposed(found, domain)), **nums_of(found)}
+
+
+def reviewed_row(problem: Problem, domain: CountdownDomain) -> Row:
+    """The same for a guide: the rubric's review of a problem that may help with `problem`."""
+    found = _helping(problem, domain)
+    prompt = domain.review_row(problem, found)["prompt"]
+    text = review_text(domain.review(problem, found), domain.conjecturer_prompt)
+    return {"prompt": prompt, "completion": _reply(prompt, text), **nums_of(found)}
+
+
+def _helping(problem: Problem, domain: CountdownDomain) -> Problem:
+    return helping_problem(problem, domain.spec, domain.rules, f"{problem.numbers}{problem.target}")
 
 
 def nums_of(problem: Problem) -> Row:
@@ -77,5 +103,7 @@ ROW_SCHEMAS: Registry[Callable[[Problem, CountdownDomain], Row]] = Registry(
         "prover": prover_row,
         "solved": solved_row,
         "proposed": proposed_row,
+        "helping": helping_row,
+        "reviewed": reviewed_row,
     },
 )

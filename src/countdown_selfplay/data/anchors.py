@@ -97,6 +97,15 @@ def check_enough(rows: Dataset | IterableDataset, args: Any) -> None:
         )
 
 
+def repeated(rows: Dataset | IterableDataset, args: Any) -> Dataset | IterableDataset:
+    """The rows as often as a round of the data loader needs, for a run that does not play what it draws: its proposer
+    chooses from the whole set."""
+    if isinstance(rows, IterableDataset) or not len(rows):
+        return rows
+    times = -(-args.loader_problems // len(rows))
+    return rows if times == 1 else rows.select(list(range(len(rows))) * times)
+
+
 def warn_overlap(listed: list[str] | None, held_out: frozenset[str]) -> None:
     """Say how many training problems are held-out ones; training goes on, the numbers would be contaminated."""
     overlap = len(set(listed or ()) & held_out)

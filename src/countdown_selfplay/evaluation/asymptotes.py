@@ -105,16 +105,25 @@ class Points:
 
 
 def fit_arm(
-    name: str, runs: Sequence[Curve | Series], drop_below: float = 0, resamples: int = 500, seed: int = 0
+    name: str,
+    runs: Sequence[Curve | Series],
+    drop_below: float = 0,
+    resamples: int = 500,
+    seed: int = 0,
+    recenter: bool = False,
 ) -> ScalingArm:
     """Fit the sigmoid to the points of all `runs` (training seeds) at once; R0 is the mean of the runs' first rates.
 
     Several runs: the asymptote's interval is over runs, and over problems where all runs name the same ones
     (two_level_draws of `influences`: Student's t with one degree of freedom less than there are runs). One run that
     names its problems: over problems alone. One run whose points are independent: a bootstrap of residuals, over the
-    noise of the points alone. One cumulative run: none. No interval covers the chance that the curve is not a sigmoid:
+    noise of the points alone. One cumulative run: none. recenter: each run begins anew at its first point that is kept
+    (Curve.recentred). No interval covers the chance that the curve is not a sigmoid:
     tools/scaling_checks.py looks for that. DataError for a run that is not a curve.
     """
+    if recenter:
+        runs = [(run if isinstance(run, Curve) else curve_of(*run)).recentred(drop_below) for run in runs]
+        drop_below = 0
     points = Points.of(runs, drop_below)
     curves, (x_N, y_N) = points.curves, points.pooled()
     whole = points.fit(x_N, y_N)

@@ -140,6 +140,12 @@ PROPOSALS = (
     ),
     Metric("{conjecturer}/reward", "Mean over proposals that have a reward.", finite=True),
     Metric("{conjecturer}/reward_std", "Standard deviation over proposals that have a reward. 0: no gradient."),
+    Metric(
+        "round/reward_<part>",
+        "Mean of a part of the conjecturer's reward over the proposals that were played; of `sgs` `r_solve` (at most "
+        "7/8 with 8 attempts), `r_guide` (at most 8) and their product `r_synth` before it is normalised (seed 003, "
+        "figure 3). `r_guide` falls: the problems lose touch with their targets. `r_solve` at 0: starved.",
+    ),
 )
 """The conjecturer's proposals."""
 

@@ -4,7 +4,7 @@ settings, proposers and guides of it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from ..contract.round import Rollout, Round, RoundResult
 from ..contract.stateful import Stateful
 from ..curriculum.admission import Admission, admit, dealt, kept_proposals
 from ..curriculum.archive import Archive
+from ..guides import checked_scores, make_guide
 from ..proposers import make_proposer
 from ..proposers.policies import Policies
 from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward, refused_reward
@@ -47,8 +48,9 @@ class ProposeAndSolve:
     roles: ClassVar = {
         "prover": "solves problems",
         "conjecturer": "writes problems; none: a symbolic proposer, or anchors alone",
+        "guide": "reviews problems for the guide `judge`; none: another guide, or no guide",
     }
-    optional_roles = ("conjecturer",)
+    optional_roles = ("conjecturer", "guide")
     metrics = METRICS
 
     def __init__(
@@ -70,6 +72,8 @@ class ProposeAndSolve:
             self.proposer = Policies()
         slots = min(round.capacity(prover) // round.group(prover) for prover in provers)
         metrics: dict[str, Any] = {}
+        choose = getattr(self.proposer, "targets", None)
+        targets = None if choose is None else list(choose(round, anchors))
 
         # Propose and admit: the processes examine their own proposals and decide together on all of them.
         proposals = self.proposer.propose(round, anchors) if self.proposer else []
@@ -81,11 +85,14 @@ class ProposeAndSolve:
 
         # Fill: fixed slots, anchors pad whatever the proposer left open; never truncate (unless asked to).
         anchor_slots = _share(rules.anchor_fraction, slots) if self.proposer else slots
+        anchor_slots = anchor_slots if targets is None else len(targets)
         kept = kept_proposals(len(admission.problems), slots, anchor_slots, rules.fill, rules.truncate_multiple)
         # Anchors that the provers have mastered come last (a stable order; False is less than True).
         limit = round.solved_limit(provers[0])
         mastered = frozenset() if limit is None else self.archive.mastered(limit)
         anchors = sorted(anchors, key=lambda problem: domain.key(problem) in mastered) if mastered else anchors
+        if targets is not None:  # there is nothing to pad: what was mastered is played no more
+            anchors = [problem for problem in targets if domain.key(problem) not in mastered] or targets
         randoms = self._random_problems(round, slots)
         metrics |= {"round/random_slots": len(randoms)} if randoms else {}
         problems = [*admission.problems[:kept], *randoms, *anchors[: slots - kept - len(randoms)]]
@@ -103,7 +110,13 @@ class ProposeAndSolve:
         # the invalid reward; one that was admitted but found no slot was not measured: it has no reward and takes no
         # part in a baseline.
         played = [index is not None and index < kept for index in admission.problem_of]
-        reward_N = self._rewards(round, proposals, admission, problems[:kept], correct_MPG[:, :kept])
+        problem_of = [index if got else None for index, got in zip(admission.problem_of, played, strict=True)]
+        right = [[text for _, text in one if text is not None] for one in zip(*judged, strict=True)]
+        solutions = [texts[0] if texts else None for texts in right]
+        unknown_N = np.full(len(proposals), np.nan)
+        outcome = Outcome(proposals, unknown_N, problems, problem_of, correct_MPG, solutions)
+        reward_N, found_out = self._rewards(round, admission, outcome, kept)
+        outcome, metrics = replace(outcome, rewards_N=reward_N), metrics | found_out
         if proposals:
             metrics |= proposal_health(round, proposals, admission.reasons, played, reward_N)
 
@@ -113,10 +126,6 @@ class ProposeAndSolve:
             mastered_B = torch.tensor([domain.key(p) not in mastered for p in own for _ in range(answers[0].n)])
         turns = [round.credit(found, kept_B=mastered_B) for found in answers]
         if self.proposer:
-            problem_of = [index if got else None for index, got in zip(admission.problem_of, played, strict=True)]
-            right = [[text for _, text in one if text is not None] for one in zip(*judged, strict=True)]
-            solutions = [texts[0] if texts else None for texts in right]
-            outcome = Outcome(proposals, reward_N, problems, problem_of, correct_MPG, solutions)
             turns += self.proposer.learn(round, outcome)
             if self.guide:
                 turns += self.guide.learn(round, outcome)
@@ -132,10 +141,12 @@ class ProposeAndSolve:
         if limit is not None:
             self.archive.record_solved(solved, limit)
             metrics["round/mastered_problems"] = len(self.archive.mastered(limit))
-        if self.proposer:
+        # One that chooses its targets has nothing to propose once they are solved: that is no starvation.
+        asked = bool(self.proposer) and (bool(proposals) or targets is None)
+        if asked:
             metrics |= {"round/starved": int(kept == 0), "round/conjectured_slots": kept}
             self.archive.record_played(keys[:kept], solve_rate_P[:kept].tolist())
-        self.archive.record_round(keys[:kept], rules.novelty_window, bool(self.proposer) and kept == 0)
+        self.archive.record_round(keys[:kept], rules.novelty_window, asked and kept == 0)
 
         samples = []
         for found in answers:
@@ -152,27 +163,23 @@ class ProposeAndSolve:
         return round.domain.random(count, round.seed("random problems"), round.held_out) if count else []
 
     def _rewards(
-        self,
-        round: Round,
-        proposals: Sequence[Proposal],
-        admission: Admission,
-        played: list[Any],
-        correct_MPG: np.ndarray,
-    ) -> np.ndarray:
-        """(N) rewards of the proposals."""
-        reward_N = np.full(len(proposals), np.nan)
+        self, round: Round, admission: Admission, outcome: Outcome, kept: int
+    ) -> tuple[np.ndarray, dict[str, float]]:
+        """(N) rewards of the proposals, of which the first `kept` problems are; and what is logged of their parts."""
+        proposals, reward_N, metrics = outcome.proposals, outcome.rewards_N.copy(), dict[str, float]()
         if not proposals:
-            return reward_N
+            return reward_N, metrics
+        correct_MPG = outcome.correct_MPG[:, :kept]
         solve_rate_P = correct_MPG.mean((0, 2))
         guide_P = None
         if self.guide:
-            first = {index: p for p, index in reversed(list(zip(proposals, admission.problem_of, strict=True)))}
-            guide_P = self.guide.score(round, [first[i] for i in range(len(played))], solve_rate_P)
+            first = {index: p for p, index in reversed(list(zip(proposals, outcome.problem_of, strict=True)))}
+            guide_P = checked_scores(self.guide, round, [first[i] for i in range(kept)], outcome)
         ranges = {name: getattr(round.domain, name) for name in ("spec", "rules") if hasattr(round.domain, name)}
         known = RewardContext(
             attempts=correct_MPG.shape[0] * correct_MPG.shape[2],
             round=round.index,
-            problems=tuple(played),
+            problems=tuple(outcome.problems[:kept]),
             archive=tuple(self.archive.played),
             recent_rates=tuple(self.archive.recent_rates),
             prover_rates_MP=correct_MPG.mean(2) if len(correct_MPG) > 1 else None,
@@ -180,12 +187,15 @@ class ProposeAndSolve:
             **ranges,
         )
         reward_P = checked_rewards(self.reward, solve_rate_P, known)
+        if kept and hasattr(self.reward, "parts"):
+            parts = self.reward.parts(solve_rate_P, known)
+            metrics = {f"round/reward_{name}": float(part_P.mean()) for name, part_P in parts.items()}
         for n, index in enumerate(admission.problem_of):
             if index is None:
                 reward_N[n] = refused_reward(self.reward, admission.reasons[n], self.settings.invalid_reward)
-            elif index < len(played):
+            elif index < kept:
                 reward_N[n] = reward_P[index]
-        return reward_N
+        return reward_N, metrics
 
     def _proposal_examples(
         self, round: Round, rollout: Rollout, proposals: Sequence[Proposal], reasons: Sequence[str], reward_N: Any
@@ -218,6 +228,7 @@ class ProposeAndSolve:
         """The game that a JointSelfPlayConfig describes. reward, proposer: objects instead of what it names."""
         if proposer is None and args.proposer is not None:
             proposer = make_proposer(args.proposer, args.proposer_arguments)
+        guide = None if args.guide is None else make_guide(args.guide, args.guide_arguments)
         if reward is None:
             reward = make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments)
         names = {f.name for f in fields(Settings)} - {"truncate_multiple"}
@@ -225,7 +236,7 @@ class ProposeAndSolve:
             truncate_multiple=args.truncate_multiple or args.prover_micro_batches,
             **{name: getattr(args, name) for name in names},
         )
-        return cls(proposer, reward, settings=settings)
+        return cls(proposer, reward, guide, settings)
 
 
 def _share(fraction: float, slots: int) -> int:

@@ -10,17 +10,19 @@ from .normalization import normalise
 
 
 class CISPO(BaseObjective):
-    """A_i = (r_i - mean) / std over the group; loss = -E_x (1 / sum_i |y_i|) sum_i sum_t sg(w_it) A_i log pi(y_it).
+    """A_i = (v_i - mean) / std over the group; loss = -E_x (1 / sum_i |y_i|) sum_i sum_t sg(w_it) A_i log pi(y_it).
 
     w_it = pi(y_it) / mu(y_it) per token, clipped to [1 - epsilon_low, 1 + epsilon_high] = [0, 4] (seed 003: 1 and 3)
     and constant in the gradient: unlike in PPO, a clipped token keeps its gradient. The mean is over all tokens of the
     prompt's group, then over prompts; TRL's `loss_type="cispo"` takes the mean over all tokens of the batch and clips
-    from above only. (G.3 writes v for r; on the bit alone they agree, see `Rules`.)
+    from above only. v is the verifier's bit, so that a group without a right answer says nothing, whatever its format
+    earns; a role without bits (the conjecturer) is credited with its reward.
     Degenerate: see group_advantages; completions of no tokens add 0.
     """
 
     normalization = "group"
-    needs_samples = 2  # r - mean is 0 for one sample
+    needs_samples = 2  # v - mean is 0 for one sample
+    reads_rewards = False
 
     def __init__(self, epsilon_low: float = 1.0, epsilon_high: float = 3.0) -> None:
         if not (0.0 <= epsilon_low <= 1.0 and epsilon_high >= 0.0):
@@ -31,7 +33,7 @@ class CISPO(BaseObjective):
         self.low, self.high = 1.0 - epsilon_low, 1.0 + epsilon_high
 
     def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None = None) -> torch.Tensor:
-        return group_advantages(rewards_PG, scale=True)
+        return group_advantages(rewards_PG if correct_PG is None else correct_PG, scale=True)
 
     def loss(self, inputs: LossInputs) -> LossOutput:
         raw_BT = torch.exp((inputs.logps_BT.detach() - inputs.behavior_BT).clamp(-30.0, 30.0))

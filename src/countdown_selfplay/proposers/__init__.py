@@ -10,7 +10,13 @@ from ..contract.stateful import check_stateful
 from ..errors import ConfigError
 from ..registry import Registry
 
-PROPOSERS: Registry[Any] = Registry("proposer", {"policies": "countdown_selfplay.proposers.policies:Policies"})
+PROPOSERS: Registry[Any] = Registry(
+    "proposer",
+    {
+        "policies": "countdown_selfplay.proposers.policies:Policies",
+        "targets": "countdown_selfplay.proposers.targets:Targets",
+    },
+)
 
 
 def make_proposer(name: str, arguments: dict[str, Any] | None = None) -> Proposer:

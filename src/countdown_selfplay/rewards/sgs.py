@@ -3,64 +3,92 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
-from ..errors import RewardError
+from ..errors import ConfigError, RewardError
 from .base import UNKNOWN, RewardContext, check_number
 from .composition import Composable
+
+Base = Literal["batch", "between"]
+Starved = Literal["paper", "never"]
 
 
 @dataclass(frozen=True)
 class SGS(Composable):
     """r = R_solve * R_guide, min-max normalised to [0, 1] over the problems of the round; all equal: 1.
 
-    R_solve = 0 if p = 0, or if p is in the top 30% of the round (`top_share`), else 1 - p. Problems with the same p
-    are treated alike: they are in the top 30% if no more than 30% of the round's problems have that p or a higher
-    one.
+    R_solve = 0 if p = 0, if p = 1, or if p is in the top 30% (`top_share`), else 1 - p. Problems with the same p are
+    treated alike. `top_of` says what the 30% are of:
+      batch: all problems of the round, as the text has it: in the top is a p that no more than 30% have or exceed;
+      between: the rates with 0 < p < 1 alone, as the authors' program has it: p is in the top if it lies above their
+        70th percentile.
 
     R_guide: the guide's score (`ctx.guide_P`, negative ones count as 0), 1 without a guide (the paper's ablation "no
-    guide"). A failed review, NaN, earns the mean of the problems that were reviewed; if every review failed, the
-    guide is left out.
+    guide"). A failed review, NaN, counts as the mean of the scores that there are; if every review failed, the guide
+    is left out. The mean replaces the score, before the product: an unsolved problem earns 0 whatever its review.
 
-    Never starve: the rules above can leave R_solve at 0 for every problem, which the published code answers with no
-    data for the conjecturer. Here, if that happens, the top 30% are let in again; if no p lies strictly between 0 and
-    1 even so, R_solve = p, which prefers what can be solved at all; and if all p are equal, R_solve = 1, so that the
-    guide decides alone and a valid problem earns more than an invalid one.
+    The rules can leave R_solve at 0 for every problem. `starved`:
+      paper: all of them earn 0, and the conjecturer has nothing to learn from (section 4.5, figure 7);
+      never: the top 30% are let in again; if no p lies strictly between 0 and 1 even so, R_solve = p, which prefers
+        what can be solved at all; and if all p are equal, R_solve = 1, so that the guide decides alone and a valid
+        problem earns more than an invalid one.
     """
 
     top_share: float = 0.3
+    top_of: Base = "batch"
+    starved: Starved = "never"
 
     def __post_init__(self) -> None:
         check_number("sgs", "top_share", self.top_share, 0.0, 1.0)
+        for name, allowed in (("top_of", get_args(Base)), ("starved", get_args(Starved))):
+            if getattr(self, name) not in allowed:
+                raise ConfigError(
+                    f"`{name}` ({getattr(self, name)!r}) of conjecturer reward 'sgs' must be {' or '.join(allowed)}."
+                )
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
+        product_P = self.parts(solve_rate_P, ctx)["r_synth"]
+        if self.starved == "paper" and not product_P.any():
+            return np.zeros(product_P.shape)
+        return _normalised(product_P)
+
+    def parts(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> dict[str, np.ndarray]:
+        """(P,) each: r_solve, r_guide (absent without a guide), and r_synth, their product before it is normalised."""
         p = np.asarray(solve_rate_P, dtype=float)
         solve_P = self.solve_reward(p)
         guide_P = (UNKNOWN if ctx is None else ctx).guide_P
         if guide_P is None:
-            return _normalised(solve_P)
+            return {"r_solve": solve_P, "r_synth": solve_P}
         guide_P = np.asarray(guide_P, dtype=float)
         if guide_P.shape != p.shape:
             raise RewardError(f"Conjecturer reward 'sgs' got {guide_P.size} guide scores for {p.size} solve rates.")
         reviewed_P = np.isfinite(guide_P)
         if not reviewed_P.any():
-            return _normalised(solve_P)
-        reward_P = np.empty(p.shape)
-        reward_P[reviewed_P] = _normalised(solve_P[reviewed_P] * np.maximum(guide_P[reviewed_P], 0.0))
-        reward_P[~reviewed_P] = reward_P[reviewed_P].mean()
-        return reward_P
+            return {"r_solve": solve_P, "r_synth": solve_P}
+        score_P = np.where(reviewed_P, np.maximum(np.nan_to_num(guide_P), 0.0), 0.0)
+        score_P[~reviewed_P] = score_P[reviewed_P].mean()
+        return {"r_solve": solve_P, "r_guide": score_P, "r_synth": solve_P * score_P}
 
     def solve_reward(self, solve_rate_P: np.ndarray) -> np.ndarray:
-        """(P,) R_solve, with the rule against starvation."""
+        """(P,) R_solve, under `starved="never"` with the rule against starvation."""
         p = solve_rate_P
-        as_high_P = (p[:, None] <= p[None, :]).mean(1) if p.size else np.zeros(0)  # share with that p or a higher one
-        top_P = as_high_P <= self.top_share + 1e-12
         hard_P = np.where(p > 0, 1.0 - p, 0.0)
-        for reward_P in (np.where(top_P, 0.0, hard_P), hard_P):
-            if reward_P.any():
-                return reward_P
+        without_top_P = np.where(self._top(p), 0.0, hard_P)
+        if without_top_P.any() or self.starved == "paper":
+            return without_top_P
+        if hard_P.any():
+            return hard_P
         return p.copy() if p.size and p.min() < p.max() else np.ones(p.shape)
+
+    def _top(self, p: np.ndarray) -> np.ndarray:
+        """(P,) bools: which are too easy."""
+        if self.top_of == "between":
+            inside = p[(p > 0) & (p < 1)]
+            return p > (np.quantile(inside, 1 - self.top_share) if inside.size else 0.0) + 1e-12
+        as_high_P = (p[:, None] <= p[None, :]).mean(1) if p.size else np.zeros(0)  # share with that p or a higher one
+        return as_high_P <= self.top_share + 1e-12
 
 
 def _normalised(reward_P: np.ndarray) -> np.ndarray:

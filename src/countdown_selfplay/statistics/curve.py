@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,3 +21,12 @@ class Curve:
     cumulative: bool = False
     problems: tuple[str, ...] | None = None
     first: np.ndarray | None = None
+
+    def recentred(self, drop_below: float) -> Curve:
+        """The points from `drop_below` on, with compute counted from the first of them (seed 003, appendix A: the
+        gains after the low-compute phase). Itself without a point there."""
+        cut = int((self.compute < drop_below).sum())
+        if cut == len(self.compute):
+            return self
+        first = None if self.first is None else np.maximum(self.first - cut, 0)
+        return replace(self, compute=self.compute[cut:] - self.compute[cut], rate=self.rate[cut:], first=first)

@@ -33,12 +33,15 @@ class ScalingFit:
     reason: str = ""
     error: float | None = None
     residual: float | None = None
+    origin: float = 0.0
+    """Compute that C and c_mid are counted from; above 0 in a re-centred fit."""
 
     def __call__(self, compute: float | np.ndarray) -> np.ndarray:
         """The curve at `compute` (0 or above). ConfigError if the fit failed."""
         if self.asymptote is None or self.c_mid is None or self.slope is None:
             raise ConfigError(f"The scaling fit did not converge and has no curve: {self.reason}")
-        share = _share(np.atleast_1d(np.asarray(compute, dtype=float)), np.log(self.c_mid), self.slope)
+        since = np.maximum(np.asarray(compute, dtype=float) - self.origin, 0.0)
+        share = _share(np.atleast_1d(since), np.log(self.c_mid), self.slope)
         return np.asarray(self.initial + (self.asymptote - self.initial) * share).reshape(np.shape(compute))
 
 
@@ -47,12 +50,16 @@ def fit_scaling_curve(
     rate: Sequence[float] | np.ndarray,
     drop_below: float = 0,
     initial: float | None = None,
+    recenter: bool = False,
 ) -> ScalingFit:
     """Least squares of the sigmoid to rates in [0, 1] at growing compute (generations, tokens or seconds).
 
     R0 is the first observed rate, or `initial`; points with compute below `drop_below` are then left out (seed 003:
-    100,000). The fit searches log C_mid within a factor of 10 around the observed compute and B in [0.1, 10]; for each
-    pair the best asymptote in [R0, 1] is a linear problem with one solution, so there is no starting value to depend
+    100,000). recenter: R0 is then the first rate that is left, and compute counts from there, as the paper's fits do
+    (appendix A); without it the early points' compute and rate stay in the curve.
+
+    The fit searches log C_mid within a factor of 10 around the observed compute and B in [0.1, 10]; for each pair the
+    best asymptote in [R0, 1] is a linear problem with one solution, so there is no starting value to depend
     on. A fit whose best point lies on a bound, or whose asymptote has a standard error above 0.1, did not see the
     curve bend: it is reported as failed instead of giving a number. DataError for lists that do not match or are out
     of range.
@@ -64,6 +71,10 @@ def fit_scaling_curve(
         raise DataError("`compute` must be 0 or above and must not fall: sort the points first.")
     if y.min() < 0 or y.max() > 1:
         raise DataError(f"`rate` must lie in [0, 1], got values from {y.min():g} to {y.max():g}.")
+    if recenter and (x >= drop_below).any():
+        later = x >= drop_below
+        origin = float(x[later][0])
+        return replace(fit_scaling_curve(x[later] - origin, y[later], 0, initial), origin=origin)
     if initial is None:
         initial = float(y[0])
     kept = (x >= drop_below) & (x > 0)

@@ -20,8 +20,10 @@ def credit(
     correct_B: Any = None,
     kept_B: Any = None,
     group: int | None = None,
+    overlong_B: Any = None,
 ) -> Turn:
-    """As `Round.credit`. objective: None for a player that is not trained. Called by all processes."""
+    """As `Round.credit`. objective: None for a player that is not trained. overlong_B: charges at most 0; where one is
+    below, it is the credit of a selected sample, whatever it earned. Called by all processes."""
     group = rollout.n if group is None else group
     count = len(rollout.texts)
     rewards_B = _one_per_sample(rollout, "rewards", rollout.rewards_B if rewards_B is None else rewards_B, torch.float)
@@ -58,6 +60,9 @@ def credit(
     selected_PG = selected(objective, rollout.role, rewards_PG, correct_PG)
     if kept_B is not None:
         selected_PG = selected_PG & _one_per_sample(rollout, "kept", kept_B, torch.bool).reshape(-1, group)
+    if overlong_B is not None:
+        charge_PG = _one_per_sample(rollout, "charges", overlong_B, torch.float).reshape(-1, group).to(advantages_PG)
+        advantages_PG = torch.where(charge_PG < 0, charge_PG, advantages_PG)
     advantages_PG = advantages_PG * selected_PG
     known = ~torch.isnan(rewards_PG)
     mine = (bool((advantages_PG != 0).any()), float(rewards_PG[known].double().sum()), int(known.sum()))

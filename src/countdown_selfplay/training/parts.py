@@ -23,6 +23,7 @@ from ..errors import ConfigError, GameError
 from ..evaluation.sampling import check_stop_strings, end_token_ids
 from ..games import GAMES, check_game, game_class
 from ..generation.base import Turns
+from ..guides import check_guide
 from ..objectives import make_objective
 from ..objectives.base import Objective
 from ..proposers import check_proposer
@@ -49,6 +50,10 @@ def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | s
             check_proposer(f"`proposer` of the game ({type(proposer).__name__})", proposer, args.players_by_kind)
         if hasattr(made, "check"):
             made.check(args)
+        guide = getattr(made, "guide", None)
+        if guide is not None:
+            refuse_class("guide", guide)
+            check_guide(f"`guide` of the game ({type(guide).__name__})", guide, args.players_by_kind)
         return made
     reward = None if conjecturer_reward is None else conjecturer_reward_of(args, conjecturer_reward)
     return entry.from_config(args, reward=reward)
@@ -224,8 +229,9 @@ def check_parts(args: JointSelfPlayConfig, reward_funcs: Any, **objects: object)
         refuse_class("reward_funcs", function)
         if function is not None and not isinstance(function, str) and not callable(function):
             raise ConfigError(f"`reward_funcs` holds {function!r}; a reward is a function, a model's id or a model.")
-    for name, maker in (("length_penalty", "make_length_penalty"), ("soft_overlong", "make_soft_overlong")):
-        if reward_funcs is not None and getattr(args, name):
+    charges = (("length_penalty", args.length_penalty), ("soft_overlong", args.added_overlong))
+    for (name, charge), maker in zip(charges, ("make_length_penalty", "make_soft_overlong"), strict=True):
+        if reward_funcs is not None and charge:
             raise ConfigError(
                 f"`{name}` ({getattr(args, name)}) is added to the default rewards only; add {maker}(...) to your "
                 "reward_funcs and leave it unset."

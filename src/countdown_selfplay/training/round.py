@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from datasets import Dataset
 
 from ..contract.domain import Row
 from ..contract.round import Rollout, RoundResult, Turn
 from ..data.anchors import anchors_of_batch, blank_columns, widened
-from ..errors import GameError
+from ..errors import DataError, GameError
 from ..random_state import seed_from
+from ..rewards.prover.soft_overlong import overlong_charges
 from .completion_table import completion_table
 from .credit import credit
 from .host import Host
@@ -44,6 +47,13 @@ class PlayedRound:
 
     def group(self, role: str) -> int:
         return self._settings(role).num_generations
+
+    def dataset(self) -> list[Any]:
+        domain, rows = self.domain, self.trainer.train_dataset
+        if not isinstance(rows, Dataset):
+            raise DataError("train_dataset is a stream, and the game wants all of its problems; pass a data set.")
+        found = (domain.problem(row, index) for index, row in enumerate(cast("Iterable[Row]", rows)))
+        return list({domain.key(problem): problem for problem in found}.values())
 
     def solved_limit(self, role: str) -> int | None:
         replay = getattr(self.trainer.objectives.get(role), "replay", None)
@@ -92,7 +102,11 @@ class PlayedRound:
         group: int | None = None,
     ) -> Turn:
         objective = self.trainer.objectives.get(rollout.role)
-        return credit(objective, self.gather, rollout, rewards_B, correct_B, kept_B, group)
+        settings, overlong_B = self._settings(rollout.role), None
+        if settings.soft_overlong and rollout.texts:
+            lengths = rollout.tensors["completion_mask"].sum(1).tolist()
+            overlong_B = overlong_charges(lengths, settings.soft_overlong, settings.max_completion_length)
+        return credit(objective, self.gather, rollout, rewards_B, correct_B, kept_B, group, overlong_B)
 
     def _settings(self, role: str) -> Any:
         if role not in self.trainer.roles:

@@ -19,7 +19,7 @@ from ..config import JointSelfPlayConfig
 from ..config.changes import model_settings, run_settings
 from ..contract.domain import OpenDomain
 from ..contract.game import Game
-from ..data.anchors import anchor_dataset, check_enough, listed_keys, problem_keys, warn_overlap
+from ..data.anchors import anchor_dataset, check_enough, listed_keys, problem_keys, repeated, warn_overlap
 from ..distributed.choose import choose_engine
 from ..distributed.processes import processes_of
 from ..domains import domain_from, name_of
@@ -130,9 +130,11 @@ class JointConjecturerProverTrainer(Host):
         eval_rows = None if eval_dataset is None else anchor_dataset(eval_dataset, self.domain, args.seed)
         self.held_out = problem_keys(eval_rows, self.domain)
         rows = anchor_dataset(train_dataset, self.domain, args.seed, self.held_out)
+        listed = listed_keys(rows, self.domain)
+        if hasattr(getattr(self.game, "proposer", None), "targets"):
+            rows = repeated(rows, args)
         check_enough(rows, args)
         refuse_mixed_tables(args, self.domain, rows)
-        listed = listed_keys(rows, self.domain)
         self.solve_rate = CumulativeSolveRate(sorted(set(listed))) if listed else None
         parts: dict[str, Any] = dict(domain=played, reward_funcs=reward_funcs, objectives=objectives)
         parts |= dict(conjecturer_reward=conjecturer_reward, peft_config=peft_config)
@@ -147,7 +149,7 @@ class JointConjecturerProverTrainer(Host):
         self.policies = build_policies(model, self.roles, args.policy_sharing, peft_config, args.model_init_kwargs)
         if reward_funcs is None:
             name, longest = f"{name_of(self.domain)}_reward", args.solver.max_completion_length
-            reward_funcs = default_reward_funcs(name, args.length_penalty, args.soft_overlong, longest)
+            reward_funcs = default_reward_funcs(name, args.length_penalty, args.added_overlong, longest)
         refuse_odd_weights(args, reward_funcs)
         make_folder(args.output_dir)
         with _trl.trl_defaults(args):

@@ -20,8 +20,8 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
     same as there."""
 
     recipe: str | None = field(default=None, metadata={"help": "A named setting, such as tiny/sft or tiny/ipo."})
-    role: Literal["prover", "conjecturer"] = field(
-        default="prover", metadata={"help": "The role that is warm-started."}
+    role: Literal["prover", "conjecturer", "guide"] = field(
+        default="prover", metadata={"help": "The role that is warm-started; guide: by sft alone."}
     )
     eval_samples: int = field(default=8, metadata={"help": "Answers per held-out problem, the n of pass@k."})
     temperature: float = field(default=1.0, metadata={"help": "Sampling temperature."})
@@ -73,6 +73,13 @@ class SFTArguments(WarmStartArguments):
     demonstrations_per_problem: int = field(
         default=1, metadata={"help": "How many of each, with the numbers in another order."}
     )
+    helping: bool = field(
+        default=False,
+        metadata={
+            "help": "A conjecturer is shown problems that help with a target problem, as self-guided self-play asks "
+            "for them, instead of problems with a number of operands."
+        },
+    )
     keep_wrong: bool = field(
         default=False, metadata={"help": "Also train on demonstrations that the verifier refuses."}
     )
@@ -80,6 +87,13 @@ class SFTArguments(WarmStartArguments):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, 1, "demonstrations", "demonstrations_per_problem")
+        if self.helping and self.role != "conjecturer":
+            raise ConfigError(f"`helping` (True) is for role=conjecturer, and `role` is {self.role}; leave it unset.")
+
+    @property
+    def schema(self) -> str | None:
+        """The schema of the demonstrations that are made; None: the role's usual one."""
+        return "helping" if self.helping else None
 
 
 @dataclass
@@ -114,6 +128,8 @@ class IPOArguments(WarmStartArguments):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.role == "guide":
+            raise ConfigError("`role` (guide) has no pairs to prefer among; warm-start it with sft.")
         at_least(self, 1, "problems", "proposals")
         at_least(self, 2, "samples_per_problem")
         if self.pairs_per_group is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -16,8 +17,9 @@ from ..data.files import load_problem_rows
 from ..domains import name_of
 from ..errors import ConfigError
 
-SCHEMA = {"prover": "solved", "conjecturer": "proposed"}
-"""Role -> the schema of `countdown-selfplay dataset` that holds its demonstrations."""
+SCHEMA = {"prover": "solved", "conjecturer": "proposed", "guide": "reviewed"}
+"""Role -> the schema of `countdown-selfplay dataset` that holds its demonstrations; a conjecturer's may be "helping"
+too."""
 
 WRITTEN_UP_TO = 3  # operands; beyond it the ways to write a solution are too many to list
 
@@ -29,9 +31,13 @@ def generated_rows(
     seed: int = 0,
     exclude: Collection[str] = (),
     per_problem: int = 1,
+    schema: str | None = None,
 ) -> list[dict[str, Any]]:
     """Demonstrations for `role` on `n` distinct problems of the training side, none of them in `exclude` (keys), each
-    problem `per_problem` times with its numbers in another order.
+    problem `per_problem` times with its numbers in another order. schema: None for the role's.
+
+    What helps with a target (`helping`, `reviewed`) is shown for targets with more numbers than the fewest of the
+    domain, where it has several counts: a step towards one has fewer.
 
     With the compact prompt each shows another solution too, all ways to write one being equally likely up to three
     numbers, all inequivalent ones beyond. Shown only the solver's first solution, the tiny model learns which one that
@@ -43,8 +49,12 @@ def generated_rows(
             f"`dataset_name` is not set, and only Countdown's demonstrations can be made; `domain` is "
             f"'{name_of(domain)}', so pass a file with its problems, `prompt` and `completion`."
         )
-    row_of = ROW_SCHEMAS[SCHEMA[role]]
-    problems = generate_problems(n, domain.spec, seed=seed, exclude=exclude, split="train", rules=domain.rules)
+    schema = schema or SCHEMA[role]
+    row_of, spec = ROW_SCHEMAS[schema], domain.spec
+    if schema in ("helping", "reviewed"):
+        larger = tuple(k for k in spec.operands if k > min(spec.operands))
+        spec = replace(spec, operands=larger or spec.operands)
+    problems = generate_problems(n, spec, seed=seed, exclude=exclude, split="train", rules=domain.rules)
     rows = []
     for problem in problems:
         generator = random.Random(f"demonstrations|{seed}|{problem.key}")

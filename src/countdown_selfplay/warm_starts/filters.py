@@ -10,6 +10,7 @@ from typing import Any
 from ..contract.domain import Domain, P
 from ..domains import is_held_out
 from ..errors import DataError
+from .demonstrations import SCHEMA
 from .encoding import text_of
 
 HELD_OUT, WRONG, TOO_LONG = "held-out problem", "wrong", "too long"
@@ -67,7 +68,7 @@ def clean_demonstrations(
                 if row.get(name) is None:
                     raise DataError(
                         f"row {index}, column '{name}': absent; `countdown-selfplay dataset --schema "
-                        f"{'solved' if role == 'prover' else 'proposed'}` writes demonstrations for the {role}."
+                        f"{SCHEMA[role]}` writes demonstrations for the {role}."
                     )
             text = text_of(row["completion"])
         except DataError as error:
@@ -86,6 +87,8 @@ def clean_demonstrations(
 def _right(text: str, problem: P, role: str, domain: Any) -> bool:
     if role == "prover":
         return domain.verify([text], [problem])[0].correct
+    if role == "guide":
+        return domain.read_review(text) is not None
     proposed = domain.parse([text])[0].problem
     same = proposed is not None and domain.key(proposed) == domain.key(problem)
     return same and domain.check([problem], [None])[0].reason == "ok"

@@ -56,7 +56,7 @@ def measure(
 ) -> dict:
     """The role's figures with private randomness; {} if evaluation is off. The processes share the work out and all
     return the same."""
-    if script.eval_problems == 0:
+    if script.eval_problems == 0 or script.role == "guide":
         return {}
     batch_size = max(args.per_device_eval_batch_size, script.eval_samples)
     unit = "proposals" if script.role == "conjecturer" else "answers"
@@ -65,12 +65,23 @@ def measure(
     sampling = {**script.sampling, **shared}
     with bar:
         if script.role == "conjecturer":
-            found = evaluate_conjecturer(model, tokenizer, script.played, n=script.eval_proposals, **sampling)
+            domain = Asking(script.played, problems) if getattr(script, "helping", False) else script.played
+            found = evaluate_conjecturer(model, tokenizer, domain, n=script.eval_proposals, **sampling)
             return {"conjecturer": found.to_dict()}
         n = script.eval_samples
         ks = tuple(k for k in (1, 2, 4, 8, 16, 32) if k <= n)
         answered = evaluate_prover(model, tokenizer, problems, script.played, n=n, ks=ks, **sampling)
         return {"prover": answered.to_dict()}
+
+
+class Asking:
+    """A domain whose proposals are asked for as a help with `targets`, 64 of them at most, in turn."""
+
+    def __init__(self, domain: Any, targets: Sequence[Any]) -> None:
+        self._domain, self.asks = domain, [{"target": target} for target in targets[:64]]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._domain, name)
 
 
 def compare(before: dict, after: dict) -> tuple[dict[str, Any], str]:

@@ -134,7 +134,7 @@ START = {"weights": "start"}
 REFUSED = {
     "unknown kind": (dict(roles={"provr": {}}),
                r"`roles.provr` \(\{\}\) is of a role that the game does not have: `game` \(propose_and_solve\) has "
-               r"prover, conjecturer; .* Did you mean 'prover'\?"),
+               r"prover, conjecturer, guide; .* Did you mean 'prover'\?"),
     "unknown setting": (dict(roles={"prover": {"learning_rat": 1}}),
                r"`roles.prover.learning_rat` is not a setting of a role. Did you mean 'learning_rate'\?"),
     "bad JSON": (dict(roles="{prover"), r"`roles` \('\{prover'\) must be a mapping"),

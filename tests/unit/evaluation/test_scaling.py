@@ -7,6 +7,7 @@ import pytest
 
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation import ScalingFit, fit_scaling_curve
+from countdown_selfplay.statistics.curve import Curve
 
 TRUTH = ScalingFit(asymptote=0.62, c_mid=8e5, slope=0.9, initial=0.05, converged=True)
 
@@ -103,3 +104,26 @@ def test_the_beginning_of_a_curve_does_not_determine_its_end():
 def test_impossible_data_are_refused(compute, rate, message):
     with pytest.raises(DataError, match=message):
         fit_scaling_curve(compute, rate)
+
+
+def test_a_recentred_fit_begins_at_the_first_point_that_is_left():
+    # After C0 = 1e5, where the rate is .2, the curve is .2 + (.62 - .2) / (1 + (8e5 / (C - C0)) ** .9); the two points
+    # before it lie far below. With them left out but R0 and C of the whole run the asymptote is another.
+    later = np.geomspace(1e4, 3e7, 40)
+    compute = np.array([1e4, 5e4, 1e5, *(1e5 + later)])
+    rate = np.array([0.05, 0.1, 0.2, *(0.2 + 0.42 / (1 + (8e5 / later) ** 0.9))])
+    found = fit_scaling_curve(compute, rate, drop_below=1e5, recenter=True)
+    assert (found.asymptote, found.c_mid, found.slope) == pytest.approx((0.62, 8e5, 0.9), rel=1e-4)
+    assert (found.initial, found.origin) == (0.2, 1e5)
+    assert found(compute[2:]) == pytest.approx(rate[2:], abs=1e-5) and found(0.0) == pytest.approx(0.2)
+    assert fit_scaling_curve(compute, rate, drop_below=1e5).asymptote > 0.625
+
+
+def test_a_recentred_arm_keeps_which_problems_were_solved_when():
+    curve = Curve(
+        np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 0.25, 0.5, 0.75]), True, tuple("abcd"), np.array([1, 2, 3, 4])
+    )
+    found = curve.recentred(2.5)
+    assert found.compute.tolist() == [0, 1] and found.rate.tolist() == [0.5, 0.75]
+    assert found.first.tolist() == [0, 0, 1, 2]  # solved before it begins, at its points 0 and 1, and never
+    assert curve.recentred(9.0) is curve

@@ -23,7 +23,8 @@ Script = Callable[[str, dict[str, Any], int], str]
 class ScriptedRound:
     """write: (player, row, number of the sample among the row's) -> text. sizes: player -> (samples that its
     micro-batches hold over all processes, samples per row). gather: for more than one process, lists of this one ->
-    lists of all. limits: player -> correct answers after which it is done with a problem. `rows`: what was asked."""
+    lists of all. problems: the data set. limits: player -> correct answers after which it is done with a problem.
+    `rows`: what was asked."""
 
     write: Script
     sizes: dict[str, tuple[int, int]]
@@ -36,6 +37,10 @@ class ScriptedRound:
     limits: dict[str, int] = field(default_factory=dict)
     gather: Callable[[list[Any]], list[Any]] = list
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    problems: list[Any] = field(default_factory=list)
+
+    def dataset(self):
+        return list(self.problems)
 
     def players(self, kind):
         return [player for player in self.sizes if player.split("/")[0] == kind]

@@ -163,8 +163,11 @@ def test_one_prover_is_no_list_of_provers():
 
 
 class Guide(Stateless):
-    def score(self, round, proposals, solve_rate_P):
-        self.scored = [(p.problem.key, rate) for p, rate in zip(proposals, solve_rate_P, strict=True)]
+    scale = (0.0, 1.0)
+
+    def score(self, round, proposals, outcome):
+        self.scored = [(p.problem.key, rate) for p, rate in zip(proposals, outcome.solve_rate_P, strict=False)]
+        assert outcome.solution_P[0] == "7 + 3 * 5" and np.isnan(outcome.rewards_N).all()
         return np.array([0.25, 0.5])
 
     def learn(self, round, outcome):

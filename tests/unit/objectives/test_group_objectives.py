@@ -21,6 +21,15 @@ def test_grpo_and_cispo_scale_by_the_sample_deviation():
         assert make_objective(name).advantages(rewards)[0].tolist() == pytest.approx(wanted)
 
 
+def test_cispo_looks_at_the_bit_where_there_is_one():
+    # seven answers of the right form and one of none, all wrong: it was -2.47 for the last and +.35 for the others
+    format_alone, bits = torch.tensor([[*[0.1] * 7, 0.0]]), torch.tensor([[0.0] * 8])
+    assert not make_objective("cispo").advantages(format_alone, bits).any()
+    # (1, 0, 0, 0) as above, whatever was added to the reward
+    found = make_objective("cispo").advantages(torch.tensor([[0.3, 0.9, 0.1, 0.0]]), torch.tensor([[1.0, 0, 0, 0]]))
+    assert found[0].tolist() == pytest.approx([0.75 / 0.5001, *[-0.25 / 0.5001] * 3])
+
+
 def test_dr_grpo_only_centres():
     rewards = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
     assert make_objective("dr_grpo").advantages(rewards)[0].tolist() == pytest.approx([0.75, -0.25, -0.25, -0.25])

@@ -37,13 +37,49 @@ def test_the_guide_multiplies_and_the_result_is_stretched():
     assert REWARD(np.array([0.25, 0.5, 0.25]), guided(8, 4, 2)) == pytest.approx([1, 1 / 9, 0])
 
 
-def test_a_failed_review_earns_the_mean_of_the_reviewed():
-    # .5 is the highest of four, 25%: dropped. Reviewed: .75 x 8, 0, .75 x 2 = 6, 0, 1.5 -> 1, 0, 1/4, mean 5/12; the
-    # scale of the guide does not matter
-    p = np.array([0.25, 0.5, 0.25, 0.0])
+def test_a_failed_review_counts_as_the_mean_of_the_scores():
+    # .5 is the highest of four, 25%: dropped. Scores 8, 4, 2, mean 14/3. Products .75 x 8 = 6, 0, .75 x 2 = 1.5 and
+    # .5 x 14/3 = 7/3 for the problem without a review; the scale of the guide does not matter
+    p = np.array([0.25, 0.625, 0.25, 0.5])
     for scale in (1, 0.125):
         found = REWARD(p, guided(8 * scale, 4 * scale, 2 * scale, np.nan))
-        assert found == pytest.approx([1, 0, 1 / 4, 5 / 12])
+        assert found == pytest.approx([1, 0, 1.5 / 6, 7 / 18])
+
+
+def test_an_unsolved_problem_earns_nothing_whatever_its_review():
+    # p = [0, .5, .25, .125 x 7] with the first review failed: it earned .778 when the mean was taken of the rewards
+    p = np.array([0, 0.5, 0.25, *[0.125] * 7])
+    for score in (np.nan, 0, 8):
+        assert REWARD(p, guided(score, 8, *[4] * 8))[0] == 0
+
+
+def test_negative_scores_count_as_none():
+    assert SGS().parts(np.array([0.25, 0.25]), guided(-3, 2))["r_guide"].tolist() == [0, 2]
+
+
+FOUR_OF_TEN = np.array([0.0] * 6 + [0.125, 0.25, 0.375, 0.5])
+
+
+def test_the_top_30_percent_of_the_batch_or_of_the_rates_between_0_and_1():
+    # of ten problems the three highest go; of the four rates between, those above their 70th percentile, one tenth of
+    # the way from .375 to .5 (0.7 x 3 = 2.1): one
+    assert SGS().solve_reward(FOUR_OF_TEN).tolist() == [0] * 6 + [0.875, 0, 0, 0]
+    assert SGS(top_of="between").solve_reward(FOUR_OF_TEN).tolist() == [0] * 6 + [0.875, 0.75, 0.625, 0]
+    # solved ones are no part of the base, and earn nothing themselves
+    assert SGS(top_of="between").solve_reward(np.array([0.5, 1.0, 1.0, 1.0])).tolist() == [0.5, 0, 0, 0]
+
+
+@pytest.mark.parametrize("rates", [[0.0] * 4, [1.0] * 4, [0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.5]])
+def test_as_in_the_paper_a_batch_without_a_rate_that_earns_starves(rates):
+    """Section 4.5: problems with a solve rate of 0 or 1 earn 0. The last batch has its only one in the top 30%."""
+    starving = SGS(starved="paper")
+    assert starving(np.array(rates)).tolist() == [0] * len(rates)
+    assert starving(np.array(rates), guided(*[5] * len(rates))).tolist() == [0] * len(rates)
+
+
+def test_as_in_the_paper_equal_rewards_above_0_are_1_and_a_guide_of_zeros_starves():
+    assert SGS(starved="paper")(np.full(4, 0.25)).tolist() == [1] * 4
+    assert SGS(starved="paper")(np.array([0.25, 0.5, 0.25]), guided(0, 0, 0)).tolist() == [0] * 3
 
 
 def test_if_every_review_failed_the_guide_is_left_out():
@@ -73,5 +109,8 @@ def test_the_only_solved_problem_is_not_thrown_out_as_too_easy():
 def test_wrong_arguments_and_scores_are_refused():
     with pytest.raises(ConfigError, match=r"`top_share` \(2\)"):
         make_conjecturer_reward("sgs", {"top_share": 2})
+    for name in ("top_of", "starved"):
+        with pytest.raises(ConfigError, match=rf"`{name}` \('some'\)"):
+            make_conjecturer_reward("sgs", {name: "some"})
     with pytest.raises(RewardError, match="2 guide scores for 3 solve rates"):
         REWARD(np.zeros(3), guided(1, 2))

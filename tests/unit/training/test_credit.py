@@ -88,3 +88,15 @@ def test_an_objective_that_needs_a_larger_group_is_refused():
     objective = make_objective("pass_at_k", {"k": 2})  # its leave-one-out estimate needs 3 samples
     with pytest.raises(ConfigError, match=r"objective \(PassAtK\) needs groups of at least 3 samples.*groups of 2;"):
         credit(objective, list, rollout(), [1.0, 0.0, 0.0, 1.0])
+
+
+def test_an_overlong_sample_gets_its_charge_instead_of_its_credit_if_it_is_selected():
+    # two problems of four: the first is solved once (selected at 0.5), the second always (not selected); of the first
+    # the right answer is charged -.5, and a wrong one -1
+    bits = torch.tensor([1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0])
+    charges = [-0.5, 0.0, -1.0, 0.0, -1.0, 0.0, 0.0, 0.0]
+    found = credited("reinforce_half", rollout(count=8, n=4), bits, bits, overlong_B=charges)
+    assert found.advantages_B.tolist() == [-0.5, 0.0, -1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    # the same of a role without bits, and under a baseline: rewards 1, 0 leave one out, the second charged
+    proposals = credited("rloo", rollout(count=2), [1.0, 0.0], overlong_B=[0.0, -0.25])
+    assert proposals.advantages_B.tolist() == [1.0, -0.25]

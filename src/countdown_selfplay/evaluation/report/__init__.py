@@ -11,20 +11,26 @@ from .charts import drawn
 from .load import Run, load_run, load_runs
 from .page import page
 from .pictures import Figure, svg
+from .targets import SECTION, target_figures
 
 __all__ = ["Run", "load_run", "load_runs", "write_report"]
 
 
-def write_report(run_dirs: Sequence[Path | str], out: Path | str, reload: int | None = None) -> Path:
+def write_report(
+    run_dirs: Sequence[Path | str],
+    out: Path | str,
+    yardsticks: Mapping[str, float] | None = None,
+    reload: int | None = None,
+) -> Path:
     """Write the page about `run_dirs` to `out`, and every run's plots into its folder; returns the path of the page.
     `reload`: seconds after which a browser that shows it loads it anew.
 
     Everything is read before anything is written. DataError names the file and line that is missing or damaged, or the
-    place that cannot be written.
+    place that cannot be written. yardsticks: name -> rate, lines in the chart of the targets' cumulative solve rate.
     """
     runs = load_runs([Path(folder) for folder in run_dirs])
-    of_runs = [_as_text(drawn([run])) for run in runs]
-    text = page(runs, of_runs[0] if len(runs) == 1 else _as_text(drawn(runs)), reload)
+    of_runs = [_drawn([run], yardsticks) for run in runs]
+    text = page(runs, of_runs[0] if len(runs) == 1 else _drawn(runs, yardsticks), reload)
     out = Path(out)
     if out.is_dir():
         raise DataError(f"'{out}' is a folder; pass the name of a file such as {out / 'report.html'}.")
@@ -36,6 +42,11 @@ def write_report(run_dirs: Sequence[Path | str], out: Path | str, reload: int | 
     except OSError as error:
         raise DataError(f"{error.filename or out} cannot be written ({error.strerror}).") from error
     return out
+
+
+def _drawn(runs: Sequence[Run], yardsticks: Mapping[str, float] | None) -> dict[str, dict[str, str]]:
+    of_targets = target_figures(runs, yardsticks)
+    return _as_text(drawn(runs) | ({SECTION: of_targets} if of_targets else {}))
 
 
 def _as_text(sections: Mapping[str, Mapping[str, Figure]]) -> dict[str, dict[str, str]]:

@@ -1,0 +1,241 @@
+"""Self-guided self-play and its ablations and baselines at equal generations, on a set of hard targets (seed 003).
+
+    python examples/sgs.py --quick              # two arms, one seed, a small budget: under 10 minutes on two cores
+    python examples/sgs.py                      # the arms of the paper, 80,000 generations a run: hours
+    python examples/sgs.py --arms sgs no_guide --seeds 0 1 2
+    python examples/sgs.py --prepare            # only what the recipes tiny/sgs* start from
+    python examples/sgs.py --sweep reinforce_half --seeds 0 1   # its learning rate, as in appendix C.2
+
+What all runs start from is made first, once: a warm-started solver and conjecturer, and targets with four numbers
+that the solver solves at most 2 times in 8 (appendix D). Then one job a run; each ends at the first round with
+--generations texts. Start the command again and it goes on where it stopped. Written to --folder: a run folder per arm
+and seed, `study.md`, `study.json` and `report.html`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ARMS = {  # arm -> recipe
+    "sgs": "tiny/sgs",
+    "reinforce_half": "tiny/sgs_reinforce_half",
+    "no_guide": "tiny/sgs_no_guide",
+    "frozen": "tiny/sgs_frozen",
+    "unconditioned": "tiny/sgs_unconditioned",
+    "cispo": "tiny/sgs_cispo",
+    "cispo_alone": "tiny/sgs_cispo_alone",
+    "expert_iteration": "tiny/sgs_expert_iteration",
+    "parallel_sampling": "tiny/sgs_parallel_sampling",
+    "judge": "tiny/sgs_judge",
+    "learned": "tiny/sgs_learned",
+}
+CORE, SEEDS, FEWER = ("sgs", "no_guide", "frozen", "unconditioned", "cispo", "reinforce_half"), 5, 3
+GRID = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
+START = Path("runs/tiny-sgs")
+QUICK = {"arms": ["sgs", "reinforce_half"], "seeds": [0], "generations": 8000, "targets": 128}
+
+
+def prepare(targets: int, quick: bool, roles: list[str]) -> None:
+    """A warm start for each role and the target set, those that are not there yet."""
+    small = ["--demonstrations", "6144"] if quick else []
+    for role in roles:
+        if not (START / role / "config.json").exists():
+            command = ["-m", "countdown_selfplay.cli.main", "sft", "--recipe", f"tiny/sft_sgs_{role}"]
+            few = ["--eval_problems", "64", "--eval_proposals", "256"]
+            subprocess.run([sys.executable, *command, *few, *(small if role == "prover" else [])], check=True)
+    if (START / "targets.jsonl").exists():
+        return
+    from dataclasses import replace
+
+    from countdown_selfplay import JointSelfPlayConfig
+    from countdown_selfplay.config.countdown_fields import domain_from
+    from countdown_selfplay.evaluation.hard import hard_problems
+    from countdown_selfplay.tiny import load_tiny_model
+
+    args = JointSelfPlayConfig.from_recipe("tiny/sgs", use_cpu=True)
+    domain = domain_from(args)
+    domain = replace(domain, spec=replace(domain.spec, operands=(4,)))
+    found = hard_problems(
+        *load_tiny_model(START / "prover"), domain, targets, max_new_tokens=args.max_completion_length, say=print
+    )
+    rows = [{"nums": list(p.numbers), "target": p.target} for p in found.problems]
+    (START / "targets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    print(
+        f"{len(rows)} targets of {found.tried} problems; {found.baseline:.1%} of them were solved once or twice in 8."
+    )
+
+
+def run(task: tuple[str, int, str, int, float | None]) -> None:
+    """One arm with one seed, from its start or its last checkpoint to the budget. The last of a task is a learning
+    rate instead of the recipe's, or None."""
+    arm, seed, root, generations, rate = task
+    folder = Path(root) / arm / f"seed-{seed}"
+    if (folder / "finished").exists():
+        return
+    os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
+    import torch
+    import transformers
+
+    from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+    from countdown_selfplay.data.files import load_problem_rows
+    from countdown_selfplay.training.checkpoints import newest
+
+    torch.set_num_threads(1)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    changes: dict[str, Any] = dict(output_dir=str(folder), seed=seed, max_steps=10**6)
+    changes |= dict(report_to="none", disable_tqdm=True, use_cpu=True)
+    changes |= {} if rate is None else {"learning_rate": rate}
+    args = JointSelfPlayConfig.from_recipe(ARMS[arm], **changes)
+
+    class Budget(transformers.TrainerCallback):
+        """Ends the run at the end of the round that reaches the budget."""
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            round_ended = state.global_step % args.steps_per_round == 0
+            control.should_training_stop |= round_ended and trainer.frame.generations >= generations
+
+    trainer = JointConjecturerProverTrainer(
+        str(START / "prover"),  # the conjecturer and the guide have models of their own in the recipes
+        args=args,
+        train_dataset=load_problem_rows(str(START / "targets.jsonl")),
+        callbacks=[Budget()],
+    )
+    trainer.remove_callback(transformers.PrinterCallback)
+    trainer.train(resume_from_checkpoint=newest(folder, 1) is not None)
+    (folder / "finished").touch()
+    proposer = trainer.game.proposer
+    print(f"{arm:>18} seed {seed}: {len(proposer.solved)} of {len(proposer.known)} targets solved", flush=True)
+
+
+def play(tasks: list[tuple[str, int, str, int, float | None]], workers: int) -> None:
+    with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=1) as pool:
+        for _ in pool.imap_unordered(run, tasks):
+            pass
+
+
+def sweep(root: Path, arm: str, seeds: list[int], generations: int, workers: int) -> str:
+    """The learning rate of GRID with the highest cumulative solve rate, which must not lie at its edge."""
+    import numpy as np
+
+    from countdown_selfplay.evaluation.report import load_run
+
+    folders = {rate: root / f"learning-rate-{rate:g}" for rate in GRID}
+    play([(arm, seed, str(folders[rate]), generations, rate) for rate in GRID for seed in seeds], workers)
+    solved = {
+        rate: float(np.mean([load_run(folder / arm / f"seed-{s}").series("targets/solve_rate")[-1][1] for s in seeds]))
+        for rate, folder in folders.items()
+    }
+    best = max(GRID, key=lambda rate: solved[rate])
+    lines = [f"{rate:g}: {share:.3f} of the targets solved" for rate, share in solved.items()]
+    edge = best in (GRID[0], GRID[-1])
+    lines.append(f"{arm}: {best:g}" + (", which lies at the edge of the grid: widen it." if edge else "."))
+    return "\n".join(lines)
+
+
+def study(root: Path, arms: list[str], seeds: dict[str, list[int]], generations: int) -> str:
+    """Markdown: what each arm solved, the fitted asymptote, entropy, and how it did where the baseline never did."""
+    import numpy as np
+
+    from countdown_selfplay.evaluation.asymptotes import fit_arm
+    from countdown_selfplay.evaluation.report import load_run
+
+    solved = {
+        arm: [json.loads((root / arm / f"seed-{s}" / "first_solved.json").read_text()) for s in seeds[arm]]
+        for arm in arms
+    }
+    base = solved.get("reinforce_half", [])
+    hard = {
+        key
+        for key in (base[0]["first_solved"] if base else {})
+        if all(one["first_solved"][key] is None for one in base)
+    }
+    lines = [
+        "| arm | seeds | solved | asymptote [95%] | of D_hard | entropy, first and last rounds | trainable a round |",
+        "|---" * 7 + "|",
+    ]
+    out: dict[str, Any] = {"generations": generations, "D_hard": sorted(hard), "arms": {}}
+    for arm in arms:
+        runs = [load_run(root / arm / f"seed-{s}") for s in seeds[arm]]
+        curves = [
+            [[row[name] for row in run.rounds] for name in ("round/generations", "targets/solve_rate")] for run in runs
+        ]
+        fit = fit_arm(arm, [(x, y) for x, y in curves])
+        ends = [
+            np.mean([row["prover/entropy"] for run in runs for row in part(run.rounds) if "prover/entropy" in row])
+            for part in (lambda rows: rows[:5], lambda rows: rows[-5:])
+        ]
+        rate = float(np.mean([y[-1] for _, y in curves]))
+        of_hard = (
+            np.mean([sum(one["first_solved"][k] is not None for k in hard) / len(hard) for one in solved[arm]])
+            if hard
+            else None
+        )
+        trainable = [row["targets/trainable"] for run in runs for row in run.rounds if "targets/trainable" in row]
+        interval = "" if fit.interval is None else f" [{fit.interval.low:.3f}, {fit.interval.high:.3f}]"
+        cells = [
+            arm,
+            str(len(runs)),
+            f"{rate:.3f}",
+            f"{fit.fit.asymptote:.3f}{interval}" if fit.fit.converged else "no fit",
+        ]
+        cells += ["–" if of_hard is None else f"{of_hard:.3f}", f"{ends[0]:.3f}, {ends[1]:.3f}"]
+        lines.append("| " + " | ".join([*cells, f"{np.mean(trainable):.1f}" if trainable else "–"]) + " |")
+        out["arms"][arm] = {"solve_rate": rate, "fit": fit.to_dict(), "entropy": ends, "of_D_hard": of_hard}
+    (root / "study.json").write_text(json.dumps(out, indent=1, default=float) + "\n")
+    notes = (
+        f"Targets solved at least once after {generations:,} generations; D_hard: the {len(hard)} that "
+        "reinforce_half never solved."
+    )
+    return "\n".join([*lines, "", notes]) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, help="Default: runs/tiny-sgs/study, with --quick runs/tiny-sgs/quick.")
+    parser.add_argument("--arms", nargs="+", choices=list(ARMS))
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", help="Default: 5 for the arms of the paper's figures 6 and 7, else 3."
+    )
+    parser.add_argument("--generations", type=int, help="Texts of all roles a run (80,000).")
+    parser.add_argument("--targets", type=int, help="Hard problems in the set, if it is made now (320).")
+    parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
+    parser.add_argument(
+        "--sweep", choices=list(ARMS), help="Play this arm with each learning rate of a grid, and end."
+    )
+    parser.add_argument("--prepare", action="store_true", help="Make what the recipes start from, and end.")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK}")
+    options = parser.parse_args()
+    given = QUICK if options.quick else {}
+    for name, usual in (("arms", list(ARMS)), ("seeds", None), ("generations", 80_000), ("targets", 320)):
+        if getattr(options, name) is None:
+            setattr(options, name, given.get(name, usual))
+    reviewed = options.prepare or "judge" in options.arms
+    prepare(options.targets, options.quick, ["prover", "conjecturer", *(["guide"] if reviewed else [])])
+    if options.prepare:
+        return
+    root = options.folder or START / ("quick" if options.quick else "study")
+    seeds = {arm: options.seeds or list(range(SEEDS if arm in CORE else FEWER)) for arm in options.arms}
+    if options.sweep is not None:
+        folder = options.folder or START / f"sweep-{options.sweep}"
+        print(sweep(folder, options.sweep, options.seeds or [0], options.generations, options.workers))
+        return
+    tasks = [(arm, seed, str(root), options.generations, None) for arm in options.arms for seed in seeds[arm]]
+    play(tasks, options.workers)
+    from countdown_selfplay.evaluation.report import write_report
+
+    text = study(root, options.arms, seeds, options.generations)
+    (root / "study.md").write_text(text)
+    write_report([root / arm / f"seed-{seed}" for arm, seed, *_ in tasks], root / "report.html")
+    print(f"\n{text}\nAlso in {root}: study.json and report.html.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

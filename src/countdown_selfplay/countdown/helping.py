@@ -1,0 +1,156 @@
+"""The prompts of self-guided self-play (seed 003, appendix E): problems that help with a target, and reviews of them.
+
+The paper's sentences stand here one by one, for problems instead of lemmas.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+from ..registry import Registry
+from .guide import Review
+from .problem import Problem, ProblemSpec
+from .prompts import COMPLETION_PREFIX, Prompt, chat, compact, problem_json, problem_tag
+from .text import completion_text, tagged_answers
+
+_HELPFUL = (
+    "It should be possible to use the problem to help solve the above problem. "
+    "The problem should be simpler to solve than the target problem. "
+    "It should NOT be identical to the target problem. "
+    "It should NOT be equivalent through reordering its numbers."
+)
+"""Seed 003, appendix E.1, sentence by sentence, for problems instead of lemmas: an order of the numbers is what the
+names of variables and premises are there."""
+
+_FREE = (
+    "The problem should be non-trivial, but not too difficult to solve. Choose random numbers and a random target. "
+    "The problem should be interesting, not just a sum of all numbers or a number with its own value as the target."
+)
+"""Appendix E.2, likewise."""
+
+
+def _limits(spec: ProblemSpec) -> str:
+    """What a problem is and may hold, in one sentence."""
+    counts = [str(count) for count in sorted(set(spec.operands))]
+    several = f"{', '.join(counts[:-1])} or {counts[-1]}" if len(counts) > 1 else counts[0]
+    return (
+        f"A countdown arithmetic problem has {several} positive integers from {spec.number_low} to {spec.number_high} "
+        f"and a target from {spec.target_low} to {spec.target_high} that can be reached by using every number exactly "
+        "once with the operations +, -, *, / and parentheses."
+    )
+
+
+def help_json(target: Problem | None, spec: ProblemSpec) -> Prompt:
+    """Chat and JSON, for a target problem (seed 003, appendix E.1) or for none (E.2)."""
+    asked = f"Please generate a countdown arithmetic problem. {_limits(spec)} {_FREE}\n"
+    if target is not None:
+        asked = (
+            f"Here is a countdown arithmetic problem:\n{problem_json(target)}\n"
+            "Please generate a problem that is a step of it or a related problem and that is useful for solving the "
+            f"above problem. {_limits(spec)} {_HELPFUL}\n"
+        )
+    return chat(
+        f"{asked}Output the final problem as JSON between answer tags, the problem WITHOUT any solution: "
+        '<answer>{"target": <integer>, "numbers": [<integer>, ...]}</answer>'
+    )
+
+
+def help_completion(target: Problem | None, spec: ProblemSpec) -> Prompt:
+    """The same sentences as raw text that ends in `<problem> numbers=[`."""
+    if target is None:
+        return f"{_limits(spec)} {_FREE}\n{COMPLETION_PREFIX}"
+    return (
+        f"{_limits(spec)} Here is such a problem, the target problem:\n{problem_tag(target)}\n"
+        "Below it stands a problem that is a step of it or a related problem and that is useful for solving the above "
+        f"problem. {_HELPFUL}\n{COMPLETION_PREFIX}"
+    )
+
+
+def help_compact(target: Problem | None, spec: ProblemSpec) -> Prompt:
+    """The tiny model's prompt: `propose like 3 5 7 = 22 :`, and `propose like :` without a target."""
+    return "propose like :" if target is None else f"propose like {compact(target)}"
+
+
+HELP_PROMPTS: Registry[Callable[[Problem | None, ProblemSpec], Prompt]] = Registry(
+    "conjecturer prompt", {"json": help_json, "completion": help_completion, "compact": help_compact}
+)
+"""For a conjecturer that is to help with a target problem (None: the same without one), under the names of
+CONJECTURER_PROMPTS."""
+
+
+def review_compact(target: Problem, problem: Problem) -> Prompt:
+    """The tiny model's: `score 3 5 = 15 like 3 5 7 = 22 :`, to be answered with `5 0 0`."""
+    return f"score {' '.join(map(str, problem.numbers))} = {problem.target} like {compact(target)}"
+
+
+def review_chat(target: Problem, problem: Problem) -> Prompt:
+    """Seed 003, appendix E.3, sentence by sentence."""
+    return chat(_REVIEW.format(target=problem_json(target), problem=problem_json(problem)))
+
+
+def review_raw(target: Problem, problem: Problem) -> Prompt:
+    """The same as raw text, for a model that knows no chats."""
+    return _REVIEW.format(target=problem_json(target), problem=problem_json(problem)) + "\n"
+
+
+_REVIEW = """You are a math expert. Here is a seed countdown arithmetic problem (every number is used exactly once, \
+with +, -, *, / and parentheses, to reach the target):
+{target}
+Here is a problem that is supposed to be useful for solving the above problem. It can be useful in that either it is \
+a step that can be directly used to help solve the above problem, or it is a related problem that plausibly requires \
+similar techniques to solve.
+{problem}
+Please rate the relevance of the problem to the seed problem on a scale of 0 to 5, where 0 is "not at all related" \
+and 5 is "very useful for solving the seed problem." If the problem is trivial, you should give it a low score.
+Here is a rubric for how to score the problem:
+- 0: The problem is not at all related to the seed problem and is trivial to solve. OR the problem is identical \
+(including equivalent by reordering its numbers) to the seed problem.
+- 1: The problem is not at all related to the seed problem.
+- 2: The problem is related to the seed problem in that it has similar numbers or the same target, but is not \
+directly useful for solving the seed problem.
+- 3: The problem is related to the seed problem and may be useful for solving the seed problem.
+- 4: The problem is directly useful for solving the seed problem. That is if the problem was solved, the seed \
+problem would be easier to solve.
+- 5: The problem is very useful for solving the seed problem, and solving the problem will dramatically reduce the \
+difficulty of the original seed problem.
+Next decide how redundant the numbers are. Rate this as 0 or 1:
+- 0: There are no redundant numbers.
+- 1: There are redundant numbers. That is numbers that are not needed to reach the target, such as two that cancel \
+or a 1 that only multiplies.
+Next decide if the solution is overly complex. Rate this on a score of 0 to 4:
+- 0: Minimally complex. A single step that is maximally clear and easy to apply to other problems.
+- 1: Low complexity. Two or three steps that form a cohesive whole.
+- 2: Moderate complexity. Several steps that are all on-theme.
+- 3: High complexity. Unrelated steps, or deep nesting that obscures the main idea.
+- 4: Very high complexity. Many largely unrelated steps, or a deeply nested structure that is hard to parse.
+Think briefly. The final thing you output should be the three scores as JSON between answer tags: \
+<answer>{{"relevance": <0 to 5>, "redundancy": <0 or 1>, "complexity": <0 to 4>}}</answer>"""
+
+REVIEW_PROMPTS: Registry[Callable[[Problem, Problem], Prompt]] = Registry(
+    "conjecturer prompt", {"json": review_chat, "completion": review_raw, "compact": review_compact}
+)
+"""For a model that reviews (target, problem), under the names of CONJECTURER_PROMPTS."""
+
+
+def review_text(review: Review, style: str) -> str:
+    """What a reviewer answers, under a name of CONJECTURER_PROMPTS: `5 0 0`, or JSON between answer tags."""
+    scores = {"relevance": review.relevance, "redundancy": review.redundancy, "complexity": review.complexity}
+    return " ".join(map(str, scores.values())) if style == "compact" else f"<answer>{json.dumps(scores)}</answer>"
+
+
+def read_review(text: object, style: str) -> Review | None:
+    """The review in a reviewer's answer; None for anything else, a number off its scale included. Never raises."""
+    content = completion_text(text) or ""
+    try:
+        if style == "compact":
+            scores = [int(word) for word in content.split()] if re.fullmatch(r"[ 0-9]{5,9}", content.strip()) else []
+        else:
+            found = json.loads(tagged_answers(content)[-1])
+            scores = [found[name] for name in ("relevance", "redundancy", "complexity")]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    whole = len(scores) == 3 and all(isinstance(n, int) and not isinstance(n, bool) for n in scores)
+    fits = whole and all(0 <= n <= most for n, most in zip(scores, (5, 1, 4), strict=True))
+    return Review(*scores) if fits else None

@@ -1,0 +1,90 @@
+"""Guides by name: who scores a proposal beside the provers (seed 003, section 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..contract.game import Guide, Outcome, Proposal
+from ..contract.round import Round
+from ..contract.stateful import check_stateful
+from ..errors import ConfigError, RewardError
+from ..registry import Registry
+
+GUIDES: Registry[Any] = Registry(
+    "guide",
+    {
+        "rubric": "countdown_selfplay.guides.rubric:Rubric",
+        "judge": "countdown_selfplay.guides.judge:Judge",
+        "learned": "countdown_selfplay.guides.learned:Learned",
+        "none": "countdown_selfplay.guides:no_guide",
+    },
+)
+
+
+def no_guide() -> None:
+    """The paper's ablation "no guide": R_solve alone."""
+
+
+def make_guide(name: str, arguments: dict[str, Any] | None = None) -> Guide | None:
+    """The guide called `name`, None for `none`; ConfigError names an argument that it does not take."""
+    return GUIDES.make(name, arguments)
+
+
+def check_guide(what: str, guide: Any, players: Mapping[str, Sequence[str]]) -> None:
+    """ConfigError unless it is a guide (or None), and a role `guide` has a player exactly if it needs one. `players`:
+    kind -> its players."""
+    needs = getattr(guide, "needs", ())
+    if players.get("guide") and "guide" not in needs:
+        raise ConfigError(f"`roles.guide` is played by the guide `judge` alone, and {what} is another; leave it out.")
+    if guide is None:
+        return
+    for method in ("score", "learn"):
+        if not callable(getattr(guide, method, None)):
+            raise ConfigError(f"{what} must have a method `{method}`; contract/game.py has a Guide's methods.")
+    check_stateful(what, guide)
+    for kind in needs:
+        if not players.get(kind):
+            raise ConfigError(
+                f"{what} needs a role '{kind}', and this run has none; add `roles.{kind}`, such as "
+                f"{{{kind}: {{weights: start}}}}, or choose the guide rubric."
+            )
+
+
+def checked_scores(guide: Guide, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
+    """What `guide.score` returns; RewardError unless it is one number on its scale, or NaN, per proposal."""
+    returned, (low, high) = guide.score(round, proposals, outcome), getattr(guide, "scale", (-np.inf, np.inf))
+    rule = (
+        f"one number from {low:g} to {high:g}, or NaN for a failed review, for each of the {len(proposals)} problems"
+    )
+    try:
+        found_P = np.asarray(returned, dtype=float)
+    except (TypeError, ValueError):
+        found_P = None
+    name = type(guide).__name__
+    if found_P is None or found_P.shape != (len(proposals),):
+        raise RewardError(f"The guide {name} returned {str(returned)[:60]!r}; `score` must return {rule}.")
+    off_P = np.isinf(found_P) | (found_P < low) | (found_P > high)
+    if off_P.any():
+        at = int(off_P.argmax())
+        raise RewardError(
+            f"The guide {name} gave {found_P[at]:g} to {round.domain.key(proposals[at].problem)}; `score` must return "
+            f"{rule}."
+        )
+    return found_P
+
+
+def targets_of(proposals: Sequence[Proposal]) -> list[Any]:
+    """The problem that each proposal is to help with; ConfigError if one was asked for none."""
+    found = [(p.asked or {}).get("target") if isinstance(p.asked, Mapping) else None for p in proposals]
+    if any(target is None for target in found):
+        raise ConfigError(
+            "A guide compares a proposal with the problem that it is to help with, and these were asked for none; "
+            "use proposer=targets with {conditioned: true}, or guide=none."
+        )
+    return found
+
+
+__all__ = ["GUIDES", "Guide", "check_guide", "checked_scores", "make_guide", "targets_of"]

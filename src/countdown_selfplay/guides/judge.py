@@ -1,0 +1,72 @@
+"""A language model reviews: the guide of seed 003, section 3.2, a copy of the model that everything starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..contract.game import Outcome, Proposal
+from ..contract.metric import Metric
+from ..contract.round import Round, Turn
+from ..contract.stateful import Stateless
+from ..errors import ConfigError
+from . import targets_of
+
+
+class Judge(Stateless):
+    """R_guide = the score of a review that the role `guide` writes, with the rubrics in its prompt (appendix E.3).
+
+    Called after the provers, and only for problems with a right answer; one review each, NaN if it cannot be read. Of
+    several guides the mean counts. The paper's guide is frozen: `roles: {guide: {weights: start}}`; `model` names
+    another one. It wrote readable reviews in 54.7% of all cases before a fine-tuning on 2,048 of them, 99% after.
+    """
+
+    scale = (0.0, 8.0)
+    needs: Sequence[str] = ("guide",)
+    metrics = (
+        Metric(
+            "{guide}/format_rate",
+            "Share of its reviews that can be read; absent in a round without a review. A failed one counts as the "
+            "mean of the others. Low: warm-start the guide (`sft --role guide`).",
+            healthy=(0.9, np.inf),
+        ),
+        Metric("{guide}/reviews", "Problems that it reviewed: those with a right answer."),
+    )
+
+    def __init__(self) -> None:
+        self.values: dict[str, float] = {}
+
+    def score(self, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
+        domain: Any = round.domain
+        if not (hasattr(domain, "review_row") and hasattr(domain, "read_review")):
+            raise ConfigError(
+                f"The guide judge needs a domain with `review_row` and `read_review`, and {type(domain).__name__} "
+                "lacks them; use a guide of your own."
+            )
+        targets, self.values = targets_of(proposals), {}
+        asked = [i for i, text in enumerate(outcome.solution_P[: len(proposals)]) if text is not None]
+        mine = round.share(asked)
+        rows = [domain.review_row(targets[i], proposals[i].problem, outcome.solution_P[i]) for i in mine]
+        players = round.players("guide")
+        scores_GP = np.full((len(players), len(proposals)), np.nan)
+        for player, scores_P in zip(players, scores_GP, strict=True):
+            texts = round.sample(player, rows, n=1).texts
+            found = [domain.read_review(text) for text in texts]
+            own = [(i, None if review is None else float(review.score)) for i, review in zip(mine, found, strict=True)]
+            for i, score in round.gather(own):
+                scores_P[i] = np.nan if score is None else score
+            self.values[f"{player}/reviews"] = len(asked)
+            if asked:
+                self.values[f"{player}/format_rate"] = float(np.isfinite(scores_P[asked]).mean())
+        known_P = np.isfinite(scores_GP).any(0)
+        score_P = np.full(len(proposals), np.nan)
+        score_P[known_P] = np.nanmean(scores_GP[:, known_P], axis=0)
+        return score_P
+
+    def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
+        return []
+
+    def logged(self) -> dict[str, float]:
+        return self.values

@@ -1,0 +1,39 @@
+"""The paper's rubric by the domain's exact rules instead of a language model's word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..contract.game import Outcome, Proposal
+from ..contract.round import Round, Turn
+from ..contract.stateful import Stateless
+from ..errors import ConfigError
+from . import targets_of
+
+
+class Rubric(Stateless):
+    """R_guide = the score of the domain's `review(target, problem, solution)`, 0 to 8 (seed 003, appendix E.3,
+    equation 3). As in the paper's runs only problems with a right answer are reviewed; others get NaN."""
+
+    scale = (0.0, 8.0)
+    needs: Sequence[str] = ()
+
+    def score(self, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
+        domain: Any = round.domain
+        if not hasattr(domain, "review"):
+            raise ConfigError(
+                "The guide rubric needs a domain with `review(target, problem, solution)`, and "
+                f"{type(domain).__name__} has none; use guide=judge, or a guide of your own."
+            )
+        targets = targets_of(proposals)
+        pairs = zip(targets, proposals, outcome.solution_P, strict=False)
+        return np.array(
+            [np.nan if text is None else domain.review(target, p.problem, text).score for target, p, text in pairs],
+            dtype=float,
+        )
+
+    def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
+        return []

@@ -1,0 +1,238 @@
+"""Self-guided self-play (seed 003): a fixed set of target problems, and problems proposed for the sake of each that
+is unsolved."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..contract.game import Outcome, Proposal
+from ..contract.metric import Metric
+from ..contract.round import Round, Turn
+from ..errors import ConfigError, DataError
+from .policies import Policies
+
+logger = logging.getLogger(__name__)
+
+BINS = 10
+"""Equal parts of a target's history before it was solved (figure 5)."""
+
+LAST_SOLVED = 300
+"""Targets whose histories are averaged, those solved last (figure 5)."""
+
+TRAINABLE = 0.5
+"""A synthetic problem is worth training on if it was solved, and at no more than this rate (REINFORCE^1/2)."""
+
+METRICS = (
+    Metric(
+        "targets/solve_rate",
+        "Cumulative solve rate: share of the targets with a right answer in this round or an earlier one (seed 003, "
+        "figure 1). It never falls. Flat: the rest is out of reach.",
+        word="targets",
+    ),
+    Metric("targets/unsolved", "Targets that no answer has solved so far; each gets synthetic problems."),
+    Metric("targets/newly_solved", "Targets that were solved for the first time in this round."),
+    Metric(
+        "targets/pass_at_n",
+        "Share of the round's targets with a right answer among the round's n attempts (figure 3: n = 8). Under "
+        "`targets/solve_rate` by what is no longer solved.",
+    ),
+    Metric(
+        "targets/set_aside",
+        "Targets that have no solution: they are reported, and played no more. Above 0: mend the data set.",
+        healthy=(0, 0),
+    ),
+    Metric(
+        "targets/trainable",
+        "Synthetic problems that were solved, at a rate of at most 0.5 (figure 6): what the prover learns from beside "
+        "the targets. 0: the conjecturer's problems are too easy or too hard.",
+    ),
+    Metric(
+        "targets/presolve_<k>",
+        "Of the 300 targets solved last, with at least ten rounds before: the share of rounds in tenth k of that time "
+        "(0 first, 9 last) in which its synthetic problem was trainable (figure 5). Rising with k: problems come into "
+        "reach before their targets do.",
+    ),
+)
+
+
+class Targets(Policies):
+    """Differs from Policies in that each group of samples is asked for a help with one unsolved target, and that the
+    proposer chooses what is played beside them: the targets, solved ones included.
+
+    The targets are the problems of the data set, each once; those without a solution are set aside with a warning.
+    batch: targets of a round, every target once before one comes again; None: all of them (the paper's setting).
+    conditioned: whether the conjecturer sees the target; without it (the paper's ablation) it is asked for any problem
+    still as often. The conjecturer's `num_generations` are the synthetic problems per unsolved target (1 in the
+    paper). Without a conjecturer this is plain RL on the targets, the paper's baseline.
+
+    Its state: which targets there are, the round in which each was solved, which of its synthetic problems were
+    trainable until then, and the order of batches. A target is solved for good.
+    """
+
+    needs: Sequence[str] = ()
+    metrics = METRICS
+
+    def __init__(self, batch: int | None = None, conditioned: bool = True) -> None:
+        super().__init__()
+        if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int) or batch < 1):
+            raise ValueError(f"`batch` ({batch!r}) must be at least 1 target a round; leave it out for all of them.")
+        if not isinstance(conditioned, bool):
+            raise ValueError(f"`conditioned` ({conditioned!r}) must be true or false.")
+        self.batch, self.conditioned = batch, conditioned
+        self.problems: dict[str, Any] = {}  # of the run at hand, by key; the rest is state
+        self.known: list[str] = []
+        self.solved: dict[str, int] = {}
+        self.history: dict[str, str] = {}
+        self.presolve: list[list[float]] = []
+        self.waiting: list[str] = []
+        self.aside = 0
+        self.chosen: list[str] = []
+        self.values: dict[str, float] = {}
+
+    # -- what is played ----------------------------------------------------------------------------------------------
+
+    def targets(self, round: Round, anchors: Sequence[Any]) -> list[Any]:
+        if not self.problems:
+            self._begin(round)
+        count = len(self.known) if self.batch is None else min(self.batch, len(self.known))
+        self._refuse_small(round, count)
+        if count == len(self.known):
+            self.chosen = list(self.known)
+        else:
+            self.chosen = self._next(round, count)
+        return [self.problems[key] for key in self.chosen]
+
+    def asks(self, round: Round, player: str, groups: int, anchors: Sequence[Any]) -> list[Mapping[str, Any]]:
+        """One for each unsolved target of the round; several players take turns."""
+        players = round.players("conjecturer")
+        unsolved = [key for key in self.chosen if key not in self.solved]
+        own = unsolved[players.index(player) :: len(players)]
+        return [{"target": self.problems[key] if self.conditioned else None} for key in own]
+
+    def _begin(self, round: Round) -> None:
+        """Read the set; of a resumed run it may have changed, if the user allowed that."""
+        found = {round.domain.key(problem): problem for problem in round.dataset()}
+        checked = round.domain.check(list(found.values()), [None] * len(found))
+        bad = [key for key, one in zip(found, checked, strict=True) if one.reason == "unsolvable"]
+        self.problems = {key: problem for key, problem in found.items() if key not in set(bad)}
+        self.aside = len(bad)
+        if not self.problems:
+            raise DataError(f"The target set is empty: none of the {len(found)} problems of the data set is solvable.")
+        if bad and round.rank == 0:
+            logger.warning("%d of %d targets have no solution and are set aside: %s", len(bad), len(found), _few(bad))
+        new, gone = [k for k in self.problems if k not in set(self.known)], [k for k in self.known if k not in found]
+        if self.known and (new or gone) and round.rank == 0:
+            said = "The target set has changed: %d new (%s), %d gone (%s)"
+            logger.warning(said, len(new), _few(new), len(gone), _few(gone))
+        self.known = list(self.problems)
+        self.waiting = [key for key in self.waiting if key in self.problems]
+        self.solved = {key: at for key, at in self.solved.items() if key in self.problems}
+        self.history = {key: self.history.get(key, "") for key in self.known if key not in self.solved}
+
+    def _next(self, round: Round, count: int) -> list[str]:
+        """The next `count` of an order that every target is in once."""
+        taken, self.waiting = self.waiting[:count], self.waiting[count:]
+        if len(taken) < count:
+            again = sorted(self.known)
+            random.Random(round.seed("targets")).shuffle(again)
+            new = [key for key in again if key not in taken][: count - len(taken)]
+            taken, self.waiting = [*taken, *new], [key for key in again if key not in new]
+        return taken
+
+    def _refuse_small(self, round: Round, count: int) -> None:
+        prover, players = round.players("prover")[0], round.players("conjecturer")
+        slots = round.capacity(prover) // round.group(prover)
+        synthetic = count * round.group(players[0]) if players else 0
+        if count + synthetic > slots:
+            raise ConfigError(
+                f"A round of the proposer targets has {count} targets and up to {synthetic} synthetic problems, and "
+                f"the prover's micro-batches hold {slots} problems; raise prover_micro_batches or steps_per_round, or "
+                f"set `batch` in proposer_kwargs to {max(1, slots * count // (count + synthetic))}."
+            )
+        room = sum(round.capacity(player) for player in players)
+        if synthetic > room:
+            raise ConfigError(
+                f"A round of the proposer targets has up to {synthetic} synthetic problems, and the conjecturer's "
+                f"micro-batches hold {room}; raise conjecturer_micro_batches, or set a smaller `batch` in "
+                "proposer_kwargs."
+            )
+
+    # -- what is found out -------------------------------------------------------------------------------------------
+
+    def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
+        turns = super().learn(round, outcome)
+        keys, rate_P = [round.domain.key(problem) for problem in outcome.problems], outcome.solve_rate_P
+        trainable_P = (rate_P > 0) & (rate_P <= TRAINABLE)
+        for key, helped in self._helped(round, outcome, trainable_P).items():
+            self.history[key] += "1" if helped else "0"
+        right = [key for key, rate in zip(keys, rate_P, strict=True) if rate > 0]
+        new = [key for key in dict.fromkeys(right) if key in self.problems and key not in self.solved]
+        self.solved |= dict.fromkeys(new, round.index + 1)
+        for key in new:
+            history = np.array([float(c) for c in self.history.pop(key)[:-1]])  # without the round that solved it
+            if len(history) >= BINS:
+                self.presolve.append([float(part.mean()) for part in np.array_split(history, BINS)])
+        self.presolve = self.presolve[-LAST_SOLVED:]
+        if new and len(self.solved) == len(self.known) and round.rank == 0:
+            said = "All %d targets are solved after %d rounds: nothing more is proposed; take harder ones to go on."
+            logger.warning(said, len(self.known), round.index + 1)
+        played = {index for index in outcome.problem_of if index is not None}
+        attempted = {key: rate > 0 for i, (key, rate) in enumerate(zip(keys, rate_P, strict=True)) if i not in played}
+        trainable = int(trainable_P[sorted(played)].sum()) if round.players("conjecturer") else None
+        self.values = self._measured(len(new), [attempted[key] for key in self.chosen if key in attempted], trainable)
+        return turns
+
+    def _measured(self, new: int, hits: list[bool], trainable: int | None) -> dict[str, float]:
+        """What is logged. hits: of the targets that were attempted, whether one answer was right."""
+        values: dict[str, float] = {
+            "targets/solve_rate": len(self.solved) / len(self.known),
+            "targets/unsolved": len(self.known) - len(self.solved),
+            "targets/newly_solved": new,
+            "targets/set_aside": self.aside,
+        }
+        values |= {"targets/pass_at_n": sum(hits) / len(hits)} if hits else {}
+        values |= {"targets/trainable": trainable} if trainable is not None else {}
+        if self.presolve:
+            means = np.mean(self.presolve, axis=0)
+            values |= {f"targets/presolve_{k}": float(mean) for k, mean in enumerate(means)}
+        return values
+
+    def _helped(self, round: Round, outcome: Outcome, trainable_P: np.ndarray) -> dict[str, bool]:
+        """Of each unsolved target of the round: was one of its synthetic problems trainable?"""
+        found = dict.fromkeys((key for key in self.chosen if key not in self.solved), False)
+        for proposal, index in zip(outcome.proposals, outcome.problem_of, strict=True):
+            target = _target(proposal)
+            if target is not None and index is not None and trainable_P[index]:
+                found[round.domain.key(target)] = True
+        return found
+
+    def logged(self) -> dict[str, float]:
+        return self.values
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "known": self.known,
+            "solved": self.solved,
+            "history": self.history,
+            "presolve": self.presolve,
+            "waiting": self.waiting,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.problems = {}
+        self.known, self.waiting = list(state["known"]), list(state["waiting"])
+        self.solved, self.history = dict(state["solved"]), dict(state["history"])
+        self.presolve = [list(bins) for bins in state["presolve"]]
+
+
+def _target(proposal: Proposal) -> Any:
+    return proposal.asked.get("target") if isinstance(proposal.asked, Mapping) else None
+
+
+def _few(keys: Sequence[str]) -> str:
+    return ", ".join(keys[:3]) + (", ..." if len(keys) > 3 else "") if keys else "none"

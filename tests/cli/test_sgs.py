@@ -1,0 +1,71 @@
+"""`countdown-selfplay sgs`: its recipes, what they start from, and the set of hard targets."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from countdown_selfplay import JointSelfPlayConfig
+from countdown_selfplay.cli.main import main
+from countdown_selfplay.config.recipes import recipes
+from countdown_selfplay.countdown import CountdownDomain, generate_problems
+from countdown_selfplay.errors import DataError
+from countdown_selfplay.evaluation.hard import hard_problems
+from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
+
+SGS = sorted(name for name in recipes() if name.partition("/")[2].startswith("sgs"))
+
+
+def test_the_recipes_are_those_of_the_page():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "sgs.md").read_text()
+    assert len(SGS) == 12 and all(f"`{name}`" in page for name in SGS)
+
+
+@pytest.mark.parametrize("name", SGS)
+def test_a_recipe_holds_together_and_its_round_fits(name, tmp_path):
+    """Every unsolved target of a round has a slot for itself and for its problem (256 and 32 problems a step)."""
+    args = JointSelfPlayConfig.from_recipe(name, output_dir=str(tmp_path), use_cpu=True)
+    batch = args.proposer_arguments["batch"]
+    alone = not args.players_of("conjecturer")
+    assert args.slots_per_round >= batch * (1 if alone else 2)
+    assert alone or args.capacity("conjecturer") >= batch
+    assert (args.adam_beta1, args.adam_beta2, args.overlong) == (0.9, 0.95, "replace")
+    assert args.reward_arguments == ({} if alone else {"top_of": "between", "starved": "paper"})
+
+
+def run(tmp_path, *arguments):
+    problems = generate_problems(16, TINY_SPEC, seed=3)
+    rows = [{"nums": list(p.numbers), "target": p.target} for p in problems]
+    (tmp_path / "targets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    small = ["--proposer_kwargs", '{"batch": 8}', "--per_device_train_batch_size", "16", "--steps_per_round", "2"]
+    where = ["--dataset_name", str(tmp_path / "targets.jsonl"), "--output_dir", str(tmp_path / "run")]
+    tiny = str(TINY_MODEL_PATH)
+    models = ["--model_name_or_path", tiny, "--conjecturer_model", tiny]
+    short = ["--max_steps", "2", "--report_to", "none", "--disable_tqdm", "true", "--use_cpu"]
+    return main(["sgs", "--recipe", "tiny/sgs", *models, *small, *where, *short, *arguments])
+
+
+def test_the_command_plays_the_recipe_and_reports_on_its_targets(tmp_path):
+    assert run(tmp_path) == 0
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    logged = [line for line in lines if "targets/solve_rate" in line]
+    assert len(logged) == 2 and logged[-1]["targets/solve_rate"] > 0  # three numbers: the embedded model solves some
+    assert "Cumulative solve rate of the targets" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_what_is_not_there_yet_is_said_with_the_command_that_makes_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["sgs", "--use_cpu"]) == 2
+    assert "'runs/tiny-sgs/prover'" in (said := capsys.readouterr().err) and "examples/sgs.py --prepare" in said
+    assert main(["sgs", "--recipe", "tiny/default", "--use_cpu"]) == 2
+    assert "`proposer` (None) must be targets here" in capsys.readouterr().err
+
+
+def test_hard_problems_are_those_that_the_model_rarely_solves():
+    model, tokenizer = load_tiny_model()
+    sampling = dict(max_new_tokens=16, seed=1)
+    found = hard_problems(model, tokenizer, CountdownDomain.tiny(), 8, **sampling)
+    assert len(found.problems) == len({p.key for p in found.problems}) == 8 and max(found.correct) <= 2
+    assert 8 < found.tried <= 32  # about a third of problems with three numbers is that hard
+    with pytest.raises(DataError, match=r"Only \d+ of 16 problems are solved at most 0 times in 8"):
+        hard_problems(model, tokenizer, CountdownDomain.tiny(), 16, most=0, candidates=16, **sampling)

@@ -1,0 +1,106 @@
+"""Self-guided self-play on the embedded model: real rounds with targets, guides, and overlong samples."""
+
+from pathlib import Path
+
+import pytest
+from datasets import Dataset
+
+from countdown_selfplay.countdown import ProblemSpec, generate_problems
+from countdown_selfplay.countdown.helping import HELP_PROMPTS
+from countdown_selfplay.errors import CheckpointError, ConfigError, DataError
+
+from .conftest import equal, make_config, optimizer_state, rounds, weights
+
+# 12 targets of which 6 are played, each with up to one problem: 12 problems x 4 answers in two steps.
+SGS = dict(
+    proposer="targets", proposer_kwargs={"batch": 6}, conjecturer_reward="sgs", prover_objective="reinforce_half",
+    conjecturer_objective="reinforce_half", conjecturer_num_generations=1, steps_per_round=2, operands=[2, 3],
+    prover_micro_batches=2, guide="rubric",
+)  # fmt: skip
+
+
+def targets(count=12, seed=5):
+    problems = generate_problems(count, ProblemSpec((3,), 1, 12, 1, 99), seed=seed)
+    return Dataset.from_list([{"nums": list(p.numbers), "target": p.target} for p in problems])
+
+
+@pytest.fixture(autouse=True)
+def known_prompt(monkeypatch):
+    """The embedded model was never shown `propose like ...`; what it knows stands in for it."""
+    monkeypatch.setitem(HELP_PROMPTS, "compact", lambda target, spec: "propose 3 :")
+
+
+def build_sgs(build, folder="run", data=None, **changes):
+    return build(folder, **{**SGS, **changes}, trainer={"train_dataset": targets() if data is None else data})
+
+
+def test_a_run_stops_and_goes_on_bit_for_bit(build):
+    saving = dict(save_strategy="steps", save_steps=2, guide="learned", guide_kwargs={"rounds": 2})
+    straight = build_sgs(build, **saving)
+    start = weights(straight)
+    straight.train()
+    resumed = build_sgs(build, "resumed", **saving)
+    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-4"))  # 2 rounds of 2 steps
+    assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
+    left, right = (trainer.game.state_dict() for trainer in (straight, resumed))
+    assert left["proposer"] == right["proposer"] and left["archive"] == right["archive"]
+    assert left["guide"]["waiting"] == right["guide"]["waiting"]
+    assert left["guide"]["labels"].tolist() == right["guide"]["labels"].tolist()
+    assert rounds(straight.args.output_dir)[2:] == rounds(resumed.args.output_dir)
+    # what happened: all 12 targets were attempted, problems were played for the unsolved ones, both roles moved
+    logged, proposer = rounds(straight.args.output_dir), straight.game.proposer
+    assert len(proposer.known) == 12 and 0 < len(proposer.solved) < 12
+    assert logged[-1]["targets/solve_rate"] == len(proposer.solved) / 12 == logged[-1]["round/cumulative_solve_rate"]
+    assert any(line["round/conjectured_slots"] > 0 for line in logged)
+    assert all(line["round/anchor_slots"] == 6 for line in logged)
+    moved = weights(straight)
+    for name in ("prover", "conjecturer"):
+        assert any(not value.equal(start[key]) for key, value in moved.items() if key.startswith(f"{name}:"))
+
+
+def test_another_target_set_is_refused_on_resume_with_both_counts(build):
+    saving = dict(max_steps=2, save_strategy="steps", save_steps=1)
+    build_sgs(build, **saving).train()
+    with pytest.raises(CheckpointError, match=r"train_dataset \(12 problems \(.*\) there, 11 problems"):
+        build_sgs(build, data=targets(11), **saving).train(resume_from_checkpoint=True)
+
+
+def test_a_judge_is_sampled_and_never_trained(build):
+    roles = {"guide": {"weights": "start", "max_completion_length": 8}}
+    trainer = build_sgs(build, guide="judge", roles=roles, max_steps=2)
+    assert trainer.trained == ("prover", "conjecturer")
+    trainer.train()
+    logged = rounds(trainer.args.output_dir)
+    solved = [line for line in logged if line["guide/reviews"] > 0]
+    assert solved and all(0 <= line["guide/format_rate"] <= 1 for line in solved)
+    assert trainer.frame.samples["guide"] == sum(line["guide/reviews"] for line in logged)
+
+
+def test_overlong_samples_of_both_roles_are_trained_away_from(build):
+    # Every completion of 5 tokens or more of 10 is charged: the credit of both roles is below 0 then.
+    seen = []
+    changes = dict(max_completion_length=10, soft_overlong=0.5, overlong="replace", max_steps=1)
+    trainer = build_sgs(build, **changes)
+    play = trainer.game.play
+    trainer.game.play = lambda *given: (seen.append(play(*given)), seen[-1])[1]
+    trainer.train()
+    for turn in seen[0].turns:
+        lengths = turn.rollout.tensors["completion_mask"].sum(1)
+        chosen = turn.selected_B if turn.selected_B is not None else lengths > 0
+        charged = (lengths > 5) & chosen
+        assert bool(charged.any())
+        assert turn.advantages_B[charged].tolist() == pytest.approx((-(lengths[charged] - 5) / 5).tolist())
+        assert bool((turn.advantages_B[~charged] >= 0).all())
+
+
+def test_what_cannot_be_played_is_said_before_or_in_the_first_round(build, tmp_path):
+    with pytest.raises(ConfigError, match="needs a role 'guide'"):
+        make_config(tmp_path, **{**SGS, "guide": "judge"})
+    with pytest.raises(ConfigError, match=r"`guide_kwargs` .* has no `guide`"):
+        make_config(tmp_path, **{**SGS, "guide": None, "guide_kwargs": {"rounds": 2}})
+    with pytest.raises(ConfigError, match="Guide 'rubric' does not take rounds"):
+        make_config(tmp_path, **SGS, guide_kwargs={"rounds": 2})
+    with pytest.raises(ConfigError, match=r"12 targets and up to 12 synthetic problems"):
+        build_sgs(build, proposer_kwargs={}).train()
+    with pytest.raises(DataError, match="stream"):
+        build_sgs(build, "stream", targets().to_iterable_dataset()).train()

@@ -1,0 +1,152 @@
+"""Guides: who scores a proposal beside the provers (seed 003, section 3.2), and what is refused."""
+
+import numpy as np
+import pytest
+from tests.unit.games.scripted import ScriptedRound
+from tests.unit.proposers.test_targets import DOMAIN, EASY, FAR, HARD, played, script
+
+from countdown_selfplay.contract.game import Outcome, Proposal
+from countdown_selfplay.contract.stateful import Stateless
+from countdown_selfplay.countdown import Problem
+from countdown_selfplay.errors import ConfigError, RewardError, UnknownNameError
+from countdown_selfplay.games import ProposeAndSolve
+from countdown_selfplay.guides import check_guide, checked_scores, make_guide
+from countdown_selfplay.guides.judge import Judge
+from countdown_selfplay.guides.learned import Learned
+from countdown_selfplay.guides.rubric import Rubric
+from countdown_selfplay.proposers.targets import Targets
+from countdown_selfplay.rewards import make_conjecturer_reward
+
+STEP, SUM, PADDED = Problem((4, 9), 13), Problem((6, 7), 13), Problem((1, 3, 5), 15)
+
+
+def outcome(rate_P, *pairs, solutions=None):
+    """`pairs`: (target, problem), each with its solve rate out of four."""
+    proposals = [Proposal(problem, asked={"target": target}) for target, problem in pairs]
+    bits = np.array([[[i < round(4 * rate) for i in range(4)] for rate in rate_P]], dtype=float)
+    texts = solutions or ["1" if rate else None for rate in rate_P]
+    nan_N = np.full(len(pairs), np.nan)
+    problems = [problem for _, problem in pairs]
+    return proposals, Outcome(proposals, nan_N, problems, list(range(len(pairs))), bits, texts)
+
+
+def round_of(**more):
+    return ScriptedRound(lambda *_: "", {"prover": (8, 4)}, DOMAIN, **more)
+
+
+def test_the_rubric_scores_what_was_solved():
+    # 2 * ( 4 + 9 ): 4 9 = 13 is its last step but one, 5 + 2 + 1; 6 7 = 13 is no part of 6 * 7 + 8, but shares two of
+    # three numbers (2 + 2 + 1); what nobody solved is not reviewed
+    proposals, found = outcome([0.5, 0.5, 0.0], (HARD, STEP), (FAR, SUM), (EASY, PADDED))
+    scores = Rubric().score(round_of(), proposals, found)
+    assert scores[:2].tolist() == [8, 5] and np.isnan(scores[2])
+
+
+@pytest.mark.parametrize(
+    "solution, redundant",
+    [("3 * 5 + 7", 0), ("( 3 - 3 ) + 5 * 2", 1), ("1 * 7 + 3", 1), ("7 / 1 + 3", 1), ("4 / 4 + 9", 1), ("-3 + 5", 0)],
+)
+def test_numbers_that_cancel_or_only_multiply_by_one_are_redundant(solution, redundant):
+    from countdown_selfplay.countdown.guide import _steps
+
+    assert _steps(solution)[0] == bool(redundant)
+
+
+def test_a_solution_through_an_artificial_value_is_complex():
+    # 99 * 98 - 97 * 100 = 2: values of 9,702, more than 10 times the greatest number
+    from countdown_selfplay.countdown.guide import rubric
+
+    problem, target = Problem((99, 98, 97, 100), 2), Problem((2, 3, 5, 7), 24)
+    plain = rubric(target, problem)
+    assert rubric(target, problem, solution="99 * 98 - 97 * 100").complexity == min(4, plain.complexity + 1)
+
+
+def judged(reviews):
+    """A round with a conjecturer, four attempts, and a guide that writes `reviews` by prompt."""
+    write = script({"4 9 = 13 :": 2, "6 7 = 42 :": 2})
+    sizes = {"prover": (32, 4), "conjecturer": (4, 1), "guide": (8, 1)}
+    round = played({}, sizes)
+    round.write = lambda player, row, i: (
+        reviews.get(row["prompt"], "?") if player == "guide" else write(player, row, i)
+    )
+    return round
+
+
+def test_a_judge_reviews_what_was_solved_and_its_failures_count_as_the_mean():
+    reviews = {"score 4 9 = 13 like 2 4 9 = 26 :": "3 1 0", "score 6 7 = 42 like 6 7 8 = 50 :": "9 0 0"}
+    round, reward = judged(reviews), make_conjecturer_reward("sgs", {"starved": "paper"})
+    result = ProposeAndSolve(Targets(), reward, Judge()).play(round, [])
+    assert [row["prompt"] for row in round.rows["guide"]] == list(reviews)  # not 3 5 = 15, which nobody solved
+    # 3 + 2 + 0 = 5; the other says 9 of 5, is not read, and counts as 5 too; the problem that nobody solved earns 0
+    assert result.metrics["guide/format_rate"] == 0.5 and result.metrics["guide/reviews"] == 2
+    assert result.metrics["round/reward_r_guide"] == 5
+    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
+    assert turn.advantages_B.tolist() == [0.0, 1.0, 1.0]
+
+
+def test_a_learned_guide_prefers_what_led_to_a_solved_target():
+    guide, targets = Learned(rounds=2), [Problem((2, 4, 9, n), 26 + n) for n in range(1, 9)]
+    steps = [(target, STEP) for target in targets]  # a step of each: ( 4 + 9 ) * 2 + n
+    others = [(Problem((6, 7, 8, n), 50 + n), Problem((3, 3), 9)) for n in range(1, 9)]
+    proposals, found = outcome([0.5] * 16, *steps, *others)
+    assert np.isnan(guide.score(round_of(), proposals, found)).all()  # nothing known yet
+    guide.learn(round_of(), found)
+    solved = Outcome([], np.zeros(0), targets, [], np.ones((1, 8, 4)), ["1"] * 8)
+    guide.learn(round_of(index=1), solved)  # the targets of the steps are solved, the others' time is up
+    assert guide.logged() == {"guide/labelled": 16, "guide/led_to_solved": 0.5} and guide.waiting == []
+    scores = guide.score(round_of(index=2), proposals, found)
+    assert scores[:8].min() > 5 and scores[8:].max() < 3  # 4 is an even chance
+    again = Learned(rounds=2)
+    again.load_state_dict(guide.state_dict())
+    assert again.score(round_of(index=2), proposals, found).tolist() == scores.tolist()
+
+
+class Answering(Stateless):
+    scale = (0.0, 8.0)
+
+    def __init__(self, scores):
+        self.scores = scores
+
+    def score(self, round, proposals, outcome):
+        return self.scores
+
+    def learn(self, round, outcome):
+        return []
+
+
+@pytest.mark.parametrize(
+    "scores, said",
+    [
+        ("good", "returned 'good'; `score` must return one number from 0 to 8, or NaN"),
+        (["good", "bad"], "returned"),
+        ([1.0], "for each of the 2 problems"),
+        (float("nan"), "returned 'nan'"),
+        ([1.0, 8.5], "gave 8.5 to 6,7=13"),
+        ([-1.0, 2.0], "gave -1 to 4,9=13"),
+        ([float("inf"), 2.0], "gave inf"),
+    ],
+)
+def test_what_is_no_score_is_refused_in_one_sentence(scores, said):
+    proposals, found = outcome([0.5, 0.5], (HARD, STEP), (FAR, SUM))
+    with pytest.raises(RewardError, match=said):
+        checked_scores(Answering(scores), round_of(), proposals, found)
+
+
+def test_names_and_roles_are_checked_before_a_model_loads():
+    assert make_guide("none") is None
+    with pytest.raises(UnknownNameError, match="Did you mean 'rubric'"):
+        make_guide("rubrik")
+    with pytest.raises(ConfigError, match=r"`rounds` \(0\)"):
+        make_guide("learned", {"rounds": 0})
+    with pytest.raises(ConfigError, match=r"needs a role 'guide'.*weights: start"):
+        check_guide("`guide` (judge)", Judge(), {"prover": ["prover"]})
+    with pytest.raises(ConfigError, match=r"`roles.guide` is played by the guide `judge` alone"):
+        check_guide("`guide` (rubric)", Rubric(), {"guide": ["guide"]})
+    with pytest.raises(ConfigError, match="must have a method `score`"):
+        check_guide("`guide`", object(), {})
+
+
+def test_a_guide_without_targets_says_what_is_missing():
+    proposals, found = outcome([0.5], (None, STEP))
+    with pytest.raises(ConfigError, match="asked for none; use proposer=targets"):
+        Rubric().score(round_of(), proposals, found)

@@ -1,0 +1,205 @@
+"""The proposer of seed 003: a fixed set of targets, one problem for the sake of each that is unsolved."""
+
+import logging
+
+import pytest
+import torch
+from tests.unit.games.scripted import ScriptedRound, in_ranks
+
+from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules
+from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.games import ProposeAndSolve
+from countdown_selfplay.objectives import make_objective
+from countdown_selfplay.proposers import make_proposer
+from countdown_selfplay.proposers.targets import Targets
+from countdown_selfplay.rewards import make_conjecturer_reward
+
+DOMAIN = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), Rules(answer_format="bare"), "compact", "compact")
+EASY = Problem((3, 5, 7), 22)
+HARD = Problem((2, 4, 9), 26)  # 2 * ( 4 + 9 )
+FAR = Problem((6, 7, 8), 50)  # 6 * 7 + 8
+HELP = {"propose like 2 4 9 = 26 :": "4 9 = 13", "propose like 6 7 8 = 50 :": "6 7 = 42"}
+RIGHT = {
+    "3 5 7 = 22 :": "3 * 5 + 7",
+    "2 4 9 = 26 :": "2 * ( 4 + 9 )",
+    "6 7 8 = 50 :": "6 * 7 + 8",
+    "4 9 = 13 :": "4 + 9",
+    "6 7 = 42 :": "6 * 7",
+}
+
+
+def script(right):
+    """`right`: prompt -> how many of its four answers are right."""
+
+    def write(player, row, i):
+        if player == "conjecturer":
+            return HELP.get(row["prompt"], "3 5 = 15")
+        return RIGHT[row["prompt"]] if i < right.get(row["prompt"], 0) else "1"
+
+    return write
+
+
+def played(right, sizes=None, problems=(EASY, HARD, FAR), **more):
+    sizes = {"prover": (32, 4), "conjecturer": (4, 1)} if sizes is None else sizes
+    objectives = {"conjecturer": make_objective("reinforce_half"), "prover": make_objective("reinforce_half")}
+    return ScriptedRound(script(right), sizes, DOMAIN, objectives=objectives, problems=list(problems), **more)
+
+
+def game(**arguments):
+    return ProposeAndSolve(make_proposer("targets", arguments), make_conjecturer_reward("sgs", {"starved": "paper"}))
+
+
+def test_a_target_is_solved_for_good_and_gets_no_more_problems():
+    made, round = game(), played({"3 5 7 = 22 :": 1, "4 9 = 13 :": 2})
+    result = made.play(round, [])
+    asked = [row["prompt"] for row in round.rows["conjecturer"]]
+    assert asked == ["propose like 3 5 7 = 22 :", *HELP]  # nothing was solved before the round
+    # three targets and three problems; 1 of 3 targets solved, 4 9 = 13 at .5 is trainable, 3 5 = 15 at 0 is not
+    assert len(round.rows["prover"]) == 6 and result.metrics["round/anchor_slots"] == 3
+    assert result.metrics["targets/solve_rate"] == pytest.approx(1 / 3)
+    assert result.metrics["targets/pass_at_n"] == pytest.approx(1 / 3)
+    assert (result.metrics["targets/newly_solved"], result.metrics["targets/trainable"]) == (1, 1)
+    second = round.next()
+    result = made.play(second, [])
+    assert [row["prompt"] for row in second.rows["conjecturer"]] == list(HELP)  # the solved one gets none
+    assert len(second.rows["prover"]) == 5  # and is attempted all the same
+    third = round.next(index=2, write=script({}))  # it is no longer solved, and stays so
+    assert made.play(third, []).metrics["targets/solve_rate"] == pytest.approx(1 / 3)
+    assert [row["prompt"] for row in third.rows["conjecturer"]] == list(HELP)
+    assert made.proposer.solved == {EASY.key: 1} and made.proposer.history == {HARD.key: "110", FAR.key: "000"}
+
+
+def test_the_conjecturer_earns_r_solve_of_its_own_problem():
+    # 4 9 = 13 is solved twice of four, the others never: R_solve .5, 0, 0; the top 30% of three problems is none
+    result = game().play(played({"4 9 = 13 :": 2}), [])
+    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
+    assert turn.advantages_B.tolist() == [0.0, 1.0, 0.0]
+    assert result.metrics["round/reward_r_solve"] == pytest.approx(0.5 / 3)
+
+
+def test_when_all_are_solved_nothing_is_proposed_and_that_is_no_starvation(caplog):
+    made, round = game(), played({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 1, "6 7 8 = 50 :": 1})
+    assert made.play(round, []).metrics["round/starved"] == 0
+    assert "All 3 targets are solved after 1 rounds" in caplog.text
+    result = made.play(round.next(), [])
+    assert "round/starved" not in result.metrics and result.metrics["targets/unsolved"] == 0
+    assert made.archive.starved_rounds == 0 and [len(turn.rollout.texts) for turn in result.turns] == [12, 0]
+
+
+def test_without_conditioning_there_is_still_one_problem_per_unsolved_target():
+    round = played({})
+    game(conditioned=False).play(round, [])
+    assert [row["prompt"] for row in round.rows["conjecturer"]] == ["propose like :"] * 3
+
+
+def test_without_a_conjecturer_it_is_rl_on_the_targets():
+    round = played({"3 5 7 = 22 :": 4}, {"prover": (12, 4)})
+    result = game().play(round, [])
+    assert len(round.rows["prover"]) == 3 and result.metrics["targets/solve_rate"] == pytest.approx(1 / 3)
+    assert "round/starved" not in result.metrics and "targets/trainable" not in result.metrics
+
+
+def test_batches_go_through_the_set_before_one_comes_again():
+    problems = [Problem((2, 3, n), 6 * n) for n in range(1, 8)]
+    made = Targets(batch=3)
+    seen = []
+    for index in range(7):
+        seen += [p.key for p in made.targets(played({}, problems=problems, index=index), [])]
+    assert len(seen) == 21 and all(seen.count(problem.key) == 3 for problem in problems)
+    assert set(seen[:7]) == {problem.key for problem in problems}
+
+
+def test_conjectures_are_deduplicated_before_they_are_solved():
+    round = played({}, problems=[EASY, Problem((1, 5, 7), 12)])  # both are helped by 3 5 = 15
+    result = game().play(round, [])
+    assert [row["prompt"] for row in round.rows["prover"]].count("3 5 = 15 :") == 1
+    assert result.metrics["round/conjectured_slots"] == 1
+
+
+def test_expert_iteration_attempts_a_target_until_it_has_its_answers():
+    made, round = game(), played({"3 5 7 = 22 :": 2}, {"prover": (12, 4)}, limits={"prover": 4})
+    for index in range(3):
+        round = round.next(index=index)
+        made.play(round, [])
+    assert len(round.rows["prover"]) == 2  # 2 + 2 right answers: done with after two rounds
+
+
+def test_unsolvable_targets_and_duplicates_are_set_aside_and_reported(caplog):
+    bad = Problem((1, 1, 1), 99)
+    with caplog.at_level(logging.WARNING):
+        result = game().play(played({}, problems=[EASY, bad, HARD]), [])
+    assert result.metrics["targets/set_aside"] == 1 and "1 of 3 targets have no solution" in caplog.text
+    assert result.metrics["round/anchor_slots"] == 2
+    with pytest.raises(DataError, match="target set is empty: none of the 1 problems"):
+        game().play(played({}, problems=[bad]), [])
+
+
+def test_a_round_that_cannot_hold_them_says_what_to_change():
+    with pytest.raises(ConfigError, match=r"3 targets and up to 3 synthetic .* hold 5 problems; .* `batch` .* to 2"):
+        game().play(played({}, {"prover": (20, 4), "conjecturer": (4, 1)}), [])
+    with pytest.raises(ConfigError, match=r"up to 3 synthetic problems, and the conjecturer's .* hold 2"):
+        game().play(played({}, {"prover": (32, 4), "conjecturer": (2, 1)}), [])
+    for name, value in (("batch", 0), ("conditioned", "yes")):
+        with pytest.raises(ConfigError, match=rf"`{name}` \({value!r}\)"):
+            make_proposer("targets", {name: value})
+
+
+def test_ten_bins_of_the_time_before_a_target_is_solved():
+    # 20 rounds; from the eleventh on its problem is trainable; solved in the twenty-first: .0 in five tenths, then 1
+    made = game()
+    for index in range(21):
+        right = {"4 9 = 13 :": 2 if index >= 10 else 0, "2 4 9 = 26 :": int(index == 20)}
+        result = made.play(played(right, problems=[HARD], index=index), [])
+    bins = [result.metrics[f"targets/presolve_{k}"] for k in range(10)]
+    assert bins == [0.0] * 5 + [1.0] * 5 and made.proposer.history == {}
+
+
+@pytest.mark.parametrize("batch", [None, 2])
+def test_a_resumed_run_goes_on_as_the_straight_one(batch):
+    right = [{"3 5 7 = 22 :": 1}, {"4 9 = 13 :": 2}, {"2 4 9 = 26 :": 1}, {}]
+    arguments = {} if batch is None else {"batch": batch}
+    straight, resumed = game(**arguments), game(**arguments)
+    for index, one in enumerate(right):
+        result = straight.play(played(one, index=index), [])
+        if index == 1:
+            resumed.load_state_dict(straight.state_dict())
+    for index, one in list(enumerate(right))[2:]:
+        again = resumed.play(played(one, index=index), [])
+    assert again.metrics == result.metrics and resumed.state_dict() == straight.state_dict()
+
+
+def test_a_set_that_changed_says_the_difference_and_forgets_what_is_gone(caplog):
+    first, second = game(), game()
+    first.play(played({"3 5 7 = 22 :": 1}), [])
+    second.load_state_dict(first.state_dict())
+    with caplog.at_level(logging.WARNING):
+        result = second.play(played({}, problems=[HARD, FAR, Problem((1, 2, 3), 6)], index=1), [])
+    assert f"1 new (1,2,3=6), 1 gone ({EASY.key})" in caplog.text and result.metrics["targets/solve_rate"] == 0
+
+
+def test_processes_find_out_together_what_one_would():
+    right = {"3 5 7 = 22 :": 1, "4 9 = 13 :": 2}
+
+    def play(rank, gather, world):
+        made, found = game(), []
+        for index in range(2):
+            round = played(right, rank=rank, world=world, gather=gather, index=index)
+            result = made.play(round, [])
+            credit = {turn.rollout.role: round.gather(turn.advantages_B.tolist()) for turn in result.turns}
+            found.append((result.metrics, credit))
+        return found, made.state_dict()
+
+    alone = play(0, list, 1)
+    for found in in_ranks(2, lambda rank, gather: play(rank, gather, 2)):
+        assert found[1] == alone[1]
+        for (metrics, credit), (wanted, theirs) in zip(found[0], alone[0], strict=True):
+            assert credit == theirs and metrics.keys() == wanted.keys()
+            assert {n: v for n, v in metrics.items() if n.startswith("targets/")} == {
+                n: v for n, v in wanted.items() if n.startswith("targets/")
+            }
+
+
+def test_a_group_of_one_is_credited_without_a_baseline():
+    found = game().play(played({"4 9 = 13 :": 2}), [])
+    (turn,) = [turn for turn in found.turns if turn.rollout.role == "conjecturer"]
+    assert turn.group == 1 and torch.equal(turn.advantages_B, torch.tensor([0.0, 1.0, 0.0]))
