@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
+from ..domains import domain_from
 from ..errors import ConfigError
 from ..games import GAMES, game_class
 from ..proposers import check_proposer, make_proposer
@@ -142,6 +143,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
     check_choices(config)
     _check_allowed(config)
     check_settings(config)
+    _check_frontier(config)
     if not abs(config.invalid_reward) <= LARGEST_REWARD:
         _fail(
             f"`invalid_reward` ({config.invalid_reward}) must be a finite number, at most {LARGEST_REWARD:g} in size; "
@@ -197,6 +199,20 @@ def after_trl(config: JointSelfPlayConfig) -> None:
     _check_names(config)
     _check_problems(config)
     check_sharing(config)
+
+
+def _check_frontier(config: JointSelfPlayConfig) -> None:
+    bounds = {name: getattr(config, name) for name in ("frontier_low", "frontier_high")}
+    for name, value in bounds.items():
+        if value is not None:
+            _share(config, name)
+    low, high = bounds.values()
+    if low is not None and high is not None and low > high:
+        _fail(
+            f"`frontier_low` ({low}) and `frontier_high` ({high}) must satisfy low <= high; seed 000 uses 0.1 and 0.7."
+        )
+    if config.prover_trains_on == "frontier" and low is None and high is None:
+        _fail("`prover_trains_on` (frontier) needs `frontier_low` or `frontier_high`; seed 000's are 0.1 and 0.7.")
 
 
 def _check_allowed(config: JointSelfPlayConfig) -> None:
@@ -255,7 +271,8 @@ def _check_names(config: JointSelfPlayConfig) -> None:
     _check_game(config)
     if config.proposer is not None:
         proposer = make_proposer(config.proposer, config.proposer_arguments)
-        check_proposer(f"`proposer` ({config.proposer})", proposer, config.players_by_kind)
+        domain = domain_from(config) if hasattr(proposer, "check") else None
+        check_proposer(f"`proposer` ({config.proposer})", proposer, config.players_by_kind, domain)
     elif config.proposer_arguments:
         _fail(
             f"`proposer_kwargs` ({config.proposer_arguments}) has no `proposer` to go to; name one, or leave it unset."

@@ -52,8 +52,9 @@ def solved_row(problem: Problem, domain: CountdownDomain) -> Row:
 def proposed_row(problem: Problem, domain: CountdownDomain) -> Row:
     """`prompt`, `completion`, `numbers`, `target`: a demonstration for the conjecturer's warm start."""
     prompt = domain.propose_row(len(problem.numbers))["prompt"]
+    tagged = f"<answer>{problem_json(problem)}</answer>"
     text = {
-        "json": f"<answer>{problem_json(problem)}</answer>",
+        **dict.fromkeys(("json", "tier"), tagged),
         "completion": problem_tag(problem).removeprefix(COMPLETION_PREFIX),
         "compact": f"{' '.join(map(str, problem.numbers))} = {problem.target}",
     }[domain.conjecturer_prompt]
