@@ -62,7 +62,7 @@ def _check_step(config: JointSelfPlayConfig) -> None:
     trained = [s for s in config.all_roles.values() if s.trained]
     if not trained:
         _fail("`roles` has no role that is trained: give one of them weights other than start.")
-    derived = sum(s.micro_batches for s in trained)
+    derived = sum(s.trained_micro_batches for s in trained)
     counts = Counter(s.kind for s in trained)
     named = {kind: field_of(config, kind, "micro_batches") for kind in dict.fromkeys((*FLAT, *counts))}
     parts = [f"{counts[k]} x {name}" if counts[k] > 1 else name for k, name in named.items() if k in config._kinds]
@@ -85,7 +85,8 @@ def _check_step(config: JointSelfPlayConfig) -> None:
 def _check_loader(config: JointSelfPlayConfig) -> None:
     """TRL's data loader draws as many anchors as the trained players have samples, at most."""
     prover = config.solver
-    drawn = config.per_device_train_batch_size * sum(s.micro_batches for s in config.all_roles.values() if s.trained)
+    trained = [s for s in config.all_roles.values() if s.trained]
+    drawn = config.per_device_train_batch_size * sum(s.trained_micro_batches for s in trained)
     slots = config.per_device_train_batch_size * prover.micro_batches // prover.num_generations
     name = field_of(config, prover.kind, "micro_batches")
     if drawn < 2:
@@ -153,6 +154,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
     _at_least(config, "length_penalty", 0.0, "it is subtracted from the reward")
     _at_least(config, "novelty_window", 0, "rounds to look back")
     _at_least(config, "guard_window", 1, "rounds")
+    _at_least(config, "export_every", 0, "rounds; 0 exports none")
     _at_least(config, "guard_max_rollbacks", 0, "0 stops at the first trip")
     _at_least(config, "guard_max_starved_rounds", 1, "rounds")
     trips_of(config.guard_trips)

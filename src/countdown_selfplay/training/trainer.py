@@ -170,6 +170,7 @@ class JointConjecturerProverTrainer(Host):
         if self.pop_callback(ProgressCallback) is not None:
             self.add_callback(RoundProgress(self.guard.metrics))
         warn_overlap(listed, self.held_out)
+        self.policies.top1 = bool(self.replays)
         self.policies.prepare(
             {role: s.temperature for role, s in self.roles.items()},
             [role for role in self.trained if self.roles[role].beta > 0],
