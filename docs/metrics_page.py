@@ -12,12 +12,14 @@ from pathlib import Path
 from countdown_selfplay.contract import frame_metrics
 from countdown_selfplay.contract.metric import Metric, range_text
 from countdown_selfplay.games import metrics
+from countdown_selfplay.proposers import tiers
 
 PAGE = Path(__file__).parent / "metrics.md"
 BEGIN, END = "<!-- declared: docs/metrics_page.py writes from here -->", "<!-- declared: to here -->"
 SECTIONS = {
     "Is the curriculum alive?": ("", metrics.ROUND),
     "The conjecturer's proposals": ("Each rate is a share of all proposals of the round.", metrics.PROPOSALS),
+    "A pool's tiers": ("With the proposer `tiers` ([Pools](pools.md)).", tiers.TIERS),
     "The prover's answers": ("", metrics.ANSWERS),
     "Texts": (
         "Counted over what the round sampled, before samples are selected or replayed. TRL's `completions/*` are not "

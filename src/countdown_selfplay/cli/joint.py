@@ -102,7 +102,7 @@ def build_arguments(script: JointScriptArguments, training: JointSelfPlayConfig,
                 f"({script.conjecturer_model_name_or_path}) say the same; set one of them."
             )
         own = resolve_model(script.conjecturer_model_name_or_path)
-        sources |= {name: own for name in training.players_of("conjecturer") or ("conjecturer",)}
+        sources |= dict.fromkeys(training.players_of("conjecturer") or ("conjecturer",), own)
     sources = path if set(sources.values()) == {path} else sources
     training.model_init_kwargs = model_arguments(model, training)
     peft_config = get_peft_config(model)

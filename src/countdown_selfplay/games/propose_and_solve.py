@@ -103,6 +103,7 @@ class ProposeAndSolve:
         answers = [round.sample(prover, rows, problems=own) for prover in provers]
         judged = [round.gather(_judged(found)) for found in answers]
         correct_MPG = np.asarray([[bits for bits, _ in one] for one in judged], dtype=float)
+        correct_MPG = correct_MPG.reshape(len(provers), len(problems), answers[0].n)  # also without a problem
         solve_rate_P = solve_rates(correct_MPG, rules.solve_rate_over)
 
         # Reward: a played proposal earns by its solve rate, a refused one what the reward says of its reason, or else
@@ -118,7 +119,9 @@ class ProposeAndSolve:
         frontier = frontier_of(rules.frontier_low, rules.frontier_high)
         wanted = wanted_answers(rules.prover_trains_on, frontier, solve_rate_P)
         if mastered:
-            wanted = [key not in mastered and good for key, good in zip(keys, wanted or [True] * len(keys), strict=True)]
+            wanted = [
+                key not in mastered and good for key, good in zip(keys, wanted or [True] * len(keys), strict=True)
+            ]
         kept_B = wanted and torch.tensor([good for good in round.share(wanted) for _ in range(answers[0].n)])
         turns = [round.credit(found, kept_B=kept_B) for found in answers]
         if self.proposer:

@@ -18,6 +18,7 @@ class ExpertIteration(BaseObjective):
     to them are not trained on. A step trains on as many kept answers as a round has rows, drawn without repetition if
     there are more; with fewer the mean is over those there are. all_kept: on every kept answer, as seed 003 does, in
     `rounds` times as many micro-batches. The verifier's bit alone selects. Degenerate: no correct answer -> loss 0.
+    per_token: one mean over all tokens, as cross-entropy is computed in seed 000, instead of a mean over answers.
     Seed 003: rounds 3, solved_limit 16. Seed 000: rounds 1 (the round's own data only), solved_limit None (no limit).
     """
 
@@ -25,12 +26,16 @@ class ExpertIteration(BaseObjective):
     needs_correctness = True
     reads_rewards = False
 
-    def __init__(self, rounds: int = 3, solved_limit: int | None = 16, all_kept: bool = False) -> None:
+    def __init__(
+        self, rounds: int = 3, solved_limit: int | None = 16, all_kept: bool = False, per_token: bool = False
+    ) -> None:
         if rounds < 1 or (solved_limit is not None and solved_limit < 1):
             raise ValueError(
                 f"`rounds` ({rounds}) and `solved_limit` ({solved_limit}) must be at least 1; seed 003 uses 3 and 16."
             )
         self.replay = Replay(rounds=rounds, solved_limit=solved_limit, all_kept=all_kept)
+        if per_token:
+            self.normalization = "token"
 
     def select(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
         if correct_PG is None:
@@ -51,9 +56,9 @@ class ReST(ExpertIteration):
 
     tau: seed 002 uses .5 (prover, helpful critic) and .75 (misleading critic). capacity: the newest samples that are
     kept. The paper retrains from the initial model on the accumulated set in each of its two iterations; here the set
-    accumulates over rounds and the weights go on, which is the online form. rounds: 1 is the update of seed 000, on the
-    round's own samples. weighted: a sample counts as much as its reward (0 if that is negative) in place of 1: with
-    `frontier_distance` the weighting by distance to the frontier's centre that seed 000 wishes for (section 6).
+    accumulates over rounds and the weights go on, which is the online form. rounds: 1 is the update of seed 000, on
+    the round's own samples. weighted: a sample counts as much as its reward (0 if that is negative) in place of 1:
+    with `frontier_distance` the weighting by distance to the frontier's centre that seed 000 wishes for (section 6).
     """
 
     normalization = "token"

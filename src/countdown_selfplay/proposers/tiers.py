@@ -61,16 +61,16 @@ class Tiers(Policies):
     by the provers' pass rates, and in that a rule makes problems where a tier has too few (seed 000, sections 3.2 to
     3.8).
 
-    start: where each tier begins, on the `axis`: operand counts in the paper, (3, 4); or the path of a tier_config.json
-    whose run is gone on from. There are as many tiers as conjecturers; without any conjecturer the rule alone makes
-    problems. low, high, window, hysteresis: of the TierTracker.
+    start: where each tier begins, on the `axis`: operand counts in the paper, (3, 4); or the path of a
+    tier_config.json whose run is gone on from. There are as many tiers as conjecturers; without any conjecturer the
+    rule alone makes problems. low, high, window, hysteresis: of the TierTracker.
     axis: what makes a tier harder: "operands" from `floor` to `ceiling`; or "number_high", "target_high" or
     "operators", with `levels`, the rungs from easy to hard ([9, 20, 50], or ["", "*", "*/"] for operations that every
     solution must need). levels may also be mappings that set several of these, and `start` then counts rungs from 0.
     What a rung leaves open is asked for as the domain asks.
     or_more: the last tier asks for its operand count "or more", and takes more (section 3.3).
-    min_valid: problems that may be played below which a tier is filled up to that number by the rule; they are attempted
-    and trained on by provers, and earn no conjecturer anything. 0: never.
+    min_valid: problems that may be played below which a tier is filled up to that number by the rule; they are
+    attempted and trained on by provers, and earn no conjecturer anything. 0: never.
 
     A tier's pass rate is the mean over the problems of its tier that were played, whoever made them.
     """

@@ -24,8 +24,8 @@ def replays_of(objectives: Mapping[str, object], settings: Mapping[str, RoleSett
     for role, rule in rules.items():
         if rule is not None and rule.all_kept and settings[role].replayed_rounds < (rule.rounds or 0):
             raise ConfigError(
-                f"`all_kept` of the {role}'s objective, which is an object, finds no room: the configuration derives a "
-                "step's micro-batches; name the objective and its `objective_kwargs` there."
+                f"`all_kept` of the {role}'s objective, which is an object, finds no room: a step's micro-batches are "
+                "derived from the configuration; name the objective and its `objective_kwargs` there."
             )
     return {role: SampleReplay(rule, settings[role]) for role, rule in rules.items() if rule is not None}
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -93,10 +94,12 @@ SECTIONS: dict[str, tuple[Chart, ...]] = {
 }
 
 
-def drawn(runs: Sequence[Run]) -> dict[str, dict[str, Figure]]:
-    """Every chart of one run, or of several in comparison, by section and title."""
+def drawn(
+    runs: Sequence[Run], more: Mapping[str, tuple[Chart, ...]] = MappingProxyType({})
+) -> dict[str, dict[str, Figure]]:
+    """Every chart of one run, or of several in comparison, by section and title. `more`: sections before these."""
     found: dict[str, dict[str, Figure]] = {}
-    for section, charts in SECTIONS.items():
+    for section, charts in {**more, **SECTIONS}.items():
         found[section] = {}
         for chart in charts:
             found[section] |= draw(chart, runs[0]) if len(runs) == 1 else compare(chart, runs)

@@ -7,7 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from . import tables
+from . import pool, tables
 from .arms import arms_of, band_text
 from .charts import window_text
 from .comparison import comparison, gains
@@ -26,6 +26,7 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]]) -> str:
         shown |= {"Over training seeds": gains(arms), "Comparison": comparison(arms)}
         shown["Settings that differ"] = tables.differences(runs)
         curves = f"Running means; a gap has no value. {band_text(arms)}"
+    shown["Early and late rounds of the pool"] = pool.windows(runs)
     shown["Health of the curriculum"] = tables.health(runs)
     names = " and ".join(run.name for run in runs) if len(runs) < 3 else f"{len(runs)} runs"
     environment = Environment(
