@@ -10,7 +10,7 @@ from countdown_selfplay.errors import ConfigError
 
 def test_a_tier_moves_only_beyond_the_thresholds_and_stays_on_its_ladder():
     tracker = TierTracker([1, 1, 1, 0, 2, 1], top=2)
-    # "exceeds 0.7" and "falls below 0.2": at the thresholds nothing moves; floor and ceiling hold; no problems, no move
+    # "exceeds 0.7", "falls below 0.2": at the thresholds nothing moves; floor and ceiling hold; no problems, no move
     assert tracker.observe([0.71, 0.7, 0.2, 0.1, 0.9, None]) == [1, 0, 0, 0, 0, 0]
     assert tracker.observe([None, None, 0.19, None, None, None]) == [0, 0, -1, 0, 0, 0]
     assert tracker.rungs == [2, 1, 0, 0, 2, 1]
@@ -33,7 +33,7 @@ def test_the_papers_rule_oscillates_in_every_round_and_hysteresis_ends_that():
 
 def test_a_window_is_averaged_and_emptied_at_a_move():
     tracker = TierTracker([0], top=5, window=2)
-    # .9; mean (.9 + .6) / 2 = .75 moves; .9 stands alone again; (.9 + .4) / 2 = .65; (.4 + .9) / 2; (.9 + .8) / 2 moves
+    # .9; the mean .75 of .9 and .6 moves; .9 stands alone again; .65 of .9 and .4; .65; .85 of .9 and .8 moves
     assert [tracker.observe([rate])[0] for rate in (0.9, 0.6, 0.9, 0.4, 0.9, 0.8)] == [0, 1, 0, 0, 0, 1]
 
 

@@ -71,7 +71,7 @@ def test_the_rule_draws_small_numbers_and_applies_operations_from_left_to_right(
     assert len({p.key for p in found}) == 40 and "1,2=3" not in {p.key for p in found}
     for problem in found:
         a, b = problem.numbers
-        assert problem.target in {a + b, a - b, a * b, a / b} and 1 <= min(a, b) and max(a, b) <= 12
+        assert problem.target in {a + b, a - b, a * b, a / b} and min(a, b) >= 1 and max(a, b) <= 12
     # one number below 1: nothing but what was excluded can be made, and the search ends
     narrow = CountdownDomain(ProblemSpec((2,), 1, 1, 1, 2), conjecturer_prompt="compact", prover_prompt="compact")
     assert {p.key for p in supplement(narrow, {"operands": 2}, 9, 0, frozenset())} <= {"1,1=1", "1,1=2"}
