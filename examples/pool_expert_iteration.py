@@ -25,6 +25,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -53,24 +54,26 @@ ARMS: dict[str, dict[str, Any]] = {
 LONG = ("pool", "single")
 
 
-# -- the models that the pools start from ------------------------------------------------------------------------------
+# -- the models that the pools start from ----------------------------------------------------------------------------
 
 
 def warm_start(root: Path, quick: bool) -> None:
-    """Make the models that are missing, two at a time: prover_a and prover_b from disjoint problems of three and four
+    """Make the models that are missing, two at a time: prover_a and prover_b from disjoint problems of two to four
     numbers, prover_both from prover_a's under two phrasings, and the conjecturer."""
+    from countdown_selfplay.countdown import generate_problems
     from countdown_selfplay.warm_starts.demonstrations import generated_rows
 
-    count = 512 if quick else 12288
-    domain = replace(domain_of("compact"), spec=replace(domain_of("compact").spec, operands=(3, 4)))
+    count = 256 if quick else 6144
+    domain = domain_of("compact")
     root.mkdir(parents=True, exist_ok=True)
-    rows = {"prover_a": generated_rows(count, "prover", domain, 0, per_problem=2)}
-    taken = {domain.key(domain.problem(row)) for row in rows["prover_a"]}
-    rows["prover_b"] = generated_rows(count, "prover", domain, 1, exclude=taken, per_problem=2)
+    # There are 212 training problems of two numbers and 4,101 of three: each prover gets half of them.
+    keys = [domain.key(problem) for problem in generate_problems(2 * count, domain.spec, seed=0)]
+    rows = {"prover_a": generated_rows(count, "prover", domain, 0, exclude=keys[1::2], per_problem=4)}
+    taken = {*keys[::2], *(domain.key(domain.problem(row)) for row in rows["prover_a"])}
+    rows["prover_b"] = generated_rows(count, "prover", domain, 1, exclude=taken, per_problem=4)
     both = [row | {"prompt": turned(domain.problem(row))} for row in rows["prover_a"][::2]]
     rows["prover_both"] = rows["prover_a"][1::2] + both
-    asks = replace(domain, spec=replace(domain.spec, operands=(2, 3, 4)))
-    rows["conjecturer"] = generated_rows(256 if quick else 2048, "conjecturer", asks, 0)
+    rows["conjecturer"] = generated_rows(256 if quick else 2048, "conjecturer", domain, 0)
     jobs = []
     for name, own in rows.items():
         if (root / name / "config.json").exists():
@@ -105,7 +108,7 @@ def domain_of(phrasing: str) -> Any:
     return replace(made, spec=spec, prover_prompt=phrasing, admit_unsolvable=True)
 
 
-# -- a run -------------------------------------------------------------------------------------------------------------
+# -- a run -----------------------------------------------------------------------------------------------------------
 
 
 def run(task: tuple[str, int, str, bool]) -> None:
@@ -173,7 +176,7 @@ def _roles(own: dict[str, Any], start: Path) -> dict[str, Any]:
     return roles
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------
+# -- what is told ----------------------------------------------------------------------------------------------------
 
 
 def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
@@ -221,7 +224,7 @@ def _row(root: Path, arm: str, seeds: Sequence[int]) -> str:
     cells.append(mean([ends(run, "round/frontier_share")[0] for run in runs]))
     counts = [[value for _, value in run.series(f"tier_{k}_operand_count")] for run in runs for k in (0, 1)]
     cells.append(", ".join(mean([own[-1] for own in counts[k::2]]) for k in (0, 1)))
-    cells.append(mean([sum(a != b for a, b in zip(own, own[1:], strict=False)) for own in counts]))
+    cells.append(mean([sum(a != b for a, b in pairwise(own)) for own in counts]))
     bins = [sum(count > 0 for count in found) for run in runs for found in run.histograms.values()]
     cells.append(mean(bins))
     return f"| {arm} | {' | '.join(cells)} |"
