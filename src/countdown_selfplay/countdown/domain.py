@@ -121,7 +121,7 @@ class CountdownDomain:
         return len(prompts) > 1 and all(prompt != prompts[0] for prompt in prompts[1:])
 
     def as_asked(
-        self, problem: Problem, operands: int, or_more: bool = False, operators: str = "", **bounds: int
+        self, problem: Problem, operands: int, or_more: bool = False, operators: str = "", **bounds: Any
     ) -> bool:
         """Whether the problem is what the prompt asked for (`propose_row`); one that asks for no count takes any."""
         count = len(problem.numbers)

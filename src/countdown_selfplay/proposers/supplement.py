@@ -27,7 +27,8 @@ def supplement(domain: Any, asked: Mapping[str, Any], count: int, seed: int, exc
     """
     if not isinstance(domain, CountdownDomain):
         return list(domain.random(count, seed, exclude))
-    draws, found, taken, misses = Random(seed), [], set(exclude), 0
+    draws, taken, misses = Random(seed), set(exclude), 0
+    found: list[Problem] = []
     while len(found) < count and misses < PATIENCE:
         problem = _draw(draws, asked["operands"])
         fits = problem is not None and domain.in_range(problem) and domain.as_asked(problem, **asked)
