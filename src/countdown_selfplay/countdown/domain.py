@@ -20,6 +20,8 @@ from .text import CLOSE
 from .verifier import Verdict, verify
 
 _BOUNDS = ("number_low", "number_high", "target_low", "target_high")
+_ASKED = ("operands", "or_more", "operators", *_BOUNDS)
+"""What of the things that a proposer asked for, or wants back with the reward, is a wish of the problem."""
 _NEEDS = {"+": "needs_add", "-": "needs_sub", "*": "needs_mul", "/": "needs_div"}
 
 
@@ -100,7 +102,8 @@ class CountdownDomain:
         for problem, good, ask in zip(problems, inside, asked or [None] * len(problems), strict=True):
             ok = good and next(solvable)
             reason = "ok" if ok or (good and self.admit_unsolvable) else "unsolvable" if good else "out_of_range"
-            if good and not self.as_asked(problem, **{"operands": len(problem.numbers), **(ask or {})}):
+            wanted = {name: value for name, value in (ask or {}).items() if name in _ASKED}
+            if good and not self.as_asked(problem, **{"operands": len(problem.numbers), **wanted}):
                 reason = "not_as_asked"
             found.append(Checked(reason, {"in_range": good, "solvable": ok}))
         return found

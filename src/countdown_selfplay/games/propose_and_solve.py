@@ -136,7 +136,8 @@ class ProposeAndSolve:
             if self.guide:
                 turns += self.guide.learn(round, outcome)
             for part in (self.proposer, self.guide):
-                metrics |= part.logged() if hasattr(part, "logged") else {}
+                logged = getattr(part, "logged", None)
+                metrics |= logged() if logged is not None else {}
 
         metrics |= solve_rate_health(solve_rate_P, kept, rules.easy_above, rules.hard_below)
         for found, turn in zip(answers, turns, strict=False):
