@@ -205,3 +205,10 @@ def test_provers_may_differ_in_temperature_and_start(build, tmp_path):
     assert len(lengths["prover/0"]) < len(lengths["prover/1"])  # the cooler one repeats itself more
     with pytest.raises(ConfigError, match=r"has 1 mappings and `roles.prover.players` is 2"):
         make_config(tmp_path, **{**POOL, "roles": {"prover": {"players": 2, "each": [{}]}}})
+
+
+def test_a_pool_of_adapters_over_one_base_is_trained_and_measured_alike(build):
+    trainer = build(**{**POOL, "max_steps": 1, "policy_sharing": "lora"})
+    trainer.train()
+    (line,) = rounds(trainer.args.output_dir)
+    assert 0.5 < line["prover/0/token_accuracy"] <= 1 and line["prover/1/trained_samples"] > 0
