@@ -13,7 +13,7 @@ from countdown_selfplay.contract import frame_metrics
 from countdown_selfplay.contract.metric import Metric, range_text
 from countdown_selfplay.games import critic_metrics, metrics
 from countdown_selfplay.guides import judge, learned
-from countdown_selfplay.proposers import targets
+from countdown_selfplay.proposers import targets, tiers
 
 PAGE = Path(__file__).parent / "metrics.md"
 BEGIN, END = "<!-- declared: docs/metrics_page.py writes from here -->", "<!-- declared: to here -->"
@@ -24,6 +24,7 @@ SECTIONS = {
         "Of the proposer `targets` and the guides beside it; see [self-guided self-play](sgs.md).",
         (*targets.METRICS, *judge.Judge.metrics, *learned.Learned.metrics),
     ),
+    "A pool's tiers": ("With the proposer `tiers` ([Pools](pools.md)).", tiers.TIERS),
     "The prover's answers": ("", metrics.ANSWERS),
     "The Critic-Discernment Game": (
         "Of the game `critic_discernment`, whose prover's first answers are counted as in the table above.",

@@ -16,11 +16,9 @@ import yaml
 
 from countdown_selfplay.contract.frame_metrics import FRAME_METRICS, LOG_METRICS
 from countdown_selfplay.contract.metric import Metric
-from countdown_selfplay.games.critic_metrics import METRICS as CRITIC
-from countdown_selfplay.games.metrics import ANSWERS, METRICS
-from countdown_selfplay.guides.judge import Judge
-from countdown_selfplay.guides.learned import Learned
-from countdown_selfplay.proposers import targets
+from countdown_selfplay.games import GAMES
+from countdown_selfplay.guides import GUIDES
+from countdown_selfplay.proposers import PROPOSERS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -106,8 +104,9 @@ def test_the_metrics_page_is_what_the_declarations_say():
     text = script.PAGE.read_text(encoding="utf-8")
     assert script.page(text) == text, "run: python docs/metrics_page.py"
     listed = [metric for _, metrics in script.SECTIONS.values() for metric in metrics]
-    own = (*targets.METRICS, *CRITIC[len(ANSWERS) :], *Judge.metrics, *Learned.metrics)
-    assert sorted(listed, key=repr) == sorted((*METRICS, *FRAME_METRICS, *LOG_METRICS, *own), key=repr)
+    parts = [registry.load(name) for registry in (GAMES, PROPOSERS, GUIDES) for name in registry]
+    own = {metric for part in parts for metric in getattr(part, "metrics", ())}
+    assert sorted(listed, key=repr) == sorted({*own, *FRAME_METRICS, *LOG_METRICS}, key=repr)
     assert [metric.name for metric in listed if f"| `{script.shown(metric.name)}` |" not in text] == []
     half = Metric("{prover}/x", "a | b.", healthy=(-inf, 0.5), trip=(0.1, inf), in_a_row=3, finite=True)
     rules = "mean outside at least 0.1, above 0 in 3 rounds in a row, not finite"

@@ -156,11 +156,12 @@ def whole_for_generation(wrapped: Any, accelerator: Any, gather: bool) -> Any:
     return unwrap_model_for_generation(wrapped, accelerator, gather_deepspeed3_params=gather)
 
 
-def patch_lm_head(model: Any, temperature: float) -> None:
-    """Give a causal LM the fused log-prob head that the trainer's forward pass asks for, at the role's temperature."""
+def patch_lm_head(model: Any, temperature: float, top1: bool = False) -> None:
+    """Give a causal LM the fused log-prob head that the trainer's forward pass asks for, at the role's temperature.
+    top1: it also says of each token whether it is the likeliest."""
     from trl.trainer.utils import add_fused_lm_head
 
-    add_fused_lm_head(model, temperature=temperature, outputs=("log_probs", "entropy"))
+    add_fused_lm_head(model, temperature=temperature, outputs=("log_probs", "entropy", *(["is_top1"] * top1)))
 
 
 @contextmanager

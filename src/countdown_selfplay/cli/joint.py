@@ -146,15 +146,16 @@ def dry_run(
 def build_arguments(script: JointScriptArguments, training: JointSelfPlayConfig, model: ModelConfig) -> dict[str, Any]:
     """Arguments of the trainer that come from the script's and the model's options."""
     path = resolve_model(model.model_name_or_path)
-    players = training.all_roles.values()
-    sources: Any = {s.kind: path if s.model is None else resolve_model(s.model) for s in players}
+    players = training.all_roles
+    sources: Any = {name: path if s.model is None else resolve_model(s.model) for name, s in players.items()}
     if script.conjecturer_model_name_or_path is not None:
         if training.conjecturer_model is not None:
             raise ConfigError(
                 f"`conjecturer_model` ({training.conjecturer_model}) and `conjecturer_model_name_or_path` "
                 f"({script.conjecturer_model_name_or_path}) say the same; set one of them."
             )
-        sources["conjecturer"] = resolve_model(script.conjecturer_model_name_or_path)
+        own = resolve_model(script.conjecturer_model_name_or_path)
+        sources |= dict.fromkeys(training.players_of("conjecturer") or ("conjecturer",), own)
     sources = path if set(sources.values()) == {path} else sources
     training.model_init_kwargs = model_arguments(model, training)
     peft_config = get_peft_config(model)

@@ -38,7 +38,7 @@ _FREE = """
     deepspeed fsdp fsdp_config accelerator_config
     gradient_accumulation_steps num_generations generation_batch_size steps_per_generation use_vllm
     activation_checkpointing activation_checkpointing_kwargs gradient_checkpointing gradient_checkpointing_kwargs
-    torch_empty_cache_steps ds3_gather_for_generation vllm_gpu_memory_utilization vllm_enable_sleep_mode
+    torch_empty_cache_steps export_every ds3_gather_for_generation vllm_gpu_memory_utilization vllm_enable_sleep_mode
     bf16_full_eval fp16_full_eval
 """
 """Fields that may change at any resume: cadence, trackers, paths, addresses, what only moves data; which engine runs

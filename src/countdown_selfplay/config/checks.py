@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
+from ..domains import domain_from
 from ..errors import ConfigError
 from ..games import GAMES, game_class
 from ..guides import check_guide, make_guide
@@ -62,7 +63,7 @@ def _check_step(config: JointSelfPlayConfig) -> None:
     trained = [s for s in config.all_roles.values() if s.trained]
     if not trained:
         _fail("`roles` has no role that is trained: give one of them weights other than start.")
-    derived = sum(s.micro_batches for s in trained)
+    derived = sum(s.trained_micro_batches for s in trained)
     counts = Counter(s.kind for s in trained)
     named = {kind: field_of(config, kind, "micro_batches") for kind in dict.fromkeys((*FLAT, *counts))}
     parts = [f"{counts[k]} x {name}" if counts[k] > 1 else name for k, name in named.items() if k in config._kinds]
@@ -85,7 +86,8 @@ def _check_step(config: JointSelfPlayConfig) -> None:
 def _check_loader(config: JointSelfPlayConfig) -> None:
     """TRL's data loader draws as many anchors as the trained players have samples, at most."""
     prover = config.solver
-    drawn = config.per_device_train_batch_size * sum(s.micro_batches for s in config.all_roles.values() if s.trained)
+    trained = [s for s in config.all_roles.values() if s.trained]
+    drawn = config.per_device_train_batch_size * sum(s.trained_micro_batches for s in trained)
     slots = config.per_device_train_batch_size * prover.micro_batches // prover.num_generations
     name = field_of(config, prover.kind, "micro_batches")
     if drawn < 2:
@@ -143,6 +145,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
     check_choices(config)
     _check_allowed(config)
     check_settings(config)
+    _check_frontier(config)
     if not abs(config.invalid_reward) <= LARGEST_REWARD:
         _fail(
             f"`invalid_reward` ({config.invalid_reward}) must be a finite number, at most {LARGEST_REWARD:g} in size; "
@@ -152,6 +155,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
     _at_least(config, "length_penalty", 0.0, "it is subtracted from the reward")
     _at_least(config, "novelty_window", 0, "rounds to look back")
     _at_least(config, "guard_window", 1, "rounds")
+    _at_least(config, "export_every", 0, "rounds; 0 exports none")
     _at_least(config, "guard_max_rollbacks", 0, "0 stops at the first trip")
     _at_least(config, "guard_max_starved_rounds", 1, "rounds")
     trips_of(config.guard_trips)
@@ -195,6 +199,20 @@ def after_trl(config: JointSelfPlayConfig) -> None:
     _check_names(config)
     _check_problems(config)
     check_sharing(config)
+
+
+def _check_frontier(config: JointSelfPlayConfig) -> None:
+    bounds = {name: getattr(config, name) for name in ("frontier_low", "frontier_high")}
+    for name, value in bounds.items():
+        if value is not None:
+            _share(config, name)
+    low, high = bounds.values()
+    if low is not None and high is not None and low > high:
+        _fail(
+            f"`frontier_low` ({low}) and `frontier_high` ({high}) must satisfy low <= high; seed 000 uses 0.1 and 0.7."
+        )
+    if config.prover_trains_on == "frontier" and low is None and high is None:
+        _fail("`prover_trains_on` (frontier) needs `frontier_low` or `frontier_high`; seed 000's are 0.1 and 0.7.")
 
 
 def _check_allowed(config: JointSelfPlayConfig) -> None:
@@ -253,7 +271,8 @@ def _check_names(config: JointSelfPlayConfig) -> None:
     _check_game(config)
     if config.proposer is not None:
         proposer = make_proposer(config.proposer, config.proposer_arguments)
-        check_proposer(f"`proposer` ({config.proposer})", proposer, config.players_by_kind)
+        domain = domain_from(config) if hasattr(proposer, "check") else None
+        check_proposer(f"`proposer` ({config.proposer})", proposer, config.players_by_kind, domain)
     elif config.proposer_arguments:
         _fail(
             f"`proposer_kwargs` ({config.proposer_arguments}) has no `proposer` to go to; name one, or leave it unset."

@@ -73,11 +73,11 @@ class CurriculumFields(CountdownFields):
             "round, uniform over the ranges. The control of a self-play run: as many new problems, nobody choosing."
         },
     )
-    fill: Literal["anchor", "truncate"] = field(
+    fill: Literal["anchor", "truncate", "none"] = field(
         default="anchor",
         metadata={
             "help": "anchor: keep every admitted proposal and pad with anchor problems. truncate: seed 001's bug as a "
-            "legacy mode; admitted proposals are cut down to a multiple of truncate_multiple."
+            "legacy mode; admitted proposals are cut down to a multiple of truncate_multiple. none: nothing pads."
         },
     )
     truncate_multiple: int | None = field(
@@ -112,6 +112,34 @@ class CurriculumFields(CountdownFields):
         default=0.05,
         metadata={
             "help": "A problem with less than this solve rate counts as too hard (lower edge of the band: 0.05)."
+        },
+    )
+    admit_unsolvable: bool = field(
+        default=False,
+        metadata={"help": "Play proposals that have no solution, with solve rate 0 (seed 000 has no such filter)."},
+    )
+    solve_rate_over: Literal["attempts", "provers"] = field(
+        default="attempts",
+        metadata={
+            "help": "A problem's solve rate: the share of all provers' attempts that are right, or the share of the "
+            "provers with a right one (the variant that seed 000 rejects)."
+        },
+    )
+    frontier_low: float | None = field(
+        default=None,
+        metadata={
+            "help": "Conjecturers are trained only on their played problems with at least this solve rate (seed 000: "
+            "0.1). None: no bound."
+        },
+    )
+    frontier_high: float | None = field(
+        default=None, metadata={"help": "And with at most this solve rate (seed 000: 0.7). None: no bound."}
+    )
+    prover_trains_on: Literal["all", "nontrivial", "frontier"] = field(
+        default="all",
+        metadata={
+            "help": "Problems whose answers provers are trained on. nontrivial: some of all provers' answers are "
+            "right and some wrong. frontier: the solve rate lies between frontier_low and frontier_high."
         },
     )
     samples_per_log: int = field(

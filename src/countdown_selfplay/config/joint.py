@@ -61,6 +61,14 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
         metadata={"help": "Must stay true: a micro-batch holds one role, so the other role's parameters are unused."},
     )
 
+    export_every: int | None = field(
+        default=None,
+        metadata={
+            "help": "Write each player to <player>/round_<r>/model every this many rounds (seed 000: 1). None: every "
+            "save_steps rounds with the proposer tiers, and never without it. 0: never."
+        },
+    )
+
     def __post_init__(self) -> None:
         self._flat = given_flat(self)
         self._asked = parsed_roles(self.roles)
@@ -121,7 +129,7 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
         """The micro-batches of a step, and how often TRL's data loader repeats an anchor: it wants a number that
         divides the whole round, and the game takes the distinct anchors."""
         trained = [s for s in self.all_roles.values() if s.trained]
-        self.gradient_accumulation_steps = sum(s.micro_batches for s in trained)
+        self.gradient_accumulation_steps = sum(s.trained_micro_batches for s in trained)
         size = self.per_device_train_batch_size * self.gradient_accumulation_steps * self.steps_per_round
         first = self.solver
         self.num_generations = math.gcd(first.num_generations, size)
@@ -213,6 +221,14 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
     def loader_problems(self) -> int:
         """Distinct anchors that the data loader draws for a round, over all processes; never fewer than the slots."""
         return int(self.generation_batch_size or 0) // self.loader_repeat
+
+    @property
+    def rounds_per_export(self) -> int:
+        """`export_every` as it acts; 0: never. A save_steps that is a share of the run is none of rounds yet."""
+        if self.export_every is not None:
+            return self.export_every
+        saves = self.proposer == "tiers" and self.save_strategy == "steps" and self.save_steps >= 1
+        return int(self.save_steps) if saves else 0
 
     @property
     def reward_arguments(self) -> dict[str, Any]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from ..errors import ConfigError
 from ..games import game_class
+from ..objectives import make_objective
 from ..registry import nearest
-from .roles import FIELDS, FLAT, TYPES, RoleConfig, is_given
+from .number_checks import check_number
+from .roles import EACH, FIELDS, FLAT, TYPES, RoleConfig, is_given
 
 if TYPE_CHECKING:
     from .joint import JointSelfPlayConfig
@@ -28,7 +30,7 @@ _PLAIN = (
 @dataclass(frozen=True)
 class RoleSettings:
     """What a player trains and samples with, every fallback resolved. Units as in the config fields of the same
-    names. Players of one kind differ in name and weights alone."""
+    names. Players of one kind differ in name and weights, and in what `each` says."""
 
     role: str
     """The player's name: the kind, or kind/0, kind/1 and so on where it has several players."""
@@ -68,6 +70,13 @@ class RoleSettings:
     stop: tuple[str, ...] | None = None
     """Texts that end a sample. None: the domain's."""
     vllm_server_base_url: str | None = None
+    replayed_rounds: int = 1
+    """Rounds of samples that one of its steps has room for (`all_kept`)."""
+
+    @property
+    def trained_micro_batches(self) -> int:
+        """Micro-batches of the player in an optimizer step."""
+        return self.micro_batches * self.replayed_rounds
 
     @property
     def player(self) -> str:
@@ -142,6 +151,8 @@ def _typed(config: JointSelfPlayConfig, kind: str, setting: str, value: Any) -> 
         if texts is not None:
             return texts
         words = 'a text, or a list of texts such as ["</answer>"]'
+    elif setting == "each":
+        return value  # read by each_of
     elif dict in kinds:
         try:
             return dict(json.loads(value) if isinstance(value, str) else value)
@@ -182,10 +193,39 @@ def resolve_roles(config: JointSelfPlayConfig, kinds: Iterable[str]) -> dict[str
     """The players of `kinds` in that order, those that are configured. ConfigError for weights that lead nowhere."""
     roles = {kind: role_config(config, kind) for kind in kinds if kind in FLAT or kind in config._asked}
     return {
-        player: settings_of(config, kind, role, player, _weights(config, roles, kind, i))
+        player: settings_of(config, kind, replace(role, **own), player, _weights(config, roles, kind, i))
         for kind, role in roles.items()
-        for i, player in enumerate(players_of(kind, role))
+        for i, (player, own) in enumerate(zip(players_of(kind, role), each_of(config, kind, role), strict=False))
     }
+
+
+def each_of(config: JointSelfPlayConfig, kind: str, role: RoleConfig) -> list[dict[str, Any]]:
+    """What each player of a kind has of its own; ConfigError unless `each` is a mapping of such settings for each."""
+    if role.each is None:
+        return [{} for _ in range(max(role.players, 1))]
+    name = field_of(config, kind, "each")
+    try:
+        listed = json.loads(role.each) if isinstance(role.each, str) else role.each
+    except ValueError:
+        listed = None
+    if not isinstance(listed, list | tuple) or not all(isinstance(own, Mapping | None) for own in listed):
+        raise ConfigError(f"`{name}` ({role.each!r}) must be a list of mappings such as [{{temperature: 0.8}}, {{}}].")
+    if len(listed) != role.players:
+        raise ConfigError(
+            f"`{name}` has {len(listed)} mappings and `{field_of(config, kind, 'players')}` is {role.players}; give "
+            "each player one, {} for one that has nothing of its own."
+        )
+    for setting in (setting for own in listed for setting in own or ()):
+        if setting not in EACH:
+            raise ConfigError(
+                f"`{name}` sets {setting}, in which players of one kind cannot differ; they can in {', '.join(EACH)}."
+                f"{nearest(str(setting), list(EACH))}"
+            )
+    found = [{s: _typed(config, kind, s, v) for s, v in (own or {}).items()} for own in listed]
+    for i, own in enumerate(found):
+        for setting, value in own.items():
+            check_number(f"{name}[{i}].{setting}", setting, value)
+    return found
 
 
 def _weights(config: JointSelfPlayConfig, roles: Mapping[str, RoleConfig], kind: str, index: int) -> str | None:
@@ -243,8 +283,16 @@ def settings_of(
         trained=trained,
         model=role.model,
         stop=None if role.stop is None else tuple(role.stop),
+        replayed_rounds=_replayed_rounds(role) if trained else 1,
         **values,
     )
+
+
+def _replayed_rounds(role: RoleConfig) -> int:
+    if not role.arguments.get("all_kept"):
+        return 1
+    replay: Any = getattr(make_objective(role.objective, role.arguments), "replay", None)
+    return 1 if replay is None else replay.rounds
 
 
 def given_flat(config: object) -> frozenset[str]:

@@ -72,6 +72,11 @@ class RoleConfig:
         "Texts that end a sample of the {role}: one text, or a list as JSON. None: the domain's."
     )
     """Texts; [] for none."""
+    each: list | str | None = _help(  # noqa: RUF009
+        "What tells several players of the {role} apart: a list with a mapping for each player, as JSON, such as "
+        '\'[{"temperature": 0.8}, {"temperature": 1.2}]\'; model, temperature, top_p, top_k and learning_rate.'
+    )
+    """One mapping for each player, over the settings of the kind."""
     vllm_server_base_url: str | None = _help(
         "The {role}'s own vLLM server. None: vllm_server_base_url, or host and port."
     )
@@ -82,6 +87,9 @@ class RoleConfig:
         """`objective_kwargs` as a dict, once JSON was read."""
         return dict(self.objective_kwargs or {})  # type: ignore[arg-type]
 
+
+EACH = ("model", "temperature", "top_p", "top_k", "learning_rate")
+"""Settings in which players of one kind may differ (`each`)."""
 
 FIELDS = {f.name: f for f in dataclasses.fields(RoleConfig)}
 TYPES: dict[str, Any] = get_type_hints(RoleConfig)

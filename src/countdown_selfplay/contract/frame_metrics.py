@@ -51,6 +51,11 @@ ROLE = (
         "Samples that are kept for training (`expert_iteration`, `rest`). Shrinks to 0: nothing new is solved.",
     ),
     Metric(
+        "{role}/token_accuracy",
+        "Share of the trained tokens that are the policy's likeliest ones (`expert_iteration`, `rest`; seed 000). It "
+        "rises. Near 1 with a falling `<role>/entropy`: the role imitates what it would write anyway.",
+    ),
+    Metric(
         "{role}/importance_weight",
         "Mean raw sequence weight between current and sampling policy; 1.000 when the trainer itself samples and a "
         "round is one step. Far from 1: sampler and trainer disagree, or `steps_per_round` is too large for the "

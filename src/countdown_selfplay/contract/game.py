@@ -63,10 +63,21 @@ class Outcome:
     """Every prover's bits."""
     solution_P: Sequence[str | None]
     """A right answer to each problem, if any prover gave one: the first of the first prover that did."""
+    solve_rate_over: str = "attempts"
+    """What a solve rate is a share of (solve_rates)."""
+    trainable_N: np.ndarray | None = None
+    """Bools: proposals that their players may be trained on (`frontier_low`, `frontier_high`). None: all."""
 
     @property
     def solve_rate_P(self) -> np.ndarray:
-        return self.correct_MPG.mean((0, 2))
+        return solve_rates(self.correct_MPG, self.solve_rate_over)
+
+
+def solve_rates(correct_MPG: np.ndarray, over: str = "attempts") -> np.ndarray:
+    """(P) solve rates. over="attempts": share of all M x G answers that are right (seed 000, algorithm 1).
+    over="provers": share of the M provers with a right one among their G, which takes M + 1 values alone (the variant
+    that section 3.6 rejects)."""
+    return correct_MPG.any(2).mean(0) if over == "provers" else correct_MPG.mean((0, 2))
 
 
 class Proposer(Protocol):

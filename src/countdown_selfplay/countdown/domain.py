@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ from ..contract.domain import Checked
 from . import critique
 from .exact.batch import is_solvable_batch
 from .exact.solver import is_solvable
+from .features import features
 from .generator import generate_problems
 from .guide import Review, help_features, rubric
 from .helping import HELP_PROMPTS, REVIEW_PROMPTS, read_review
@@ -18,7 +19,13 @@ from .problem import Problem, ProblemSpec, heldout_key, problem_from_row
 from .prompts import COMPLETION_STOP, CONJECTURER_PROMPTS, PROVER_PROMPTS, completion_shots, json_example
 from .proposals import Proposal, parse_proposal
 from .rules import DEFAULT_RULES, Rules
+from .text import CLOSE
 from .verifier import Verdict, verify
+
+_BOUNDS = ("number_low", "number_high", "target_low", "target_high")
+_ASKED = ("operands", "or_more", "operators", *_BOUNDS)
+"""What of the things that a proposer asked for, or wants back with the reward, is a wish of the problem."""
+_NEEDS = {"+": "needs_add", "-": "needs_sub", "*": "needs_mul", "/": "needs_div"}
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,8 @@ class CountdownDomain:
     conjecturer_prompt: str = "completion"
     operands: tuple[int, ...] = ()
     """Operand counts that proposers are asked for in turn, each as often as it is listed; (): those of `spec`."""
+    admit_unsolvable: bool = False
+    """Proposals without a solution may be played (seed 000, which has no solvability filter)."""
 
     def __post_init__(self) -> None:
         _ = PROVER_PROMPTS[self.prover_prompt], CONJECTURER_PROMPTS[self.conjecturer_prompt]
@@ -52,22 +61,25 @@ class CountdownDomain:
     @classmethod
     def from_config(cls, fields: Any) -> CountdownDomain:
         """Countdown as the CountdownFields of a configuration describe it. The compact prompt has no answer tags."""
-        names = ("number_low", "number_high", "target_low", "target_high")
         bare = fields.prover_prompt == "compact"
         return cls(
-            spec=ProblemSpec(tuple(dict.fromkeys(fields.operands)), *(getattr(fields, name) for name in names)),
+            spec=ProblemSpec(tuple(dict.fromkeys(fields.operands)), *(getattr(fields, name) for name in _BOUNDS)),
             rules=Rules(answer_rule=fields.answer_rule, answer_format="bare" if bare else "tags"),
             prover_prompt=fields.prover_prompt,
             conjecturer_prompt=fields.conjecturer_prompt,
             operands=tuple(fields.operands),
+            admit_unsolvable=getattr(fields, "admit_unsolvable", False),
         )
 
-    def propose_row(self, operands: int | None = None, target: Problem | None = None) -> dict[str, Any]:
+    def propose_row(self, operands: int | None = None, target: Problem | None = None, **asked: Any) -> dict[str, Any]:
         """A row that asks the conjecturer for a problem with this many numbers; without a count for one that helps
-        with the problem `target`, or for any."""
+        with the problem `target`, or for any. asked: `or_more` (True: at least as many), `operators` (each of "+-*/"
+        in it is needed by every solution), and bounds of `spec`, such as `number_high`."""
         if operands is None:
             return {"prompt": HELP_PROMPTS[self.conjecturer_prompt](target, self.spec)}
-        return {"prompt": CONJECTURER_PROMPTS[self.conjecturer_prompt](operands, self.spec), "operands": operands}
+        bounds = {name: value for name, value in asked.items() if name in _BOUNDS}
+        spec = replace(self.spec, **bounds) if bounds else self.spec
+        return {"prompt": CONJECTURER_PROMPTS[self.conjecturer_prompt](operands, spec, **asked), "operands": operands}
 
     def review(self, target: Problem, problem: Problem, solution: str | None = None) -> Review:
         """The rubric's judgement on `problem` as a help with `target`. solution: a right answer to it, as a prover
@@ -103,7 +115,7 @@ class CountdownDomain:
     def check(
         self, problems: Sequence[Problem], asked: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[Checked]:
-        """Range, solvability, and the operand count that was asked for; the solver sees all in one batch.
+        """Range, solvability, and what was asked for; the solver sees all in one batch.
 
         Solvability is asked only in range: beyond it the exact solver could be handed anything.
         """
@@ -112,9 +124,9 @@ class CountdownDomain:
         found = []
         for problem, good, ask in zip(problems, inside, asked or [None] * len(problems), strict=True):
             ok = good and next(solvable)
-            wanted = (ask or {}).get("operands", len(problem.numbers))
-            reason = "ok" if ok else "unsolvable" if good else "out_of_range"
-            if good and not self.as_asked(problem, wanted):
+            reason = "ok" if ok or (good and self.admit_unsolvable) else "unsolvable" if good else "out_of_range"
+            wanted = {name: value for name, value in (ask or {}).items() if name in _ASKED}
+            if good and not self.as_asked(problem, **{"operands": len(problem.numbers), **wanted}):
                 reason = "not_as_asked"
             found.append(Checked(reason, {"in_range": good, "solvable": ok}))
         return found
@@ -122,7 +134,7 @@ class CountdownDomain:
     @cached_property
     def example_keys(self) -> frozenset[str]:
         """Keys of all worked examples that the conjecturer's prompts show."""
-        if self.conjecturer_prompt == "json":
+        if self.conjecturer_prompt in ("json", "tier"):
             return frozenset(json_example(k).key for k in self.spec.operands)
         if self.conjecturer_prompt == "completion":
             return frozenset(shot.key for k in self.spec.operands for shot in completion_shots(k, self.spec))
@@ -134,9 +146,17 @@ class CountdownDomain:
         prompts = [self.propose_row(k)["prompt"] for k in sorted(set(self.spec.operands))]
         return len(prompts) > 1 and all(prompt != prompts[0] for prompt in prompts[1:])
 
-    def as_asked(self, problem: Problem, operands: int) -> bool:
-        """Whether the problem has as many numbers as the prompt asked for; one that asks for no count takes any."""
-        return len(problem.numbers) == operands or not self.asks_operands
+    def as_asked(
+        self, problem: Problem, operands: int, or_more: bool = False, operators: str = "", **bounds: Any
+    ) -> bool:
+        """Whether the problem is what the prompt asked for (`propose_row`); one that asks for no count takes any."""
+        count = len(problem.numbers)
+        if not (count == operands or (or_more and count > operands) or not self.asks_operands):
+            return False
+        if bounds and not replace(self.spec, **bounds).admits(problem):
+            return False
+        needs = features(problem, self.rules) if operators else {}
+        return all(needs[_NEEDS[operator]] == 1 for operator in operators)
 
     def in_range(self, problem: Problem) -> bool:
         """Whether the problem lies in the ranges of `spec`."""
@@ -214,5 +234,5 @@ class CountdownDomain:
     def stop_strings(self, role: str) -> list[str] | None:
         """Where generation stops besides the end token. `role`: "conjecturer" or "prover", "conjecturer/0" in a
         pool."""
-        proposing = role.split("/")[0] == "conjecturer"
-        return [COMPLETION_STOP] if proposing and self.conjecturer_prompt == "completion" else None
+        stops = {"completion": [COMPLETION_STOP], "tier": [CLOSE]}
+        return stops.get(self.conjecturer_prompt) if role.split("/")[0] == "conjecturer" else None

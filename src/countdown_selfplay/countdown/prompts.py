@@ -99,13 +99,14 @@ def problem_tag(problem: Problem) -> str:
     return f"{COMPLETION_PREFIX}{', '.join(map(str, problem.numbers))}], target={problem.target} {COMPLETION_STOP}"
 
 
-def propose_json(operands: int, spec: ProblemSpec) -> Prompt:
-    """Chat and JSON (seed 000, section 3.3)."""
-    return chat(
-        f"Generate a NEW countdown arithmetic problem that uses exactly {operands} distinct positive integers from "
+def _request(operands: int, spec: ProblemSpec, or_more: bool, operators: str) -> str:
+    count = f"{operands} or more" if or_more else f"exactly {operands}"
+    needed = f"Every solution must need the operation {' and '.join(operators)}. " if operators else ""
+    return (
+        f"Generate a NEW countdown arithmetic problem that uses {count} distinct positive integers from "
         f"{spec.number_low} to {spec.number_high}. "
         f"The target must be an integer from {spec.target_low} to {spec.target_high} that can be reached by using "
-        "every number exactly once with the operations +, -, *, / and parentheses. "
+        f"every number exactly once with the operations +, -, *, / and parentheses. {needed}"
         "Do NOT copy the example below; invent different numbers and a different target.\n"
         f"Example: <answer>{problem_json(json_example(operands))}</answer>\n"
         "Output ONLY the answer tags with JSON inside: "
@@ -113,21 +114,49 @@ def propose_json(operands: int, spec: ProblemSpec) -> Prompt:
     )
 
 
-def propose_completion(operands: int, spec: ProblemSpec) -> Prompt:
+# Each takes what is asked for (`CountdownDomain.propose_row`): ranges that were asked for are those of `spec` already.
+
+
+def propose_json(
+    operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
+) -> Prompt:
+    """Chat and JSON (seed 000, section 3.3), all of it the user's turn."""
+    return chat(_request(operands, spec, or_more, operators))
+
+
+def propose_tier(
+    operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
+) -> Prompt:
+    """The same as a tier-specific system prompt, as seed 000, section 3.3 has it. The paper does not print the user's
+    turn."""
+    system = _request(operands, spec, or_more, operators)
+    return [{"role": "system", "content": system}, {"role": "user", "content": "Generate one new problem."}]
+
+
+def propose_completion(
+    operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
+) -> Prompt:
     """Six shots and the beginning of a seventh (seed 001): raw text that ends in `<problem> numbers=[`."""
     shots = "\n".join(problem_tag(shot) for shot in completion_shots(operands, spec))
+    count = f"{operands} or more" if or_more else f"{operands}"
+    needed = f" Every solution needs {' and '.join(operators)}." if operators else ""
     return (
-        f"Countdown arithmetic problems. Each uses {operands} numbers from {spec.number_low} to {spec.number_high} "
+        f"Countdown arithmetic problems. Each uses {count} numbers from {spec.number_low} to {spec.number_high} "
         f"and a target from {spec.target_low} to {spec.target_high} that can be reached by using every number exactly "
-        f"once with +, -, *, /.\n{shots}\n{COMPLETION_PREFIX}"
+        f"once with +, -, *, /.{needed}\n{shots}\n{COMPLETION_PREFIX}"
     )
 
 
-def propose_compact(operands: int, spec: ProblemSpec) -> Prompt:
-    """The tiny model's prompt: `propose 3 :`."""
-    return f"propose {operands} :"
+def propose_compact(
+    operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
+) -> Prompt:
+    """The tiny model's prompt: `propose 3 :`, also for "3 or more"; with operators `propose 3 * :`, with ranges of its
+    own `propose 3 9 = 50 :`, the greatest number and the greatest target."""
+    words = ["propose", str(operands), *operators, *([f"{spec.number_high} = {spec.target_high}"] if ranges else [])]
+    return f"{' '.join(words)} :"
 
 
-CONJECTURER_PROMPTS: Registry[Callable[[int, ProblemSpec], Prompt]] = Registry(
-    "conjecturer prompt", {"json": propose_json, "completion": propose_completion, "compact": propose_compact}
+CONJECTURER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
+    "conjecturer prompt",
+    {"json": propose_json, "tier": propose_tier, "completion": propose_completion, "compact": propose_compact},
 )

@@ -134,7 +134,8 @@ def _parse_compact(text: str) -> Proposal:
 
 
 PROPOSAL_PARSERS: Registry[Callable[[str], Proposal]] = Registry(
-    "proposal style", {"json": _parse_json, "completion": _parse_completion, "compact": _parse_compact}
+    "proposal style",
+    {"json": _parse_json, "tier": _parse_json, "completion": _parse_completion, "compact": _parse_compact},
 )
 
 _JSON_EXAMPLES = frozenset(json_example(k).key for k in range(1, MAX_NUMBERS + 1))
@@ -154,6 +155,6 @@ def parse_proposal(text: object, style: str, examples: Iterable[str] = ()) -> Pr
     proposal = parser(content)
     if proposal.problem is not None:
         key = proposal.problem.key
-        if key in examples or (style == "json" and key in _JSON_EXAMPLES):
+        if key in examples or (parser is _parse_json and key in _JSON_EXAMPLES):
             return _refused(ProposalReason.COPIED_EXAMPLE)
     return proposal

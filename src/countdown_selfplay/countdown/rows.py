@@ -59,8 +59,9 @@ def proposed_row(problem: Problem, domain: CountdownDomain) -> Row:
 
 def _proposed(problem: Problem, domain: CountdownDomain) -> str:
     """A proposal as a conjecturer writes it."""
+    tagged = f"<answer>{problem_json(problem)}</answer>"
     return {
-        "json": f"<answer>{problem_json(problem)}</answer>",
+        **dict.fromkeys(("json", "tier"), tagged),
         "completion": problem_tag(problem).removeprefix(COMPLETION_PREFIX),
         "compact": f"{' '.join(map(str, problem.numbers))} = {problem.target}",
     }[domain.conjecturer_prompt]

@@ -26,8 +26,10 @@ class Trip:
     @property
     def advice(self) -> str:
         """What to change: settings of the role that the metric is of, the conjecturer's for the round as a whole."""
-        first, second, *_ = self.metric.split("/")
-        role = "conjecturer" if first == "round" else second if first in ("grad_norm", "lr") else first
+        first, *rest = self.metric.split("/")
+        # A player's name may have a slash of its own: conjecturer/0/parseable_rate, grad_norm/prover/1.
+        role = "/".join(rest) if first in ("grad_norm", "lr") else "/".join([first, *rest[:-1]])
+        role = "conjecturer" if first == "round" or not rest else role
         cure = f"Lower the {role}'s learning rate or raise its beta"
         return cure if math.isfinite(self.value) else f"{cure}, and look for what is not finite in its rewards or loss"
 

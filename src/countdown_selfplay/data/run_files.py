@@ -130,6 +130,7 @@ def set_run_aside(output: Path) -> Path | None:
     from, another one's checkpoints. They go first, for a kill in between must not leave them without their logs."""
     found = [*output.glob(".old-checkpoint-*"), *checkpoint_folders(output), *output.glob("abandoned-*")]
     found += [output / name for name in _OF_A_RUN]
+    found += [p for p in output.glob("*_[0-9]*") if (p / ROLES_FILE).is_file() or any(p.glob("round_*/model"))]
     aside = set_aside(output, found, "previous")
     if aside is not None:
         logger.warning("%s holds an earlier run; its files were moved to %s.", output, aside.name)

@@ -15,10 +15,10 @@ from ..contract.round import Rollout, Round
 def proposal_health(
     round: Round, proposals: Sequence[Proposal], reasons: Sequence[str], played: Sequence[bool], reward_N: np.ndarray
 ) -> dict[str, Any]:
-    """Shares of all proposals of the round, over all processes, for each player that proposed; `proposer/...` for
-    those that no player wrote."""
+    """Shares of all proposals of the round, over all processes, for each player that proposed; `proposer/...` where
+    no player did. Problems that a rule adds to those of players are not counted."""
     metrics: dict[str, Any] = {}
-    for by in dict.fromkeys(p.by for p in proposals):
+    for by in dict.fromkeys(p.by for p in proposals if p.by is not None) or [None]:
         own = [i for i, p in enumerate(proposals) if p.by == by]
         metrics |= _health(
             round,

@@ -77,6 +77,17 @@ ROUND = (
         "Problems from the data set played, with `random_fraction` those of the solver too. Above its minimum: the "
         "rest of the slots was padded with anchors.",
     ),
+    Metric(
+        "round/frontier_share",
+        "Share of the players' played problems whose p lies between `frontier_low` and `frontier_high`: what "
+        "conjecturers are trained on; absent without a frontier. 0: they learn nothing (seed 000 saw it with "
+        "`solve_rate_over: provers`).",
+    ),
+    Metric(
+        "round/unsolvable_share",
+        "Share of the played proposals that have no solution; with `admit_unsolvable` only. High: conjecturers write "
+        "random numbers, and tiers go down for a reason that is not difficulty.",
+    ),
     Metric("round/random_slots", "Problems that the exact solver made anew (`random_fraction`)."),
     Metric(
         "round/mastered_problems",

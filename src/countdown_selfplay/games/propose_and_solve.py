@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from ..contract.game import Guide, Outcome, Proposal, Proposer
+from ..contract.game import Guide, Outcome, Proposal, Proposer, solve_rates
 from ..contract.round import Rollout, Round, RoundResult
 from ..contract.stateful import Stateful
 from ..curriculum.admission import Admission, admit, dealt, kept_proposals
@@ -19,6 +19,7 @@ from ..guides import checked_scores, make_guide
 from ..proposers import make_proposer
 from ..proposers.policies import Policies
 from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward, refused_reward
+from .filters import frontier_of, frontier_share, in_frontier, is_starved, unsolvable_share, wanted_answers
 from .health import examples, proposal_health, prover_health, solve_rate_health
 from .metrics import METRICS
 
@@ -37,6 +38,10 @@ class Settings:
     easy_above: float = 0.8
     hard_below: float = 0.05
     samples_per_log: int = 4
+    solve_rate_over: str = "attempts"
+    frontier_low: float | None = None
+    frontier_high: float | None = None
+    prover_trains_on: str = "all"
 
 
 class ProposeAndSolve:
@@ -95,7 +100,8 @@ class ProposeAndSolve:
             anchors = [problem for problem in targets if domain.key(problem) not in mastered] or targets
         randoms = self._random_problems(round, slots)
         metrics |= {"round/random_slots": len(randoms)} if randoms else {}
-        problems = [*admission.problems[:kept], *randoms, *anchors[: slots - kept - len(randoms)]]
+        padding = [] if rules.fill == "none" else anchors[: slots - kept - len(randoms)]
+        problems = [*admission.problems[:kept], *randoms, *padding]
         keys = [domain.key(problem) for problem in problems]
 
         # Solve: every prover attempts every problem; the solve rate comes from the verifier's bit, never a reward.
@@ -104,7 +110,8 @@ class ProposeAndSolve:
         answers = [round.sample(prover, rows, problems=own) for prover in provers]
         judged = [round.gather(_judged(found)) for found in answers]
         correct_MPG = np.asarray([[bits for bits, _ in one] for one in judged], dtype=float)
-        solve_rate_P = correct_MPG.mean((0, 2))
+        correct_MPG = correct_MPG.reshape(len(provers), len(problems), answers[0].n)  # also without a problem
+        solve_rate_P = solve_rates(correct_MPG, rules.solve_rate_over)
 
         # Reward: a played proposal earns by its solve rate, a refused one what the reward says of its reason, or else
         # the invalid reward; one that was admitted but found no slot was not measured: it has no reward and takes no
@@ -114,24 +121,33 @@ class ProposeAndSolve:
         right = [[text for _, text in one if text is not None] for one in zip(*judged, strict=True)]
         solutions = [texts[0] if texts else None for texts in right]
         unknown_N = np.full(len(proposals), np.nan)
-        outcome = Outcome(proposals, unknown_N, problems, problem_of, correct_MPG, solutions)
+        over = rules.solve_rate_over
+        outcome = Outcome(proposals, unknown_N, problems, problem_of, correct_MPG, solutions, over)
         reward_N, found_out = self._rewards(round, admission, outcome, kept)
         outcome, metrics = replace(outcome, rewards_N=reward_N), metrics | found_out
         if proposals:
             metrics |= proposal_health(round, proposals, admission.reasons, played, reward_N)
+            metrics |= unsolvable_share(domain, proposals, played)
 
         # Credit: advantages per player, over whole groups of this process.
-        mastered_B = None
+        frontier = frontier_of(rules.frontier_low, rules.frontier_high)
+        wanted = wanted_answers(rules.prover_trains_on, frontier, solve_rate_P)
         if mastered:
-            mastered_B = torch.tensor([domain.key(p) not in mastered for p in own for _ in range(answers[0].n)])
-        turns = [round.credit(found, kept_B=mastered_B) for found in answers]
+            wanted = [
+                key not in mastered and good for key, good in zip(keys, wanted or [True] * len(keys), strict=True)
+            ]
+        kept_B = wanted and torch.tensor([good for good in round.share(wanted) for _ in range(answers[0].n)])
+        turns = [round.credit(found, kept_B=kept_B) for found in answers]
         if self.proposer:
+            inside = None if frontier is None else in_frontier(frontier, problem_of, solve_rate_P)
+            metrics |= {} if inside is None else frontier_share(proposals, played, inside)
+            outcome = replace(outcome, trainable_N=inside)
             turns += self.proposer.learn(round, outcome)
             if self.guide:
                 turns += self.guide.learn(round, outcome)
             for part in (self.proposer, self.guide):
                 logged = getattr(part, "logged", None)
-                metrics |= logged() if logged else {}
+                metrics |= logged() if logged is not None else {}
 
         count = correct_MPG.shape[0] * correct_MPG.shape[2]
         metrics |= solve_rate_health(solve_rate_P, kept, rules.easy_above, rules.hard_below, count)
@@ -143,10 +159,11 @@ class ProposeAndSolve:
             metrics["round/mastered_problems"] = len(self.archive.mastered(limit))
         # One that chooses its targets has nothing to propose once they are solved: that is no starvation.
         asked = bool(self.proposer) and (bool(proposals) or targets is None)
+        starved = asked and is_starved(proposals, played)
         if asked:
-            metrics |= {"round/starved": int(kept == 0), "round/conjectured_slots": kept}
+            metrics |= {"round/starved": int(starved), "round/conjectured_slots": kept}
             self.archive.record_played(keys[:kept], solve_rate_P[:kept].tolist())
-        self.archive.record_round(keys[:kept], rules.novelty_window, asked and kept == 0)
+        self.archive.record_round(keys[:kept], rules.novelty_window, starved)
 
         samples = []
         for found in answers:
@@ -170,14 +187,15 @@ class ProposeAndSolve:
         if not proposals:
             return reward_N, metrics
         correct_MPG = outcome.correct_MPG[:, :kept]
-        solve_rate_P = correct_MPG.mean((0, 2))
+        over = self.settings.solve_rate_over
+        solve_rate_P = solve_rates(correct_MPG, over)
         guide_P = None
         if self.guide:
             first = {index: p for p, index in reversed(list(zip(proposals, outcome.problem_of, strict=True)))}
             guide_P = checked_scores(self.guide, round, [first[i] for i in range(kept)], outcome)
         ranges = {name: getattr(round.domain, name) for name in ("spec", "rules") if hasattr(round.domain, name)}
         known = RewardContext(
-            attempts=correct_MPG.shape[0] * correct_MPG.shape[2],
+            attempts=correct_MPG.shape[0] * (correct_MPG.shape[2] if over == "attempts" else 1),
             round=round.index,
             problems=tuple(outcome.problems[:kept]),
             archive=tuple(self.archive.played),

@@ -1,5 +1,5 @@
-"""Expert iteration of seed 003 (appendix G.4, after Dong & Ma 2025) and ReST of seed 002: imitation of kept
-samples."""
+"""Expert iteration of seeds 000 (algorithm 1) and 003 (appendix G.4, after Dong & Ma 2025), and ReST of seed 002:
+imitation of kept samples."""
 
 from __future__ import annotations
 
@@ -12,25 +12,30 @@ from .normalization import normalise
 
 
 class ExpertIteration(BaseObjective):
-    """loss = -E over the correct answers of the last 3 rounds of (1/|y|) sum_t log pi(y_t).
+    """loss = -E over the correct answers of the last `rounds` rounds of (1/|y|) sum_t log pi(y_t).
 
-    Problems with 16 correct answers so far are skipped: a round plays others if it has others, and answers to them are
-    not trained on. A round trains on as many kept answers as it has rows, drawn without repetition if there are more;
-    with fewer the mean is over those there are. (The paper trains on all of them, in as many steps as that takes.)
-    The verifier's bit alone selects. Degenerate: no correct answer -> loss 0.
-    rounds, solved_limit: at least 1.
+    Problems with `solved_limit` correct answers so far are skipped: a round plays others if it has others, and answers
+    to them are not trained on. A step trains on as many kept answers as a round has rows, drawn without repetition if
+    there are more; with fewer the mean is over those there are. all_kept: on every kept answer, as seed 003 does, in
+    `rounds` times as many micro-batches. The verifier's bit alone selects. Degenerate: no correct answer -> loss 0.
+    per_token: one mean over all tokens, as cross-entropy is computed in seed 000, instead of a mean over answers.
+    Seed 003: rounds 3, solved_limit 16. Seed 000: rounds 1 (the round's own data only), solved_limit None (no limit).
     """
 
     normalization: Normalization = "sequence_mean"
     needs_correctness = True
     reads_rewards = False
 
-    def __init__(self, rounds: int = 3, solved_limit: int = 16) -> None:
-        if rounds < 1 or solved_limit < 1:
+    def __init__(
+        self, rounds: int = 3, solved_limit: int | None = 16, all_kept: bool = False, per_token: bool = False
+    ) -> None:
+        if rounds < 1 or (solved_limit is not None and solved_limit < 1):
             raise ValueError(
                 f"`rounds` ({rounds}) and `solved_limit` ({solved_limit}) must be at least 1; seed 003 uses 3 and 16."
             )
-        self.replay = Replay(rounds=rounds, solved_limit=solved_limit)
+        self.replay = Replay(rounds=rounds, solved_limit=solved_limit, all_kept=all_kept)
+        if per_token:
+            self.normalization = "token"
 
     def select(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
         if correct_PG is None:
@@ -45,26 +50,43 @@ class ExpertIteration(BaseObjective):
 
 
 class ReST(ExpertIteration):
-    """Differs from ExpertIteration in that a sample is kept for ever if its reward is at least tau, no problem is
-    skipped, and the loss is the language-modelling loss: a mean over tokens (seed 002, section 3; Gulcehre et al.
-    2023).
+    """Differs from ExpertIteration in that a sample is kept if its reward is at least tau, for ever unless `rounds`
+    says how long, no problem is skipped, and the loss is the language-modelling loss: a mean over tokens (seed 002,
+    section 3; Gulcehre et al. 2023).
 
     tau: seed 002 uses .5 (prover, helpful critic) and .75 (misleading critic). capacity: the newest samples that are
     kept. The paper retrains from the initial model on the accumulated set in each of its two iterations; here the set
-    accumulates over rounds and the weights go on, which is the online form.
+    accumulates over rounds and the weights go on, which is the online form. rounds: 1 is the update of seed 000, on
+    the round's own samples. weighted: a sample counts as much as its reward (0 if that is negative) in place of 1:
+    with `frontier_distance` the weighting by distance to the frontier's centre that seed 000 wishes for (section 6).
     """
 
     normalization = "token"
     needs_correctness = False
     reads_rewards = True
 
-    def __init__(self, tau: float = 0.5, capacity: int = 8192) -> None:
+    def __init__(
+        self,
+        tau: float = 0.5,
+        capacity: int = 8192,
+        rounds: int | None = None,
+        weighted: bool = False,
+        all_kept: bool = False,
+    ) -> None:
         if capacity < 1:
             raise ValueError(f"`capacity` ({capacity}) must be at least 1 sample.")
         if isinstance(tau, bool) or not isinstance(tau, int | float) or not math.isfinite(tau):
             raise ValueError(f"`tau` ({tau!r}) must be a finite number; seed 002 uses 0.5 and 0.75.")
-        self.tau = tau
-        self.replay = Replay(rounds=None, capacity=capacity)
+        if rounds is not None and rounds < 1:
+            raise ValueError(f"`rounds` ({rounds}) must be at least 1, or null: samples are kept for ever.")
+        if all_kept and rounds is None:
+            raise ValueError("`all_kept` needs `rounds`: samples that are kept for ever outgrow any step.")
+        self.tau, self.weighted = tau, weighted
+        self.replay = Replay(rounds=rounds, capacity=capacity, all_kept=all_kept)
 
     def select(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
         return torch.nan_to_num(rewards_PG, nan=-torch.inf) >= self.tau
+
+    def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
+        selected = self.select(rewards_PG, correct_PG).to(rewards_PG)
+        return selected * torch.nan_to_num(rewards_PG).clamp(min=0) if self.weighted else selected

@@ -34,6 +34,8 @@ class PolicySet(ABC):
     module: Any
     weights_of: dict[str, str]
     frozen: frozenset[str] = frozenset()
+    top1: bool = False
+    """Set before `prepare`: forward passes also say of each token whether it is the likeliest (token accuracy)."""
 
     @property
     def roles(self) -> tuple[str, ...]:

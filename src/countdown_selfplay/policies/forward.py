@@ -14,9 +14,27 @@ from ..errors import ConfigError
 _PER_TOKEN = ("log_probs", "entropy", "log_sum_sq_probs", "mean_logits", "is_top1")
 
 
-def scored_at(model: Any, temperature: float) -> None:
-    """Give a causal LM the fused head that the trainer's forward pass asks for, at the role's temperature."""
-    _trl.patch_lm_head(model, temperature)
+class Watched:
+    """Calls a model with a fused head as it is, and keeps which tokens were the likeliest (`top1`)."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.top1: list[torch.Tensor] = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        output = self.model(*args, **kwargs)
+        self.top1.append(output.is_top1)
+        return output
+
+    def top1_BT(self, length: int) -> torch.Tensor:
+        """1 where a token of the last `length` columns was the likeliest."""
+        return torch.cat([part[:, -length:] for part in self.top1]).detach()
+
+
+def scored_at(model: Any, temperature: float, top1: bool = False) -> None:
+    """Give a causal LM the fused head that the trainer's forward pass asks for, at the role's temperature. top1: as in
+    `_trl.patch_lm_head`."""
+    _trl.patch_lm_head(model, temperature, top1)
     score_completions_only(model)
 
 

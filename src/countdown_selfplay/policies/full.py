@@ -170,7 +170,7 @@ class FullPolicies(PolicySet):
                 copies[key] = place(frozen)
             self._references[role] = copies[key]
         for name in dict.fromkeys(self.weights_of.values()):
-            scored_at(self._model(name), temperatures[self.shared_by(name)[0]])
+            scored_at(self._model(name), temperatures[self.shared_by(name)[0]], self.top1)
 
     @contextmanager
     def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:

@@ -68,7 +68,10 @@ class LoraPolicies(PolicySet):
         self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, place: Placing
     ) -> None:
         # TRL has patched the base's LM head with the one temperature that both roles share.
-        score_completions_only(self.module.get_base_model())
+        if self.top1:
+            scored_at(self.module.get_base_model(), next(iter(temperatures.values())), True)
+        else:
+            score_completions_only(self.module.get_base_model())
         self.module.generate = functools.partial(generate_with_stops, self.module.generate, tokenizer)
 
     @contextmanager
@@ -144,7 +147,8 @@ class SeveralBases(PolicySet):
         for key in self.module.policies:
             module: Any = self.module.policies[key]
             roles = [role for role, name in self.weights_of.items() if self._key(name) == key]
-            scored_at(module.get_base_model() if key in self.keys.values() else module, temperatures[roles[0]])
+            head = module.get_base_model() if key in self.keys.values() else module
+            scored_at(head, temperatures[roles[0]], self.top1)
 
     @contextmanager
     def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:

@@ -15,6 +15,7 @@ PROPOSERS: Registry[Any] = Registry(
     {
         "policies": "countdown_selfplay.proposers.policies:Policies",
         "targets": "countdown_selfplay.proposers.targets:Targets",
+        "tiers": "countdown_selfplay.proposers.tiers:Tiers",
     },
 )
 
@@ -29,9 +30,10 @@ def proposer_class(name: str) -> Any:
     return PROPOSERS.load(name)
 
 
-def check_proposer(what: str, proposer: Any, players: Mapping[str, Sequence[str]]) -> None:
-    """ConfigError unless it is a proposer, and every kind that it needs has a player. `players`: kind -> its
-    players."""
+def check_proposer(what: str, proposer: Any, players: Mapping[str, Sequence[str]], domain: Any = None) -> None:
+    """ConfigError unless it is a proposer, and every kind that it needs has a player. `players`: kind -> its players.
+    A proposer with a method `check(players, domain)` says itself what does not fit; it is asked if there is a
+    `domain`."""
     for method in ("propose", "learn"):
         if not callable(getattr(proposer, method, None)):
             raise ConfigError(f"{what} must have a method `{method}`; contract/game.py has a Proposer's methods.")
@@ -42,6 +44,8 @@ def check_proposer(what: str, proposer: Any, players: Mapping[str, Sequence[str]
                 f"{what} needs a {kind}, and this run has none; give `roles.{kind}` at least 1 player (and "
                 "micro-batches), or choose another proposer."
             )
+    if domain is not None and hasattr(proposer, "check"):
+        proposer.check(players, domain)
 
 
 __all__ = ["PROPOSERS", "Proposal", "Proposer", "check_proposer", "make_proposer", "proposer_class"]

@@ -44,6 +44,8 @@ class Policies(Stateless):
         """Players in the order in which they proposed; each is credited with its own proposals' rewards."""
         turns = []
         for player, rollout in self.rollouts.items():
-            rewards = [r for r, p in zip(outcome.rewards_N, outcome.proposals, strict=True) if p.by == player]
-            turns.append(round.credit(rollout, [rewards[i] for i in self.own[player]]))
+            written = [n for n, proposal in enumerate(outcome.proposals) if proposal.by == player]
+            mine = [written[i] for i in self.own[player]]
+            kept = None if outcome.trainable_N is None else [bool(outcome.trainable_N[n]) for n in mine]
+            turns.append(round.credit(rollout, [outcome.rewards_N[n] for n in mine], kept_B=kept))
         return turns

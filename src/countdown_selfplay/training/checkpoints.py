@@ -16,7 +16,7 @@ from ..config.changes import allowed_names, changed_settings
 from ..data.run_files import checkpoint_folders, step_of, write_atomically
 from ..errors import CheckpointError, RunFolderError
 from . import states
-from .exports import export_policies
+from .exports import export_policies, write_proposer_files
 from .host import Host
 from .steps import ends_round
 
@@ -108,6 +108,7 @@ def _finish(trainer: Host, folder: Path) -> None:
         "settings": trainer.settings,
     }
     states.write(folder, states.states_of(trainer), facts)
+    write_proposer_files(trainer, folder)
     manifest = {
         "step": trainer.state.global_step,
         "format": FORMAT,

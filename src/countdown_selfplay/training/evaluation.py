@@ -10,6 +10,7 @@ from typing import Any
 from ..config.script import EvaluationArguments
 from ..domains import held_out_of, name_of
 from ..errors import ConfigError
+from ..evaluation.pooled import pooled
 from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import ProverEvaluation, evaluate_conjecturer, evaluate_prover
 from ..evaluation.sampling import evaluating
@@ -38,9 +39,9 @@ def evaluate_in_training(trainer: Host, dataset: Iterable[Mapping[str, Any]] | N
         trainer.args.per_device_eval_batch_size,
         seed_from(trainer.args.seed, "eval", trainer.state.global_step),
     )
-    found = evaluate_role(trainer, "prover", problems, n, batch_size=size, seed=seed)
+    found = pooled([*evaluate_provers(trainer, problems, n, batch_size=size, seed=seed).values()])
     ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128) if k <= n]
-    metrics = {f"{prefix}_pass@{k}": sum(pass_at_k(n, c, k) for c in found.correct) / len(problems) for k in ks}
+    metrics = {f"{prefix}_pass@{k}": sum(pass_at_k(found.n, c, k) for c in found.correct) / len(problems) for k in ks}
     metrics[f"{prefix}_several_answers_rate"] = found.several_answers_rate
     metrics[f"{prefix}_truncated_rate"] = found.truncated_rate
     metrics[f"{prefix}_problems"] = float(len(problems))
@@ -74,9 +75,9 @@ def write_report_of(trainer: Host, output: str | Path | None = None) -> Path:
 
 
 def measure(trainer: Host, problems: list[Any], proposals: int, when: str) -> dict[str, Any]:
-    """Evaluate both roles with private randomness, the conjecturer by its number of `proposals`; {} without held-out
-    problems. `when`: words of the line that is printed. The processes share the work out, for
-    one that worked alone could outlast the others' time limit, and all return the same."""
+    """Evaluate every player with private randomness, conjecturers by their number of `proposals`; {} without held-out
+    problems. "prover" is the pool of all provers. `when`: words of the line that is printed. The processes share the
+    work out, for one that worked alone could outlast the others' time limit, and all return the same."""
     result: dict[str, Any] = {}
     if problems:
         answers = trainer.num_generations_eval
@@ -84,9 +85,11 @@ def measure(trainer: Host, problems: list[Any], proposals: int, when: str) -> di
             f"Evaluating {when} on {len(problems)} held-out problems, {answers} answers each ..."
         )
         ks = tuple(k for k in (1, 4, 8, 16, 32) if k <= answers)
-        result["prover"] = evaluate_role(trainer, "prover", problems, answers, ks, label="prover").to_dict()
-        if "conjecturer" in trainer.roles:
-            result["conjecturer"] = evaluate_proposals(trainer, proposals)
+        found = evaluate_provers(trainer, problems, answers, ks, label="")
+        result = {one: evaluation.to_dict() for one, evaluation in found.items()}
+        result["prover"] = pooled([*found.values()], ks).to_dict()
+        writers = trainer.args.players_of("conjecturer")
+        result |= {one: evaluate_proposals(trainer, proposals // len(writers), one) for one in writers}
     trainer.processes.wait()
     return result
 
@@ -136,23 +139,43 @@ def evaluate_role(
         )
 
 
-def evaluate_proposals(trainer: Host, n: int) -> dict[str, Any]:
-    """Rates of `n` proposals, and the prover's mean solve rate on the unique playable ones among them."""
-    with evaluating_as(trainer, "conjecturer", "conjecturer", "proposals") as sampling:
+def evaluate_provers(
+    trainer: Host,
+    problems: list[Any],
+    n: int,
+    ks: Sequence[int] = (),
+    *,
+    label: str | None = None,
+    batch_size: int | None = None,
+    seed: int = 0,
+) -> dict[str, ProverEvaluation]:
+    """`n` answers of each prover by its name, as evaluate_role; each has a seed of its own, or equal provers would
+    give equal answers."""
+    found = {}
+    for i, one in enumerate(trainer.args.players_of("prover")):
+        own = seed_from(seed, one) if i else seed
+        words = None if label is None else f"{one} {label}".strip()
+        found[one] = evaluate_role(trainer, one, problems, n, ks, label=words, batch_size=batch_size, seed=own)
+    return found
+
+
+def evaluate_proposals(trainer: Host, n: int, player: str = "conjecturer") -> dict[str, Any]:
+    """Rates of `n` proposals, and the provers' mean solve rate on the unique playable ones among them."""
+    with evaluating_as(trainer, player, player, "proposals") as sampling:
         found = evaluate_conjecturer(
             trainer.policies.module,
             trainer.processing_class,
             trainer.domain,
             n=n,
-            stop_strings=trainer.stops("conjecturer") or [],
+            stop_strings=trainer.stops(player) or [],
             batch_size=trainer.args.per_device_eval_batch_size,
             **sampling,
         )
     result = found.to_dict()
     playable = list({trainer.domain.key(p): p for p in found.problems}.values())[:SOLVE_RATE_PROBLEMS]
     if playable:
-        n, label = SOLVE_RATE_ANSWERS, "prover on proposals"
-        result["solve_rate"] = evaluate_role(trainer, "prover", playable, n, (1,), label=label).pass_at[1].to_dict()
+        found_P = evaluate_provers(trainer, playable, SOLVE_RATE_ANSWERS, (1,), label="on proposals")
+        result["solve_rate"] = pooled([*found_P.values()], (1,)).pass_at[1].to_dict()
     return result
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..data.run_files import ROLES_FILE
+from ..data.run_files import ROLES_FILE, write_atomically
 from ..domains import name_of
 from ..policies import inner_name
 from .host import Host
@@ -62,18 +63,42 @@ def export_policies(trainer: Host, folder: Path) -> list[Path]:
     """Write every set of weights to `folder/<name>` with tokenizer and model card. All processes call it, for their
     weights may have to be gathered; the main one writes and returns the folders."""
     state = trainer.engine.full_state(trainer.model_wrapped)
-    written: list[Path] = []
     if not trainer.processes.main:
-        return written
+        return []
+    return [_export(trainer, name, folder / inner_name(name), state) for name in trainer.policies.weight_names]
+
+
+def _export(trainer: Host, name: str, target: Path, state: Mapping[str, Any] | None) -> Path:
+    target.mkdir(parents=True, exist_ok=True)
+    trainer.policies.export(name, target, state)
+    trainer.processing_class.save_pretrained(target)
+    (target / "README.md").write_text(_card(trainer, name))
+    (target / ROLES_FILE).write_text(json.dumps({"roles": trainer.policies.shared_by(name)}) + "\n")
+    return target
+
+
+def export_round(trainer: Host, folder: Path) -> None:
+    """Write every set of weights to `folder/<name>/round_<r>/model`, with what the proposer keeps for people beside it
+    (tier_config.json): the layout of seed 000, appendix B. A round is there whole or not at all. All processes call
+    it."""
+    state = trainer.engine.full_state(trainer.model_wrapped)
+    if not trainer.processes.main:
+        return
     for name in trainer.policies.weight_names:
-        target = folder / inner_name(name)
-        target.mkdir(parents=True, exist_ok=True)
-        trainer.policies.export(name, target, state)
-        trainer.processing_class.save_pretrained(target)
-        (target / "README.md").write_text(_card(trainer, name))
-        (target / ROLES_FILE).write_text(json.dumps({"roles": trainer.policies.shared_by(name)}) + "\n")
-        written.append(target)
-    return written
+        whole = folder / inner_name(name) / f"round_{trainer.frame.rounds}"
+        staged = whole.with_name(f".{whole.name}.incomplete")
+        for leftover in (staged, whole):  # of a process that died here, or of rounds that were given up
+            shutil.rmtree(leftover, ignore_errors=True)
+        _export(trainer, name, staged / "model", state)
+        write_proposer_files(trainer, staged)
+        staged.rename(whole)
+
+
+def write_proposer_files(trainer: Host, folder: Path) -> None:
+    """What the proposer's `files()` names, as JSON; nothing if it has no such method."""
+    files = getattr(getattr(trainer.game, "proposer", None), "files", dict)
+    for name, content in files().items():
+        write_atomically(folder / name, json.dumps(content) + "\n")
 
 
 def _card(trainer: Host, name: str) -> str:

@@ -77,6 +77,16 @@ class RoleLoss:
         self._add("loss", loss)
         return loss
 
+    @property
+    def imitates(self) -> bool:
+        """Does it train on kept samples? Token accuracy is logged of those."""
+        return getattr(self.objective, "replay", None) is not None
+
+    def count_accuracy(self, top1_BT: torch.Tensor, batch: dict[str, torch.Tensor]) -> None:
+        """Add a micro-batch's share of the tokens that are the likeliest ones."""
+        mask = batch["completion_mask"]
+        self._add("token_accuracy", (top1_BT.to(mask.device) * mask).sum() / (self.tokens or 1.0))
+
     def _sampled(
         self, logps: torch.Tensor, batch: dict[str, torch.Tensor]
     ) -> tuple[torch.Tensor, torch.Tensor | None]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from ..policies.forward import Watched
 from .host import Host
 from .window import split_idle, trim
 
@@ -47,11 +48,16 @@ def skips_idle_rows(trainer: Host, role: str) -> bool:
 
 
 def _scored(trainer: Host, model: torch.nn.Module, role: str, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    return trainer.losses[role](*log_probs(trainer, model, batch), batch)
+    loss = trainer.losses[role]
+    watched = Watched(model) if loss.imitates else None
+    logps, entropies = log_probs(trainer, watched or model, batch)
+    if watched is not None:
+        loss.count_accuracy(watched.top1_BT(logps.size(1)), batch)
+    return loss(logps, entropies, batch)
 
 
 def log_probs(
-    trainer: Host, model: torch.nn.Module, batch: dict[str, torch.Tensor]
+    trainer: Host, model: torch.nn.Module | Watched, batch: dict[str, torch.Tensor]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(B, T) log-probs and entropies of the completions' tokens under `model`."""
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ..config import RoleSettings
-from ..errors import CheckpointError
+from ..errors import CheckpointError, ConfigError
 from ..objectives.base import Replay
 from .window import RoleBatch
 
@@ -21,6 +21,12 @@ _ALIGNED = ("ref_per_token_logps",)  # per completion token; the reference never
 def replays_of(objectives: Mapping[str, object], settings: Mapping[str, RoleSettings]) -> dict[str, SampleReplay]:
     """By role, a store for each objective that trains on kept samples."""
     rules = {role: getattr(objective, "replay", None) for role, objective in objectives.items()}
+    for role, rule in rules.items():
+        if rule is not None and rule.all_kept and settings[role].replayed_rounds < (rule.rounds or 0):
+            raise ConfigError(
+                f"`all_kept` of the {role}'s objective, which is an object, finds no room: a step's micro-batches are "
+                "derived from the configuration; name the objective and its `objective_kwargs` there."
+            )
     return {role: SampleReplay(rule, settings[role]) for role, rule in rules.items() if rule is not None}
 
 

@@ -153,7 +153,8 @@ def _windows(
     """A player's samples in windows, and what is logged of them."""
     args, frame, world = trainer.args, trainer.frame, trainer.processes.world
     metrics: dict[str, Any] = {}
-    batch, rows = merged(turns, blank_row(trainer, rollouts)), args.capacity(role) // world
+    batch = merged(turns, blank_row(trainer, rollouts))
+    rows = args.capacity(role) // world * trainer.roles[role].replayed_rounds
     key = (args.seed, "replay", frame.attempt, frame.rounds, role)
     if role in trainer.replays:
         replay, gather = trainer.replays[role], trainer.processes.gather
@@ -182,7 +183,7 @@ def _cut_up(trainer: Host, window: dict[str, RoleBatch]) -> list[dict[str, Any]]
     """The micro-batches of a window; each says what its losses are normalised by, and which roles have no signal."""
     idle_last = frozenset(role for role in window if skips_idle_rows(trainer, role))
     signalless = frozenset(role for role, batch in window.items() if not batch.has_signal)
-    cut = micro_batches(window, {role: trainer.roles[role].micro_batches for role in window}, idle_last)
+    cut = micro_batches(window, {role: trainer.roles[role].trained_micro_batches for role in window}, idle_last)
     return [batch | {"counts": window[batch["role"]].counts, "signalless": signalless} for batch in cut]
 
 

@@ -177,6 +177,7 @@ class JointConjecturerProverTrainer(Host):
             self.configured_groups = group_settings(optimizers[0])
         show_rounds(self, self.guard.metrics)
         warn_overlap(listed, self.held_out)
+        self.policies.top1 = bool(self.replays)
         self.policies.prepare(
             {role: s.temperature for role, s in self.roles.items()},
             [role for role in self.trained if self.roles[role].beta > 0],

@@ -87,3 +87,26 @@ def test_an_unknown_prompt_suggests_the_nearest():
         PROVER_PROMPTS["tinyzro"]
     with pytest.raises(UnknownNameError, match="Did you mean 'json'"):
         CONJECTURER_PROMPTS["jsn"]
+
+
+def test_the_tier_prompt_is_a_system_prompt_that_says_or_more_for_the_top_tier():
+    """Seed 000, section 3.3."""
+    from countdown_selfplay.countdown import CountdownDomain
+
+    domain = CountdownDomain(ProblemSpec((3, 4), 1, 50, 1, 100), conjecturer_prompt="tier")
+    system, user = domain.propose_row(operands=3)["prompt"]
+    assert (system["role"], user["role"]) == ("system", "user")
+    text = system["content"]
+    assert text.startswith(
+        "Generate a NEW countdown arithmetic problem that uses exactly 3 distinct positive integers"
+    )
+    assert "Do NOT copy the example" in text and '{"target": 24, "numbers": [2, 3, 4]}' in text
+    assert text.endswith('<answer>{"target": <integer>, "numbers": [<integer>, ...]}</answer>')
+    assert "Output ONLY the answer tags with JSON inside: " in text
+    top = domain.propose_row(operands=4, or_more=True, number_high=20, operators="*/")["prompt"][0]["content"]
+    assert "uses 4 or more distinct positive integers from 1 to 20." in top
+    assert "Every solution must need the operation * and /." in top and "[1, 2, 3, 4]" in top
+    # the stop string is kept in the text, and the parser takes it with and without
+    assert domain.stop_strings("conjecturer/1") == ["</answer>"] and domain.stop_strings("prover") is None
+    texts = ['<answer>{"target": 24.0, "numbers": [4, 5, 1]}</answer>', '<answer>{"target": 24, "numbers": [4, 5, 1]}']
+    assert [p.problem for p in domain.parse(texts)] == [Problem((4, 5, 1), 24)] * 2

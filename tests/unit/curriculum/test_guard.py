@@ -222,3 +222,26 @@ def test_a_game_of_ones_own_is_watched_by_what_it_declares(tmp_path):
     Own.metrics = ("round/surprise",)
     with pytest.raises(ConfigError, match=r"`metrics` of the game \(\('round/surprise',\)\) must be a list of Metric"):
         declared_metrics(Own(), players)
+
+
+@pytest.mark.parametrize(
+    "metric, player",
+    [
+        ("conjecturer/1/parseable_rate", "conjecturer/1"),
+        ("grad_norm/prover/0", "prover/0"),
+        ("prover/loss", "prover"),
+        ("round/starved", "conjecturer"),
+        ("prover_pass_rate_tier_0", "conjecturer"),
+    ],
+)
+def test_the_guard_names_the_player_that_collapsed(metric, player):
+    trip = Trip(metric, 0.1, "under 0.5")
+    assert metric in str(trip) and f"Lower the {player}'s learning rate" in trip.advice
+
+
+def test_one_player_trips_while_its_fellow_is_healthy():
+    players = {"prover": ["prover"], "conjecturer": ["conjecturer/0", "conjecturer/1"]}
+    watching = CollapseGuard(declared_metrics(ProposeAndSolve(), players), 2)
+    rounds = [{"conjecturer/0/parseable_rate": 0.9, "conjecturer/1/parseable_rate": 0.1}] * 2
+    (trip,) = trips(watching, rounds)
+    assert trip.metric == "conjecturer/1/parseable_rate"

@@ -76,3 +76,31 @@ def test_a_round_without_rewards_leaves_the_baseline_alone():
     assert torch.equal(objective.advantages(torch.full((1, 2), math.nan)), torch.zeros(1, 2))
     objective.observe(None)
     assert objective.baseline is None
+
+
+def test_rest_may_weigh_a_sample_by_its_reward():
+    """Seed 000, section 6: examples near the frontier's centre count more."""
+    objective = make_objective("rest", {"tau": 0.0, "rounds": 1, "weighted": True})
+    rewards = torch.tensor([[1.0, 0.25, math.nan, -0.5]])
+    assert objective.advantages(rewards, None)[0].tolist() == [1.0, 0.25, 0.0, 0.0]
+    assert objective.replay.rounds == 1
+    # -(1 * (-1 - 2) + .25 * -.5) / 3 tokens
+    got = objective.loss(loss_inputs([[-1.0, -2.0], [-0.5, -9.0]], [1.0, 0.25], [[1, 1], [1, 0]]))
+    assert float(got.loss) == pytest.approx(3.125 / 3)
+
+
+def test_expert_iteration_of_seed_000_has_no_limit_and_may_take_the_mean_over_tokens():
+    objective = make_objective("expert_iteration", {"rounds": 1, "solved_limit": None, "per_token": True})
+    assert (objective.replay.rounds, objective.replay.solved_limit) == (1, None)
+    # 3.5 over three tokens; by answers it is (1.5 + .5) / 2
+    inputs = loss_inputs([[-1.0, -2.0], [-0.5, -9.0]], [1.0, 1.0], [[1, 1], [1, 0]])
+    assert float(objective.loss(inputs).loss) == pytest.approx(3.5 / 3)
+    assert float(make_objective("expert_iteration").loss(inputs).loss) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "name, wrong", [("rest", {"rounds": 0}), ("rest", {"all_kept": True}), ("expert_iteration", {"rounds": 0})]
+)
+def test_rounds_that_keep_nothing_or_everything_are_refused(name, wrong):
+    with pytest.raises(Exception, match="rounds"):
+        make_objective(name, wrong)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...errors import DataError
+from . import pool
 from .charts import drawn
 from .load import Run, load_run, load_runs
 from .page import page
@@ -46,7 +47,7 @@ def write_report(
 
 def _drawn(runs: Sequence[Run], yardsticks: Mapping[str, float] | None) -> dict[str, dict[str, str]]:
     of_targets = target_figures(runs, yardsticks)
-    return _as_text(drawn(runs) | ({SECTION: of_targets} if of_targets else {}))
+    return _as_text(drawn(runs, pool.charts(runs)) | ({SECTION: of_targets} if of_targets else {}))
 
 
 def _as_text(sections: Mapping[str, Mapping[str, Figure]]) -> dict[str, dict[str, str]]:

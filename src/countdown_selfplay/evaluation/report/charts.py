@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -94,20 +95,22 @@ SECTIONS: dict[str, tuple[Chart, ...]] = {
 }
 
 
-def hints(runs: Sequence[Run]) -> dict[str, str]:
+def hints(runs: Sequence[Run], more: Mapping[str, tuple[Chart, ...]] = MappingProxyType({})) -> dict[str, str]:
     """Title of a chart -> the definitions of the metrics in it."""
     found = {}
-    for chart in (chart for charts in SECTIONS.values() for chart in charts):
+    for chart in (chart for charts in {**more, **SECTIONS}.values() for chart in charts):
         for metric, label in chart.metrics:
             found[f"{chart.title}: {label}"] = definition(metric, runs)
         found[chart.title] = "\n".join(definition(metric, runs) for metric, _ in chart.metrics)
     return found
 
 
-def drawn(runs: Sequence[Run]) -> dict[str, dict[str, Figure]]:
-    """Every chart of one run, or of several in comparison, by section and title."""
+def drawn(
+    runs: Sequence[Run], more: Mapping[str, tuple[Chart, ...]] = MappingProxyType({})
+) -> dict[str, dict[str, Figure]]:
+    """Every chart of one run, or of several in comparison, by section and title. `more`: sections before these."""
     found: dict[str, dict[str, Figure]] = {}
-    for section, charts in SECTIONS.items():
+    for section, charts in {**more, **SECTIONS}.items():
         found[section] = {}
         for chart in charts:
             found[section] |= draw(chart, runs[0]) if len(runs) == 1 else compare(chart, runs)

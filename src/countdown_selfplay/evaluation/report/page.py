@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from . import tables
+from . import pool, tables
 from .arms import arms_of, band_text
 from .charts import hints, window_text
 from .comparison import comparison, gains
@@ -28,6 +28,7 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
         shown |= {"Over training seeds": gains(arms), "Comparison": comparison(arms)}
         shown["Settings that differ"] = tables.differences(runs)
         curves = f"Running means; a gap has no value. {band_text(arms)}"
+    shown["Early and late rounds of the pool"] = pool.windows(runs)
     shown["Health of the curriculum"] = tables.health(runs)
     names = " and ".join(run.name for run in runs) if len(runs) < 3 else f"{len(runs)} runs"
     environment = Environment(
@@ -43,7 +44,7 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
         tables=shown,
         charts=charts,
         curves=curves,
-        hints=hints(runs),
+        hints=hints(runs, pool.charts(runs)),
         reload=reload,
     )
 

@@ -9,13 +9,17 @@ from .guard import GuardCallback, Rollback
 from .progress import RoundLines, RoundProgress, show_rounds
 from .report import ReportEvery
 from .round_end import RoundEnd
+from .round_exports import RoundExports
 from .run_folder import RunFolder
 from .termination import Terminated, Termination
 
 
 def default_callbacks(trainer: Host) -> list[TrainerCallback]:
-    """In this order: the round is closed before the guard looks at it."""
-    return [RoundEnd(trainer), GuardCallback(trainer), RunFolder(trainer), trainer.termination]
+    """In this order: the round is closed before the guard looks at it, and exported after that."""
+    return [
+        *(RoundEnd(trainer), GuardCallback(trainer), RoundExports(trainer)),
+        *(RunFolder(trainer), trainer.termination),
+    ]
 
 
 __all__ = [
@@ -24,6 +28,7 @@ __all__ = [
     "Rollback",
     "RoundEnd",
     "RoundLines",
+    "RoundExports",
     "RoundProgress",
     "RunFolder",
     "Terminated",

@@ -1,0 +1,74 @@
+"""Of a run with tiers: the six panels of seed 000's figure 1, and its table 2, early rounds against late ones."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from .charts import SHARE, Chart
+from .load import Run
+from .tables import Table
+
+SECTION = "Pool"
+WINDOW = 5
+"""Rounds at either end of a run that table 2 compares."""
+_TIER = re.compile(r"prover_pass_rate_tier_(\d+)")
+
+
+def tiers_of(runs: Sequence[Run]) -> list[int]:
+    """The tiers that the runs log, the hardest first, as the paper's panels stand; [] for runs without."""
+    found = {match[1] for run in runs for row in run.rounds for match in map(_TIER.fullmatch, row) if match}
+    return sorted(map(int, found), reverse=True)
+
+
+def charts(runs: Sequence[Run]) -> dict[str, tuple[Chart, ...]]:
+    """Figure 1: valid conjecture rate, operand counts by tier; pass rates by tier, and over all. Two tiers make six
+    panels. {} for runs without tiers."""
+    tiers = tiers_of(runs)
+    if not tiers:
+        return {}
+    counts = [Chart(f"Operands of tier {k}", ((f"tier_{k}_operand_count", "operands"),)) for k in tiers]
+    rates = [Chart(f"Pass rate of tier {k}", ((f"prover_pass_rate_tier_{k}", "pass rate"),), SHARE) for k in tiers]
+    return {
+        SECTION: (
+            Chart("Valid conjectures", (("valid_conjecture_rate", "share"),), SHARE),
+            *counts,
+            *rates,
+            Chart("Mean pass rate", (("mean_prover_pass_rate", "pass rate"),), SHARE),
+        )
+    }
+
+
+def windows(runs: Sequence[Run]) -> Table | None:
+    """Table 2: means over the first and the last WINDOW rounds, runs side by side; None for runs without tiers."""
+    tiers = tiers_of(runs)
+    if not tiers:
+        return None
+    names = {"valid conjecture rate": "valid_conjecture_rate", "mean prover pass rate": "mean_prover_pass_rate"}
+    names |= {f"tier {k} pass rate": f"prover_pass_rate_tier_{k}" for k in tiers}
+    rows: list[list[Any]] = []
+    for words, metric in names.items():
+        cells = [_shown(end) for run in runs for end in ends(run, metric)]
+        rows.append([{"text": words, "hint": metric}, *cells])
+    note = (
+        f"Means over the first and the last {WINDOW} rounds (seed 000, table 2: .30 to .56, .16 to .50, tier 1 .15 to "
+        ".51). The problems are those of the round: a pass rate may rise because problems became easier."
+    )
+    head = [f"rounds 1-{WINDOW}", f"last {WINDOW}"] * len(runs)
+    return Table(["", *head], rows, note, groups=[run.name for run in runs] if len(runs) > 1 else [])
+
+
+def ends(run: Run, metric: str) -> tuple[float | None, float | None]:
+    """The metric's mean over the first and over the last WINDOW rounds; None where none of them has it."""
+    per_round = int(run.config.get("steps_per_round") or 1)
+    last = max(run.steps, default=0)
+    early = [value for step, value in run.series(metric) if step <= WINDOW * per_round]
+    late = [value for step, value in run.series(metric) if step > last - WINDOW * per_round]
+    first, second = (math.fsum(values) / len(values) if values else None for values in (early, late))
+    return first, second
+
+
+def _shown(value: float | None) -> str | None:
+    return None if value is None else f"{value:.3f}"

@@ -1,0 +1,57 @@
+"""What of a round is trained on, by solve rate: data filters beside rewards (seed 000, algorithm 1, steps 4 to 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..contract.game import Proposal
+
+Frontier = tuple[float, float]
+"""Solve rates, ends included."""
+
+
+def frontier_of(low: float | None, high: float | None) -> Frontier | None:
+    """The fields `frontier_low` and `frontier_high`; None if neither is set."""
+    if low is None and high is None:
+        return None
+    return (0.0 if low is None else low, 1.0 if high is None else high)
+
+
+def in_frontier(frontier: Frontier, problem_of: Sequence[int | None], solve_rate_P: np.ndarray) -> np.ndarray:
+    """(N) bools: the proposals that were played and whose solve rate lies in the frontier."""
+    low, high = frontier
+    return np.array([i is not None and low <= solve_rate_P[i] <= high for i in problem_of], dtype=bool)
+
+
+def frontier_share(proposals: Sequence[Proposal], played: Sequence[bool], inside_N: np.ndarray) -> dict[str, float]:
+    """The share of the frontier among the played problems that players wrote; {} without any."""
+    written = [bool(inside) for p, got, inside in zip(proposals, played, inside_N, strict=True) if got and p.by]
+    return {"round/frontier_share": sum(written) / len(written)} if written else {}
+
+
+def wanted_answers(trains_on: str, frontier: Frontier | None, solve_rate_P: np.ndarray) -> list[bool] | None:
+    """(P) bools: the problems whose answers provers may be trained on. all: None; nontrivial: neither none nor all
+    answers are right; frontier: the solve rate lies in it."""
+    if trains_on == "nontrivial":
+        return ((solve_rate_P > 0) & (solve_rate_P < 1)).tolist()
+    if trains_on == "frontier" and frontier is not None:
+        return ((solve_rate_P >= frontier[0]) & (solve_rate_P <= frontier[1])).tolist()
+    return None
+
+
+def is_starved(proposals: Sequence[Proposal], played: Sequence[bool]) -> bool:
+    """Was no problem played that a player wrote (where no player writes: none at all)? Problems that a rule adds for
+    the provers' sake feed no conjecturer."""
+    wrote = any(p.by is not None for p in proposals)
+    return not any(got and (p.by is not None or not wrote) for got, p in zip(played, proposals, strict=True))
+
+
+def unsolvable_share(domain: Any, proposals: Sequence[Proposal], played: Sequence[bool]) -> dict[str, float]:
+    """Of the proposals that were played, the share without a solution; {} where none such may be played."""
+    facts = [p.facts for p, got in zip(proposals, played, strict=True) if got]
+    if not facts or not getattr(domain, "admit_unsolvable", False):
+        return {}
+    return {"round/unsolvable_share": sum(f.get("solvable") is False for f in facts) / len(facts)}

@@ -1,0 +1,250 @@
+"""A pool of conjecturers, one per tier of difficulty (seed 000): each asks for what its tier stands at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..contract.game import Outcome, Proposal
+from ..contract.metric import Metric
+from ..contract.round import Round, Turn
+from ..curriculum.tiers import TierTracker
+from ..errors import ConfigError, DataError
+from .policies import Policies
+from .supplement import supplement
+
+TIER_CONFIG = "tier_config.json"
+
+TIERS = (
+    Metric(
+        "prover_pass_rate_tier_<k>",
+        "Mean p over the problems of tier k, those made by a rule included (seed 000's name); absent in a round "
+        "without any. Above `high` the tier becomes harder, below `low` easier.",
+    ),
+    Metric(
+        "tier_<k>_operand_count",
+        "Operands that tier k asks for after the round (seed 000's name). It follows the provers up; one that moves "
+        "to and fro in each round stands between two rungs: `window` and `hysteresis` let it rest.",
+    ),
+    Metric("tier_<k>_rung", "Where tier k stands on its ladder after the round; 0 is the easiest rung."),
+    Metric(
+        "tier_<k>_supplement",
+        "Problems made by a rule in the round, because the tier's conjecturer wrote fewer than `min_valid` that may "
+        "be played. 0 is good; at `min_valid` the conjecturer writes none.",
+    ),
+    Metric(
+        "valid_conjecture_rate",
+        "Share of all conjecturers' texts that hold a problem (seed 000's name): `<conjecturer>/parseable_rate` over "
+        "all of them. It rose from .30 to .56 in the paper.",
+    ),
+    Metric(
+        "mean_prover_pass_rate",
+        "Mean p over the problems of all tiers (seed 000's name): `round/solve_rate_mean`, from .16 to .50 in the "
+        "paper. Not comparable between rounds with other tiers.",
+    ),
+    Metric(
+        "copied_example_rate",
+        "Share of all conjecturers' texts that copy a worked example of the prompt; they are refused. High in early "
+        "rounds in seed 000, until its prompt forbade it.",
+        healthy=(0.0, 0.1),
+    ),
+)
+"""What a pool logs beside the game's metrics of each player."""
+
+
+class Tiers(Policies):
+    """Differs from Policies in that conjecturer k asks for problems of tier k, which a tracker makes harder or easier
+    by the provers' pass rates, and in that a rule makes problems where a tier has too few (seed 000, sections 3.2 to
+    3.8).
+
+    start: where each tier begins, on the `axis`: operand counts in the paper, (3, 4); or the path of a
+    tier_config.json whose run is gone on from. There are as many tiers as conjecturers; without any conjecturer the
+    rule alone makes problems. low, high, window, hysteresis: of the TierTracker.
+    axis: what makes a tier harder: "operands" from `floor` to `ceiling`; or "number_high", "target_high" or
+    "operators", with `levels`, the rungs from easy to hard ([9, 20, 50], or ["", "*", "*/"] for operations that every
+    solution must need). levels may also be mappings that set several of these, and `start` then counts rungs from 0.
+    What a rung leaves open is asked for as the domain asks.
+    or_more: the last tier asks for its operand count "or more", and takes more (section 3.3).
+    min_valid: problems that may be played below which a tier is filled up to that number by the rule; they are
+    attempted and trained on by provers, and earn no conjecturer anything. 0: never.
+
+    A tier's pass rate is the mean over the problems of its tier that were played, whoever made them.
+    """
+
+    needs: Sequence[str] = ()
+    metrics = TIERS
+
+    def __init__(
+        self,
+        start: Sequence[Any] | str = (3, 4),
+        low: float = 0.2,
+        high: float = 0.7,
+        floor: int = 2,
+        ceiling: int = 6,
+        window: int = 1,
+        hysteresis: bool = False,
+        axis: str = "operands",
+        levels: Sequence[Any] | None = None,
+        or_more: bool = True,
+        min_valid: int = 6,
+    ) -> None:
+        super().__init__()
+        self.axis, self.or_more, self.min_valid = axis, or_more, min_valid
+        names = _values(axis, floor, ceiling, levels)
+        self.ladder = [dict(v) if isinstance(v, Mapping) else {axis: v} for v in names]
+        self.names = list(range(len(names))) if any(isinstance(v, Mapping) for v in names) else names
+        start = _read(start, axis) if isinstance(start, str) else list(start)
+        outside = [value for value in start if value not in self.names]
+        if not start or outside:
+            raise ConfigError(
+                f"`start` ({start}) of the tiers must list a rung for each tier, from {self.names[0]!r} to "
+                f"{self.names[-1]!r} ({axis}); seed 000 uses [3, 4], from 2 on."
+            )
+        if not isinstance(min_valid, int) or min_valid < 0:
+            raise ConfigError(f"`min_valid` ({min_valid}) of the tiers must be at least 0 problems; seed 000 uses 6.")
+        rungs = [self.names.index(value) for value in start]
+        self.tracker = TierTracker(rungs, len(names) - 1, low, high, window, hysteresis)
+        self.tier_N: list[int] = []  # of each proposal of the round
+        self.found: dict[str, float] = {}  # the round's metrics
+
+    @property
+    def count(self) -> int:
+        """How many tiers there are."""
+        return len(self.tracker.rungs)
+
+    def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
+        """ConfigError unless there is a conjecturer for each tier (or none at all), and the domain's ranges hold what
+        the rungs ask for."""
+        conjecturers = len(players.get("conjecturer", ()))
+        if conjecturers not in (0, self.count):
+            raise ConfigError(
+                f"`proposer_kwargs.start` has {self.count} tiers and there are {conjecturers} conjecturers; give each "
+                "conjecturer (`roles.conjecturer.players`) a tier, or set 0 of them for problems made by the rule."
+            )
+        if not conjecturers and not self.min_valid:
+            raise ConfigError(
+                "`proposer` (tiers) has neither a conjecturer nor a `min_valid`, so that nobody makes problems; set "
+                "`roles.conjecturer.players` or `proposer_kwargs.min_valid`."
+            )
+        known = getattr(getattr(domain, "spec", None), "operands", None)
+        for rung in self.ladder:
+            if known is not None and rung.get("operands", known[0]) not in known:
+                raise ConfigError(
+                    f"The tiers ask for {rung['operands']} operands, and `operands` ({list(known)}) admits no problem "
+                    "of that size; list it there, or move `floor` and `ceiling` of proposer_kwargs."
+                )
+            self._check_row(domain, rung)
+
+    def _check_row(self, domain: Any, rung: Mapping[str, Any]) -> None:
+        try:
+            domain.propose_row(**{**domain.asks[0], **rung})
+        except TypeError as error:
+            raise ConfigError(f"A tier asks for {rung}, and the domain's `propose_row` refuses it: {error}") from None
+
+    def ask(self, tier: int, base: Mapping[str, Any]) -> dict[str, Any]:
+        """What a tier asks for: its rung over what the domain asks for."""
+        asked = {**base, **self.ladder[self.tracker.rungs[tier]]}
+        more = self.or_more and tier == self.count - 1 and "operands" in self.ladder[0]
+        return {**asked, "or_more": True} if more else asked
+
+    def asks(self, round: Round, player: str, groups: int, anchors: Sequence[Any]) -> list[Mapping[str, Any]]:
+        tier = round.players("conjecturer").index(player)
+        return [self.ask(tier, base) for base in super().asks(round, player, groups, anchors)]
+
+    def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
+        players = round.players("conjecturer")
+        proposals = super().propose(round, anchors)
+        self.tier_N = [players.index(str(p.by)) for p in proposals]
+        self.found = _of_texts(proposals)
+        seen = frozenset(round.domain.key(p.problem) for p in proposals if p.problem is not None) | round.held_out
+        for tier in range(self.count):
+            own = [p for p, t in zip(proposals, self.tier_N, strict=False) if t == tier and p.reason == "ok"]
+            valid = {round.domain.key(p.problem) for p in own} - round.held_out
+            asked = self.ask(tier, round.domain.asks[round.index % len(round.domain.asks)])
+            missing = max(self.min_valid - len(valid), 0)
+            made = supplement(round.domain, asked, missing, round.seed("supplement", tier), seen)
+            seen |= {round.domain.key(problem) for problem in made}
+            self.found[f"tier_{tier}_supplement"] = len(made)
+            proposals += [Proposal(problem, asked=asked) for problem in made]
+            self.tier_N += [tier] * len(made)
+        return proposals
+
+    def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
+        """Credit the conjecturers, then move the tiers."""
+        rate_P, played = outcome.solve_rate_P, list(zip(self.tier_N, outcome.problem_of, strict=True))
+        own = [sorted({i for t, i in played if t == tier and i is not None}) for tier in range(self.count)]
+        rates = [float(np.mean([rate_P[i] for i in indices])) if indices else None for indices in own]
+        self.tracker.observe(rates)
+        everything = sorted({i for indices in own for i in indices})
+        if everything:
+            self.found["mean_prover_pass_rate"] = float(np.mean([rate_P[i] for i in everything]))
+        for tier, rate in enumerate(rates):
+            rung = self.tracker.rungs[tier]
+            self.found[f"tier_{tier}_rung"] = rung
+            if "operands" in self.ladder[rung]:
+                self.found[f"tier_{tier}_operand_count"] = self.ladder[rung]["operands"]
+            if rate is not None:
+                self.found[f"prover_pass_rate_tier_{tier}"] = rate
+        return super().learn(round, outcome)
+
+    def logged(self) -> dict[str, float]:
+        return dict(self.found)
+
+    def files(self) -> dict[str, Any]:
+        """What lies beside a checkpoint and beside exported players, to be read by people and by `start`."""
+        tiers = [self.names[rung] for rung in self.tracker.rungs]
+        return {TIER_CONFIG: {"axis": self.axis, "tiers": tiers, "asks": [self.ladder[r] for r in self.tracker.rungs]}}
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.tracker.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.tracker.load_state_dict(state)
+
+
+def _of_texts(proposals: Sequence[Proposal]) -> dict[str, float]:
+    """Shares of the conjecturers' texts; {} if there is no conjecturer."""
+    if not proposals:
+        return {}
+    return {
+        "valid_conjecture_rate": sum(p.problem is not None for p in proposals) / len(proposals),
+        "copied_example_rate": sum(p.reason == "copied_example" for p in proposals) / len(proposals),
+    }
+
+
+_AXES = ("operands", "number_low", "number_high", "target_low", "target_high", "operators")
+
+
+def _values(axis: str, floor: int, ceiling: int, levels: Sequence[Any] | None) -> list[Any]:
+    """The rungs from easy to hard, as they are named in `start`."""
+    if axis not in _AXES:
+        raise ConfigError(f"`axis` ({axis}) of the tiers must be one of {', '.join(_AXES)}.")
+    if levels is not None:
+        if isinstance(levels, str) or not levels:
+            raise ConfigError(f"`levels` ({levels!r}) of the tiers must list rungs from easy to hard, as [9, 20, 50].")
+        return list(levels)
+    if axis != "operands":
+        raise ConfigError(f"`axis` ({axis}) of the tiers needs `levels`, its rungs from easy to hard.")
+    if not 1 <= floor <= ceiling:
+        raise ConfigError(
+            f"`floor` ({floor}) and `ceiling` ({ceiling}) of the tiers must satisfy 1 <= floor <= ceiling; seed 000's "
+            "floor is 2."
+        )
+    return list(range(floor, ceiling + 1))
+
+
+def _read(path: str, axis: str) -> list[Any]:
+    """`start` from the tier_config.json of another run."""
+    try:
+        written = json.loads(Path(path).read_text())
+        tiers, theirs = list(written["tiers"]), written["axis"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise DataError(f"`start` ('{path}') of the tiers cannot be read as a {TIER_CONFIG}: {why}.") from None
+    if theirs != axis:
+        raise ConfigError(f"'{path}' is of tiers on the axis {theirs}, and this run's `axis` is {axis}.")
+    return tiers

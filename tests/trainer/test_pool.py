@@ -1,0 +1,214 @@
+"""A pool in the trainer: two conjecturers with tiers and two provers by expert iteration, real steps on the tiny
+model."""
+
+import json
+
+import pytest
+import torch
+
+from countdown_selfplay.countdown import Problem, verify
+from countdown_selfplay.countdown.rules import Rules
+from countdown_selfplay.errors import CheckpointError, ConfigError
+from countdown_selfplay.tiny import load_tiny_model
+
+from .conftest import equal, make_config, on_sample, remembered, rounds, weights
+
+POOL = dict(
+    max_steps=4,
+    learning_rate=1e-4,
+    operands=[2, 3, 4],
+    proposer="tiers",
+    proposer_kwargs={"start": [3, 3], "ceiling": 4, "min_valid": 3},
+    admit_unsolvable=True,
+    duplicate_proposals="share",
+    fill="none",
+    anchor_fraction=0.0,
+    frontier_low=0.1,
+    frontier_high=0.7,
+    conjecturer_num_generations=None,
+    conjecturer_micro_batches=None,
+    roles={
+        "prover": {
+            "players": 2,
+            "micro_batches": 8,
+            "objective": "expert_iteration",
+            "objective_kwargs": {"rounds": 1, "solved_limit": None, "per_token": True},
+        },
+        "conjecturer": {
+            "players": 2,
+            "num_generations": 16,
+            "objective": "rest",
+            "objective_kwargs": {"rounds": 1, "tau": 0.0},
+        },
+    },
+)
+SAVED = {"save_strategy": "steps", "save_steps": 2}
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    """A run of four rounds with checkpoints, and what its players wrote."""
+    from .conftest import make_trainer
+
+    folder, texts = tmp_path_factory.mktemp("pool"), []
+    trainer = make_trainer(folder / "straight", **POOL, **SAVED)
+    on_sample(trainer, lambda role, rollout: texts.append((trainer.frame.rounds, rollout)))
+    trainer.train()
+    return trainer, texts, folder
+
+
+def tier_config(folder):
+    return json.loads((folder / "tier_config.json").read_text())
+
+
+def test_all_players_are_trained_and_each_round_on_its_own_samples_alone(straight):
+    trainer, texts, folder = straight
+    start, logged = load_tiny_model()[0].state_dict(), rounds(folder / "straight")
+    for name in trainer.policies.weight_names:
+        moved = [not torch.equal(p, start[key]) for key, p in trainer.policies.named_parameters(name)]
+        assert any(moved), name
+    for done, line in enumerate(logged):
+        assert line["mean_prover_pass_rate"] == pytest.approx(line["round/solve_rate_mean"], abs=0.2)
+        for rollout in (one for at, one in texts if at == done):
+            kept = line[f"{rollout.role}/trained_samples"]
+            assert line[f"{rollout.role}/replay_samples"] == kept
+            if rollout.role.startswith("prover"):
+                assert kept == sum(v.correct for v in rollout.verdicts)  # its own right answers, all of them
+            else:
+                assert kept <= 16
+        assert line["round/frontier_share"] <= 1 and 0 <= line["round/unsolvable_share"] <= 1
+        assert line["prover/0/token_accuracy"] > 0.5
+
+
+def test_the_tiers_follow_the_rates_by_the_papers_rule(straight):
+    _, _, folder = straight
+    count = {0: 3, 1: 3}
+    for line in rounds(folder / "straight"):
+        for tier in count:
+            rate = line.get(f"prover_pass_rate_tier_{tier}")
+            if rate is not None:
+                count[tier] = min(max(count[tier] + (rate > 0.7) - (rate < 0.2), 2), 4)
+            assert line[f"tier_{tier}_operand_count"] == count[tier]
+    assert tier_config(folder / "straight" / "checkpoint-4")["tiers"] == [count[0], count[1]]
+
+
+def test_a_resume_is_the_straight_run_bit_for_bit(straight, build):
+    trainer, _, folder = straight
+    from .conftest import make_trainer
+
+    again = make_trainer(folder / "again", **POOL, **SAVED)
+    again.train(resume_from_checkpoint=str(folder / "straight" / "checkpoint-2"))
+    assert equal(weights(trainer), weights(again)) and remembered(trainer) == remembered(again)
+    assert again.game.proposer.state_dict() == trainer.game.proposer.state_dict()
+    assert rounds(folder / "again") == rounds(folder / "straight")[2:]
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        (dict(roles={**POOL["roles"], "prover": {**POOL["roles"]["prover"], "players": 3}}), "its roles is"),
+        (dict(proposer_kwargs={"start": [3, 3], "ceiling": 3}), r"proposer_kwargs \(.*ceiling.*4.*there"),
+        (
+            dict(proposer_kwargs={"start": [9, 12], "axis": "number_high", "levels": [9, 12]}),
+            "differs from the one that wrote it in proposer_kwargs",
+        ),
+    ],
+)
+def test_another_pool_cannot_resume_it(straight, build, changes, words):
+    _, _, folder = straight
+    with pytest.raises(CheckpointError, match=words):
+        build(**{**POOL, **changes}).train(resume_from_checkpoint=str(folder / "straight" / "checkpoint-2"))
+
+
+def test_each_agent_has_a_folder_per_exported_round_that_loads(straight):
+    trainer, _, folder = straight
+    for agent in ("prover_0", "prover_1", "conjecturer_0", "conjecturer_1"):
+        places = sorted(path.name for path in (folder / "straight" / agent).iterdir())
+        assert places == ["round_2", "round_4"]  # save_steps 2
+        assert (
+            tier_config(folder / "straight" / agent / "round_4") == trainer.game.proposer.files()["tier_config.json"]
+        )
+    model, _ = load_tiny_model(folder / "straight" / "conjecturer_1" / "round_4" / "model")
+    own = dict(trainer.policies.named_parameters("conjecturer/1"))
+    assert all(torch.equal(p, own[key]) for key, p in model.named_parameters())
+
+
+def test_export_every_says_how_often(build):
+    assert [make_config("x", **{**POOL, **SAVED, **more}).rounds_per_export for more in ({}, {"export_every": 1})] == [
+        *(2, 1)
+    ]
+    assert make_config("x", **SAVED).rounds_per_export == 0  # not a pool
+    with pytest.raises(ConfigError, match="export_every"):
+        make_config("x", export_every=-1)
+
+
+def test_all_kept_trains_on_every_answer_of_the_last_rounds(build):
+    """Seed 003, G.4. Capacity 64 a round; the shipped model solves over a third of three small numbers, so three
+    rounds hold more right answers than one round has rows."""
+    kwargs = {"rounds": 3, "solved_limit": None, "all_kept": True}
+    trainer = build(
+        max_steps=4,
+        prover_micro_batches=4,
+        prover_objective="expert_iteration",
+        prover_objective_kwargs=kwargs,
+        conjecturer_micro_batches=0,
+        conjecturer_num_generations=None,
+        learning_rate=0.0,
+    )
+    assert trainer.args.gradient_accumulation_steps == 12
+    right = []
+    on_sample(trainer, lambda role, rollout: right.append(sum(v.correct for v in rollout.verdicts)))
+    trainer.train()
+    lines = rounds(trainer.args.output_dir)
+    assert [line["prover/trained_samples"] for line in lines] == [sum(right[max(i - 2, 0) : i + 1]) for i in range(4)]
+    assert lines[-1]["prover/trained_samples"] > 64
+
+
+def test_token_accuracy_is_the_share_of_likeliest_tokens(build):
+    """Counted again from the logits of the model before the step, on the right answers that it was trained on."""
+    trainer = build(
+        max_steps=1,
+        prover_objective="expert_iteration",
+        conjecturer_micro_batches=0,
+        conjecturer_num_generations=None,
+    )
+    found = []
+    on_sample(trainer, lambda role, rollout: found.append(rollout))
+    trainer.train()
+    model, _ = load_tiny_model()
+    (rollout,), hits, tokens = found, 0, 0
+    for row, text in enumerate(rollout.texts):
+        numbers = rollout.rows[row // rollout.n]
+        if not verify(
+            text, Problem(tuple(numbers["numbers"]), numbers["target"]), Rules(answer_format="bare")
+        ).correct:
+            continue
+        tensors = {name: value[row] for name, value in rollout.tensors.items()}
+        prompt = tensors["prompt_ids"][tensors["prompt_mask"].bool()]
+        answer = tensors["completion_ids"][tensors["completion_mask"].bool()]
+        with torch.no_grad():
+            logits = model(torch.cat([prompt, answer])[None]).logits[0, len(prompt) - 1 : -1]
+        hits += int((logits.argmax(-1) == answer).sum())
+        tokens += len(answer)
+    assert tokens > 20
+    assert rounds(trainer.args.output_dir)[0]["prover/token_accuracy"] == pytest.approx(hits / tokens)
+
+
+def test_provers_may_differ_in_temperature_and_start(build, tmp_path):
+    each = [{"temperature": 0.5}, {"temperature": 1.5}]
+    roles = {**POOL["roles"], "prover": {**POOL["roles"]["prover"], "each": each}}
+    trainer = build(**{**POOL, "roles": roles, "max_steps": 1})
+    assert [trainer.roles[f"prover/{i}"].temperature for i in range(2)] == [0.5, 1.5]
+    lengths = {}
+    on_sample(trainer, lambda role, rollout: lengths.update({role: set(rollout.texts)}))
+    trainer.train()
+    assert len(lengths["prover/0"]) < len(lengths["prover/1"])  # the cooler one repeats itself more
+    with pytest.raises(ConfigError, match=r"has 1 mappings and `roles.prover.players` is 2"):
+        make_config(tmp_path, **{**POOL, "roles": {"prover": {"players": 2, "each": [{}]}}})
+
+
+def test_a_pool_of_adapters_over_one_base_is_trained_and_measured_alike(build):
+    trainer = build(**{**POOL, "max_steps": 1, "policy_sharing": "lora"})
+    trainer.train()
+    (line,) = rounds(trainer.args.output_dir)
+    assert 0.5 < line["prover/0/token_accuracy"] <= 1 and line["prover/1/trained_samples"] > 0

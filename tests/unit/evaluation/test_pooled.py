@@ -1,0 +1,29 @@
+"""Several provers as one."""
+
+from collections import Counter
+
+import pytest
+
+from countdown_selfplay.evaluation.pooled import pooled
+from countdown_selfplay.evaluation.roles import ProverEvaluation
+from countdown_selfplay.statistics.bootstrap import Estimate
+
+
+def one(correct, score, truncated):
+    return ProverEvaluation(
+        correct, 4, {}, Estimate(score, score - 0.1, score + 0.1), Counter(ok=sum(correct)), truncated, 0.0, 1.0
+    )
+
+
+def test_all_answers_to_a_problem_are_put_together():
+    found = pooled([one([4, 0, 1], 0.4, 0.0), one([0, 0, 3], 0.6, 0.5)], ks=(1, 8))
+    assert (found.correct, found.n, found.truncated_rate, found.seconds) == ([4, 0, 4], 8, 0.25, 2.0)
+    # pass@1: (4 + 0 + 4) / 8 / 3; pass@8: two of three problems have a right answer among the eight
+    assert found.pass_at[1].value == pytest.approx(1 / 3) and found.pass_at[8].value == pytest.approx(2 / 3)
+    assert (found.score.value, found.score.low) == (pytest.approx(0.5), pytest.approx(0.4))
+    assert found.reasons == {"ok": 8}
+
+
+def test_one_prover_is_itself():
+    alone = one([1, 2], 0.3, 0.0)
+    assert pooled([alone], ks=(1,)) is alone

@@ -1,0 +1,94 @@
+"""Data filters by solve rate (seed 000, algorithm 1, steps 3 to 6), in the round and by themselves."""
+
+import numpy as np
+import pytest
+
+from countdown_selfplay.contract.game import Proposal, solve_rates
+from countdown_selfplay.countdown import CountdownDomain, Problem
+from countdown_selfplay.games import ProposeAndSolve
+from countdown_selfplay.games.filters import frontier_of, in_frontier, is_starved, wanted_answers
+from countdown_selfplay.games.propose_and_solve import Settings
+from countdown_selfplay.proposers.tiers import Tiers
+
+from .scripted import ScriptedRound
+
+
+def test_the_per_attempt_rate_sees_what_the_per_prover_rate_cannot():
+    """Section 3.6: two provers that solve the same problem, 1 and 2 of 4 times; one that only the first solves once;
+    one that nobody solves."""
+    bits = np.zeros((2, 3, 4))
+    bits[0, 0, :1] = bits[1, 0, :2] = bits[0, 1, :1] = 1
+    assert solve_rates(bits).tolist() == [3 / 8, 1 / 8, 0.0]
+    assert solve_rates(bits, "provers").tolist() == [1.0, 0.5, 0.0]
+    inside = [in_frontier((0.1, 0.7), [0, 1, 2], solve_rates(bits, over)).tolist() for over in ("attempts", "provers")]
+    assert inside == [[True, True, False], [False, True, False]]
+
+
+def test_a_frontier_has_its_ends_in_it_and_what_was_not_played_is_not():
+    rates = np.array([0.1, 0.7, 0.05, 0.75])
+    assert in_frontier((0.1, 0.7), [0, 1, 2, 3, None], rates).tolist() == [True, True, False, False, False]
+    assert (frontier_of(None, None), frontier_of(0.1, None), frontier_of(None, 0.7)) == (None, (0.1, 1.0), (0.0, 0.7))
+
+
+def test_answers_that_provers_are_trained_on():
+    rates = np.array([0.0, 0.1, 0.5, 0.8, 1.0])
+    assert wanted_answers("all", None, rates) is None
+    assert wanted_answers("nontrivial", None, rates) == [False, True, True, True, False]
+    assert wanted_answers("frontier", (0.1, 0.7), rates) == [False, True, True, False, False]
+
+
+def test_a_round_is_starved_if_only_the_rules_problems_are_played():
+    written, made = Proposal(Problem((1, 2), 3), by="conjecturer"), Proposal(Problem((1, 2), 3))
+    assert is_starved([written, made], [False, True]) and not is_starved([written, made], [True, True])
+    assert not is_starved([made], [True]) and is_starved([made], [False]) and is_starved([], [])
+
+
+DOMAIN = CountdownDomain.tiny()
+SIZES = {"conjecturer": (3, 3), "prover/0": (16, 2), "prover/1": (16, 2)}
+PROPOSED = ["3 5 7 = 22", "2 3 4 = 24", "2 2 2 = 99"]  # 3 * 5 + 7, 2 * 3 * 4, impossible
+
+
+def write(player, row, i):
+    """Both provers solve the first problem in one of two answers; the second prover the second problem always."""
+    if player == "conjecturer":
+        return PROPOSED[i]
+    right = {22: "3 * 5 + 7", 24: "2 * 3 * 4"}.get(row["target"], "?")
+    return right if (row["target"] == 22 and i == 0) or (row["target"] == 24 and player == "prover/1") else "1 + 1"
+
+
+def played(domain=DOMAIN, **settings):
+    game = ProposeAndSolve(
+        Tiers(start=[3], floor=3, ceiling=3, min_valid=0),
+        "binary_band",
+        settings=Settings(anchor_fraction=0.0, fill="none", **settings),
+    )
+    return game.play(ScriptedRound(write, SIZES, domain), [])
+
+
+def test_the_frontier_filters_what_conjecturers_are_trained_on():
+    plain = played()
+    assert plain.metrics["round/solve_rate_mean"] == 0.5 and "round/frontier_share" not in plain.metrics
+    assert plain.turns[-1].selected_B is None
+    found = played(frontier_low=0.1, frontier_high=0.5)
+    assert found.turns[-1].selected_B.tolist() == [True, True, False]  # the third has no solution: it is not played
+    assert found.metrics["round/frontier_share"] == 1.0
+    # over provers: 1 and 1/2
+    other = played(frontier_low=0.1, frontier_high=0.5, solve_rate_over="provers")
+    assert other.metrics["round/solve_rate_mean"] == 0.75 and other.metrics["round/frontier_share"] == 0.5
+    assert other.turns[-1].selected_B.tolist() == [False, True, False]
+
+
+def test_an_unsolvable_problem_has_pass_rate_0_where_it_may_be_played():
+    domain = CountdownDomain(DOMAIN.spec, DOMAIN.rules, "compact", "compact", admit_unsolvable=True)
+    found = played(domain, frontier_low=0.1)
+    assert found.metrics["round/unsolvable_share"] == pytest.approx(1 / 3)
+    assert found.metrics["round/solve_rate_mean"] == pytest.approx(1 / 3)
+    assert found.metrics["prover_pass_rate_tier_0"] == pytest.approx(1 / 3)  # .5, .5 and 0
+    assert "round/unsolvable_share" not in played().metrics
+
+
+def test_provers_are_trained_on_what_is_not_trivial():
+    first, second = played(prover_trains_on="nontrivial").turns[:2]
+    assert first.selected_B is None and second.selected_B is None  # both problems lie at .5
+    some = played(prover_trains_on="frontier", frontier_high=0.6, solve_rate_over="provers").turns[0]
+    assert some.selected_B.tolist() == [False, False, True, True]  # 1 and 1/2 of the provers

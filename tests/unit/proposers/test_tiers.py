@@ -1,0 +1,232 @@
+"""The proposer of a pool: what each tier is asked for, the supplement, the tracker, what is kept (seed 000)."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.unit.games.scripted import ScriptedRound, in_ranks
+
+from countdown_selfplay.contract.game import Outcome, Proposal
+from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, is_solvable
+from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.proposers.supplement import supplement
+from countdown_selfplay.proposers.tiers import Tiers
+
+SPEC = ProblemSpec((2, 3, 4, 5), 1, 12, 1, 99)
+DOMAIN = CountdownDomain(SPEC, conjecturer_prompt="compact", prover_prompt="compact")
+PLAYERS = {"prover": ["prover"], "conjecturer": ["conjecturer/0", "conjecturer/1"]}
+SIZES = {"conjecturer/0": (4, 4), "conjecturer/1": (4, 4), "prover": (64, 2)}
+
+
+def tiers(**changes):
+    return Tiers(**{"start": [3, 4], "ceiling": 5, **changes})
+
+
+def a_round(texts, domain=DOMAIN, **changes):
+    """`texts`: player -> what it writes."""
+    return ScriptedRound(lambda player, row, i: texts[player][i], SIZES, domain, **changes)
+
+
+TEXTS = {
+    "conjecturer/0": ["3 5 7 = 22", "3 5 = 8", "2 3 4 = 24", "?"],  # fine, two numbers, fine, no problem
+    "conjecturer/1": ["1 2 3 4 = 10", "1 2 3 4 5 = 15", "2 3 4 = 24", "1 1 1 1 = 99"],
+}
+
+
+def test_each_conjecturer_is_asked_for_its_tier_and_the_last_one_for_as_many_or_more():
+    made = a_round(TEXTS)
+    proposals = tiers(min_valid=0).propose(made, [])
+    asked = {player: {row["operands"] for row in rows} for player, rows in made.rows.items()}
+    assert asked == {"conjecturer/0": {3}, "conjecturer/1": {4}}
+    assert [p.reason for p in proposals[:4]] == ["ok", "not_as_asked", "ok", "malformed"]
+    # 1 + 1 + 1 + 1 and the like never reach 99; five numbers are "4 or more", three are not
+    assert [p.reason for p in proposals[4:]] == ["ok", "ok", "not_as_asked", "unsolvable"]
+    exact = tiers(min_valid=0, or_more=False).propose(a_round(TEXTS), [])
+    assert [p.reason for p in exact[4:]] == ["ok", "not_as_asked", "not_as_asked", "unsolvable"]
+
+
+def test_unsolvable_proposals_may_be_played_where_the_domain_admits_them():
+    domain = CountdownDomain(SPEC, conjecturer_prompt="compact", prover_prompt="compact", admit_unsolvable=True)
+    proposals = tiers(min_valid=0).propose(a_round(TEXTS, domain), [])
+    last = proposals[-1]
+    assert (last.reason, last.facts["solvable"]) == ("ok", False)
+
+
+def test_a_tier_with_too_few_problems_is_filled_up_by_the_rule():
+    proposer = tiers(min_valid=5)
+    proposals = proposer.propose(a_round(TEXTS), [])
+    made = proposals[8:]
+    # tier 0 has two valid ones of three operands, tier 1 two of four or more: three each are missing
+    assert [p.by for p in made] == [None] * 6 and proposer.tier_N[8:] == [0] * 3 + [1] * 3
+    assert [len(p.problem.numbers) for p in made] == [3] * 3 + [4] * 3
+    assert all(p.reason == "ok" and max(p.problem.numbers) <= 12 and is_solvable(p.problem) for p in made)
+    keys = [p.problem.key for p in proposals if p.problem is not None and p.reason == "ok"]
+    assert len(set(keys)) == len(keys) and not any(DOMAIN.is_held_out(p.problem) for p in made)
+    again = tiers(min_valid=5).propose(a_round(TEXTS), [])
+    assert again == proposals and tiers(min_valid=5).propose(a_round(TEXTS, index=1), [])[8:] != made
+
+
+def test_the_rule_draws_small_numbers_and_applies_operations_from_left_to_right():
+    found = supplement(DOMAIN, {"operands": 2}, 40, 7, frozenset({"1,2=3"}))
+    assert len({p.key for p in found}) == 40 and "1,2=3" not in {p.key for p in found}
+    for problem in found:
+        a, b = problem.numbers
+        assert problem.target in {a + b, a - b, a * b, a / b} and min(a, b) >= 1 and max(a, b) <= 12
+    # one number below 1: nothing but what was excluded can be made, and the search ends
+    narrow = CountdownDomain(ProblemSpec((2,), 1, 1, 1, 2), conjecturer_prompt="compact", prover_prompt="compact")
+    assert {p.key for p in supplement(narrow, {"operands": 2}, 9, 0, frozenset())} <= {"1,1=1", "1,1=2"}
+
+
+def outcome_of(proposals, rates):
+    """Each proposal that is ok was played, with these solve rates out of 10 answers of one prover."""
+    played = [i for i, p in enumerate(proposals) if p.reason == "ok"]
+    bits = np.array([[[float(g < round(rate * 10)) for g in range(10)] for rate in rates]]).reshape(1, -1, 10)
+    places = {n: place for place, n in enumerate(played)}
+    rewards = np.array([0.5 if n in places else 0.0 for n in range(len(proposals))])
+    problems = [proposals[n].problem for n in played]
+    return Outcome(proposals, rewards, problems, [places.get(n) for n in range(len(proposals))], bits, [])
+
+
+def test_tiers_move_by_the_mean_of_their_own_problems_the_rules_ones_included():
+    made = a_round(TEXTS)
+    proposer = tiers(min_valid=3)
+    proposals = proposer.propose(made, [])
+    # tier 0: .9 and 1 of its conjecturer, .5 of the rule: .8 -> up. tier 1: .1, .2 and .1 of the rule -> down
+    turns = proposer.learn(made, outcome_of(proposals, [0.9, 1.0, 0.1, 0.2, 0.5, 0.1]))
+    logged = proposer.logged()
+    assert logged["prover_pass_rate_tier_0"] == pytest.approx(0.8)
+    assert logged["prover_pass_rate_tier_1"] == pytest.approx(0.4 / 3)
+    assert (logged["tier_0_operand_count"], logged["tier_1_operand_count"]) == (4, 3)
+    assert logged["mean_prover_pass_rate"] == pytest.approx(2.8 / 6)
+    # a problem could be read from 7 of 8 texts; the rule's problems are nobody's
+    assert logged["valid_conjecture_rate"] == 7 / 8 and logged["tier_0_supplement"] == 1
+    assert [turn.rollout.role for turn in turns] == ["conjecturer/0", "conjecturer/1"]
+    assert [turn.advantages_B.shape for turn in turns] == [(4,), (4,)]
+    assert proposer.files()["tier_config.json"]["tiers"] == [4, 3]
+
+
+def test_a_tier_without_a_problem_stays_and_logs_no_rate():
+    silent = a_round({player: ["?"] * 4 for player in ("conjecturer/0", "conjecturer/1")})
+    proposer = tiers(min_valid=0)
+    proposals = proposer.propose(silent, [])
+    proposer.learn(silent, outcome_of(proposals, []))
+    logged = proposer.logged()
+    assert "prover_pass_rate_tier_0" not in logged and "mean_prover_pass_rate" not in logged
+    assert logged["tier_0_operand_count"] == 3 and logged["valid_conjecture_rate"] == 0
+
+
+def test_only_what_lies_in_the_frontier_is_trained_on():
+    made = a_round(TEXTS)
+    proposer = tiers(min_valid=0)
+    proposals = proposer.propose(made, [])
+    found = outcome_of(proposals, [0.4, 0.9, 0.3, 0.2])
+    inside = np.array([p.reason == "ok" for p in proposals])
+    inside[2] = False  # the second problem, at .9
+    turns = proposer.learn(made, Outcome(*[getattr(found, f) for f in found.__dataclass_fields__][:-1], inside))
+    assert turns[0].selected_B.tolist() == [True, False, False, False]
+    assert turns[1].selected_B.tolist() == [True, True, False, False]
+
+
+def test_without_a_conjecturer_the_rule_makes_all_problems():
+    made = ScriptedRound(lambda *_: "?", {"prover": (64, 2)}, DOMAIN)
+    proposer = tiers(min_valid=4)
+    proposer.check({"prover": ["prover"], "conjecturer": []}, DOMAIN)
+    proposals = proposer.propose(made, [])
+    assert [len(p.problem.numbers) for p in proposals] == [3] * 4 + [4] * 4
+    assert proposer.learn(made, outcome_of(proposals, [0.5] * 8)) == []
+    assert "valid_conjecture_rate" not in proposer.logged()
+
+
+def test_processes_propose_the_same_list():
+    def play(rank, gather):
+        made = a_round(TEXTS, rank=rank, world=2, gather=gather)
+        proposer = tiers()
+        return proposer.propose(made, []), proposer.tier_N
+
+    first, second = in_ranks(2, play)
+    assert first == second and len(first[0]) == len(first[1])
+
+
+def test_other_axes():
+    wide = tiers(axis="number_high", start=[5, 9], levels=[5, 9, 12])
+    wide.check(PLAYERS, DOMAIN)
+    made = a_round({"conjecturer/0": ["2 3 = 5", "2 6 = 8", "?", "?"], "conjecturer/1": ["2 9 = 11"] * 4})
+    proposals = wide.propose(made, [])
+    # the domain asks for 2 operands in round 0; a 6 is beyond tier 0's greatest number
+    assert [p.reason for p in proposals[:5]] == ["ok", "not_as_asked", "malformed", "malformed", "ok"]
+    assert made.rows["conjecturer/0"][0]["prompt"] == "propose 2 5 = 99 :"
+    wide.learn(made, outcome_of(proposals, [1.0] * sum(p.reason == "ok" for p in proposals)))
+    assert wide.logged()["tier_0_rung"] == 1 and "tier_0_operand_count" not in wide.logged()
+
+    needed = tiers(axis="operators", start=["", "*"], levels=["", "*", "*/"], min_valid=0)
+    texts = {"conjecturer/0": ["2 3 = 5", "2 3 = 6", "?", "?"], "conjecturer/1": ["2 3 = 5", "2 3 = 6", "?", "?"]}
+    found = needed.propose(a_round(texts), [])
+    assert [p.reason for p in found[:2] + found[4:6]] == ["ok", "ok", "not_as_asked", "ok"]  # 5 needs no product
+
+    mixed = tiers(levels=[{"operands": 2, "number_high": 9}, {"operands": 3}], start=[0, 1])
+    assert mixed.ask(0, {"operands": 4}) == {"operands": 2, "number_high": 9}
+    assert mixed.ask(1, {"operands": 4}) == {"operands": 3, "or_more": True}
+
+
+def test_a_run_goes_on_from_a_tier_config(tmp_path):
+    path = tmp_path / "tier_config.json"
+    path.write_text(json.dumps(tiers(start=[2, 5]).files()["tier_config.json"]))
+    assert tiers(start=str(path)).tracker.rungs == [0, 3]
+    with pytest.raises(ConfigError, match="axis operands, and this run's `axis` is number_high"):
+        tiers(start=str(path), axis="number_high", levels=[5, 9])
+    for content in ("", "[]", '{"tiers": 3}'):
+        path.write_text(content)
+        with pytest.raises(DataError, match=r"cannot be read as a tier_config.json"):
+            tiers(start=str(path))
+    with pytest.raises(DataError, match="No such file"):
+        tiers(start=str(tmp_path / "none.json"))
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        (dict(start=[3, 7]), r"`start` \(\[3, 7\]\) of the tiers must list a rung for each tier, from 2 to 5"),
+        (dict(start=[]), "must list a rung for each tier"),
+        (dict(floor=5, ceiling=4), r"`floor` \(5\) and `ceiling` \(4\)"),
+        (dict(low=0.7, high=0.2), "0 <= low < high <= 1"),
+        (dict(min_valid=-1), "at least 0 problems"),
+        (dict(axis="number_high"), "needs `levels`"),
+        (dict(axis="size"), "must be one of operands"),
+        (dict(levels=[]), "must list rungs"),
+    ],
+)
+def test_settings_that_make_no_tiers_are_refused(wrong, words):
+    with pytest.raises(ConfigError, match=words):
+        tiers(**wrong)
+
+
+def test_tiers_and_players_must_fit():
+    three = {**PLAYERS, "conjecturer": ["conjecturer/0", "conjecturer/1", "conjecturer/2"]}
+    with pytest.raises(ConfigError, match="has 2 tiers and there are 3 conjecturers"):
+        tiers().check(three, DOMAIN)
+    with pytest.raises(ConfigError, match="neither a conjecturer nor a `min_valid`"):
+        tiers(min_valid=0).check({"conjecturer": []}, DOMAIN)
+    with pytest.raises(ConfigError, match=r"ask for 6 operands, and `operands` \(\[2, 3, 4, 5\]\)"):
+        tiers(ceiling=6).check(PLAYERS, DOMAIN)
+    with pytest.raises(ConfigError, match="`propose_row` refuses it"):
+        tiers(axis="number_high", levels=[5], start=[5, 5]).check(PLAYERS, _Plain())
+
+
+class _Plain:
+    """A domain that is asked for one thing alone."""
+
+    asks = ({"operands": 3},)
+
+    def propose_row(self, operands):
+        return {"prompt": "?"}
+
+
+def test_copies_of_the_worked_example_are_counted():
+    chat = CountdownDomain(SPEC, conjecturer_prompt="tier")
+    copy, own = '<answer>{"target": 24, "numbers": [2, 3, 4]}</answer>', '{"target": 9, "numbers": [2, 3, 4]}'
+    texts = {"conjecturer/0": [copy, f"<answer>{own}", "24", copy], "conjecturer/1": ["?"] * 4}
+    proposer = tiers(min_valid=0)
+    proposals = proposer.propose(a_round(texts, chat), [])
+    assert proposals[1].problem == Problem((2, 3, 4), 9)
+    assert proposer.found["copied_example_rate"] == 2 / 8
+    assert isinstance(proposals[0], Proposal) and proposals[0].reason == "copied_example"
