@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import torch
 from transformers import GenerationConfig
@@ -16,6 +16,19 @@ from ..errors import ConfigError, DataError
 from ..random_state import private_generator
 
 _TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
+
+DEFAULTS: dict[str, Any] = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 256}
+
+
+class Sampling(TypedDict, total=False):
+    """Arguments of sample_completions that an evaluation hands on; DEFAULTS where they are left out."""
+
+    temperature: float
+    top_p: float | None
+    top_k: int | None
+    max_new_tokens: int
+    device: Any
+    progress: Callable[[int, int], None] | None
 
 
 class Completion(NamedTuple):
