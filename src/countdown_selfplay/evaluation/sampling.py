@@ -93,7 +93,7 @@ def sample_completions(
     """
     _check(n, temperature, top_k, max_new_tokens, batch_size)
     check_stop_strings(tokenizer, stop_strings)
-    ids = [_encode(tokenizer, prompt) for prompt in prompts]
+    ids = [prompt_ids(tokenizer, prompt) for prompt in prompts]
     chat = any(not isinstance(prompt, str) for prompt in prompts)
     ends = end_token_ids(model, tokenizer, chat)
     config = _generation_config(tokenizer, ends, temperature, top_p, top_k, max_new_tokens, stop_strings)
@@ -202,7 +202,8 @@ def _generation_config(
     )
 
 
-def _encode(tokenizer: Any, prompt: Any) -> list[int]:
+def prompt_ids(tokenizer: Any, prompt: Any) -> list[int]:
+    """The ids that the model sees when it is asked: a text, or chat messages through the chat template."""
     if isinstance(prompt, str):
         ids = tokenizer(prompt)["input_ids"]
     else:
@@ -213,7 +214,7 @@ def _encode(tokenizer: Any, prompt: Any) -> list[int]:
             )
         ids = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=True)["input_ids"]
     if not ids:
-        raise DataError(f"The prompt {prompt!r} has no token.")
+        raise DataError(f"The prompt {str(prompt)[:60]!r} has no token.")
     return list(ids)
 
 
