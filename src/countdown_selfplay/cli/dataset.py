@@ -30,7 +30,7 @@ from ..countdown.generator import iterate_problems
 from ..countdown.rows import ROW_SCHEMAS
 from ..data.jsonl import json_lines
 from ..errors import ConfigError, DataError
-from .countdown_options import OneLineParser, RawDescription, add_rule_options, rules_of, seed_number
+from .countdown_options import add_rule_options, parser_of, rules_of, seed_number
 
 HELP = "Write solvable problems or demonstrations to a file"
 
@@ -129,9 +129,7 @@ class Condition:
 
 def options_of(argv: list[str]) -> argparse.Namespace:
     """The command line, parsed."""
-    parser = OneLineParser(
-        prog="countdown-selfplay dataset", description=HELP + ".", epilog=EPILOG, formatter_class=RawDescription
-    )
+    parser = parser_of("dataset", HELP, EPILOG)
     spec = ProblemSpec()
     parser.add_argument("out", help="the file to write, .jsonl or .parquet")
     parser.add_argument("--count", type=int, required=True, metavar="N", help="how many problems")

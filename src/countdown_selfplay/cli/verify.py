@@ -12,7 +12,7 @@ from typing import Any
 from ..countdown import Problem, Rules, Verdict, problem_from_row, verify
 from ..data.jsonl import json_lines
 from ..errors import ConfigError, DataError
-from .countdown_options import OneLineParser, RawDescription, add_rule_options, problem_of, rules_of
+from .countdown_options import add_rule_options, parser_of, problem_of, rules_of
 
 HELP = "Judge completions with the exact verifier: score, reason, value"
 
@@ -54,9 +54,7 @@ def judged(path: Path, rules: Rules) -> Iterator[Verdict]:
 
 def main(argv: list[str]) -> int:
     """Print the verdict on one completion (0 correct, 1 not), or on every row of a file and a summary (0)."""
-    parser = OneLineParser(
-        prog="countdown-selfplay verify", description=HELP + ".", epilog=EPILOG, formatter_class=RawDescription
-    )
+    parser = parser_of("verify", HELP, EPILOG)
     parser.add_argument("file", nargs="?", help="a JSONL file of completions with their problems")
     parser.add_argument("--numbers", nargs="+", metavar="N", help="the problem's numbers")
     parser.add_argument("--target", metavar="T", help="the problem's target")

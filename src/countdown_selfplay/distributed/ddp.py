@@ -13,8 +13,8 @@ from torch import nn
 from ..config import RoleSettings
 from ..errors import ConfigError
 from ..policies import PolicySet
+from ..policies.base import cut_up
 from ..policies.optimization import clip_roles
-from ..policies.sharded_weights import cut_up
 from .exit import pause_at_exit
 
 # (module, batch) -> log-probs and entropies of the batch's completion tokens. The batch holds prompt_ids, prompt_mask,

@@ -120,9 +120,8 @@ class Server(VLLMSampler):
         if not self.adapters and self.turns.processes.together(lambda: self._replaced(url)):
             self.forget(place)
             self._close_channel(url)
-        return self.renew(
-            place, name, lambda: (self._send_adapter if self.adapters else self._send_weights)(url, name)
-        )
+        send = self._send_adapter if self.adapters else self._send_weights
+        return self.renew(place, name, lambda: send(url, name))
 
     def _send_adapter(self, url: str, name: str) -> None:
         state = adapter_state(self.turns.policies, name)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torch import nn
+from torch.distributed.fsdp import FSDPModule
 
 Placing = Callable[[nn.Module], nn.Module]
 
@@ -109,3 +110,26 @@ class PolicySet(ABC):
     @abstractmethod
     def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         """Write a model that an inference engine can start from: any full weights, or the base of the adapters."""
+
+
+def cut_up(module: nn.Module) -> bool:
+    """Has ZeRO-3 or FSDP2 cut `module` up, so that no process holds the whole of it? Then each forward pass is a
+    collective of all processes."""
+    return any(isinstance(part, FSDPModule) for part in module.modules()) or _by_deepspeed(module)
+
+
+def _by_deepspeed(module: nn.Module) -> bool:
+    return any(hasattr(p, "ds_id") for p in module.parameters())
+
+
+@contextmanager
+def gathered(module: nn.Module) -> Iterator[None]:
+    """Inside the block the parameters of `module` are whole on every process, to be read only. Without DeepSpeed's
+    ZeRO-3 they are anyway. All processes must enter together."""
+    if _by_deepspeed(module):
+        import deepspeed
+
+        with deepspeed.zero.GatheredParameters(list(module.parameters())):
+            yield
+    else:
+        yield

@@ -13,10 +13,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 
 from ..config import RoleSettings
 from ..errors import ConfigError, DataError
-from .base import PolicySet
+from .base import PolicySet, gathered
 from .full import FullPolicies
 from .lora import LoraPolicies, SeveralBases
-from .sharded_weights import gathered
 
 ModelSource = str | PreTrainedModel
 
@@ -74,10 +73,11 @@ def build_policies(
         if set(own.values()) <= frozen:
             bare[next(iter(own.values()))] = base
         else:
-            config = (
-                peft_config if len(bases) == 1 else copy.deepcopy(peft_config)
-            )  # PEFT writes the base's path in it
-            adapted.append(_with_adapters(base, config, own, frozen & set(own.values())))
+            config = copy.deepcopy(peft_config)  # PEFT writes the base's path in it
+            try:
+                adapted.append(LoraPolicies(base, config, own, frozen & set(own.values())))
+            except ValueError as error:  # PEFT's words on ranks, target modules and the like
+                raise ConfigError(f"PEFT refuses this adapter: {error}") from error
     return adapted[0] if len(bases) == 1 else SeveralBases(adapted, bare, weights_of, frozen)
 
 
@@ -117,18 +117,6 @@ def _sources(
     return found  # type: ignore[return-value]
 
 
-def _refuse_mixture(model: PreTrainedModel) -> PreTrainedModel:
-    """The load-balancing loss of a mixture of experts would be skipped (rule 15 of the design)."""
-    config = model.config.get_text_config()
-    experts = getattr(config, "num_experts", None) or getattr(config, "num_local_experts", None) or 0
-    if experts > 1:
-        raise ConfigError(
-            f"{type(model).__name__} is a mixture of {experts} experts, "
-            "whose load-balancing loss the joint trainer does not have; use a dense model."
-        )
-    return model
-
-
 def model_arguments(options: Any, args: Any) -> dict[str, Any]:
     """The arguments of `from_pretrained`: those that the model's options name, under the config's own."""
     given = args.model_init_kwargs
@@ -162,28 +150,26 @@ def load_pretrained(path: str, kwargs: Mapping[str, Any], adapter: str = "") -> 
         raise DataError(f"The model '{path}' cannot be loaded: it is {what} ({first})") from error
 
 
-def _with_adapters(
-    base: PreTrainedModel, peft_config: PeftConfig, weights_of: dict[str, str], frozen: frozenset[str]
-) -> LoraPolicies:
-    try:
-        return LoraPolicies(base, peft_config, weights_of, frozen)
-    except ValueError as error:  # PEFT's words on ranks, target modules and the like
-        raise ConfigError(f"PEFT refuses this adapter: {error}") from error
-
-
 def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool = False) -> PreTrainedModel:
+    model = source
     if isinstance(source, str):
-        return _refuse_mixture(load_pretrained(source, {"dtype": "float32", **(init_kwargs or {})}))
-    if not isinstance(source, PreTrainedModel):
+        model = load_pretrained(source, {"dtype": "float32", **(init_kwargs or {})})
+    if not isinstance(model, PreTrainedModel):
         raise ConfigError(
             f"`model` must be a hub id, a path or a transformers PreTrainedModel, got {type(source).__name__}; "
             "to train an adapter pass the base model and a `peft_config`."
         )
-    _refuse_mixture(source)
-    if not copied:
-        return source
-    with gathered(source):
-        return copy.deepcopy(source)
+    config = model.config.get_text_config()
+    experts = getattr(config, "num_experts", None) or getattr(config, "num_local_experts", None) or 0
+    if experts > 1:  # rule 15 of the design
+        raise ConfigError(
+            f"{type(model).__name__} is a mixture of {experts} experts, "
+            "whose load-balancing loss the joint trainer does not have; use a dense model."
+        )
+    if not copied or model is not source:
+        return model
+    with gathered(model):
+        return copy.deepcopy(model)
 
 
 def _check_vocabularies(models: dict[str, PreTrainedModel]) -> None:

@@ -14,9 +14,8 @@ from huggingface_hub import save_torch_state_dict
 from torch import nn
 from transformers import GenerationConfig, PreTrainedModel
 
-from .base import Placing, PolicySet, inner_name
+from .base import Placing, PolicySet, cut_up, gathered, inner_name
 from .forward import scored_at
-from .sharded_weights import cut_up, gathered
 from .shared_prefix import with_shared_prefix
 
 

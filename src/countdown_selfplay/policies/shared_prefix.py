@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from .sharded_weights import cut_up
+from .base import cut_up
 
 
 def with_shared_prefix(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
