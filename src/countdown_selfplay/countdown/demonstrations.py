@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
-from itertools import combinations
 
 from ..errors import DataError
-from .exact.meeting import candidates
 from .exact.nodes import Node
-from .exact.solver import is_solvable, solve
+from .exact.solver import is_solvable, solution_tree
 from .problem import Problem
 from .rules import DEFAULT_RULES, Rules
 from .text import CLOSE, END_THINK, OPEN, THINK
@@ -22,7 +20,7 @@ MOST_DEAD_ENDS = 3
 
 def compact_solution(problem: Problem, rules: Rules = DEFAULT_RULES) -> str:
     """A solution in tokens between single spaces, `( 3 + 5 ) * 7`. Raises DataError if there is none."""
-    return _solution(problem, rules).replace("(", "( ").replace(")", " )")
+    return _solution(problem, rules).text().replace("(", "( ").replace(")", " )")
 
 
 def solution_trace(problem: Problem, rules: Rules = DEFAULT_RULES, thinking_begun: bool = False) -> str:
@@ -31,29 +29,21 @@ def solution_trace(problem: Problem, rules: Rules = DEFAULT_RULES, thinking_begu
     Up to three first steps that lead nowhere come first. thinking_begun: the prompt already ends in `<think>`. Raises
     DataError if there is no solution.
     """
-    answer = _solution(problem, rules)
+    solution = _solution(problem, rules)
     numbers = ", ".join(map(str, problem.numbers))
     lines = [f"Use {numbers} to reach {problem.target}.", *_dead_ends(problem, rules)]
-    steps = _steps(_tree(problem, rules))
+    steps, answer = _steps(solution), solution.text()
     lines += [*steps, f"That is {problem.target}."] if steps else [f"The number {answer} is the target."]
     thinking = "\n".join(lines)
     begin = "" if thinking_begun else THINK
     return f"{begin}\n{thinking}\n{END_THINK}\n{OPEN} {answer} {CLOSE}"
 
 
-def _solution(problem: Problem, rules: Rules) -> str:
-    expression = solve(problem, rules)
-    if expression is None:
+def _solution(problem: Problem, rules: Rules) -> Node:
+    tree = solution_tree(problem, rules)
+    if tree is None:
         raise DataError(f"There is no demonstration of {problem.key}: it has no solution.")
-    return expression
-
-
-def _tree(problem: Problem, rules: Rules) -> Node:
-    """The tree of the expression that `solve` returns."""
-    ordered = tuple(sorted(problem.numbers))
-    sizes = [len(ordered)] if rules.use_all else range(len(ordered), 0, -1)
-    subsets = (chosen for size in sizes for chosen in dict.fromkeys(combinations(ordered, size)))
-    return next(tree for chosen in subsets for tree in candidates(chosen, problem.target, rules))
+    return tree
 
 
 def _dead_ends(problem: Problem, rules: Rules) -> list[str]:
@@ -90,14 +80,10 @@ def _steps(tree: Node) -> list[str]:
                 op, result = ("+", total + other) if sign > 0 else ("-", total - other)
             else:
                 op, result = ("*", total * other) if sign > 0 else ("/", total / other)
-            lines.append(f"{_written(total)} {op} {_written(other)} = {result}")
+            left, right = (str(v) if v.denominator == 1 and v >= 0 else f"({v})" for v in (total, other))
+            lines.append(f"{left} {op} {right} = {result}")
             total = result
         return total
 
     value(tree)
     return lines
-
-
-def _written(value: Fraction) -> str:
-    """A value as an operand: whole and positive as it is, others in parentheses."""
-    return str(value) if value.denominator == 1 and value >= 0 else f"({value})"

@@ -185,8 +185,6 @@ def evaluate(postfix: list[str], integers_only: bool = False) -> tuple[int, int]
 
     Raises DivisionByZero, and NotAnInteger if `integers_only` and some division leaves a remainder.
     """
-    if "/" not in postfix:
-        return _evaluate_integers(postfix), 1
     stack: list[tuple[int, int]] = []
     for token in postfix:
         if token not in "+-*/~":
@@ -216,23 +214,4 @@ def evaluate(postfix: list[str], integers_only: bool = False) -> tuple[int, int]
                 common = -common
             top, above = top // common, above // common
         stack.append((top, above))
-    return stack[0]
-
-
-def _evaluate_integers(postfix: list[str]) -> int:
-    """The value of a postfix expression without a division: most expressions, in half the time."""
-    stack: list[int] = []
-    for token in postfix:
-        if token[0] in _DIGITS:
-            stack.append(int(token))
-        elif token == "~":
-            stack[-1] = -stack[-1]
-        else:
-            last = stack.pop()
-            if token == "+":
-                stack[-1] += last
-            elif token == "-":
-                stack[-1] -= last
-            else:
-                stack[-1] *= last
     return stack[0]

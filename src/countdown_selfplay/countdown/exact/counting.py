@@ -57,10 +57,12 @@ def hits(values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: Bound
     forms, problems = np.divmod(flat, values.problems)
     chosen_of_signs = []
     for sign, mask in zip((1, -1), counted(symbols), strict=True):
-        chosen = mask[forms] & (sign * targets >= _of(low, problems)) & (sign * targets <= _of(high, problems))
+        least_of, most_of = (bound if isinstance(bound, int) else bound[problems] for bound in (low, high))
+        chosen = mask[forms] & (sign * targets >= least_of) & (sign * targets <= most_of)
         if not exact:
             chosen[chosen] = [
-                _confirmed(ordered_PK[p], int(f), int(t), rules)
+                # Its negative, which may be the one that counts, has then exactly the other value.
+                has_value(form(tuple(ordered_PK[p].tolist()), int(f)), int(t), rules)
                 for f, p, t in zip(forms[chosen], problems[chosen], targets[chosen], strict=True)
             ]
         chosen_of_signs.append(chosen)
@@ -71,13 +73,3 @@ def hits(values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: Bound
         np.concatenate([forms[plus], forms[minus]]),
         np.repeat([False, True], [plus.sum(), minus.sum()]),
     )
-
-
-def _of(bound: Bound, problems: Array) -> Bound:
-    return bound if isinstance(bound, int) else bound[problems]
-
-
-def _confirmed(ordered_K: Array, index: int, target: int, rules: Rules) -> bool:
-    """Whether form `index` over these numbers has exactly this value; its negative, which may be the one that counts,
-    has then exactly the other."""
-    return has_value(form(tuple(int(n) for n in ordered_K), index), target, rules)

@@ -7,7 +7,7 @@ most 999, 6 of at most 406). Beyond that they are tolerant and every candidate i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def phases(k: int) -> list[tuple[int, tuple[int, ...]]]:
     return [(k - 1, (1, 2))] if k < 5 else [(k - 2, (2, 3)), (k - 1, (1,))]
 
 
-def meets(values: Values, target_P: Array, exact: bool, sizes: tuple[int, ...]) -> Iterator[tuple[int, int, Array]]:
+def meets(values: Values, target_P: Array, exact: bool, sizes: Sequence[int]) -> Iterator[tuple[int, int, Array]]:
     """(left mask, right mask, hits) for every way to split the operands in two, the smaller side of one of the sizes.
 
     hits (left forms, right forms, problems): some `x op y` has the absolute value of the target; a candidate if not
