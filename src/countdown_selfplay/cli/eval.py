@@ -140,8 +140,7 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet) ->
     if folder is None:
         folder = folder_of(options.model)
     from ..evaluation.answer_file import AnswerFile
-    from ..evaluation.answering import answer_batches
-    from ..evaluation.answers import AnswerSet, batches_of
+    from ..evaluation.answers import AnswerSet, answer_batches, batches_of
     from ..evaluation.progress import ProgressLine
 
     n, size = options.samples or 16, batch_size(options, setting)

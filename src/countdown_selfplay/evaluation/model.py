@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..errors import ConfigError, DataError
+from ..errors import ConfigError
 
 _PACKAGES = ("torch", "transformers", "peft", "tokenizers")
 _FILES = (
@@ -65,10 +65,9 @@ def folder_of(name: str) -> Path | None:
 def load_model(name: str, place: str) -> tuple[Any, Any]:
     """Model and tokenizer of a folder, an adapter folder, a hub id or "tiny", on the device `place`."""
     import torch
-    from transformers import AutoTokenizer
     from transformers.utils import logging
 
-    from ..policies.build import load_pretrained
+    from ..policies.build import load_pretrained, load_tokenizer
 
     if name == "tiny":
         name = str(folder_of(name))
@@ -77,16 +76,10 @@ def load_model(name: str, place: str) -> tuple[Any, Any]:
     try:
         # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
         model = load_pretrained(name, {"dtype": torch.float32 if place.startswith("cpu") else "auto"}, "keep")
-        tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        if isinstance(error, DataError):  # the model's own, a ValueError too
-            raise
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise DataError(f"The tokenizer of '{name}' cannot be loaded ({first})") from error
+        return model.to(place).eval(), load_tokenizer(name, False)
     finally:
         if bar:
             logging.enable_progress_bar()
-    return model.to(place).eval(), tokenizer
 
 
 def weights_digest(folder: Path) -> str:

@@ -33,22 +33,19 @@ class Setting:
 
 def setting_of(options: argparse.Namespace) -> Setting:
     """The model's own setting, with what the command line says on top."""
-    run = find_run(options.model)
-    sampling = _TINY if _is_tiny(options.model) else _PUBLIC
+    run, tiny = find_run(options.model), _is_tiny(options.model)
+    sampling = _TINY if tiny else _PUBLIC
     if run is not None:
         base = _of_run(run, options)
     elif options.domain not in (None, "countdown"):
-        base = Setting("the options", make_domain(options.domain, options.domain_kwargs), dict(sampling))
-    elif _is_tiny(options.model):
-        base = Setting("the tiny model", CountdownDomain.tiny(), dict(_TINY))
+        base = Setting("the options", make_domain(options.domain, options.domain_kwargs), sampling)
+    elif tiny:
+        base = Setting("the tiny model", CountdownDomain.tiny(), sampling)
     else:
-        base = Setting("the public 0.5B checkpoints", CountdownDomain.countdown_3to4(), dict(_PUBLIC))
+        base = Setting("the public 0.5B checkpoints", CountdownDomain.countdown_3to4(), sampling)
     given = {name: value for name, value in vars(options).items() if value is not None}
-    return Setting(
-        base.source,
-        _changed(base.domain, given),
-        {**base.sampling, **{name: given[name] for name in _SAMPLING if name in given}},
-    )
+    sampling = base.sampling | {name: given[name] for name in _SAMPLING if name in given}
+    return Setting(base.source, _changed(base.domain, given), sampling)
 
 
 def role_of(model: str, asked: str | None) -> str:
@@ -90,11 +87,15 @@ def _of_run(path: Path, options: argparse.Namespace) -> Setting:
         name = options.domain or config.get("domain", "countdown")
         own = config.get("domain_kwargs") if name == config.get("domain") else None
         kwargs = options.domain_kwargs if options.domain_kwargs is not None else own
-        domain = _countdown(config, run["rules"]) if name == "countdown" else make_domain(name, kwargs)
-        names = {"max_new_tokens": "max_completion_length"}
+        if name == "countdown":
+            spec = ProblemSpec(tuple(dict.fromkeys(config["operands"])), *(config[name] for name in _RANGES))
+            prompts = (config["prover_prompt"], config["conjecturer_prompt"])
+            domain: Any = CountdownDomain(spec, Rules.from_dict(run["rules"]), *prompts)
+        else:
+            domain = make_domain(name, kwargs)
         sampling = {}
         for name in _SAMPLING:
-            field = names.get(name, name)
+            field = "max_completion_length" if name == "max_new_tokens" else name
             own = config.get(f"{role}_{field}")
             sampling[name] = config[field] if own is None else own
     except CountdownSelfPlayError:
@@ -107,19 +108,8 @@ def _of_run(path: Path, options: argparse.Namespace) -> Setting:
     return Setting(f"run '{run.get('name', path.parent.name)}'", domain, sampling)
 
 
-def _countdown(config: dict[str, Any], rules: dict[str, Any]) -> CountdownDomain:
-    return CountdownDomain(
-        spec=ProblemSpec(tuple(dict.fromkeys(config["operands"])), *(config[name] for name in _RANGES)),
-        rules=Rules.from_dict(rules),
-        prover_prompt=config["prover_prompt"],
-        conjecturer_prompt=config["conjecturer_prompt"],
-    )
-
-
 def _changed(domain: Any, given: dict[str, Any]) -> Any:
-    named = [
-        name for name in (*_RANGES, "operands", "prover_prompt", "conjecturer_prompt", "answer_rule") if name in given
-    ]
+    named = [name for name in (*_RANGES, *_COUNTDOWN) if name in given]
     if not isinstance(domain, CountdownDomain):
         if named:
             raise ConfigError(

@@ -8,22 +8,14 @@ from typing import Any
 def before_after_table(result: dict[str, Any]) -> str:
     """Prover and conjecturer before and after training, with 95% intervals; `result` as in evaluation.json."""
     rows: list[tuple[str, ...]] = [("", "before", "after", "difference")]
-    prover = result["before"]["prover"]
-    for k in prover["pass_at"]:
-        rows.append(
-            (
-                f"prover pass@{k}",
-                _estimate(prover["pass_at"][k]),
-                _estimate(result["after"]["prover"]["pass_at"][k]),
-                _signed(result["difference"][f"pass@{k}"]),
-            )
-        )
-    figures = [result[when].get("conjecturer", {}) for when in ("before", "after")]
+    before, after = result["before"], result["after"]
+    for k, estimate in before.get("prover", {}).get("pass_at", {}).items():
+        cells = (_estimate(estimate), _estimate(after["prover"]["pass_at"][k]))
+        rows.append((f"prover pass@{k}", *cells, _signed(result["difference"][f"pass@{k}"])))
+    figures = [found.get("conjecturer", {}) for found in (before, after)]
     for name in rates(*figures):
-        pair = [found.get(name) for found in figures]
-        if any(value is not None for value in pair):
-            rows.append((f"conjecturer {name.replace('_', ' ')}", *(_estimate(value) for value in pair), ""))
-    return aligned(rows)
+        rows.append((f"conjecturer {name.replace('_', ' ')}", *(_estimate(found.get(name)) for found in figures), ""))
+    return aligned(rows if "difference" in result else [row[:3] for row in rows])
 
 
 def rates(*figures: dict[str, Any]) -> list[str]:

@@ -20,6 +20,22 @@ _LARGEST_ERROR = 0.1  # standard error of the asymptote above which it counts as
 
 
 @dataclass(frozen=True)
+class Curve:
+    """Compute and rate of one run, by rising compute.
+
+    cumulative: whether the rate is a share of problems that only grows, so that its points are not independent.
+    problems: their keys, and first: the number of the point from which on each is solved (len(compute): never); None
+    where a run does not say.
+    """
+
+    compute: np.ndarray
+    rate: np.ndarray
+    cumulative: bool = False
+    problems: tuple[str, ...] | None = None
+    first: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
 class ScalingFit:
     """R(C) = initial + (asymptote - initial) / (1 + (c_mid / C) ** slope). If converged is False the three fitted
     values are None and `reason` says why; `initial` is data. error: standard error of the asymptote; residual: root

@@ -17,7 +17,7 @@ from ..distributed.processes import processes_of
 from ..errors import CheckpointError
 from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
-from ..evaluation.terminal import aligned, before_after_table, rates
+from ..evaluation.terminal import before_after_table
 from ..policies.build import load_pretrained, model_arguments
 from ..tiny import resolve_model
 from ..training.callbacks.run_folder import record_of, write_description
@@ -78,13 +78,7 @@ def compare(before: dict, after: dict) -> tuple[dict[str, Any], str]:
     result: dict[str, Any] = {"before": before, "after": after}
     if "prover" in before:
         result["difference"] = differences(before, after)
-        return result, before_after_table(result)
-    rows: list[tuple[str, ...]] = [("", "before", "after")]
-    for name in rates(before["conjecturer"], after["conjecturer"]):
-        pair = [figures["conjecturer"].get(name) for figures in (before, after)]
-        cells = ["-" if e is None else f"{e['value']:.3f} [{e['low']:.3f}, {e['high']:.3f}]" for e in pair]
-        rows.append((f"conjecturer {name.replace('_', ' ')}", *cells))
-    return result, aligned(rows)
+    return result, before_after_table(result)
 
 
 def train(trainer: Any, resume: str | None) -> None:

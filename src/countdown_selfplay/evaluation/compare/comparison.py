@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -97,19 +97,7 @@ class Comparison:
             "training_seeds": self.seeds,
             "resamples": self.resamples,
             "pass_at": {arm: {str(k): self.values[arm, k].to_dict() for k in self.ks} for arm in self.arms},
-            "differences": [
-                {
-                    "arm": d.arm,
-                    "minus": self.arms[0],
-                    "k": d.k,
-                    "percentile": d.percentile.to_dict(),
-                    "bca": None if d.bca is None else d.bca.to_dict(),
-                    "bonferroni": d.bonferroni.to_dict(),
-                    "p": d.p,
-                    "p_holm": d.p_holm,
-                }
-                for d in self.differences
-            ],
+            "differences": [{"arm": d.arm, "minus": self.arms[0], **asdict(d)} for d in self.differences],
             "notes": self.notes(),
         }
 
@@ -154,23 +142,7 @@ def compare_arms(
             low, high = ends(values_P, m, level, method)
             return Interval(float(values_P.mean()), max(low, -1.0), min(high, 1.0))
 
-        differences.append(
-            Difference(
-                arm=name,
-                k=k,
-                percentile=interval(LEVEL, "percentile"),
-                bca=interval(LEVEL, "bca") if single else None,
-                bonferroni=interval(strict, "percentile"),
-                p=p,
-                p_holm=p_holm,
-            )
-        )
-    return Comparison(
-        arms=[arm.name for arm in arms],
-        ks=list(ks),
-        values=values,
-        differences=differences,
-        problems=len(arms[0].results[0].keys),
-        seeds={arm.name: len(arm.results) for arm in arms},
-        resamples=resamples,
-    )
+        own, every = interval(LEVEL, "percentile"), interval(strict, "percentile")
+        differences.append(Difference(name, k, own, interval(LEVEL, "bca") if single else None, every, p, p_holm))
+    seeds = {arm.name: len(arm.results) for arm in arms}
+    return Comparison(list(seeds), list(ks), values, differences, len(arms[0].results[0].keys), seeds, resamples)

@@ -14,7 +14,7 @@ import numpy as np
 from ...data.jsonl import json_lines
 from ...errors import DataError
 from ...statistics.bootstrap import finite_array
-from ...statistics.curve import Curve
+from ...statistics.scaling import Curve
 from ...statistics.solve_rate import FIRST_SOLVED
 
 GENERATIONS = "generations"
