@@ -97,13 +97,14 @@ def _of_solutions(ordered_PK: Array, target_P: Array, rules: Rules, workers: int
             taken = np.flatnonzero(first_choice(ordered_PK, chosen))
             found = solution_forms(ordered_PK[taken][:, chosen], target_P[taken], rules, workers)
             problem = taken[found.problems]
-            operators = np.where(found.negated, table.negative_operators[found.forms], table.operators[found.forms])
+            forms = table[found.forms]
+            operators = np.where(found.negated, forms["negative_operators"], forms["operators"])
             weights: dict[str, Array | None] = {name: operators & bit > 0 for name, bit in _BITS.items()}
-            weights |= {"solutions": None, "depth": table.depth[found.forms], "nodes": table.nodes[found.forms]}
+            weights |= {"solutions": None, "depth": forms["depth"], "nodes": forms["nodes"]}
             for name, weight in weights.items():
                 sums[name] += np.bincount(problem, weight, minlength=problems)
             for name in _LEAST:
-                np.minimum.at(least[name], problem, getattr(table, name)[found.forms].astype(np.float64))
+                np.minimum.at(least[name], problem, forms[name].astype(np.float64))
     solutions = sums["solutions"]
     solved = solutions > 0
     integral = np.zeros(problems, dtype=bool)

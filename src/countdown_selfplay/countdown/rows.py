@@ -22,14 +22,8 @@ def nums_row(problem: Problem, domain: CountdownDomain) -> Row:
 
 def ground_truth_row(problem: Problem, domain: CountdownDomain) -> Row:
     """`prompt`, `target`, `nums`, `ground_truth`: as `asingh15/countdown_tasks_3to4`."""
-    numbers = list(problem.numbers)
-    truth = {"numbers": numbers, "target": problem.target}
-    return {
-        "prompt": domain.prove_row(problem)["prompt"],
-        "target": problem.target,
-        "nums": numbers,
-        "ground_truth": truth,
-    }
+    prompt, numbers = domain.prove_row(problem)["prompt"], list(problem.numbers)
+    return {"prompt": prompt, "target": problem.target, "nums": numbers, "ground_truth": nums_of(problem)}
 
 
 def prover_row(problem: Problem, domain: CountdownDomain) -> Row:

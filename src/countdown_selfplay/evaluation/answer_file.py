@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,11 +11,6 @@ from typing import IO, Any
 
 from ..errors import ConfigError, DataError
 from .answers import Answer, first_difference, header_line, scan
-
-try:
-    import fcntl
-except ImportError:  # not a POSIX system: nothing then stops two processes from writing one file
-    fcntl = None  # type: ignore[assignment]
 
 
 class AnswerFile:
@@ -34,10 +30,12 @@ class AnswerFile:
         except OSError as error:
             raise ConfigError(f"`--output` ({path}) cannot be written: {error.strerror}.") from error
         try:
-            self._lock()
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.batches_done = self._resume(dict(setting), batches)
-        except BaseException:
+        except BaseException as error:
             self._file.close()
+            if isinstance(error, BlockingIOError):
+                raise ConfigError(f"`--output` ({path}) is being written by another process; wait for it.") from None
             raise
 
     def __enter__(self) -> AnswerFile:
@@ -79,14 +77,6 @@ class AnswerFile:
             done += 1
         self._file.truncate(start)
         return done
-
-    def _lock(self) -> None:
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ConfigError(f"`--output` ({self.path}) is being written by another process; wait for it.") from None
 
     def _write(self, text: str) -> None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import platform
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -102,9 +102,4 @@ def weights_digest(folder: Path) -> str:
 def versions() -> dict[str, str]:
     """Versions of what can change a sampled token."""
     found = {"countdown-selfplay": __version__, "python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:  # peft is needed for adapters only
-            continue
-    return found
+    return found | {name: version(name) for name in _PACKAGES}

@@ -5,15 +5,12 @@ from __future__ import annotations
 import shutil
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from ..errors import ConfigError
-from ..policies.base import inner_name
-
-if TYPE_CHECKING:
-    from ..policies import PolicySet
+from ..policies import PolicySet, inner_name
 
 
 def adapter_rank(policies: PolicySet) -> int:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from ..config import RoleSettings
+from ..config import JointSelfPlayConfig, RoleSettings
 from ..distributed.ddp import Engine
 from ..distributed.processes import Processes
 from ..policies import PolicySet
-
-if TYPE_CHECKING:
-    from ..config import JointSelfPlayConfig
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from math import prod
+from operator import attrgetter
 
 from .forms import ADD, DIV, MUL, SUB, plan, positions
 
@@ -83,15 +83,10 @@ def form(numbers: tuple[int, ...], index: int) -> Node:
     if index >= own.up_to_inversion:
         mixed = form(numbers, index - own.mixed)
         return Node("product", parts=tuple((-exponent, node) for exponent, node in mixed.parts))
-    block = own.blocks[bisect_right(_starts(own.m), index) - 1]
+    block = own.blocks[bisect_right(own.blocks, index, key=attrgetter("start")) - 1]
     left, right = divmod(index - block.start, block.right_count)
     return combine(
         block.op,
         form(tuple(numbers[i] for i in positions(block.left)), block.left_slice.start + left),
         form(tuple(numbers[i] for i in positions(block.right)), block.right_slice.start + right),
     )
-
-
-@cache
-def _starts(m: int) -> list[int]:
-    return [block.start for block in plan(m).blocks]
