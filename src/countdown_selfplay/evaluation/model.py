@@ -71,15 +71,10 @@ def load_model(name: str, place: str) -> tuple[Any, Any]:
 
     if name == "tiny":
         name = str(folder_of(name))
-    bar = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()  # its line would stand in the middle of the table's
-    try:
-        # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
-        model = load_pretrained(name, {"dtype": torch.float32 if place.startswith("cpu") else "auto"}, "keep")
-        return model.to(place).eval(), load_tokenizer(name, False)
-    finally:
-        if bar:
-            logging.enable_progress_bar()
+    # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
+    model = load_pretrained(name, {"dtype": torch.float32 if place.startswith("cpu") else "auto"}, "keep")
+    return model.to(place).eval(), load_tokenizer(name, False)
 
 
 def weights_digest(folder: Path) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from ..contract.domain import Domain
@@ -44,7 +44,7 @@ def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
         kept = [p for p in heldout_problems() if not options.operands or len(p.numbers) in options.operands]
         found = ProblemSet(HELDOUT, kept[: options.n_problems])
     else:
-        found = _from_rows(domain, options.problems, _rows(options.problems, options.split), options.n_problems)
+        found = _from_file(domain, options)
     if not found.problems:
         raise DataError(
             f"'{options.problems}' has no problem{' of these operand counts' if options.operands else ''}."
@@ -52,25 +52,13 @@ def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
     return found
 
 
-def _from_rows(domain: Domain[Any], name: str, rows: Iterable[Mapping[str, Any]], limit: int | None) -> ProblemSet:
-    problems, strata = [], []
-    for i, row in enumerate(rows):
-        if limit is not None and i >= limit:
-            break
-        problems.append(domain.problem(row, i))
-        strata.append(None if row.get("stratum") is None else str(row["stratum"]))
-    return ProblemSet(name, problems, strata if any(label is not None for label in strata) else None)
-
-
-def _rows(source: str, split: str) -> Iterable[Mapping[str, Any]]:
-    from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+def _from_file(domain: Domain[Any], options: argparse.Namespace) -> ProblemSet:
+    from datasets.utils import disable_progress_bars
 
     from ..data.files import load_problem_rows
 
-    quiet = are_progress_bars_disabled()
     disable_progress_bars()
-    try:
-        return load_problem_rows(source, split)
-    finally:
-        if not quiet:
-            enable_progress_bars()
+    rows = list(islice(load_problem_rows(options.problems, options.split), options.n_problems))
+    strata = [None if row.get("stratum") is None else str(row["stratum"]) for row in rows]
+    problems = [domain.problem(row, i) for i, row in enumerate(rows)]
+    return ProblemSet(options.problems, problems, strata if any(label is not None for label in strata) else None)

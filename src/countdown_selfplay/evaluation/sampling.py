@@ -127,8 +127,8 @@ def sample_completions(
 def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
     """Every id that ends a text: the tokenizer's, the model's, and with `chat` the one that ends a turn (a base
     model's own end token is another one, and it then goes on talking: FACTS, 87% of its answers)."""
-    ends = _id_list(tokenizer.eos_token_id)
-    ends += _id_list(getattr(getattr(model, "generation_config", None), "eos_token_id", None))
+    ends = id_list(tokenizer.eos_token_id)
+    ends += id_list(getattr(getattr(model, "generation_config", None), "eos_token_id", None))
     turn = end_of_turn(tokenizer) if chat else None
     ends += [] if turn is None else [turn]
     if not ends:
@@ -250,7 +250,8 @@ def _decode(
     return found
 
 
-def _id_list(ids: int | list[int] | None) -> list[int]:
+def id_list(ids: int | list[int] | None) -> list[int]:
+    """A generation config's token ids, which may be one or none."""
     return [] if ids is None else [ids] if isinstance(ids, int) else list(ids)
 
 

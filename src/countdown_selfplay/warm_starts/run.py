@@ -17,6 +17,7 @@ from ..distributed.processes import processes_of
 from ..errors import CheckpointError
 from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
+from ..evaluation.sampling import id_list
 from ..evaluation.terminal import before_after_table
 from ..policies.build import load_pretrained, model_arguments
 from ..tiny import resolve_model
@@ -47,8 +48,7 @@ def load(args: Any, options: ModelConfig) -> tuple[Any, Any, Any]:
 def longest(args: Any, model: Any) -> int | None:
     """Most tokens of a row: max_length, and what the model has positions for."""
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    limits = [limit for limit in (args.max_length, positions) if limit]
-    return min(limits) if limits else None
+    return min((limit for limit in (args.max_length, positions) if limit), default=None)
 
 
 def measure(
@@ -83,12 +83,12 @@ def compare(before: dict, after: dict) -> tuple[dict[str, Any], str]:
 
 def train(trainer: Any, resume: str | None) -> None:
     """`trainer.train`, from the last checkpoint if `resume` says true."""
-    start: bool | str | None = {"true": True, "True": True}.get(resume or "", resume)
-    if isinstance(start, str) and not Path(start).is_dir():
-        raise CheckpointError(f"`resume_from_checkpoint` ({start}) is not a folder; pass a checkpoint or true.")
-    if start is True and not any(Path(trainer.args.output_dir).glob("checkpoint-*")):
+    last = resume in ("true", "True")
+    if resume and not last and not Path(resume).is_dir():
+        raise CheckpointError(f"`resume_from_checkpoint` ({resume}) is not a folder; pass a checkpoint or true.")
+    if last and not any(Path(trainer.args.output_dir).glob("checkpoint-*")):
         raise CheckpointError(f"'{trainer.args.output_dir}' holds no checkpoint to resume from.")
-    trainer.train(resume_from_checkpoint=start)
+    trainer.train(resume_from_checkpoint=last or resume)
 
 
 class MetricsFile(TrainerCallback):
@@ -115,8 +115,7 @@ def export(trainer: Any, tokenizer: Any, chat: bool) -> Any:
     if hasattr(model, "merge_and_unload"):
         model = model.merge_and_unload()
     if chat:  # who samples without this library shall stop at the end of the turn too
-        known = model.generation_config.eos_token_id
-        known = [] if known is None else [known] if isinstance(known, int) else list(known)
+        known = id_list(model.generation_config.eos_token_id)
         model.generation_config.eos_token_id = list(dict.fromkeys([*known, end_of_turn(tokenizer)]))
     if trainer.accelerator.is_main_process:
         model.save_pretrained(trainer.args.output_dir)
