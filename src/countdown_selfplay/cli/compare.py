@@ -8,8 +8,7 @@ from pathlib import Path
 
 from ..errors import ConfigError
 from ..evaluation.compare.arms import Arm, aligned_arms, check_settings, load_arms
-from ..evaluation.compare.comparison import compare_arms
-from ..evaluation.compare.comparison_tables import figure, latex, markdown, rows_of
+from ..evaluation.compare.comparison import compare_arms, figure, latex, markdown, rows_of
 from ..evaluation.terminal import aligned
 from .countdown_options import parser_of, seed_number, write_output
 

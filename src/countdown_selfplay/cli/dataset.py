@@ -117,14 +117,12 @@ class Condition:
             self.overlap += 1
             return False
         low, high = self.options.min_solutions, self.options.max_solutions
-        if (low is not None or high is not None) and not self._count_fits(problem, low, high):
-            return False
+        if low is not None or high is not None:
+            count = count_solutions(problem, self.rules)
+            if (low is not None and count < low) or (high is not None and count > high):
+                return False
         needed = set(self.options.needs or ())
         return not needed or all(needed <= operators_of(tree) for tree in solution_trees(problem, self.rules))
-
-    def _count_fits(self, problem: Problem, low: int | None, high: int | None) -> bool:
-        count = count_solutions(problem, self.rules)
-        return (low is None or count >= low) and (high is None or count <= high)
 
 
 def options_of(argv: list[str]) -> argparse.Namespace:

@@ -13,8 +13,7 @@ from typing import Any, get_args
 from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, AnswerRule
 from ..errors import ConfigError
 from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
-from ..evaluation.problems import ProblemSet, problem_set
-from ..evaluation.setting import Setting, role_of, setting_of
+from ..evaluation.setting import ProblemSet, Setting, problem_set, role_of, setting_of
 from ..evaluation.terminal import aligned, rates
 from .countdown_options import parser_of, seed_number, underscored, write_output
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import ConfigError, DataError
 from ..evaluation.asymptotes import ScalingArm, fit_arm
 from ..evaluation.compare.arms import split_arm
-from ..evaluation.compare.comparison_tables import markdown
+from ..evaluation.compare.comparison import markdown
 from ..evaluation.compare.scaling_data import load_curve
 from ..evaluation.terminal import aligned
 from .countdown_options import parser_of, seed_number, write_output

@@ -193,9 +193,11 @@ def residual_draws(
     normal quantile: the size of the noise rests on N - 3 degrees of freedom.
     """
     residual = y_N - fit(x_N)
-    count = len(x_N)
-    block = max(1, round(count ** (1 / 3))) if _correlated(residual) else 1
-    residual = (residual - residual.mean()) * (count / max(count - 3, 1)) ** 0.5
+    count, d = len(x_N), residual - residual.mean()
+    squares, lag = float((d**2).sum()), float((d[1:] * d[:-1]).sum())
+    correlated = count > 2 and squares > 0 and lag / squares > 2 / count**0.5
+    block = max(1, round(count ** (1 / 3))) if correlated else 1
+    residual = d * (count / max(count - 3, 1)) ** 0.5
     found = []
     for _ in range(resamples):
         starts = rng.integers(count, size=-(-count // block))
@@ -205,9 +207,3 @@ def residual_draws(
     draws = np.array([value for value in found if value is not None])
     center = fit.asymptote or 0.0
     return np.asarray(center + (draws - center) * (float(t_quantile(0.975, count - 3)) / Z_95))
-
-
-def _correlated(residual: np.ndarray) -> bool:
-    d = residual - residual.mean()
-    squares = float((d**2).sum())
-    return len(d) > 2 and squares > 0 and float((d[1:] * d[:-1]).sum()) / squares > 2 / len(d) ** 0.5

@@ -107,7 +107,9 @@ def sample_completions(
     with evaluating(model), neutral_generation(model), torch.no_grad():
         for number, start in enumerate(range(0, len(rows), batch_size)):
             batch = rows[start : start + batch_size]
-            input_ids, mask = _left_padded([ids[i] for i in batch], config.pad_token_id)
+            width = max(len(ids[i]) for i in batch)
+            input_ids = torch.tensor([[config.pad_token_id] * (width - len(ids[i])) + ids[i] for i in batch])
+            mask = torch.tensor([[0] * (width - len(ids[i])) + [1] * len(ids[i]) for i in batch])
             with private_generator(device, "evaluation", seed, number):
                 output = model.generate(
                     input_ids=input_ids.to(device),
@@ -115,7 +117,7 @@ def sample_completions(
                     generation_config=config,
                     **extra,
                 )
-            completions = output[:, input_ids.shape[1] :].tolist()
+            completions = output[:, width:].tolist()
             decoded = _decode(tokenizer, completions, ends, config.pad_token_id, max_new_tokens, stop_strings)
             for i, completion in zip(batch, decoded, strict=True):
                 found[i].append(completion)
@@ -216,14 +218,6 @@ def prompt_ids(tokenizer: Any, prompt: Any) -> list[int]:
     if not ids:
         raise DataError(f"The prompt {str(prompt)[:60]!r} has no token.")
     return list(ids)
-
-
-def _left_padded(rows: list[list[int]], pad: int | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids and attention mask, each (rows, longest row)."""
-    width = max(map(len, rows))
-    ids = torch.tensor([[pad] * (width - len(row)) + row for row in rows])
-    mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
-    return ids, mask
 
 
 def _decode(

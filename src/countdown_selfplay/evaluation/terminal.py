@@ -10,8 +10,8 @@ def before_after_table(result: dict[str, Any]) -> str:
     rows: list[tuple[str, ...]] = [("", "before", "after", "difference")]
     before, after = result["before"], result["after"]
     for k, estimate in before.get("prover", {}).get("pass_at", {}).items():
-        cells = (_estimate(estimate), _estimate(after["prover"]["pass_at"][k]))
-        rows.append((f"prover pass@{k}", *cells, _signed(result["difference"][f"pass@{k}"])))
+        difference = "{:+.3f} [{:+.3f}, {:+.3f}]".format(*result["difference"][f"pass@{k}"])
+        rows.append((f"prover pass@{k}", _estimate(estimate), _estimate(after["prover"]["pass_at"][k]), difference))
     figures = [found.get("conjecturer", {}) for found in (before, after)]
     for name in rates(*figures):
         rows.append((f"conjecturer {name.replace('_', ' ')}", *(_estimate(found.get(name)) for found in figures), ""))
@@ -35,7 +35,3 @@ def _estimate(value: Any) -> str:
         return "-"
     center, low, high = (value["value"], value["low"], value["high"]) if isinstance(value, dict) else value
     return f"{center:.3f} [{low:.3f}, {high:.3f}]"
-
-
-def _signed(interval: list[float]) -> str:
-    return f"{interval[0]:+.3f} [{interval[1]:+.3f}, {interval[2]:+.3f}]"

@@ -86,13 +86,10 @@ class Server(VLLMSampler):
                     "or mend vllm_server_base_url, such as http://127.0.0.1:8000."
                 ) from None
             self.models[url] = client.get("/v1/models")["data"][0]
-            if any(self._changes_logits(role) for role in self.turns.roles if self.urls[role] == url):
+            served = [settings for role, settings in self.turns.roles.items() if self.urls[role] == url]
+            plain = all(s.temperature == 1.0 and s.top_p >= 1.0 and s.top_k <= 0 for s in served)
+            if served and (not plain or cutting(self.turns.args)):
                 self._check_logprobs_mode(client)
-
-    def _changes_logits(self, role: str) -> bool:
-        settings = self.turns.roles[role]
-        own = settings.temperature != 1.0 or settings.top_p < 1.0 or settings.top_k > 0
-        return own or bool(cutting(self.turns.args))
 
     def _check_logprobs_mode(self, client: VLLMServerClient) -> None:
         try:

@@ -15,8 +15,7 @@ from torch import nn
 from transformers import GenerationConfig, PreTrainedModel
 
 from .base import Placing, PolicySet, cut_up, gathered, inner_name
-from .forward import scored_at
-from .shared_prefix import with_shared_prefix
+from .forward import scored_at, with_shared_prefix
 
 
 class PolicyModule(PreTrainedModel):
@@ -38,7 +37,9 @@ class PolicyModule(PreTrainedModel):
         self.active = active
         self.tokenizer: Any = None  # generate needs it to look for stop strings
         # Tied embeddings appear under two names; one of them is not saved and is not a missing key on resume.
-        self._keys_to_ignore_on_save = sorted({*_second_names(self), *unsaved})
+        first = {name for name, _ in self.named_parameters()}
+        every = {name for name, _ in self.named_parameters(remove_duplicate=False)}
+        self._keys_to_ignore_on_save = sorted({*(every - first), *unsaved})
         self._no_split_modules = sorted({m for p in policies.values() for m in (p._no_split_modules or ())})
 
     @property
@@ -110,12 +111,6 @@ def _own_storage(tensor: torch.Tensor) -> torch.Tensor:
     """FSDP2 gathers into a larger buffer, and safetensors refuses a tensor that is a part of one."""
     whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
     return tensor if whole else tensor.clone()
-
-
-def _second_names(module: nn.Module) -> list[str]:
-    """Names of parameters that have an earlier name too (tied embeddings)."""
-    first = {name for name, _ in module.named_parameters()}
-    return [name for name, _ in module.named_parameters(remove_duplicate=False) if name not in first]
 
 
 class FullPolicies(PolicySet):
