@@ -91,12 +91,25 @@ def sample_completions(
     `progress(done, total)` is called after each batch with rows. `in_step`: other processes generate at the same time
     and no step may be left out (Processes).
     """
-    _check(n, temperature, top_k, max_new_tokens, batch_size)
+    _check(n, temperature, top_p, top_k, max_new_tokens, batch_size)
     check_stop_strings(tokenizer, stop_strings)
     ids = [prompt_ids(tokenizer, prompt) for prompt in prompts]
     chat = any(not isinstance(prompt, str) for prompt in prompts)
     ends = end_token_ids(model, tokenizer, chat)
-    config = _generation_config(tokenizer, ends, temperature, top_p, top_k, max_new_tokens, stop_strings)
+    drawn = {
+        "temperature": float(temperature),
+        "top_p": float(1 if top_p is None else top_p),
+        "top_k": int(top_k or 0),
+    }
+    config = GenerationConfig(
+        max_new_tokens=max_new_tokens,
+        eos_token_id=ends,
+        pad_token_id=ends[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id,
+        stop_strings=stop_strings or None,
+        disable_compile=True,
+        do_sample=temperature > 0,
+        **(drawn if temperature > 0 else {}),
+    )
     device = torch.device(model.device if device is None else device)
     extra: dict[str, Any] = {"tokenizer": tokenizer} if stop_strings else {}
     if in_step:
@@ -117,9 +130,7 @@ def sample_completions(
                     generation_config=config,
                     **extra,
                 )
-            completions = output[:, width:].tolist()
-            decoded = _decode(tokenizer, completions, ends, config.pad_token_id, max_new_tokens, stop_strings)
-            for i, completion in zip(batch, decoded, strict=True):
+            for i, completion in zip(batch, _decode(tokenizer, output[:, width:].tolist(), config), strict=True):
                 found[i].append(completion)
             if progress is not None:
                 progress(start + len(batch), len(rows))
@@ -165,7 +176,9 @@ def check_stop_strings(tokenizer: Any, stop_strings: list[str] | None) -> None:
         ) from error
 
 
-def _check(n: int, temperature: float, top_k: int | None, max_new_tokens: int, batch_size: int) -> None:
+def _check(
+    n: int, temperature: float, top_p: float | None, top_k: int | None, max_new_tokens: int, batch_size: int
+) -> None:
     for name, value in (("n", n), ("max_new_tokens", max_new_tokens), ("batch_size", batch_size)):
         if value < 1:
             raise ConfigError(f"`{name}` ({value}) must be at least 1.")
@@ -173,35 +186,8 @@ def _check(n: int, temperature: float, top_k: int | None, max_new_tokens: int, b
         raise ConfigError(f"`temperature` ({temperature}) must be 0 (greedy) or a finite number above.")
     if (top_k or 0) < 0:
         raise ConfigError(f"`top_k` ({top_k}) must be at least 0 (0 switches it off).")
-
-
-def _generation_config(
-    tokenizer: Any,
-    ends: list[int],
-    temperature: float,
-    top_p: float | None,
-    top_k: int | None,
-    max_new_tokens: int,
-    stop_strings: list[str] | None,
-) -> GenerationConfig:
     if top_p is not None and not 0 < top_p <= 1:
         raise ConfigError(f"`top_p` ({top_p}) must lie above 0 and at most 1 (1 switches it off).")
-    sampling: dict[str, Any] = {"do_sample": False}
-    if temperature > 0:
-        sampling = {
-            "do_sample": True,
-            "temperature": float(temperature),
-            "top_p": 1.0 if top_p is None else float(top_p),
-            "top_k": int(top_k or 0),
-        }
-    return GenerationConfig(
-        max_new_tokens=max_new_tokens,
-        eos_token_id=ends,
-        pad_token_id=ends[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id,
-        stop_strings=stop_strings or None,
-        disable_compile=True,
-        **sampling,
-    )
 
 
 def prompt_ids(tokenizer: Any, prompt: Any) -> list[int]:
@@ -220,27 +206,20 @@ def prompt_ids(tokenizer: Any, prompt: Any) -> list[int]:
     return list(ids)
 
 
-def _decode(
-    tokenizer: Any,
-    completions: list[list[int]],
-    ends: list[int],
-    pad: int | None,
-    limit: int,
-    stop_strings: list[str] | None,
-) -> list[Completion]:
-    """Text up to the first end token; cut if it met neither an end token nor a stop string within `limit`."""
-    stops = set(ends)
-    lengths = [next((at for at, i in enumerate(row) if i in stops), len(row)) for row in completions]
+def _decode(tokenizer: Any, completions: list[list[int]], config: GenerationConfig) -> list[Completion]:
+    """Text up to the first end token; cut if it met neither an end token nor a stop string within the budget."""
+    ends = set(config.eos_token_id)
+    lengths = [next((at for at, i in enumerate(row) if i in ends), len(row)) for row in completions]
     kept = [row[:length] for row, length in zip(completions, lengths, strict=True)]
     # A row that met a stop string is padded while others go on; skip_special_tokens takes the padding off.
     texts = tokenizer.batch_decode(kept, skip_special_tokens=True)
     found = []
     for row, text in zip(kept, texts, strict=True):
-        stopped = any(stop in text for stop in stop_strings or ())
+        stopped = any(stop in text for stop in config.stop_strings or ())
         tokens = len(row)
-        while stopped and tokens and row[tokens - 1] == pad:
+        while stopped and tokens and row[tokens - 1] == config.pad_token_id:
             tokens -= 1
-        found.append(Completion(text, tokens, len(row) >= limit and not stopped))
+        found.append(Completion(text, tokens, len(row) >= config.max_new_tokens and not stopped))
     return found
 
 
