@@ -83,12 +83,9 @@ class VLLMSampler(Sampler):
         self._held[place] = held
         return True
 
-    def forget(self, place: str | None = None) -> None:
-        """Weights at `place` (None: everywhere) are gone: the next turn pushes."""
-        if place is None:
-            self._held.clear()
-        else:
-            self._held.pop(place, None)
+    def forget(self, place: str) -> None:
+        """Weights at `place` are gone: the next turn pushes."""
+        self._held.pop(place, None)
 
     def sampling_settings(self, role: str) -> dict[str, Any]:
         """SamplingParams of the role, by vLLM's names."""

@@ -12,7 +12,6 @@ from ..distributed.choose import choose_engine
 from ..errors import ConfigError
 
 ENGINES = ("none", "ddp", "zero2", "zero3", "fsdp2")
-_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8}
 
 
 @dataclass(frozen=True)
@@ -108,4 +107,4 @@ def bytes_of(dtype: Any, shape_dtype: Any = None) -> int:
     name = str(dtype or "float32").removeprefix("torch.")
     if name == "auto":
         name = str(shape_dtype or "float32").removeprefix("torch.")
-    return _BYTES.get(name, 4)
+    return getattr(torch, name, torch.float32).itemsize

@@ -35,6 +35,7 @@ class PolicySet(ABC):
     module: Any
     weights_of: dict[str, str]
     frozen: frozenset[str] = frozenset()
+    _now: str
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -63,7 +64,7 @@ class PolicySet(ABC):
     @contextmanager
     def active(self, role: str) -> Iterator[None]:
         """Inside the block the module's forward and generate are those of `role`."""
-        before = self._current()
+        before = self._now
         self._switch(self.weights_of[role])
         try:
             yield
@@ -71,10 +72,8 @@ class PolicySet(ABC):
             self._switch(before)
 
     @abstractmethod
-    def _current(self) -> str: ...
-
-    @abstractmethod
-    def _switch(self, name: str) -> None: ...
+    def _switch(self, name: str) -> None:
+        """Make the weights called `name` the active ones, `_now`."""
 
     @abstractmethod
     def named_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:

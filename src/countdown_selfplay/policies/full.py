@@ -133,13 +133,11 @@ class FullPolicies(PolicySet):
         unsaved = [f"policies.{inner_name(name)}.{key}" for name in frozen for key in models[name].state_dict()]
         inner = {inner_name(name): model for name, model in models.items()}
         self.module = PolicyModule(inner, active=next(iter(inner)), unsaved=unsaved)
+        self._now = next(iter(models))
         self._references: dict[str, nn.Module] = {}
 
-    def _current(self) -> str:
-        return self.module.active
-
     def _switch(self, name: str) -> None:
-        self.module.active = inner_name(name)
+        self.module.active, self._now = inner_name(name), name
 
     def _model(self, name: str) -> Any:
         return self.module.policies[inner_name(name)]
