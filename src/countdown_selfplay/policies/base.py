@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -114,21 +114,19 @@ class PolicySet(ABC):
 def cut_up(module: nn.Module) -> bool:
     """Has ZeRO-3 or FSDP2 cut `module` up, so that no process holds the whole of it? Then each forward pass is a
     collective of all processes."""
-    return any(isinstance(part, FSDPModule) for part in module.modules()) or _by_deepspeed(module)
-
-
-def _by_deepspeed(module: nn.Module) -> bool:
-    return any(hasattr(p, "ds_id") for p in module.parameters())
+    by_fsdp = any(isinstance(part, FSDPModule) for part in module.modules())
+    return by_fsdp or any(hasattr(p, "ds_id") for p in module.parameters())
 
 
 @contextmanager
-def gathered(module: nn.Module) -> Iterator[None]:
-    """Inside the block the parameters of `module` are whole on every process, to be read only. Without DeepSpeed's
-    ZeRO-3 they are anyway. All processes must enter together."""
-    if _by_deepspeed(module):
+def gathered(parameters: Iterable[nn.Parameter]) -> Iterator[None]:
+    """Inside the block the parameters are whole on every process, to be read only. Without DeepSpeed's ZeRO-3 they are
+    anyway. All processes must enter together."""
+    parameters = list(parameters)
+    if any(hasattr(p, "ds_id") for p in parameters):
         import deepspeed
 
-        with deepspeed.zero.GatheredParameters(list(module.parameters())):
+        with deepspeed.zero.GatheredParameters(parameters):
             yield
     else:
         yield

@@ -96,11 +96,13 @@ def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_
     except (OSError, ValueError) as error:
         folder = Path(path)
         what = "a folder without a tokenizer" if folder.is_dir() else "neither a folder nor a hub model in reach"
-        kinds = ("config.json", "adapter_config.json")
-        roles = ("prover", "conjecturer", "policy")
-        inner = [role for role in roles if any((folder / role / kind).is_file() for kind in kinds)]
-        hint = f"; its policies lie in {' and '.join(str(folder / name) for name in inner)}" if inner else ""
+        inner = [folder / role for role in ("prover", "conjecturer", "policy") if _holds_model(folder / role)]
+        hint = f"; its policies lie in {' and '.join(map(str, inner))}" if inner else ""
         raise DataError(f"The model '{path}' cannot be loaded: it is {what}{hint}.") from error
+
+
+def _holds_model(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
 
 
 def _sources(
@@ -142,8 +144,7 @@ def load_pretrained(path: str, kwargs: Mapping[str, Any], adapter: str = "") -> 
     except (OSError, ValueError, TypeError, ImportError) as error:
         what = "neither a folder nor a hub model in reach"
         if Path(path).is_dir():
-            kinds = ("config.json", "adapter_config.json")
-            what = "a model folder" if any((Path(path) / k).is_file() for k in kinds) else "a folder without a model"
+            what = "a model folder" if _holds_model(Path(path)) else "a folder without a model"
         if (Path(path) / "prover").is_dir():
             what += f"; did you mean {Path(path) / 'prover'}?"
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -168,7 +169,7 @@ def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool 
         )
     if not copied or model is not source:
         return model
-    with gathered(model):
+    with gathered(model.parameters()):
         return copy.deepcopy(model)
 
 

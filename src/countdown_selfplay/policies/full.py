@@ -156,7 +156,7 @@ class FullPolicies(PolicySet):
             key = (self.starts[self.weights_of[role]], temperatures[role])
             if key not in copies:
                 policy = self._model(self.weights_of[role])
-                with gathered(policy):
+                with gathered(policy.parameters()):
                     frozen = copy.deepcopy(policy).eval().requires_grad_(False)
                 scored_at(frozen, temperatures[role])
                 copies[key] = place(frozen)

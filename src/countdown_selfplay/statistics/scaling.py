@@ -130,13 +130,9 @@ def _search(x: np.ndarray, rise: np.ndarray, most: float) -> tuple[float, float,
         best = int(((rise - gain_G[:, None] * share_GN) ** 2).sum(1).argmin())
         center, gain = np.array([m[best, 0], b[best, 0]]), float(gain_G[best])
         half = half * (2 / _GRID * 3.5 if zoom == 0 else _SHRINK)
-    on_bound = ""
-    for name, value, (low, high) in (("C_mid", center[0], mids), ("B", center[1], slopes)):
-        if value - low < 1e-6 or high - value < 1e-6:
-            on_bound = name
-    if most - gain < 1e-6:
-        on_bound = "asymptote 1"
-    return gain, float(center[0]), float(np.exp(center[1])), on_bound
+    limits = (("C_mid", center[0], mids), ("B", center[1], slopes), ("asymptote 1", gain, (-np.inf, most)))
+    on_bound = [name for name, value, (low, high) in limits if value - low < 1e-6 or high - value < 1e-6]
+    return gain, float(center[0]), float(np.exp(center[1])), on_bound[-1] if on_bound else ""
 
 
 def jacobian(fit: ScalingFit, x: np.ndarray) -> np.ndarray:

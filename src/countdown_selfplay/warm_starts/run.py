@@ -73,14 +73,6 @@ def measure(
         return {"prover": answered.to_dict()}
 
 
-def compare(before: dict, after: dict) -> tuple[dict[str, Any], str]:
-    """(what evaluation.json holds, the table for the terminal)."""
-    result: dict[str, Any] = {"before": before, "after": after}
-    if "prover" in before:
-        result["difference"] = differences(before, after)
-    return result, before_after_table(result)
-
-
 def train(trainer: Any, resume: str | None) -> None:
     """`trainer.train`, from the last checkpoint if `resume` says true."""
     last = resume in ("true", "True")
@@ -97,16 +89,6 @@ class MetricsFile(TrainerCallback):
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         if state.is_world_process_zero and logs:
             append_lines(Path(args.output_dir) / "metrics.jsonl", [record_of(state.global_step, logs)])
-
-
-def describe(script: WarmStartArguments, args: Any, path: str, method: str, data: Sequence[str]) -> None:
-    """run.json: the setting in which `countdown-selfplay eval` then scores the model."""
-    folder = Path(args.output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    if args.resume_from_checkpoint is None:
-        (folder / "metrics.jsonl").unlink(missing_ok=True)
-    more = {"method": method, "start": path, "data": list(data)}
-    write_description(args, {**args.to_dict(), **vars(script)}, script.played, **more)
 
 
 def export(trainer: Any, tokenizer: Any, chat: bool) -> Any:
@@ -128,15 +110,9 @@ def write_card(
 ) -> None:
     """README.md of the finished folder."""
     args = trainer.args
-    rows = {
-        "learning rate": args.learning_rate,
-        "rows per optimizer step": args.per_device_train_batch_size
-        * args.gradient_accumulation_steps
-        * args.world_size,
-        "seed": args.seed,
-    }
-    if method == "ipo":
-        rows["beta"] = args.beta
+    batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
+    rows = {"learning rate": args.learning_rate, "rows per optimizer step": batch, "seed": args.seed}
+    rows |= {"beta": args.beta} if method == "ipo" else {}
     name = {"sft": "SFTTrainer", "ipo": "DPOTrainer (loss ipo)"}[method]
     start = "the embedded tiny model" if path == resolve_model("tiny") else path
     said = (
@@ -174,7 +150,11 @@ def run(
         main = trainer.accelerator.is_main_process
         trainer.add_callback(MetricsFile())
         if main:
-            describe(script, args, path, method, data)
+            if args.resume_from_checkpoint is None:
+                (Path(args.output_dir) / "metrics.jsonl").unlink(missing_ok=True)
+            # run.json: the setting in which `countdown-selfplay eval` then scores the model
+            more = {"method": method, "start": path, "data": list(data)}
+            write_description(args, {**args.to_dict(), **vars(script)}, script.played, **more)
         start = trainer.accelerator.unwrap_model(trainer.model)
         before = measure(start, tokenizer, script, args, held_out, trainer.accelerator)
         trainer.accelerator.wait_for_everyone()
@@ -184,7 +164,9 @@ def run(
         after = measure(model, tokenizer, script, args, held_out, trainer.accelerator)
         if main:
             if before:
-                result, table = compare(before, after)
+                paired = {"difference": differences(before, after)} if "prover" in before else {}
+                result = {"before": before, "after": after, **paired}
+                table = before_after_table(result)
                 (Path(args.output_dir) / "evaluation.json").write_text(json.dumps(result, indent=1) + "\n")
                 say(table)
             write_card(script, trainer, path, method, data, table)

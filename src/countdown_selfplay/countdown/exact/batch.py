@@ -18,8 +18,7 @@ import numpy as np
 from ...errors import DataError
 from ..problem import MAX_MAGNITUDE, Problem
 from ..rules import DEFAULT_RULES, Rules
-from .counting import Bound, Hits, hits
-from .meeting import candidates, is_exact, meets, phases
+from .meeting import Bound, Hits, candidates, hits, is_exact, meets, phases
 from .repeats import symbols_of
 from .solver import checked_operands
 from .values import Array, Values

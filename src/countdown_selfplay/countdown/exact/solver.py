@@ -1,6 +1,6 @@
 """The exact solver: is there a solution, which one, how many, and which targets can be reached.
 
-One problem at a time, with the answers cached; batch.py takes many at once. meeting.py decides, counting.py counts.
+One problem at a time, with the answers cached; batch.py takes many at once. meeting.py decides and counts.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import numpy as np
 from ...errors import DataError
 from ..problem import Problem
 from ..rules import DEFAULT_RULES, Rules
-from .counting import Hits, hits
-from .meeting import candidates
+from .meeting import Hits, candidates, hits
 from .nodes import Node, form
 from .repeats import symbols_of
 from .values import Values
