@@ -37,11 +37,6 @@ def ground_truth_row(problem: Problem, domain: CountdownDomain) -> Row:
     return {"prompt": prompt, "target": problem.target, "nums": numbers, "ground_truth": nums_of(problem)}
 
 
-def prover_row(problem: Problem, domain: CountdownDomain) -> Row:
-    """`prompt`, `numbers`, `target`: what the trainers here take, conversational if the prompt is a chat."""
-    return domain.prove_row(problem)
-
-
 def solved_row(problem: Problem, domain: CountdownDomain) -> Row:
     """`prompt`, `completion`, `numbers`, `target`: a demonstration for the prover's warm start; a bare solution for
     the compact prompt, else a search in `<think>` and the solution in `<answer>`."""
@@ -79,7 +74,8 @@ ROW_SCHEMAS: Registry[Callable[[Problem, CountdownDomain], Row]] = Registry(
     {
         "nums": nums_row,
         "ground_truth": ground_truth_row,
-        "prover": prover_row,
+        # `prompt`, `numbers`, `target`: what the trainers here take, conversational if the prompt is a chat
+        "prover": lambda problem, domain: domain.prove_row(problem),
         "solved": solved_row,
         "proposed": proposed_row,
     },

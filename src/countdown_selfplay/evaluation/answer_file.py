@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,7 +14,7 @@ from ..errors import ConfigError, DataError
 from .answers import Answer, first_difference, header_line, scan
 
 
-class AnswerFile:
+class AnswerFile(AbstractContextManager["AnswerFile"]):
     """An evaluation's JSONL file, open to go on with. `rows`: the answers of the whole batches that it holds.
 
     `batches` are those of `batches_of`. Rows after the last whole batch (a line or a batch cut by a kill) are taken
@@ -37,9 +38,6 @@ class AnswerFile:
             if isinstance(error, BlockingIOError):
                 raise ConfigError(f"`--output` ({path}) is being written by another process; wait for it.") from None
             raise
-
-    def __enter__(self) -> AnswerFile:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()

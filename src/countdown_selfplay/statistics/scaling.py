@@ -100,7 +100,11 @@ def fit_scaling_curve(
     residual = y - initial - gain * _share(x, log_mid, slope)
     rms = float(np.sqrt((residual**2).mean()))
     found = ScalingFit(initial + gain, float(np.exp(log_mid)), slope, initial, True, residual=rms)
-    error = _error(x, residual, jacobian(found, x))
+    slopes_N3 = jacobian(found, x)
+    curvature = slopes_N3.T @ slopes_N3
+    error = float("inf")  # of the asymptote, from the curvature at the optimum (Gauss-Newton)
+    if np.linalg.cond(curvature) <= 1e12:
+        error = float(np.sqrt(np.linalg.inv(curvature)[0, 0] * ((residual**2).sum() / max(len(x) - 3, 1))))
     if not error <= _LARGEST_ERROR:
         return failed(f"The asymptote has a standard error of {error:.2g}: the data do not determine it.")
     return replace(found, error=error)
@@ -141,12 +145,3 @@ def jacobian(fit: ScalingFit, x: np.ndarray) -> np.ndarray:
     share = _share(x, log_mid, slope)
     inner = ((fit.asymptote or 0.0) - fit.initial) * share * (1 - share)
     return np.stack([share, -slope * inner, inner * (np.log(x) - log_mid)], 1)
-
-
-def _error(x: np.ndarray, residual: np.ndarray, jacobian_N3: np.ndarray) -> float:
-    """Standard error of the asymptote from the curvature at the optimum (Gauss-Newton); inf if it is singular."""
-    curvature = jacobian_N3.T @ jacobian_N3
-    if np.linalg.cond(curvature) > 1e12:
-        return float("inf")
-    variance = (residual**2).sum() / max(len(x) - 3, 1)
-    return float(np.sqrt(np.linalg.inv(curvature)[0, 0] * variance))

@@ -22,15 +22,17 @@ class Node:
 
     def value(self) -> Fraction | None:
         """The exact value, or None if something is divided by zero."""
+        try:
+            return self._exact()
+        except ZeroDivisionError:
+            return None
+
+    def _exact(self) -> Fraction:
         if self.kind == "number":
             return Fraction(self.number)
-        values = [(sign, node.value()) for sign, node in self.parts]
-        if any(value is None or (self.kind == "product" and sign < 0 and value == 0) for sign, value in values):
-            return None
-        known = [(sign, value) for sign, value in values if value is not None]
         if self.kind == "sum":
-            return sum((sign * value for sign, value in known), Fraction(0))
-        return prod((value**sign for sign, value in known), start=Fraction(1))
+            return sum((sign * node._exact() for sign, node in self.parts), Fraction(0))
+        return prod((node._exact() ** sign for sign, node in self.parts), start=Fraction(1))
 
     def integral(self) -> bool:
         """Whether every division comes out even when products are computed numerators first, as `text` writes them."""

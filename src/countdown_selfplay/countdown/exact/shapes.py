@@ -66,7 +66,10 @@ def shapes(m: int) -> Array:
         columns["negative_inner"] = np.where(signs_turn, columns["inner"], through_a_part)
         for name, values in columns.items():
             found[name][block.start : block.stop] = values.reshape(-1)
-    _invert(found, own)
+    # The inverses of the mixed products: the same parts, with the exponents turned round.
+    mixed, inverse = slice(own.sums + own.pure, own.up_to_inversion), slice(own.up_to_inversion, own.count)
+    found[inverse] = found[mixed]
+    found["first"][inverse], found["second"][inverse] = found["second"][mixed], found["first"][mixed]
     _add_own_operators(found, own)
     return found
 
@@ -78,13 +81,6 @@ def _kinds(m: int) -> Array:
     if m == 1:
         return np.zeros(1, dtype=np.uint8)
     return np.repeat(np.array([1, 2], dtype=np.uint8), [own.sums, own.count - own.sums])
-
-
-def _invert(table: Array, own: Plan) -> None:
-    """The inverses of the mixed products: the same parts, with the exponents turned round."""
-    mixed, inverse = slice(own.sums + own.pure, own.up_to_inversion), slice(own.up_to_inversion, own.count)
-    table[inverse] = table[mixed]
-    table["first"][inverse], table["second"][inverse] = table["second"][mixed], table["first"][mixed]
 
 
 def _add_own_operators(table: Array, own: Plan) -> None:

@@ -167,7 +167,7 @@ def rows_of(found: Comparison) -> list[tuple[str, ...]]:
     head += [f"Bonferroni ({len(found.differences)})", "p", "p (Holm)"]
     rows = [tuple(head)]
     for d in found.differences:
-        cells = [d.arm, str(d.k), _value(found.values[found.arms[0], d.k]), _value(found.values[d.arm, d.k])]
+        cells = [d.arm, str(d.k), *(f"{found.values[arm, d.k].value:.4f}" for arm in (found.arms[0], d.arm))]
         cells += [f"{d.percentile.difference:+.4f}", _ends(d.percentile)]
         cells += [_ends(d.bonferroni), _p(d.p, found.resamples), _p(d.p_holm, found.resamples)]
         rows.append(tuple(cells))
@@ -203,10 +203,6 @@ def figure(found: Comparison) -> Figure:
         y, low, high = (np.array([getattr(v, name) for v in values]) for name in ("value", "low", "high"))
         curves.append(Curve(arm, np.array(found.ks), y, low=low, high=high))
     return line_chart("pass@k with 95% intervals", curves, y_range=(0, 1), x_label="k", x_ticks=found.ks)
-
-
-def _value(value: Estimate) -> str:
-    return f"{value.value:.4f}"
 
 
 def _ends(interval: Interval) -> str:
