@@ -86,7 +86,7 @@ def form(numbers: tuple[int, ...], index: int) -> Node:
         mixed = form(numbers, index - own.mixed)
         return Node("product", parts=tuple((-exponent, node) for exponent, node in mixed.parts))
     block = own.blocks[bisect_right(own.blocks, index, key=attrgetter("start")) - 1]
-    left, right = divmod(index - block.start, block.right_count)
+    left, right = divmod(index - block.start, block.shape[1])
     return combine(
         block.op,
         form(tuple(numbers[i] for i in positions(block.left)), block.left_slice.start + left),

@@ -115,7 +115,7 @@ class Values:
 
     def _add_and_subtract(self, mask: int, add: Block, sub: Block, n_FP: Array, d_FP: Array) -> None:
         ln, ld, rn, rd = self.operands(mask, add)
-        shape = (add.left_count, add.right_count, self.problems)
+        shape = (*add.shape, self.problems)
         plus, minus = (n_FP[b.start : b.stop].reshape(shape) for b in (add, sub))
         below, same_below = (d_FP[b.start : b.stop].reshape(shape) for b in (add, sub))
         left = ln if rd is None else np.multiply(ln, rd, out=plus)
@@ -127,7 +127,7 @@ class Values:
 
     def _multiply(self, mask: int, block: Block, n: Array, d: Array) -> None:
         ln, ld, rn, rd = self.operands(mask, block)
-        shape = (block.left_count, block.right_count, self.problems)
+        shape = (*block.shape, self.problems)
         if block.op == MUL:
             np.multiply(ln, rn, out=n.reshape(shape))
             product(d.reshape(shape), ld, rd)
