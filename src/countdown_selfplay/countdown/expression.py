@@ -28,6 +28,7 @@ _ALL_BUT_PARENTHESES = dict.fromkeys(map(ord, "0123456789+-*/ \t\r\n"))
 _STEP = {"(": 1, ")": -1}
 _DIGITS = "0123456789"
 _OPERATORS = frozenset("+-*/")
+_FIRST = {"+": "+-*/~", "-": "+-*/~", "*": "*/~", "/": "*/~"}  # what is computed before an operator that follows it
 
 _LENIENT = str.maketrans(
     {chr(zero + digit): str(digit) for zero in (0xFF10, 0x0660, 0x06F0) for digit in range(10)}
@@ -91,13 +92,9 @@ def to_postfix(text: str, unary_minus: bool = False) -> tuple[list[str], list[st
                 pending.append("~")
             else:
                 return None
-        elif token == "+" or token == "-":
-            while pending and pending[-1] != "(":
-                output.append(pending.pop())
-            pending.append(token)
-            operand_next = True
-        elif token == "*" or token == "/":
-            while pending and pending[-1] in "*/~":
+        elif token in _OPERATORS:
+            first = _FIRST[token]
+            while pending and pending[-1] in first:
                 output.append(pending.pop())
             pending.append(token)
             operand_next = True
