@@ -140,8 +140,11 @@ def candidates(numbers: tuple[int, ...], target: int, rules: Rules) -> Iterator[
             yield Node("number", target)
         return
     exact = is_exact(len(numbers), numbers[-1], target)
-    for up_to, sizes in phases(len(numbers)):
-        values = Values(np.array(numbers).reshape(-1, 1), rules.integers_only, up_to)
+    steps = phases(len(numbers))
+    values = Values(np.array(numbers).reshape(-1, 1), rules.integers_only, steps[-1][0], first=steps[0][0])
+    for step, (_, sizes) in enumerate(steps):
+        if step:
+            values.extend()
         for left, right, hits in meets(values, np.array([target]), exact, sizes):
             a, b = (tuple(n for i, n in enumerate(numbers) if mask >> i & 1) for mask in (left, right))
             for i, j in zip(*np.nonzero(hits[..., 0]), strict=True):

@@ -34,17 +34,18 @@ def largest(m: int, number: int) -> int:
 
 
 class Values:
-    """Forms of every non-empty subset of at most `up_to` operands.
+    """Forms of every non-empty subset of at most `up_to` operands; of at most `first` until `extend` is called.
 
     numbers_KP: (k, problems) integers. `integers_only` keeps only forms all of whose divisions come out even. A
     product can be computed numerators first, so its intermediate values are integers if its factors and its value are;
     a sum's are if its terms are. Hence a form counts as integral if its terms, factors and own value are.
     """
 
-    def __init__(self, numbers_KP: Array, integers_only: bool, up_to: int) -> None:
+    def __init__(self, numbers_KP: Array, integers_only: bool, up_to: int, first: int | None = None) -> None:
         self.k, self.problems = numbers_KP.shape
         self.integers_only = integers_only
         self.up_to = up_to
+        self.first = up_to if first is None else first
         subsets = sorted(range(1, 1 << self.k), key=int.bit_count)
         self.masks = [mask for mask in subsets if mask.bit_count() <= up_to]
         self.buffers: dict[tuple[int, str], Array] = {}
@@ -62,8 +63,16 @@ class Values:
         exact = largest(max(self.k - 1, 1), self.greatest) < EXACT
         self.dtype = np.dtype(np.float64 if exact else object)
         self.numbers_KP = numbers_KP.astype(self.dtype)
+        self._compute_sizes(1, self.first)
+
+    def extend(self) -> None:
+        """Compute the subsets of more than `first` operands as well."""
+        self._compute_sizes(self.first + 1, self.up_to)
+
+    def _compute_sizes(self, least: int, most: int) -> None:
         for mask in self.masks:
-            self._compute(mask)
+            if least <= mask.bit_count() <= most:
+                self._compute(mask)
 
     def _buffer(self, mask: int, name: str) -> Array:
         """(count, problems) memory of the right dtype, the same at every call."""
