@@ -184,8 +184,8 @@ def _by_pattern(
             rows = members[part]
             numbers_PK = ordered_PK[rows]
             symbols = symbols_of(tuple(numbers_PK[0].tolist()))
-            ends = (bound if isinstance(bound, int) else bound[rows] for bound in (low, high))
-            return use(hits(memory.values(numbers_PK), numbers_PK, symbols, *ends, rules), rows)
+            least, most = (bound if isinstance(bound, int) else bound[rows] for bound in (low, high))
+            return use(hits(memory.values(numbers_PK), numbers_PK, symbols, least, most, rules), rows)
 
         yield members, _in_threads(search, len(members), COUNT_CHUNK[k], workers)
 
