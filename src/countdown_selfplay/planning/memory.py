@@ -78,8 +78,8 @@ def estimate_memory(
     scored = [tokens[r.role] if engine.device == "cpu" else r.max_completion_length for r in roles if r.trained]
     # TRL's fused head makes logits in tiles of 4096 tokens x 32768 words. An accelerator folds a tile in one kernel;
     # on a CPU backward has eight more tensors of its size in float32.
-    words, size = (min(_TILE_VOCABULARY, shape.vocabulary), 32) if engine.device == "cpu" else (_TILE_VOCABULARY, 0)
-    logits = float(min(rows * max(scored), _TILE_TOKENS)) * words * (size + (2 if half else 4))
+    width, size = (min(_TILE_VOCABULARY, shape.vocabulary), 32) if engine.device == "cpu" else (_TILE_VOCABULARY, 0)
+    logits = float(min(rows * max(scored), _TILE_TOKENS)) * width * (size + (2 if half else 4))
     head = 4.0 * shape.embedding if lora_rank is None else 0.0  # summed in float32 beside the one that is accumulated
     training: Parts = {"gradients": gradients, "logits, training": (logits + head, "a tile, and the head's gradient")}
     if vllm is None:
