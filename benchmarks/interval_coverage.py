@@ -28,7 +28,7 @@ import numpy as np
 from countdown_selfplay.evaluation import wilson_interval
 from countdown_selfplay.evaluation.compare.scaling_data import curve_of
 from countdown_selfplay.statistics.bootstrap import ends, paired_differences, resampled_means
-from countdown_selfplay.statistics.curve import Curve
+from countdown_selfplay.statistics.scaling import Curve
 from countdown_selfplay.statistics.seeds import two_level_draws
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

@@ -28,7 +28,7 @@ from countdown_selfplay.evaluation.asymptotes import (
 )
 from countdown_selfplay.evaluation.terminal import aligned
 from countdown_selfplay.statistics.bootstrap import Interval
-from countdown_selfplay.statistics.curve import Curve
+from countdown_selfplay.statistics.scaling import Curve
 from countdown_selfplay.statistics.seeds import two_level_draws
 
 TAILS = (0.1, 0.2, 0.3)  # shares of the last points that seed 003 takes off (appendix A, figure 8)

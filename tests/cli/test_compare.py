@@ -10,8 +10,7 @@ import pytest
 
 from countdown_selfplay.cli import main
 from countdown_selfplay.evaluation.compare.arms import load_arms
-from countdown_selfplay.evaluation.compare.comparison import compare_arms
-from countdown_selfplay.evaluation.compare.comparison_tables import figure, markdown
+from countdown_selfplay.evaluation.compare.comparison import compare_arms, figure, markdown
 
 from ..unit.evaluation.made_up_answers import write_answers
 from ..unit.evaluation.real_counts import IPO, SFT

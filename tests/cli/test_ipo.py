@@ -7,7 +7,7 @@ from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.countdown import generate_problems
-from countdown_selfplay.countdown.demonstrations import compact_solution
+from countdown_selfplay.countdown.rows import compact_solution
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC
 
 QUICK = ["--disable_tqdm", "true", "--use_cpu", "true"]

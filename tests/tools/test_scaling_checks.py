@@ -9,7 +9,7 @@ from tools.scaling_checks import assess, main, rank
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation import ScalingFit, fit_scaling_curve
 from countdown_selfplay.evaluation.compare.scaling_data import load_curve
-from countdown_selfplay.statistics.curve import Curve
+from countdown_selfplay.statistics.scaling import Curve
 from countdown_selfplay.statistics.solve_rate import CumulativeSolveRate
 from tools import scaling_checks
 

@@ -16,8 +16,7 @@ from countdown_selfplay.config import RoleSettings
 from countdown_selfplay.errors import ConfigError, GenerationError, MissingExtraError
 from countdown_selfplay.generation import colocate
 from countdown_selfplay.generation.client import UnknownModelError, VLLMServerClient
-from countdown_selfplay.generation.fingerprint import fingerprint
-from countdown_selfplay.generation.lengths import check_lengths
+from countdown_selfplay.generation.turns import check_lengths, fingerprint
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.importance import truncated_weight
 from countdown_selfplay.training.losses import RoleLoss

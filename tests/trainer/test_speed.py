@@ -6,8 +6,7 @@ from transformers import AutoModelForCausalLM, GenerationConfig
 
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.objectives.rloo import RLOO
-from countdown_selfplay.policies.forward import allow_padding_free, scored_at
-from countdown_selfplay.policies.shared_prefix import common_run, with_shared_prefix
+from countdown_selfplay.policies.forward import allow_padding_free, common_run, scored_at, with_shared_prefix
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.micro_batch import role_loss, skips_idle_rows
 from tests.trainer.conftest import make_trainer, weights

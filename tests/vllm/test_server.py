@@ -147,21 +147,21 @@ def test_two_processes_share_one_server(tmp_path, running):
 def test_a_server_that_has_lost_an_adapter_gets_it_again(tmp_path, running):
     """As after a restart: the server answers that it does not know the adapter."""
     trainer = build(tmp_path, running.url, max_steps=1)
-    backend, turn = trainer.sampler, server_module._Turn.generate
+    backend, turn = trainer.sampler, server_module.Server.generate
     dropped = []
 
-    def forgetful(self, *args, **kwargs):
-        label, _ = backend._labels[backend.urls[self.role], self.role]
-        backend.clients[backend.urls[self.role]].post("/v1/unload_lora_adapter", {"lora_name": label})
+    def forgetful(self, role, *args, **kwargs):
+        label, _ = backend._labels[backend.urls[role], role]
+        backend.clients[backend.urls[role]].post("/v1/unload_lora_adapter", {"lora_name": label})
         dropped.append(label)
-        return turn(self, *args, **kwargs)
+        return turn(self, role, *args, **kwargs)
 
-    server_module._Turn.generate = forgetful
+    server_module.Server.generate = forgetful
     try:
         differences = watch_differences(trainer)
         trainer.train()
     finally:
-        server_module._Turn.generate = turn
+        server_module.Server.generate = turn
     assert len(dropped) == 2 and max(differences["prover"] + differences["conjecturer"]) < 1e-4
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from ..errors import ConfigError
 from ..evaluation.compare.arms import Arm, aligned_arms, check_settings, load_arms
-from ..evaluation.compare.comparison import compare_arms
-from ..evaluation.compare.comparison_tables import figure, latex, markdown, rows_of
+from ..evaluation.compare.comparison import compare_arms, figure, latex, markdown, rows_of
 from ..evaluation.terminal import aligned
-from .countdown_options import OneLineParser, RawDescription, seed_number
+from .countdown_options import parser_of, seed_number, write_output
 
 HELP = "Compare evaluations: paired differences of pass@k with 95% intervals"
 
@@ -53,15 +52,13 @@ def main(argv: list[str]) -> int:
             "comparison.svg": svg(figure(found)),
             "comparison.json": json.dumps({**found.to_dict(), "notes": remarks}, indent=1) + "\n",
         }
-        write_all(options.output, texts)
+        write_output(options.output, {options.output / name: text for name, text in texts.items()})
     return 0
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """The command line, parsed; `--allow-different-settings` and `--allow_different_settings` are the same."""
-    parser = OneLineParser(
-        prog="countdown-selfplay compare", description=HELP + ".", epilog=EPILOG, formatter_class=RawDescription
-    )
+    parser = parser_of("compare", HELP, EPILOG)
     parser.add_argument("arms", nargs="+", metavar="ARM", help="see below")
     parser.add_argument("--ks", type=int, nargs="+", metavar="K", help="default: the powers of two up to n")
     parser.add_argument("--common", action="store_true", help="compare on the problems that all have")
@@ -86,14 +83,3 @@ def warnings(arms: list[Arm]) -> list[str]:
         for result in arm.results
         if result.truncated_rate > 0.01
     ]
-
-
-def write_all(folder: Path, texts: dict[str, str]) -> None:
-    """Write the files and print their paths. ConfigError if they cannot be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-            print(f"Wrote {folder / name}")
-    except OSError as error:
-        raise ConfigError(f"`--output` ({folder}) cannot be written: {error.strerror}.") from error

@@ -1,8 +1,10 @@
-"""What `solve` and `verify` share: a parser whose errors are one line, the problem and the rules as options."""
+"""What the commands without a trainer share: a parser whose errors are one line, their options, written files."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from pathlib import Path
 from typing import NoReturn, get_args
 
 from ..countdown import DEFAULT_RULES, AnswerFormat, AnswerRule, Problem, Rules
@@ -15,6 +17,27 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(f"{message[:1].upper()}{message[1:]}; `{self.prog} --help` lists the options.")
+
+
+def parser_of(command: str, help_line: str, epilog: str) -> OneLineParser:
+    """The parser of a command; the lines of its epilog (examples, exit codes) stay as they are written."""
+    return OneLineParser(
+        prog=f"countdown-selfplay {command}",
+        description=f"{help_line}.",
+        epilog=epilog,
+        formatter_class=RawDescription,
+    )
+
+
+def write_output(output: Path, texts: Mapping[Path, str]) -> None:
+    """Write the files of `--output` and print their paths. ConfigError if they cannot be written."""
+    try:
+        for path, text in texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            print(f"Wrote {path}")
+    except OSError as error:
+        raise ConfigError(f"`--output` ({output}) cannot be written: {error.strerror}.") from error
 
 
 def seed_number(word: str) -> int:
@@ -48,8 +71,7 @@ def nearest_only(name: str, known: list[str]) -> str:
     return suggestion(name, known) or " `--help` lists them."
 
 
-class RawDescription(argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of examples and exit codes as they are written."""
+RawDescription = argparse.RawDescriptionHelpFormatter
 
 
 def problem_of(words: list[str], target: str) -> Problem:

@@ -30,7 +30,7 @@ from ..countdown.generator import iterate_problems
 from ..countdown.rows import ROW_SCHEMAS
 from ..data.jsonl import json_lines
 from ..errors import ConfigError, DataError
-from .countdown_options import OneLineParser, RawDescription, add_rule_options, rules_of, seed_number
+from .countdown_options import add_rule_options, parser_of, rules_of, seed_number
 
 HELP = "Write solvable problems or demonstrations to a file"
 
@@ -119,21 +119,17 @@ class Condition:
             self.overlap += 1
             return False
         low, high = self.options.min_solutions, self.options.max_solutions
-        if (low is not None or high is not None) and not self._count_fits(problem, low, high):
-            return False
+        if low is not None or high is not None:
+            count = count_solutions(problem, self.rules)
+            if (low is not None and count < low) or (high is not None and count > high):
+                return False
         needed = set(self.options.needs or ())
         return not needed or all(needed <= operators_of(tree) for tree in solution_trees(problem, self.rules))
-
-    def _count_fits(self, problem: Problem, low: int | None, high: int | None) -> bool:
-        count = count_solutions(problem, self.rules)
-        return (low is None or count >= low) and (high is None or count <= high)
 
 
 def options_of(argv: list[str]) -> argparse.Namespace:
     """The command line, parsed."""
-    parser = OneLineParser(
-        prog="countdown-selfplay dataset", description=HELP + ".", epilog=EPILOG, formatter_class=RawDescription
-    )
+    parser = parser_of("dataset", HELP, EPILOG)
     spec = ProblemSpec()
     parser.add_argument("out", help="the file to write, .jsonl or .parquet")
     parser.add_argument("--count", type=int, required=True, metavar="N", help="how many problems")

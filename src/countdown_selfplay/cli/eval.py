@@ -13,10 +13,9 @@ from typing import Any, get_args
 from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, AnswerRule
 from ..errors import ConfigError
 from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
-from ..evaluation.problems import ProblemSet, problem_set
-from ..evaluation.setting import Setting, role_of, setting_of
+from ..evaluation.setting import ProblemSet, Setting, problem_set, role_of, setting_of
 from ..evaluation.terminal import aligned, rates
-from .countdown_options import OneLineParser, RawDescription, seed_number, underscored
+from .countdown_options import parser_of, seed_number, underscored, write_output
 
 Row = tuple[str, ...]
 
@@ -50,16 +49,15 @@ def main(argv: list[str]) -> int:
     if options.output is not None:
         if options.output.suffix == ".jsonl":
             print(f"Wrote {options.output}")
-        path = options.output.with_suffix(".json") if options.output.suffix == ".jsonl" else options.output
-        write(path, {"model": options.model, "role": options.role, "from": setting.source, **result})
+        path = options.output.with_suffix(".json")
+        result = {"model": options.model, "role": options.role, "from": setting.source, **result}
+        write_output(options.output, {path: json.dumps(result, indent=1) + "\n"})
     return 0
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """The options; `--n-problems` and `--n_problems` are the same."""
-    parser = OneLineParser(
-        prog="countdown-selfplay eval", description=HELP + ".", epilog=EPILOG, formatter_class=RawDescription
-    )
+    parser = parser_of("eval", HELP, EPILOG)
     parser.add_argument("--model", required=True, help="a model or adapter folder, a hub id, or tiny")
     parser.add_argument("--role", choices=("prover", "conjecturer"), help="what to score it as (default: prover)")
     parser.add_argument(
@@ -141,8 +139,7 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet) ->
     if folder is None:
         folder = folder_of(options.model)
     from ..evaluation.answer_file import AnswerFile
-    from ..evaluation.answering import answer_batches
-    from ..evaluation.answers import AnswerSet, batches_of
+    from ..evaluation.answers import AnswerSet, answer_batches, batches_of
     from ..evaluation.progress import ProgressLine
 
     n, size = options.samples or 16, batch_size(options, setting)
@@ -225,15 +222,6 @@ def remarks(options: argparse.Namespace, setting: Setting, result: dict[str, Any
     if result.get("several_answers_rate", 0) > 0.01:
         lines.append(f"warning: {result['several_answers_rate']:.1%} of the answers hold several answer tags")
     return lines
-
-
-def write(path: Path, result: dict[str, Any]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"`--output` ({path}) cannot be written: {error.strerror}.") from error
-    print(f"Wrote {path}")
 
 
 def _cells(estimate: dict[str, float]) -> tuple[str, str]:

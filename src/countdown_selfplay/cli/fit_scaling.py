@@ -15,11 +15,10 @@ import numpy as np
 from ..errors import ConfigError, DataError
 from ..evaluation.asymptotes import ScalingArm, fit_arm
 from ..evaluation.compare.arms import split_arm
-from ..evaluation.compare.comparison_tables import markdown
+from ..evaluation.compare.comparison import markdown
 from ..evaluation.compare.scaling_data import load_curve
 from ..evaluation.terminal import aligned
-from .compare import write_all
-from .countdown_options import OneLineParser, RawDescription, seed_number
+from .countdown_options import parser_of, seed_number, write_output
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,7 +60,7 @@ def main(argv: list[str]) -> int:
             from ..evaluation.report.pictures import svg
 
             texts["scaling.svg"] = svg(chart(found, compute, rate))
-        write_all(options.output, texts)
+        write_output(options.output, {options.output / name: text for name, text in texts.items()})
     return 0 if all(one.fit.converged for one in found) else 1
 
 
@@ -87,9 +86,7 @@ def fitted(options: argparse.Namespace) -> tuple[list[ScalingArm], str, str]:
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """The command line, parsed."""
-    parser = OneLineParser(
-        prog="countdown-selfplay fit-scaling", description=HELP + ".", epilog=EPILOG, formatter_class=RawDescription
-    )
+    parser = parser_of("fit-scaling", HELP, EPILOG)
     parser.add_argument("arms", nargs="+", metavar="ARM", help="see below")
     parser.add_argument("--compute", metavar="COLUMN", help="default: compute, or the texts sampled so far")
     parser.add_argument("--rate", metavar="COLUMN", help="default: rate, a cumulative solve rate, or eval_pass@1")

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..countdown import Problem, Rules, Verdict, problem_from_row, verify
+from ..countdown import Rules, Verdict, problem_from_row, verify
 from ..data.jsonl import json_lines
 from ..errors import ConfigError, DataError
-from .countdown_options import OneLineParser, RawDescription, add_rule_options, problem_of, rules_of
+from .countdown_options import add_rule_options, parser_of, problem_of, rules_of
 
 HELP = "Judge completions with the exact verifier: score, reason, value"
 
@@ -54,9 +54,7 @@ def judged(path: Path, rules: Rules) -> Iterator[Verdict]:
 
 def main(argv: list[str]) -> int:
     """Print the verdict on one completion (0 correct, 1 not), or on every row of a file and a summary (0)."""
-    parser = OneLineParser(
-        prog="countdown-selfplay verify", description=HELP + ".", epilog=EPILOG, formatter_class=RawDescription
-    )
+    parser = parser_of("verify", HELP, EPILOG)
     parser.add_argument("file", nargs="?", help="a JSONL file of completions with their problems")
     parser.add_argument("--numbers", nargs="+", metavar="N", help="the problem's numbers")
     parser.add_argument("--target", metavar="T", help="the problem's target")
@@ -66,37 +64,30 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     rules = rules_of(options)
     single = {name: getattr(options, name) for name in ("numbers", "target", "completion")}
+    given = {f"--{name}": value is not None for name, value in single.items()}
     if options.file is not None:
-        given = [f"--{name}" for name, value in single.items() if value is not None]
-        if given:
-            raise ConfigError(f"A file brings its own problems; leave out {', '.join(given)}.")
-        return _verify_file(Path(options.file), rules, options.json)
-    missing = [f"--{name}" for name, value in single.items() if value is None]
-    if missing:
-        raise ConfigError(f"Give a file, or --numbers, --target and --completion; missing: {', '.join(missing)}.")
-    return _verify_one(problem_of(options.numbers, options.target), options.completion, rules, options.json)
-
-
-def _verify_one(problem: Problem, completion: str, rules: Rules, as_json: bool) -> int:
-    text = sys.stdin.read() if completion == "-" else completion
-    verdict = verify(text, problem, rules)
-    row = as_row(verdict, rules)
-    print(json.dumps(row) if as_json else as_line(row))
-    return 0 if verdict.correct else 1
-
-
-def _verify_file(path: Path, rules: Rules, as_json: bool) -> int:
-    verdicts = []
-    for verdict in judged(path, rules):
-        verdicts.append(verdict)
+        if any(given.values()):
+            named = ", ".join(name for name, said in given.items() if said)
+            raise ConfigError(f"A file brings its own problems; leave out {named}.")
+        verdicts = judged(Path(options.file), rules)
+    else:
+        if not all(given.values()):
+            missing = ", ".join(name for name, said in given.items() if not said)
+            raise ConfigError(f"Give a file, or --numbers, --target and --completion; missing: {missing}.")
+        problem = problem_of(options.numbers, options.target)
+        text = sys.stdin.read() if options.completion == "-" else options.completion
+        verdicts = iter([verify(text, problem, rules)])
+    found = []
+    for verdict in verdicts:
+        found.append(verdict)
         row = as_row(verdict, rules)
-        print(json.dumps(row) if as_json else as_line(row))
-    if not as_json:
-        reasons = Counter(str(verdict.reason) for verdict in verdicts).most_common()
-        mean = sum(verdict.score for verdict in verdicts) / len(verdicts) if verdicts else 0.0
-        correct = sum(verdict.correct for verdict in verdicts)
-        print(
-            f"{len(verdicts)} completions, {correct} correct, mean score {mean:.4f}; answer rule {rules.answer_rule}"
-        )
+        print(json.dumps(row) if options.json else as_line(row))
+    if options.file is None:
+        return 0 if found[0].correct else 1
+    if not options.json:
+        reasons = Counter(str(verdict.reason) for verdict in found).most_common()
+        mean = sum(verdict.score for verdict in found) / max(len(found), 1)
+        correct = sum(verdict.correct for verdict in found)
+        print(f"{len(found)} completions, {correct} correct, mean score {mean:.4f}; answer rule {rules.answer_rule}")
         print(", ".join(f"{reason} {count}" for reason, count in reasons))
     return 0

@@ -28,6 +28,7 @@ _ALL_BUT_PARENTHESES = dict.fromkeys(map(ord, "0123456789+-*/ \t\r\n"))
 _STEP = {"(": 1, ")": -1}
 _DIGITS = "0123456789"
 _OPERATORS = frozenset("+-*/")
+_FIRST = {"+": "+-*/~", "-": "+-*/~", "*": "*/~", "/": "*/~"}  # what is computed before an operator that follows it
 
 _LENIENT = str.maketrans(
     {chr(zero + digit): str(digit) for zero in (0xFF10, 0x0660, 0x06F0) for digit in range(10)}
@@ -91,13 +92,9 @@ def to_postfix(text: str, unary_minus: bool = False) -> tuple[list[str], list[st
                 pending.append("~")
             else:
                 return None
-        elif token == "+" or token == "-":
-            while pending and pending[-1] != "(":
-                output.append(pending.pop())
-            pending.append(token)
-            operand_next = True
-        elif token == "*" or token == "/":
-            while pending and pending[-1] in "*/~":
+        elif token in _OPERATORS:
+            first = _FIRST[token]
+            while pending and pending[-1] in first:
                 output.append(pending.pop())
             pending.append(token)
             operand_next = True
@@ -185,8 +182,6 @@ def evaluate(postfix: list[str], integers_only: bool = False) -> tuple[int, int]
 
     Raises DivisionByZero, and NotAnInteger if `integers_only` and some division leaves a remainder.
     """
-    if "/" not in postfix:
-        return _evaluate_integers(postfix), 1
     stack: list[tuple[int, int]] = []
     for token in postfix:
         if token not in "+-*/~":
@@ -216,23 +211,4 @@ def evaluate(postfix: list[str], integers_only: bool = False) -> tuple[int, int]
                 common = -common
             top, above = top // common, above // common
         stack.append((top, above))
-    return stack[0]
-
-
-def _evaluate_integers(postfix: list[str]) -> int:
-    """The value of a postfix expression without a division: most expressions, in half the time."""
-    stack: list[int] = []
-    for token in postfix:
-        if token[0] in _DIGITS:
-            stack.append(int(token))
-        elif token == "~":
-            stack[-1] = -stack[-1]
-        else:
-            last = stack.pop()
-            if token == "+":
-                stack[-1] += last
-            elif token == "-":
-                stack[-1] -= last
-            else:
-                stack[-1] *= last
     return stack[0]

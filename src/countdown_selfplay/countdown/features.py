@@ -15,10 +15,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .exact.batch import first_choice, solution_forms, solvable_arrays
+from .exact.batch import by_operands, first_choice, solution_forms, solvable_arrays
 from .exact.nodes import Node
 from .exact.shapes import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT, shapes
-from .exact.solver import checked_operands
 from .exact.values import Array
 from .problem import Problem
 from .rules import DEFAULT_RULES, Rules
@@ -66,13 +65,9 @@ def feature_matrix(problems: Iterable[Problem], rules: Rules = DEFAULT_RULES, wo
     use; the matrix is the same for every number of them. Raises DataError beyond 6 numbers.
     """
     listed = list(problems)
-    by_size: dict[int, list[int]] = {}
-    for i, problem in enumerate(listed):
-        by_size.setdefault(len(checked_operands(problem.numbers)), []).append(i)
     matrix = np.full((len(listed), len(FEATURES)), np.nan)
-    for members in by_size.values():
-        numbers_PK = np.sort(np.array([listed[i].numbers for i in members], dtype=np.int64), axis=1)
-        target_P = np.array([listed[i].target for i in members], dtype=np.int64)
+    for members, numbers_PK, target_P in by_operands(listed):
+        numbers_PK.sort(axis=1)
         columns = _of_numbers(numbers_PK, target_P) | _of_solutions(numbers_PK, target_P, rules, workers)
         matrix[members] = np.stack([columns[name] for name in FEATURES], axis=1)
     return matrix
@@ -102,13 +97,14 @@ def _of_solutions(ordered_PK: Array, target_P: Array, rules: Rules, workers: int
             taken = np.flatnonzero(first_choice(ordered_PK, chosen))
             found = solution_forms(ordered_PK[taken][:, chosen], target_P[taken], rules, workers)
             problem = taken[found.problems]
-            operators = np.where(found.negated, table.negative_operators[found.forms], table.operators[found.forms])
+            forms = table[found.forms]
+            operators = np.where(found.negated, forms["negative_operators"], forms["operators"])
             weights: dict[str, Array | None] = {name: operators & bit > 0 for name, bit in _BITS.items()}
-            weights |= {"solutions": None, "depth": table.depth[found.forms], "nodes": table.nodes[found.forms]}
+            weights |= {"solutions": None, "depth": forms["depth"], "nodes": forms["nodes"]}
             for name, weight in weights.items():
                 sums[name] += np.bincount(problem, weight, minlength=problems)
             for name in _LEAST:
-                np.minimum.at(least[name], problem, getattr(table, name)[found.forms].astype(np.float64))
+                np.minimum.at(least[name], problem, forms[name].astype(np.float64))
     solutions = sums["solutions"]
     solved = solutions > 0
     integral = np.zeros(problems, dtype=bool)

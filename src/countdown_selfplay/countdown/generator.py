@@ -136,32 +136,24 @@ def iterate_problems(
             f"`n` ({n}) exceeds the {most} problems, solvable or not, that there are in {spec}; ask for fewer or "
             "widen the ranges."
         )
-    return _stream(n, spec, seed, split, rules, seen, accept)
 
+    def stream() -> Iterator[Problem]:
+        draws = {k: solvable_draws(k, spec, seed, split, rules) for k in set(spec.operands)}
+        for i, wanted in enumerate(_operand_counts(seed, spec, n)):
+            problem = None
+            while problem is None and draws:
+                k = wanted if wanted in draws else sorted(draws)[i % len(draws)]
+                problem = _next_new(draws[k], seen, accept, PATIENCE if k < DEAR_OPERANDS else DEAR_PATIENCE)
+                if problem is None:  # exhausted: the other operand counts go on
+                    del draws[k]
+            if problem is None:
+                raise ConfigError(
+                    f"Only {i} of {n} problems were found in the '{split}' split of {spec}; ask for fewer or "
+                    "widen the ranges."
+                )
+            yield problem
 
-def _stream(
-    n: int,
-    spec: ProblemSpec,
-    seed: int,
-    split: Split,
-    rules: Rules,
-    seen: set[str],
-    accept: Callable[[Problem], bool] | None,
-) -> Iterator[Problem]:
-    draws = {k: solvable_draws(k, spec, seed, split, rules) for k in set(spec.operands)}
-    for i, wanted in enumerate(_operand_counts(seed, spec, n)):
-        problem = None
-        while problem is None and draws:
-            k = wanted if wanted in draws else sorted(draws)[i % len(draws)]
-            problem = _next_new(draws[k], seen, accept, PATIENCE if k < DEAR_OPERANDS else DEAR_PATIENCE)
-            if problem is None:  # exhausted: the other operand counts go on
-                del draws[k]
-        if problem is None:
-            raise ConfigError(
-                f"Only {i} of {n} problems were found in the '{split}' split of {spec}; ask for fewer or "
-                "widen the ranges."
-            )
-        yield problem
+    return stream()
 
 
 def _next_new(

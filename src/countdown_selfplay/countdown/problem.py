@@ -151,14 +151,13 @@ def problem_from_row(row: Mapping[str, Any], index: int = 0) -> Problem:
         )
     if source.get("target") is None:
         raise DataError(f"row {index}, column '{prefix}target': absent; a row needs an integer `target`.")
+    name = "target"
     try:
-        target = _integer(_whole(source["target"]), "target")
+        target = _integer(_whole(source[name]), name)
+        name = column
+        return Problem(_whole(source[name]), target)
     except DataError as error:
-        raise DataError(f"row {index}, column '{prefix}target': {error}") from None
-    try:
-        return Problem(_whole(source[column]), target)
-    except DataError as error:
-        raise DataError(f"row {index}, column '{prefix}{column}': {error}") from None
+        raise DataError(f"row {index}, column '{prefix}{name}': {error}") from None
 
 
 _LISTED = re.compile(r"\[\s*[0-9]+(?:(?:\s*,\s*|\s+)[0-9]+)*\s*\]")

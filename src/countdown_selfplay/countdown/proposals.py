@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from ..registry import Registry
 from .problem import MAX_MAGNITUDE, MAX_NUMBERS, Problem
@@ -104,6 +105,8 @@ _COMPLETION = re.compile(
     rf"target\s*=\s*(?P<target>{_WORD})\s*"
 )
 _COMPACT = re.compile(rf"\s*(?P<numbers>{_WORD}(?:\s+{_WORD})*)\s*=\s*(?P<target>{_WORD})\s*")
+"""`3 5 7 = 22`: the whole completion."""
+
 _INTEGER = re.compile(r"-?[0-9]+")
 
 
@@ -128,14 +131,14 @@ def _parse_completion(text: str) -> Proposal:
     return _parse_words(_COMPLETION, text if stop < 0 else text[:stop])
 
 
-def _parse_compact(text: str) -> Proposal:
-    """`3 5 7 = 22`: the whole completion."""
-    return _parse_words(_COMPACT, text)
-
-
 PROPOSAL_PARSERS: Registry[Callable[[str], Proposal]] = Registry(
     "proposal style",
-    {"json": _parse_json, "tier": _parse_json, "completion": _parse_completion, "compact": _parse_compact},
+    {
+        "json": _parse_json,
+        "tier": _parse_json,
+        "completion": _parse_completion,
+        "compact": partial(_parse_words, _COMPACT),
+    },
 )
 
 _JSON_EXAMPLES = frozenset(json_example(k).key for k in range(1, MAX_NUMBERS + 1))

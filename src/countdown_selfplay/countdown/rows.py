@@ -1,20 +1,31 @@
 """Rows of data sets: a problem in the public schemas, and as (prompt, completion) pairs for warm starts of both
-roles."""
+roles, the prover's a bare solution or a search that tries, goes back and concludes.
+
+Every statement in a trace is true: the steps are exact arithmetic, and a dead end is one by the exact solver.
+"""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
+from ..errors import DataError
 from ..registry import Registry
-from .demonstrations import compact_solution, solution_trace
 from .domain import CountdownDomain
+from .exact.nodes import Node
+from .exact.solver import is_solvable, solution_tree
 from .help_demonstrations import helping_problem
 from .helping import review_text
 from .problem import Problem
 from .prompts import COMPLETION_PREFIX, Prompt, problem_json, problem_tag
+from .rules import DEFAULT_RULES, Rules
+from .text import CLOSE, END_THINK, OPEN, THINK
 
 Row = dict[str, Any]
+
+MOST_DEAD_ENDS = 3
 
 
 def nums_row(problem: Problem, domain: CountdownDomain) -> Row:
@@ -24,19 +35,8 @@ def nums_row(problem: Problem, domain: CountdownDomain) -> Row:
 
 def ground_truth_row(problem: Problem, domain: CountdownDomain) -> Row:
     """`prompt`, `target`, `nums`, `ground_truth`: as `asingh15/countdown_tasks_3to4`."""
-    numbers = list(problem.numbers)
-    truth = {"numbers": numbers, "target": problem.target}
-    return {
-        "prompt": domain.prove_row(problem)["prompt"],
-        "target": problem.target,
-        "nums": numbers,
-        "ground_truth": truth,
-    }
-
-
-def prover_row(problem: Problem, domain: CountdownDomain) -> Row:
-    """`prompt`, `numbers`, `target`: what the trainers here take, conversational if the prompt is a chat."""
-    return domain.prove_row(problem)
+    prompt, numbers = domain.prove_row(problem)["prompt"], list(problem.numbers)
+    return {"prompt": prompt, "target": problem.target, "nums": numbers, "ground_truth": nums_of(problem)}
 
 
 def solved_row(problem: Problem, domain: CountdownDomain) -> Row:
@@ -101,10 +101,82 @@ ROW_SCHEMAS: Registry[Callable[[Problem, CountdownDomain], Row]] = Registry(
     {
         "nums": nums_row,
         "ground_truth": ground_truth_row,
-        "prover": prover_row,
+        # `prompt`, `numbers`, `target`: what the trainers here take, conversational if the prompt is a chat
+        "prover": lambda problem, domain: domain.prove_row(problem),
         "solved": solved_row,
         "proposed": proposed_row,
         "helping": helping_row,
         "reviewed": reviewed_row,
     },
 )
+
+
+def compact_solution(problem: Problem, rules: Rules = DEFAULT_RULES) -> str:
+    """A solution in tokens between single spaces, `( 3 + 5 ) * 7`. Raises DataError if there is none."""
+    return _solution(problem, rules).text().replace("(", "( ").replace(")", " )")
+
+
+def solution_trace(problem: Problem, rules: Rules = DEFAULT_RULES, thinking_begun: bool = False) -> str:
+    """A short search in `<think>` and the solution in `<answer>`, the same text every time.
+
+    Up to three first steps that lead nowhere come first. thinking_begun: the prompt already ends in `<think>`. Raises
+    DataError if there is no solution.
+    """
+    solution = _solution(problem, rules)
+    numbers = ", ".join(map(str, problem.numbers))
+    lines = [f"Use {numbers} to reach {problem.target}.", *_dead_ends(problem, rules)]
+    steps, answer = _steps(solution), solution.text()
+    lines += [*steps, f"That is {problem.target}."] if steps else [f"The number {answer} is the target."]
+    thinking = "\n".join(lines)
+    begin = "" if thinking_begun else THINK
+    return f"{begin}\n{thinking}\n{END_THINK}\n{OPEN} {answer} {CLOSE}"
+
+
+def _solution(problem: Problem, rules: Rules) -> Node:
+    tree = solution_tree(problem, rules)
+    if tree is None:
+        raise DataError(f"There is no demonstration of {problem.key}: it has no solution.")
+    return tree
+
+
+def _dead_ends(problem: Problem, rules: Rules) -> list[str]:
+    """First steps after which the target is out of reach, chosen by the problem's key."""
+    generator = random.Random(problem.key)
+    numbers = problem.numbers
+    steps = [(i, j, op) for i in range(len(numbers)) for j in range(len(numbers)) for op in "+-*" if i != j]
+    generator.shuffle(steps)
+    wanted = generator.randrange(MOST_DEAD_ENDS + 1)
+    lines: list[str] = []
+    for i, j, op in steps[: 4 * MOST_DEAD_ENDS]:
+        a, b = numbers[i], numbers[j]
+        result = a + b if op == "+" else a - b if op == "-" else a * b
+        rest = [number for n, number in enumerate(numbers) if n not in (i, j)] + [result]
+        if len(lines) < wanted and result > 0 and not is_solvable(Problem(tuple(rest), problem.target), rules):
+            left = ", ".join(map(str, rest))
+            lines.append(f"Try {a} {op} {b} = {result}: with {left} there is no way to {problem.target}. Go back.")
+    return lines
+
+
+def _steps(tree: Node) -> list[str]:
+    """The binary steps that compute the tree, innermost first: `8 / 3 = 8/3`."""
+    lines: list[str] = []
+
+    def value(node: Node) -> Fraction:
+        if node.kind == "number":
+            return Fraction(node.number)
+        ordered = sorted(node.parts, key=lambda part: -part[0])
+        (_, first), *rest = ordered
+        total = value(first)
+        for sign, part in rest:
+            other = value(part)
+            if node.kind == "sum":
+                op, result = ("+", total + other) if sign > 0 else ("-", total - other)
+            else:
+                op, result = ("*", total * other) if sign > 0 else ("/", total / other)
+            left, right = (str(v) if v.denominator == 1 and v >= 0 else f"({v})" for v in (total, other))
+            lines.append(f"{left} {op} {right} = {result}")
+            total = result
+        return total
+
+    value(tree)
+    return lines

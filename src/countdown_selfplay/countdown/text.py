@@ -87,11 +87,5 @@ def tagged_answers(text: str) -> list[str]:
     the text ("I will put it in <answer> tags") swallows nothing. Each character is looked at a constant number of
     times.
     """
-    close = text.find(CLOSE)
-    if close < 0 or OPEN not in text:
-        return []
-    if text.find(CLOSE, close + len(CLOSE)) < 0:  # one close tag, as almost always
-        begin = text.rfind(OPEN, 0, close)
-        return [text[begin + len(OPEN) : close]] if begin >= 0 else []
     pieces = text.split(CLOSE)
     return [piece[at + len(OPEN) :] for piece in pieces[:-1] if (at := piece.rfind(OPEN)) >= 0]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..config import JointSelfPlayConfig
 from ..config.players import field_of
 from ..errors import ConfigError
 from .ddp import Engine
 from .deepspeed import ZeroEngine, deepspeed_settings
 from .fsdp import FsdpEngine
-
-if TYPE_CHECKING:
-    from ..config import JointSelfPlayConfig
 
 
 def _on(name: str) -> bool:

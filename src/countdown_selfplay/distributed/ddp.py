@@ -13,24 +13,13 @@ from torch import nn
 from ..config import RoleSettings
 from ..errors import ConfigError
 from ..policies import PolicySet
+from ..policies.base import cut_up
 from ..policies.optimization import clip_roles
-from ..policies.sharded_weights import cut_up
 from .exit import pause_at_exit
 
 # (module, batch) -> log-probs and entropies of the batch's completion tokens. The batch holds prompt_ids, prompt_mask,
 # completion_ids and completion_mask; the module is the wrapped one, or a reference.
 Score = Callable[[nn.Module, dict[str, torch.Tensor]], tuple[torch.Tensor, torch.Tensor]]
-
-
-def refuse_strangers(known: int) -> None:
-    """Processes that a launcher started together must know of each other; accelerate may leave each on its own.
-    `known`: how many this one knows of."""
-    launched = int(os.environ.get("WORLD_SIZE", "1"))
-    if launched != known:
-        raise ConfigError(
-            f"The launcher started {launched} processes and each knows of {known}: they would train {launched} "
-            "separate models; on a machine without GPUs set use_cpu=True, or start one process."
-        )
 
 
 class Engine:
@@ -50,8 +39,13 @@ class Engine:
         """Called once the Trainer is built: is this engine really on, and does it know all that it must?
         `max_grad_norm`: for an engine that clips all roles together."""
         self.accelerator, self.policies = accelerator, policies
-        refuse_strangers(accelerator.num_processes)
-        if accelerator.num_processes > 1:
+        known, launched = accelerator.num_processes, int(os.environ.get("WORLD_SIZE", "1"))
+        if launched != known:  # a launcher started them together; accelerate may leave each on its own
+            raise ConfigError(
+                f"The launcher started {launched} processes and each knows of {known}: they would train {launched} "
+                "separate models; on a machine without GPUs set use_cpu=True, or start one process."
+            )
+        if known > 1:
             pause_at_exit()
 
     def place_reference(self, model: nn.Module) -> nn.Module:

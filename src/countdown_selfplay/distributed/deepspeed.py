@@ -7,18 +7,16 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
 from .. import _trl
+from ..config import JointSelfPlayConfig, RoleSettings
 from ..errors import ConfigError
 from ..policies import PolicySet
 from .ddp import Engine, Score
-
-if TYPE_CHECKING:
-    from ..config import JointSelfPlayConfig, RoleSettings
 
 logger = logging.getLogger(__name__)
 

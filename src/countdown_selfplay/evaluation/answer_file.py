@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any
 
 from ..errors import ConfigError, DataError
 from .answers import Answer, first_difference, header_line, scan
 
-try:
-    import fcntl
-except ImportError:  # not a POSIX system: nothing then stops two processes from writing one file
-    fcntl = None  # type: ignore[assignment]
 
-
-class AnswerFile:
+class AnswerFile(AbstractContextManager["AnswerFile"]):
     """An evaluation's JSONL file, open to go on with. `rows`: the answers of the whole batches that it holds.
 
     `batches` are those of `batches_of`. Rows after the last whole batch (a line or a batch cut by a kill) are taken
@@ -34,14 +31,13 @@ class AnswerFile:
         except OSError as error:
             raise ConfigError(f"`--output` ({path}) cannot be written: {error.strerror}.") from error
         try:
-            self._lock()
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.batches_done = self._resume(dict(setting), batches)
-        except BaseException:
+        except BaseException as error:
             self._file.close()
+            if isinstance(error, BlockingIOError):
+                raise ConfigError(f"`--output` ({path}) is being written by another process; wait for it.") from None
             raise
-
-    def __enter__(self) -> AnswerFile:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
@@ -79,14 +75,6 @@ class AnswerFile:
             done += 1
         self._file.truncate(start)
         return done
-
-    def _lock(self) -> None:
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ConfigError(f"`--output` ({self.path}) is being written by another process; wait for it.") from None
 
     def _write(self, text: str) -> None:
         try:

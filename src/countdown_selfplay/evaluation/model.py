@@ -5,12 +5,12 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import platform
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..errors import ConfigError, DataError
+from ..errors import ConfigError
 
 _PACKAGES = ("torch", "transformers", "peft", "tokenizers")
 _FILES = (
@@ -65,28 +65,16 @@ def folder_of(name: str) -> Path | None:
 def load_model(name: str, place: str) -> tuple[Any, Any]:
     """Model and tokenizer of a folder, an adapter folder, a hub id or "tiny", on the device `place`."""
     import torch
-    from transformers import AutoTokenizer
     from transformers.utils import logging
 
-    from ..policies.build import load_pretrained
+    from ..policies.build import load_pretrained, load_tokenizer
 
     if name == "tiny":
         name = str(folder_of(name))
-    bar = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()  # its line would stand in the middle of the table's
-    try:
-        # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
-        model = load_pretrained(name, {"dtype": torch.float32 if place.startswith("cpu") else "auto"}, "keep")
-        tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        if isinstance(error, DataError):  # the model's own, a ValueError too
-            raise
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise DataError(f"The tokenizer of '{name}' cannot be loaded ({first})") from error
-    finally:
-        if bar:
-            logging.enable_progress_bar()
-    return model.to(place).eval(), tokenizer
+    # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
+    model = load_pretrained(name, {"dtype": torch.float32 if place.startswith("cpu") else "auto"}, "keep")
+    return model.to(place).eval(), load_tokenizer(name, False)
 
 
 def weights_digest(folder: Path) -> str:
@@ -109,9 +97,4 @@ def weights_digest(folder: Path) -> str:
 def versions() -> dict[str, str]:
     """Versions of what can change a sampled token."""
     found = {"countdown-selfplay": __version__, "python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:  # peft is needed for adapters only
-            continue
-    return found
+    return found | {name: version(name) for name in _PACKAGES}

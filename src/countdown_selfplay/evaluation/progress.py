@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import TextIO
 
 _REDRAW = 0.2  # seconds between two drawings on a terminal
 _REPEAT = 30.0  # seconds between two lines where stderr is a file or a pipe
 
 
-class ProgressLine:
+class ProgressLine(AbstractContextManager["ProgressLine"]):
     """Call it with (done, total) as often as you like, as a context manager.
 
     On a terminal one line is drawn over and ends with a newline; elsewhere a whole line is written every 30 seconds,
@@ -44,12 +44,7 @@ class ProgressLine:
         self.stream.flush()
         self.width = len(text)
 
-    def __enter__(self) -> ProgressLine:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.width:
             self.stream.write("\n")
             self.stream.flush()

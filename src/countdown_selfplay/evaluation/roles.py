@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
 
 from ..contract.domain import Domain, OpenDomain, P
 from ..distributed.processes import ALONE, Processes
@@ -14,7 +14,7 @@ from ..domains import asked_of
 from ..errors import ConfigError, DataError
 from ..statistics.bootstrap import Z_95, Estimate, bootstrap_mean, wilson_interval
 from ..statistics.pass_at_k import pass_at_k_array
-from .sampling import sample_completions, sample_texts
+from .sampling import DEFAULTS, Sampling, sample_completions, sample_texts
 
 
 @dataclass(frozen=True)
@@ -23,32 +23,21 @@ class ProverEvaluation:
     95% bootstrap interval over problems. score: mean score by the rules. Rates are shares of all answers; seconds:
     wall-clock time of the evaluation."""
 
-    correct: list[int]
     n: int
     pass_at: dict[int, Estimate]
     score: Estimate
-    reasons: Counter[str]
     truncated_rate: float
     several_answers_rate: float
+    reasons: Counter[str]
     seconds: float
-    setting: dict[str, Any] = field(default_factory=dict)
-    keys: list[str] = field(default_factory=list)
+    setting: dict[str, Any]
+    correct: list[int]
+    keys: list[str]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; the keys of `pass_at` become strings."""
-        return {
-            "problems": len(self.correct),
-            "n": self.n,
-            "pass_at": {str(k): estimate.to_dict() for k, estimate in self.pass_at.items()},
-            "score": self.score.to_dict(),
-            "truncated_rate": self.truncated_rate,
-            "several_answers_rate": self.several_answers_rate,
-            "reasons": dict(self.reasons.most_common()),
-            "seconds": round(self.seconds, 3),
-            "setting": self.setting,
-            "correct": list(self.correct),
-            "keys": list(self.keys),
-        }
+        found = {"problems": len(self.correct), **vars(self), **_plain(self), "score": self.score.to_dict()}
+        return found | {"pass_at": {str(k): estimate.to_dict() for k, estimate in self.pass_at.items()}}
 
 
 @dataclass(frozen=True)
@@ -66,28 +55,22 @@ class ConjecturerEvaluation:
     facts: dict[str, Estimate]
     unique: Estimate | None
     solve_rate: Estimate | None
-    reasons: Counter[str]
     truncated_rate: float
-    problems: list[Any]
+    reasons: Counter[str]
     seconds: float
-    setting: dict[str, Any] = field(default_factory=dict)
+    setting: dict[str, Any]
+    problems: list[Any]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; estimates that do not exist are left out."""
-        estimates = {
-            "parseable": self.parseable,
-            **self.facts,
-            "unique": self.unique,
-            "solve_rate": self.solve_rate,
-        }
-        return {
-            "n": self.n,
-            **{name: estimate.to_dict() for name, estimate in estimates.items() if estimate is not None},
-            "truncated_rate": self.truncated_rate,
-            "reasons": dict(self.reasons.most_common()),
-            "seconds": round(self.seconds, 3),
-            "setting": self.setting,
-        }
+        estimates = {"parseable": self.parseable, **self.facts, "unique": self.unique, "solve_rate": self.solve_rate}
+        known = {name: estimate.to_dict() for name, estimate in estimates.items() if estimate is not None}
+        return {"n": self.n, **known, "truncated_rate": self.truncated_rate, **_plain(self)}
+
+
+def _plain(found: ProverEvaluation | ConjecturerEvaluation) -> dict[str, Any]:
+    seconds = round(found.seconds, 3)
+    return {"reasons": dict(found.reasons.most_common()), "seconds": seconds, "setting": found.setting}
 
 
 def evaluate_prover(
@@ -99,16 +82,11 @@ def evaluate_prover(
     ks: Sequence[int] = (1, 4, 8, 16),
     *,
     stop_strings: Sequence[str] | None = None,
-    temperature: float = 1.0,
-    top_p: float | None = 1.0,
-    top_k: int | None = 0,
-    max_new_tokens: int = 256,
-    batch_size: int = 1024,
     seed: int = 0,
-    device: Any = None,
+    batch_size: int = 1024,
     resamples: int = 10_000,
     processes: Processes = ALONE,
-    progress: Callable[[int, int], None] | None = None,
+    **sampling: Unpack[Sampling],
 ) -> ProverEvaluation:
     """Sample `n` answers to each problem and judge them by the domain's verifier, by its correctness bit alone.
 
@@ -122,18 +100,16 @@ def evaluate_prover(
     if wrong:
         raise ConfigError(f"`ks` holds {wrong[0]}, which must lie between 1 and the answers per problem, n = {n}.")
     start = time.perf_counter()
-    setting = _setting(temperature, top_p, top_k, max_new_tokens, seed)
     texts, truncated = sample_texts(
         model,
         tokenizer,
         [domain.prove_row(problem)["prompt"] for problem in problems],
         n,
-        **setting,
-        batch_size=batch_size,
         stop_strings=domain.stop_strings("prover") if stop_strings is None else list(stop_strings),
-        device=device,
+        seed=seed,
+        batch_size=batch_size,
         processes=processes,
-        progress=progress,
+        **sampling,
     )
     verdicts = [domain.verify(answers, [p] * n) for p, answers in zip(problems, texts, strict=True)]
     correct = [sum(v.correct for v in row) for row in verdicts]
@@ -147,7 +123,7 @@ def evaluate_prover(
         truncated_rate=sum(map(sum, truncated)) / total,
         several_answers_rate=sum(getattr(v, "n_answers", 1) > 1 for row in verdicts for v in row) / total,
         seconds=time.perf_counter() - start,
-        setting={**setting, "domain": domain.to_dict()},
+        setting=_setting(sampling, seed, domain),
         keys=[domain.key(problem) for problem in problems],
     )
 
@@ -159,17 +135,12 @@ def evaluate_conjecturer(
     n: int = 512,
     *,
     stop_strings: Sequence[str] | None = None,
-    temperature: float = 1.0,
-    top_p: float | None = 1.0,
-    top_k: int | None = 0,
-    max_new_tokens: int = 256,
-    batch_size: int = 1024,
     seed: int = 0,
-    device: Any = None,
+    batch_size: int = 1024,
     resamples: int = 10_000,
     prover_correct: Callable[[list[P]], Sequence[float]] | None = None,
     processes: Processes = ALONE,
-    progress: Callable[[int, int], None] | None = None,
+    **sampling: Unpack[Sampling],
 ) -> ConjecturerEvaluation:
     """Sample `n` proposals, as many for each thing that the domain asks for, and let it check them.
 
@@ -177,20 +148,23 @@ def evaluate_conjecturer(
     ones. `stop_strings`, `processes`, `progress`: as in evaluate_prover.
     """
     start = time.perf_counter()
-    setting = _setting(temperature, top_p, top_k, max_new_tokens, seed)
-    texts, truncated = _proposals(
+    prompts = [domain.propose_row(**ask)["prompt"] for ask in asked_of(domain)]
+    mine = sample_completions(
         model,
         tokenizer,
-        domain,
-        n,
-        **setting,
-        batch_size=batch_size,
+        prompts,
+        -(-n // (len(prompts) * processes.world)),
         stop_strings=domain.stop_strings("conjecturer") if stop_strings is None else list(stop_strings),
-        device=device,
-        processes=processes,
-        progress=progress,
+        seed=processes.seed(seed),
+        batch_size=batch_size,
+        in_step=processes.in_step,
+        **sampling,
     )
-    proposals = domain.parse(texts)
+    rows = processes.gather(mine)  # processes x asks
+    # Dealt out evenly over what is asked for; every process has sampled its part of each.
+    by_ask = [[c for row in rows[i :: len(prompts)] for c in row] for i in range(len(prompts))]
+    dealt = [completion for column in zip(*by_ask, strict=True) for completion in column][:n]
+    proposals = domain.parse([c.text for c in dealt])
     parsed = [p.problem for p in proposals if p.problem is not None]
     keys = [domain.key(problem) for problem in parsed]
     # Checking may be dear (Countdown's solver): each problem once, and whatever was asked for.
@@ -212,10 +186,10 @@ def evaluate_conjecturer(
         unique=unique_rate(keys),
         solve_rate=solve_rate,
         reasons=reasons,
-        truncated_rate=sum(truncated) / n,
+        truncated_rate=sum(c.truncated for c in dealt) / n,
         problems=playable,
         seconds=time.perf_counter() - start,
-        setting={**setting, "domain": domain.to_dict()},
+        setting=_setting(sampling, seed, domain),
     )
 
 
@@ -236,36 +210,7 @@ def unique_rate(keys: Sequence[str]) -> Estimate | None:
     return Estimate(value, max(value - half, 0.0), min(value + half, 1.0))
 
 
-def _proposals(
-    model: Any,
-    tokenizer: Any,
-    domain: OpenDomain[Any],
-    n: int,
-    *,
-    processes: Processes,
-    seed: int,
-    **sampling: Any,
-) -> tuple[list[str], list[bool]]:
-    """`n` texts and whether each was cut, dealt out evenly over what is asked for; every process samples its part of
-    each."""
-    prompts = [domain.propose_row(**ask)["prompt"] for ask in asked_of(domain)]
-    each = -(-n // (len(prompts) * processes.world))
-    mine = sample_completions(
-        model, tokenizer, prompts, each, seed=processes.seed(seed), in_step=processes.in_step, **sampling
-    )
-    rows = processes.gather(mine)  # processes x asks
-    counts = [[c for row in rows[i :: len(prompts)] for c in row] for i in range(len(prompts))]
-    dealt = [completion for column in zip(*counts, strict=True) for completion in column][:n]
-    return [c.text for c in dealt], [c.truncated for c in dealt]
-
-
-def _setting(
-    temperature: float, top_p: float | None, top_k: int | None, max_new_tokens: int, seed: int
-) -> dict[str, Any]:
-    return {
-        "temperature": temperature,
-        "top_p": top_p,
-        "top_k": top_k,
-        "max_new_tokens": max_new_tokens,
-        "seed": seed,
-    }
+def _setting(sampling: Mapping[str, Any], seed: int, domain: Any) -> dict[str, Any]:
+    """What a result records."""
+    given = {name: sampling.get(name, default) for name, default in DEFAULTS.items()}
+    return {**given, "seed": seed, "domain": domain.to_dict()}

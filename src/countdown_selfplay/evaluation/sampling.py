@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import torch
 from transformers import GenerationConfig
@@ -16,6 +16,19 @@ from ..errors import ConfigError, DataError
 from ..random_state import private_generator
 
 _TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
+
+DEFAULTS: dict[str, Any] = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 256}
+
+
+class Sampling(TypedDict, total=False):
+    """Arguments of sample_completions that an evaluation hands on; DEFAULTS where they are left out."""
+
+    temperature: float
+    top_p: float | None
+    top_k: int | None
+    max_new_tokens: int
+    device: Any
+    progress: Callable[[int, int], None] | None
 
 
 class Completion(NamedTuple):
@@ -78,12 +91,25 @@ def sample_completions(
     `progress(done, total)` is called after each batch with rows. `in_step`: other processes generate at the same time
     and no step may be left out (Processes).
     """
-    _check(n, temperature, top_k, max_new_tokens, batch_size)
+    _check(n, temperature, top_p, top_k, max_new_tokens, batch_size)
     check_stop_strings(tokenizer, stop_strings)
-    ids = [_encode(tokenizer, prompt) for prompt in prompts]
+    ids = [prompt_ids(tokenizer, prompt) for prompt in prompts]
     chat = any(not isinstance(prompt, str) for prompt in prompts)
     ends = end_token_ids(model, tokenizer, chat)
-    config = _generation_config(tokenizer, ends, temperature, top_p, top_k, max_new_tokens, stop_strings)
+    drawn = {
+        "temperature": float(temperature),
+        "top_p": float(1 if top_p is None else top_p),
+        "top_k": int(top_k or 0),
+    }
+    config = GenerationConfig(
+        max_new_tokens=max_new_tokens,
+        eos_token_id=ends,
+        pad_token_id=ends[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id,
+        stop_strings=stop_strings or None,
+        disable_compile=True,
+        do_sample=temperature > 0,
+        **(drawn if temperature > 0 else {}),
+    )
     device = torch.device(model.device if device is None else device)
     extra: dict[str, Any] = {"tokenizer": tokenizer} if stop_strings else {}
     if in_step:
@@ -94,7 +120,9 @@ def sample_completions(
     with evaluating(model), neutral_generation(model), torch.no_grad():
         for number, start in enumerate(range(0, len(rows), batch_size)):
             batch = rows[start : start + batch_size]
-            input_ids, mask = _left_padded([ids[i] for i in batch], config.pad_token_id)
+            width = max(len(ids[i]) for i in batch)
+            input_ids = torch.tensor([[config.pad_token_id] * (width - len(ids[i])) + ids[i] for i in batch])
+            mask = torch.tensor([[0] * (width - len(ids[i])) + [1] * len(ids[i]) for i in batch])
             with private_generator(device, "evaluation", seed, number):
                 output = model.generate(
                     input_ids=input_ids.to(device),
@@ -102,9 +130,7 @@ def sample_completions(
                     generation_config=config,
                     **extra,
                 )
-            completions = output[:, input_ids.shape[1] :].tolist()
-            decoded = _decode(tokenizer, completions, ends, config.pad_token_id, max_new_tokens, stop_strings)
-            for i, completion in zip(batch, decoded, strict=True):
+            for i, completion in zip(batch, _decode(tokenizer, output[:, width:].tolist(), config), strict=True):
                 found[i].append(completion)
             if progress is not None:
                 progress(start + len(batch), len(rows))
@@ -114,8 +140,8 @@ def sample_completions(
 def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
     """Every id that ends a text: the tokenizer's, the model's, and with `chat` the one that ends a turn (a base
     model's own end token is another one, and it then goes on talking: FACTS, 87% of its answers)."""
-    ends = _id_list(tokenizer.eos_token_id)
-    ends += _id_list(getattr(getattr(model, "generation_config", None), "eos_token_id", None))
+    ends = id_list(tokenizer.eos_token_id)
+    ends += id_list(getattr(getattr(model, "generation_config", None), "eos_token_id", None))
     turn = end_of_turn(tokenizer) if chat else None
     ends += [] if turn is None else [turn]
     if not ends:
@@ -150,7 +176,9 @@ def check_stop_strings(tokenizer: Any, stop_strings: list[str] | None) -> None:
         ) from error
 
 
-def _check(n: int, temperature: float, top_k: int | None, max_new_tokens: int, batch_size: int) -> None:
+def _check(
+    n: int, temperature: float, top_p: float | None, top_k: int | None, max_new_tokens: int, batch_size: int
+) -> None:
     for name, value in (("n", n), ("max_new_tokens", max_new_tokens), ("batch_size", batch_size)):
         if value < 1:
             raise ConfigError(f"`{name}` ({value}) must be at least 1.")
@@ -158,38 +186,12 @@ def _check(n: int, temperature: float, top_k: int | None, max_new_tokens: int, b
         raise ConfigError(f"`temperature` ({temperature}) must be 0 (greedy) or a finite number above.")
     if (top_k or 0) < 0:
         raise ConfigError(f"`top_k` ({top_k}) must be at least 0 (0 switches it off).")
-
-
-def _generation_config(
-    tokenizer: Any,
-    ends: list[int],
-    temperature: float,
-    top_p: float | None,
-    top_k: int | None,
-    max_new_tokens: int,
-    stop_strings: list[str] | None,
-) -> GenerationConfig:
     if top_p is not None and not 0 < top_p <= 1:
         raise ConfigError(f"`top_p` ({top_p}) must lie above 0 and at most 1 (1 switches it off).")
-    sampling: dict[str, Any] = {"do_sample": False}
-    if temperature > 0:
-        sampling = {
-            "do_sample": True,
-            "temperature": float(temperature),
-            "top_p": 1.0 if top_p is None else float(top_p),
-            "top_k": int(top_k or 0),
-        }
-    return GenerationConfig(
-        max_new_tokens=max_new_tokens,
-        eos_token_id=ends,
-        pad_token_id=ends[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id,
-        stop_strings=stop_strings or None,
-        disable_compile=True,
-        **sampling,
-    )
 
 
-def _encode(tokenizer: Any, prompt: Any) -> list[int]:
+def prompt_ids(tokenizer: Any, prompt: Any) -> list[int]:
+    """The ids that the model sees when it is asked: a text, or chat messages through the chat template."""
     if isinstance(prompt, str):
         ids = tokenizer(prompt)["input_ids"]
     else:
@@ -200,43 +202,29 @@ def _encode(tokenizer: Any, prompt: Any) -> list[int]:
             )
         ids = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=True)["input_ids"]
     if not ids:
-        raise DataError(f"The prompt {prompt!r} has no token.")
+        raise DataError(f"The prompt {str(prompt)[:60]!r} has no token.")
     return list(ids)
 
 
-def _left_padded(rows: list[list[int]], pad: int | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids and attention mask, each (rows, longest row)."""
-    width = max(map(len, rows))
-    ids = torch.tensor([[pad] * (width - len(row)) + row for row in rows])
-    mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
-    return ids, mask
-
-
-def _decode(
-    tokenizer: Any,
-    completions: list[list[int]],
-    ends: list[int],
-    pad: int | None,
-    limit: int,
-    stop_strings: list[str] | None,
-) -> list[Completion]:
-    """Text up to the first end token; cut if it met neither an end token nor a stop string within `limit`."""
-    stops = set(ends)
-    lengths = [next((at for at, i in enumerate(row) if i in stops), len(row)) for row in completions]
+def _decode(tokenizer: Any, completions: list[list[int]], config: GenerationConfig) -> list[Completion]:
+    """Text up to the first end token; cut if it met neither an end token nor a stop string within the budget."""
+    ends = set(config.eos_token_id)
+    lengths = [next((at for at, i in enumerate(row) if i in ends), len(row)) for row in completions]
     kept = [row[:length] for row, length in zip(completions, lengths, strict=True)]
     # A row that met a stop string is padded while others go on; skip_special_tokens takes the padding off.
     texts = tokenizer.batch_decode(kept, skip_special_tokens=True)
     found = []
     for row, text in zip(kept, texts, strict=True):
-        stopped = any(stop in text for stop in stop_strings or ())
+        stopped = any(stop in text for stop in config.stop_strings or ())
         tokens = len(row)
-        while stopped and tokens and row[tokens - 1] == pad:
+        while stopped and tokens and row[tokens - 1] == config.pad_token_id:
             tokens -= 1
-        found.append(Completion(text, tokens, len(row) >= limit and not stopped))
+        found.append(Completion(text, tokens, len(row) >= config.max_new_tokens and not stopped))
     return found
 
 
-def _id_list(ids: int | list[int] | None) -> list[int]:
+def id_list(ids: int | list[int] | None) -> list[int]:
+    """A generation config's token ids, which may be one or none."""
     return [] if ids is None else [ids] if isinstance(ids, int) else list(ids)
 
 

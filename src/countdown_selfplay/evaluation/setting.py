@@ -1,19 +1,27 @@
-"""In which setting a model is scored: its own run's, the embedded model's, or that of the public checkpoints."""
+"""In which setting a model is scored (its own run's, the embedded model's, or that of the public checkpoints), and on
+which problems: a file's, a hub data set's, the frozen set's, or generated ones."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import hashlib
 import json
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..countdown import CountdownDomain, ProblemSpec, Rules
+from ..contract.domain import Domain
+from ..countdown import CountdownDomain, ProblemSpec, Rules, heldout_problems
 from ..data.run_files import ROLES_FILE
-from ..domains import make_domain, name_of
+from ..domains import held_out_of, make_domain, name_of
 from ..errors import ConfigError, CountdownSelfPlayError, DataError
+from .answers import identity
+
+HELDOUT = "heldout-v1"
+DEFAULT_COUNT = 500
 
 _RANGES = ("number_low", "number_high", "target_low", "target_high")
 _COUNTDOWN = ("operands", "prover_prompt", "conjecturer_prompt", "answer_rule")
@@ -33,22 +41,19 @@ class Setting:
 
 def setting_of(options: argparse.Namespace) -> Setting:
     """The model's own setting, with what the command line says on top."""
-    run = find_run(options.model)
-    sampling = _TINY if _is_tiny(options.model) else _PUBLIC
+    run, tiny = find_run(options.model), _is_tiny(options.model)
+    sampling = _TINY if tiny else _PUBLIC
     if run is not None:
         base = _of_run(run, options)
     elif options.domain not in (None, "countdown"):
-        base = Setting("the options", make_domain(options.domain, options.domain_kwargs), dict(sampling))
-    elif _is_tiny(options.model):
-        base = Setting("the tiny model", CountdownDomain.tiny(), dict(_TINY))
+        base = Setting("the options", make_domain(options.domain, options.domain_kwargs), sampling)
+    elif tiny:
+        base = Setting("the tiny model", CountdownDomain.tiny(), sampling)
     else:
-        base = Setting("the public 0.5B checkpoints", CountdownDomain.countdown_3to4(), dict(_PUBLIC))
+        base = Setting("the public 0.5B checkpoints", CountdownDomain.countdown_3to4(), sampling)
     given = {name: value for name, value in vars(options).items() if value is not None}
-    return Setting(
-        base.source,
-        _changed(base.domain, given),
-        {**base.sampling, **{name: given[name] for name in _SAMPLING if name in given}},
-    )
+    sampling = base.sampling | {name: given[name] for name in _SAMPLING if name in given}
+    return Setting(base.source, _changed(base.domain, given), sampling)
 
 
 def role_of(model: str, asked: str | None) -> str:
@@ -90,11 +95,15 @@ def _of_run(path: Path, options: argparse.Namespace) -> Setting:
         name = options.domain or config.get("domain", "countdown")
         own = config.get("domain_kwargs") if name == config.get("domain") else None
         kwargs = options.domain_kwargs if options.domain_kwargs is not None else own
-        domain = _countdown(config, run["rules"]) if name == "countdown" else make_domain(name, kwargs)
-        names = {"max_new_tokens": "max_completion_length"}
+        if name == "countdown":
+            spec = ProblemSpec(tuple(dict.fromkeys(config["operands"])), *(config[name] for name in _RANGES))
+            prompts = (config["prover_prompt"], config["conjecturer_prompt"])
+            domain: Any = CountdownDomain(spec, Rules.from_dict(run["rules"]), *prompts)
+        else:
+            domain = make_domain(name, kwargs)
         sampling = {}
         for name in _SAMPLING:
-            field = names.get(name, name)
+            field = "max_completion_length" if name == "max_new_tokens" else name
             own = config.get(f"{role}_{field}")
             sampling[name] = config[field] if own is None else own
     except CountdownSelfPlayError:
@@ -107,19 +116,8 @@ def _of_run(path: Path, options: argparse.Namespace) -> Setting:
     return Setting(f"run '{run.get('name', path.parent.name)}'", domain, sampling)
 
 
-def _countdown(config: dict[str, Any], rules: dict[str, Any]) -> CountdownDomain:
-    return CountdownDomain(
-        spec=ProblemSpec(tuple(dict.fromkeys(config["operands"])), *(config[name] for name in _RANGES)),
-        rules=Rules.from_dict(rules),
-        prover_prompt=config["prover_prompt"],
-        conjecturer_prompt=config["conjecturer_prompt"],
-    )
-
-
 def _changed(domain: Any, given: dict[str, Any]) -> Any:
-    named = [
-        name for name in (*_RANGES, "operands", "prover_prompt", "conjecturer_prompt", "answer_rule") if name in given
-    ]
+    named = [name for name in (*_RANGES, *_COUNTDOWN) if name in given]
     if not isinstance(domain, CountdownDomain):
         if named:
             raise ConfigError(
@@ -154,3 +152,48 @@ def _is_tiny(model: str) -> bool:
     from ..tiny import TINY_MODEL_PATH
 
     return model == "tiny" or (Path(model).is_dir() and Path(model).resolve() == TINY_MODEL_PATH.resolve())
+
+
+@dataclass(frozen=True)
+class ProblemSet:
+    """name: where it is from. strata: a label per problem, None without the column."""
+
+    name: str
+    problems: list[Any]
+    strata: list[str | None] | None = None
+
+    def to_dict(self, domain: Domain[Any]) -> dict[str, Any]:
+        """What identifies the set in a result: its source, its size, and a SHA-256 over problems and strata."""
+        rows = [identity(domain, problem) for problem in self.problems]
+        digest = hashlib.sha256(json.dumps([rows, self.strata]).encode()).hexdigest()
+        return {"problems": self.name, "n_problems": len(rows), "problems_sha256": digest}
+
+
+def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
+    """The problems of the options: by default the domain's held-out side, which no training problem is on.
+    DataError if there is none."""
+    if options.problems is None:
+        source = "the generator's held-out side" if hasattr(domain, "held_out") else "random problems of the domain"
+        return ProblemSet(source, held_out_of(domain, options.n_problems or DEFAULT_COUNT))
+    if options.problems == HELDOUT and isinstance(domain, CountdownDomain):
+        kept = [p for p in heldout_problems() if not options.operands or len(p.numbers) in options.operands]
+        found = ProblemSet(HELDOUT, kept[: options.n_problems])
+    else:
+        found = _from_file(domain, options)
+    if not found.problems:
+        raise DataError(
+            f"'{options.problems}' has no problem{' of these operand counts' if options.operands else ''}."
+        )
+    return found
+
+
+def _from_file(domain: Domain[Any], options: argparse.Namespace) -> ProblemSet:
+    from datasets.utils import disable_progress_bars
+
+    from ..data.files import load_problem_rows
+
+    disable_progress_bars()
+    rows = list(islice(load_problem_rows(options.problems, options.split), options.n_problems))
+    strata = [None if row.get("stratum") is None else str(row["stratum"]) for row in rows]
+    problems = [domain.problem(row, i) for i, row in enumerate(rows)]
+    return ProblemSet(options.problems, problems, strata if any(label is not None for label in strata) else None)

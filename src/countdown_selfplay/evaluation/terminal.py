@@ -21,7 +21,9 @@ def _prover_rows(result: dict[str, Any], first: str, second: str) -> list[tuple[
 
 def before_after_table(result: dict[str, Any]) -> str:
     """Prover and conjecturer before and after training, with 95% intervals; `result` as in evaluation.json."""
-    rows = [("", "before", "after", "difference"), *_prover_rows(result, "before", "after")]
+    rows: list[tuple[str, ...]] = [("", "before", "after", "difference")]
+    if "difference" in result:
+        rows += _prover_rows(result, "before", "after")
     figures = [result[when].get("conjecturer", {}) for when in ("before", "after")]
     for name in rates(*figures):
         pair = [found.get(name) for found in figures]

@@ -5,15 +5,13 @@ from __future__ import annotations
 import shutil
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from ..errors import ConfigError
-from ..policies.base import inner_name
-
-if TYPE_CHECKING:
-    from ..policies import PolicySet
+from ..policies import PolicySet, inner_name
+from ..policies.base import gathered
 
 
 def adapter_rank(policies: PolicySet) -> int:
@@ -47,15 +45,9 @@ def adapter_state(policies: PolicySet, name: str) -> dict[str, torch.Tensor]:
     call."""
     state = {}
     for key, parameter in policies.named_parameters(name):
-        if hasattr(parameter, "full_tensor"):  # FSDP2
-            state[key] = parameter.full_tensor().detach()
-        elif hasattr(parameter, "ds_id"):  # ZeRO-3
-            import deepspeed
-
-            with deepspeed.zero.GatheredParameters([parameter]):
-                state[key] = parameter.detach().clone()
-        else:
-            state[key] = parameter.detach()
+        whole: Any = parameter.full_tensor() if hasattr(parameter, "full_tensor") else parameter  # FSDP2
+        with gathered([whole]):
+            state[key] = whole.detach().clone()
     return state
 
 

@@ -1,20 +1,18 @@
-"""What a generation backend is told, and what is asked of it."""
+"""What a generation backend is told, what is asked of it, and which one samples."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from ..config import RoleSettings
+from ..config import JointSelfPlayConfig, RoleSettings
+from ..distributed.ddp import Engine
 from ..distributed.processes import Processes
 from ..policies import PolicySet
-
-if TYPE_CHECKING:
-    from ..config import JointSelfPlayConfig
 
 
 @dataclass(frozen=True)
@@ -58,3 +56,22 @@ class Generate(Sampler):
 
     def begin(self, role: str, step: int) -> dict[str, Any]:
         return {}
+
+
+def make_sampler(turns: Turns, engine: Engine, source: object) -> Sampler:
+    """The backend that the arguments name; its engine is started here. `engine`: what the run trains on. `source`: the
+    model as it was passed to the trainer."""
+    backend = turns.args.generation_backend
+    if backend == "continuous_batching":
+        from .continuous import ContinuousBatching
+
+        return ContinuousBatching(turns)
+    if backend == "vllm":
+        from .colocate import Colocate
+
+        return Colocate(turns, engine, source)
+    if backend == "vllm_server":
+        from .server import Server
+
+        return Server(turns, engine)
+    return Generate(turns)

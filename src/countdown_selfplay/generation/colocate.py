@@ -21,9 +21,7 @@ from ..policies import inner_name
 from ..random_state import private_generator, seed_from
 from .adapters import AdapterFolders, adapter_rank, adapter_state
 from .base import Turns
-from .lengths import check_lengths
-from .shared_llm import SharedEngine
-from .turns import VLLMSampler, check_one_shape
+from .turns import VLLMSampler, check_lengths, check_one_shape
 
 ENGINE = "engine"
 
@@ -47,8 +45,8 @@ class Colocate(VLLMSampler):
         self._copy = Path(self._scratch.name) / "start"
         self._folders = AdapterFolders(Path(self._scratch.name) / "adapters", policies)
         self._requests: dict[str, Any] = {}
-        start = self._start_weights(source, engine)
-        arguments = {**self._revision(source), **engine_arguments(args), "model": start}
+        source = next(iter(source.values())) if isinstance(source, Mapping) else source  # one source, or one a role
+        arguments = {**self._revision(source), **engine_arguments(args), "model": self._start_weights(source, engine)}
         if self.adapters:
             arguments |= {"enable_lora": True, "max_loras": len(policies.weight_names)}
             arguments["max_lora_rank"] = adapter_rank(policies)
@@ -69,7 +67,6 @@ class Colocate(VLLMSampler):
     def _start_weights(self, source: object, engine: Engine) -> str:
         """The id or folder that the engine loads at its start: the one that the trainer was given, else a copy of the
         model that was passed as an object."""
-        source = _first(source)
         if isinstance(source, str):
             return source
         if engine.shards_weights:
@@ -88,7 +85,7 @@ class Colocate(VLLMSampler):
         """The hub revision that the trainer loaded: under `lora` the engine's base is never replaced."""
         given: Any = self.turns.args.model_init_kwargs  # TRL has read it from JSON
         revision = (given or {}).get("revision")
-        if revision is None or not isinstance(_first(source), str):
+        if revision is None or not isinstance(source, str):
             return {}
         return {"revision": revision, "tokenizer_revision": revision}
 
@@ -96,22 +93,13 @@ class Colocate(VLLMSampler):
         module = self.turns.policies.module
         return module if self.adapters else module.policies[inner_name(name)]
 
-    def turn(self, role: str) -> _Turn:
-        return _Turn(self, role)
-
     def push(self, name: str, role: str) -> bool:
         if self.adapters:
             return self._renew_request(name)
         if self.generation._llm_weights_sleeping:  # level 2: the engine dropped its weights
             self.forget(ENGINE)
-        held = self.stale(ENGINE, name)
-        if held is None:
-            return False
-        self.forget(ENGINE)  # a push that fails half-way leaves no role's weights
         self.generation.model = self._module_of(name)
-        self.generation.sync_weights()
-        self.holds(ENGINE, held)
-        return True
+        return self.renew(ENGINE, name, self.generation.sync_weights)
 
     def _renew_request(self, name: str) -> bool:
         generation = self.generation
@@ -121,46 +109,52 @@ class Colocate(VLLMSampler):
         if name in self.turns.policies.frozen:  # the base as it is
             generation.llm.lora_request = None
             return False
-        held = self.stale(name, name)
-        if held is not None:
-            from vllm.lora.request import LoRARequest
-
-            label, version, folder = self._folders.write(name, adapter_state(self.turns.policies, name))
-            old = self._requests.get(name)
-            self._requests[name] = LoRARequest(label, version, str(folder))
-            generation.llm.llm_engine.add_lora(self._requests[name])
-            if old is not None:
-                generation.llm.llm_engine.remove_lora(old.lora_int_id)
-            self.holds(name, held)
+        pushed = self.renew(name, name, lambda: self._send_adapter(name))
         generation.llm.lora_request = self._requests[name]
-        return held is not None
+        return pushed
 
+    def _send_adapter(self, name: str) -> None:
+        from vllm.lora.request import LoRARequest
 
-class _Turn:
-    """What TRL calls while a role samples."""
-
-    def __init__(self, backend: Colocate, role: str) -> None:
-        self.backend, self.role = backend, role
+        label, version, folder = self._folders.write(name, adapter_state(self.turns.policies, name))
+        old, engine = self._requests.get(name), self.generation.llm.llm_engine
+        self._requests[name] = LoRARequest(label, version, str(folder))
+        engine.add_lora(self._requests[name])
+        if old is not None:
+            engine.remove_lora(old.lora_int_id)
 
     def generate(
-        self, prompts: list[list[int]], images: Any, num_generations: int, profiler: Any = None
+        self, role: str, prompts: list[list[int]], images: Any, num_generations: int, profiler: Any = None
     ) -> tuple[Any, ...]:
-        backend, generation, turns = self.backend, self.backend.generation, self.backend.turns
-        settings = backend.sampling_settings(self.role)
+        generation, turns = self.generation, self.turns
+        settings = self.sampling_settings(role)
         longest = max(turns.processes.gather([max(map(len, prompts), default=0)]))
-        check_lengths(self.role, longest, settings["max_tokens"], backend.context)
+        check_lengths(role, longest, settings["max_tokens"], self.context)
         generation.generation_kwargs = settings
         # Processes that hold one engine together each sample all of its tokens, and must draw the same ones.
         device, group = turns.processes.device, turns.processes.rank // turns.args.vllm_tensor_parallel_size
-        key = turns.args.seed, "vllm", *turns.key(), group, self.role
+        key = turns.args.seed, "vllm", *turns.key(), group, role
         # The engine has its own precision: the trainer's autocast would cast what it computes in float32.
         with _seeded(device, *key), torch.autocast(device.type, enabled=False):
             return generation.generate(prompts, images, num_generations, profiler)
 
 
-def _first(source: object) -> object:
-    """The model as it was passed, or the first role's where they were passed by role."""
-    return next(iter(source.values())) if isinstance(source, Mapping) else source
+class SharedEngine:
+    """vLLM's LLM as the roles share it. Differs from LLM in that `generate` sends `lora_request` along, and that with
+    `keep_weights` a sleep moves the weights to the CPU (level 1) where TRL asks for them to be dropped (level 2)."""
+
+    def __init__(self, llm: Any, keep_weights: bool) -> None:
+        self.llm, self.keep_weights = llm, keep_weights
+        self.lora_request: Any = None
+
+    def generate(self, *args: Any, **kwargs: Any) -> Any:
+        return self.llm.generate(*args, lora_request=self.lora_request, **kwargs)
+
+    def sleep(self, level: int = 1) -> None:
+        self.llm.sleep(level=1 if self.keep_weights else level)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.llm, name)
 
 
 def _check_unpacked(llm: Any) -> None:

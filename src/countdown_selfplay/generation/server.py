@@ -20,8 +20,7 @@ from ..policies import inner_name
 from .adapters import AdapterFolders, adapter_rank, adapter_state
 from .base import Turns
 from .client import UnknownModelError, VLLMServerClient
-from .lengths import check_lengths
-from .turns import VLLMSampler, check_one_shape
+from .turns import VLLMSampler, check_lengths, check_one_shape
 
 CONCURRENCY = 64  # prompts that are under way at once; the server batches them
 
@@ -87,13 +86,10 @@ class Server(VLLMSampler):
                     "or mend vllm_server_base_url, such as http://127.0.0.1:8000."
                 ) from None
             self.models[url] = client.get("/v1/models")["data"][0]
-            if any(self._changes_logits(role) for role in self.turns.roles if self.urls[role] == url):
+            served = [settings for role, settings in self.turns.roles.items() if self.urls[role] == url]
+            plain = all(s.temperature == 1.0 and s.top_p >= 1.0 and s.top_k <= 0 for s in served)
+            if served and (not plain or cutting(self.turns.args)):
                 self._check_logprobs_mode(client)
-
-    def _changes_logits(self, role: str) -> bool:
-        settings = self.turns.roles[role]
-        own = settings.temperature != 1.0 or settings.top_p < 1.0 or settings.top_k > 0
-        return own or bool(cutting(self.turns.args))
 
     def _check_logprobs_mode(self, client: VLLMServerClient) -> None:
         try:
@@ -121,26 +117,22 @@ class Server(VLLMSampler):
         if not self.adapters and self.turns.processes.together(lambda: self._replaced(url)):
             self.forget(place)
             self._close_channel(url)
-        held = self.stale(place, name)
-        if held is None:
-            return False
-        self.forget(place)
-        if self.adapters:
-            state = adapter_state(self.turns.policies, name)
-            self.turns.processes.together(lambda: self._send_adapter(url, name, state))
-        else:
-            self._send_weights(url, name)
-        self.holds(place, held)
-        return True
+        send = self._send_adapter if self.adapters else self._send_weights
+        return self.renew(place, name, lambda: send(url, name))
 
-    def _send_adapter(self, url: str, name: str, state: Any) -> None:
-        label, _, folder = self._folders.write(name, state)
-        old = self._labels.get((url, name))
-        self._load(url, label, folder)
-        self._labels[url, name] = (label, folder)
-        if old is not None:
-            with suppress(GenerationError):  # a server that was started anew has nothing to unload
-                self.clients[url].post("/v1/unload_lora_adapter", {"lora_name": old[0]})
+    def _send_adapter(self, url: str, name: str) -> None:
+        state = adapter_state(self.turns.policies, name)
+
+        def send() -> None:
+            label, _, folder = self._folders.write(name, state)
+            old = self._labels.get((url, name))
+            self._load(url, label, folder)
+            self._labels[url, name] = (label, folder)
+            if old is not None:
+                with suppress(GenerationError):  # a server that was started anew has nothing to unload
+                    self.clients[url].post("/v1/unload_lora_adapter", {"lora_name": old[0]})
+
+        self.turns.processes.together(send)
 
     def _load(self, url: str, label: str, folder: Path) -> None:
         try:
@@ -205,8 +197,24 @@ class Server(VLLMSampler):
 
     # -- completions -------------------------------------------------------------------------------------------------
 
-    def turn(self, role: str) -> _Turn:
-        return _Turn(self, role)
+    def generate(
+        self, role: str, prompts: list[list[int]], images: Any, num_generations: int, profiler: Any = None
+    ) -> tuple[Any, ...]:
+        processes = self.turns.processes
+        everyone = processes.gather([(prompts, int(torch.randint(2**31, ())))])
+        # Equal prompts in a row are one request; where processes meet, a new one begins.
+        runs = [[(ids, len(list(run))) for ids, run in itertools.groupby(own)] for own, _ in everyone]
+        generators = [torch.Generator().manual_seed(seed) for _, seed in everyone]
+        seeds = [
+            int(torch.randint(2**31, (), generator=generator))
+            for own, generator in zip(runs, generators, strict=True)
+            for _ in own
+        ]
+        groups = [group for own in runs for group in own]
+        choices = processes.together(lambda: _slim(self.complete(role, groups, seeds)))
+        first = sum(len(own) for own, _ in everyone[: processes.rank])
+        mine = choices[first : first + len(prompts)]
+        return prompts, [ids for ids, _ in mine], [[[value] for value in logps] for _, logps in mine], None
 
     def complete(self, role: str, groups: list[tuple[list[int], int]], seeds: list[int]) -> list[dict[str, Any]]:
         """Choices of all groups (a prompt and how many completions of it), in order. One request and one seed per
@@ -248,32 +256,6 @@ class Server(VLLMSampler):
                 with self._lock:  # a server that was started anew: one thread sends the adapter, the others find it
                     self._load(url, label, folder)
         raise unknown
-
-
-class _Turn:
-    """What TRL calls while a role samples."""
-
-    def __init__(self, backend: Server, role: str) -> None:
-        self.backend, self.role = backend, role
-
-    def generate(
-        self, prompts: list[list[int]], images: Any, num_generations: int, profiler: Any = None
-    ) -> tuple[Any, ...]:
-        backend, processes = self.backend, self.backend.turns.processes
-        everyone = processes.gather([(prompts, int(torch.randint(2**31, ())))])
-        # Equal prompts in a row are one request; where processes meet, a new one begins.
-        runs = [[(ids, len(list(run))) for ids, run in itertools.groupby(own)] for own, _ in everyone]
-        generators = [torch.Generator().manual_seed(seed) for _, seed in everyone]
-        seeds = [
-            int(torch.randint(2**31, (), generator=generator))
-            for own, generator in zip(runs, generators, strict=True)
-            for _ in own
-        ]
-        groups = [group for own in runs for group in own]
-        choices = processes.together(lambda: _slim(backend.complete(self.role, groups, seeds)))
-        first = sum(len(own) for own, _ in everyone[: processes.rank])
-        mine = choices[first : first + len(prompts)]
-        return prompts, [ids for ids, _ in mine], [[[value] for value in logps] for _, logps in mine], None
 
 
 def _slim(choices: list[dict[str, Any]]) -> list[tuple[list[int], list[float | None]]]:

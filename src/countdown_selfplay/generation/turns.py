@@ -1,20 +1,24 @@
-"""What the two vLLM backends share: when weights must be pushed, and the settings of a role's turn."""
+"""What the two vLLM backends share: when weights must be pushed, the settings of a role's turn, and its limits."""
 
 from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
+import torch
 from torch.distributed.fsdp import FSDPModule
 
 from .. import _trl
-from ..errors import ConfigError, MissingExtraError
+from ..errors import ConfigError, GenerationError, MissingExtraError
+from ..policies.base import plain_role
 from ..policies.lora import LoraPolicies, SeveralBases
 from .base import Sampler, Turns
-from .fingerprint import fingerprint
 
+_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _OWN = ("temperature", "top_p", "top_k", "max_tokens", "stop_token_ids", "stop")  # a role's, under every backend
 
 
@@ -44,15 +48,17 @@ class VLLMSampler(Sampler):
         self.turns.record(f"{role}/weights_pushed", float(self.pushed))
         if self.pushed:
             self.turns.record(f"time/push_{role}", time.perf_counter() - start)
-        return _trl.vllm_overrides(self.turn(role), step)
+        return _trl.vllm_overrides(SimpleNamespace(generate=partial(self.generate, role)), step)
 
     @abstractmethod
     def push(self, name: str, role: str) -> bool:
         """Make the engine of `role` sample with the weights called `name` as they are now. False if it did already."""
 
     @abstractmethod
-    def turn(self, role: str) -> Any:
-        """What TRL calls for the role's completions: `generate`, as that of VLLMGeneration."""
+    def generate(
+        self, role: str, prompts: list[list[int]], images: Any, num_generations: int, profiler: Any = None
+    ) -> tuple[Any, ...]:
+        """What TRL calls for the role's completions, as `generate` of VLLMGeneration."""
 
     def stale(self, place: str, name: str) -> tuple[str, tuple[int, ...]] | None:
         """None if `place` holds the weights called `name` as they are now, else what it will hold once pushed.
@@ -67,16 +73,19 @@ class VLLMSampler(Sampler):
         changed = any(self.turns.processes.gather([self._held.get(place) != now]))
         return now if changed else None
 
-    def holds(self, place: str, weights: tuple[str, tuple[int, ...]]) -> None:
-        """The push went through. `weights`: what `stale` returned before it."""
-        self._held[place] = weights
+    def renew(self, place: str, name: str, send: Callable[[], object]) -> bool:
+        """Have `place` hold the weights called `name`: by `send`, unless they are there already (False)."""
+        held = self.stale(place, name)
+        if held is None:
+            return False
+        self.forget(place)  # a push that fails half-way leaves no role's weights
+        send()
+        self._held[place] = held
+        return True
 
-    def forget(self, place: str | None = None) -> None:
-        """Weights at `place` (None: everywhere) are gone: the next turn pushes."""
-        if place is None:
-            self._held.clear()
-        else:
-            self._held.pop(place, None)
+    def forget(self, place: str) -> None:
+        """Weights at `place` are gone: the next turn pushes."""
+        self._held.pop(place, None)
 
     def sampling_settings(self, role: str) -> dict[str, Any]:
         """SamplingParams of the role, by vLLM's names."""
@@ -108,3 +117,35 @@ def check_one_shape(models: Mapping[str, Any]) -> None:
                 f"The models of {first} and {other} differ in their tensors, and one vLLM engine holds one "
                 "architecture; use generation_backend=generate, or vllm_server with one server per role."
             )
+
+
+@torch.no_grad()
+def fingerprint(parameters: Iterable[torch.nn.Parameter]) -> tuple[int, ...]:
+    """Which weights these are, told from the weights themselves: nobody has to remember to say that they changed. Per
+    tensor, the sum of its bits read as integers, of the part that this process holds.
+
+    Two sums per tensor, over all and over every other element, so that two entries that change places show too. A
+    change of one bit anywhere changes it; an optimizer step, a rollback, a resume and an edit by hand all do. It reads
+    the weights once, which is far cheaper than to push them.
+    """
+    sums = []
+    for parameter in parameters:
+        shard: Any = parameter.to_local() if hasattr(parameter, "to_local") else parameter  # of a DTensor (FSDP2)
+        shard = getattr(shard, "ds_tensor", shard).detach()  # of a parameter that ZeRO-3 has taken apart
+        if shard.numel() == 0:
+            continue
+        bits = shard.contiguous().reshape(-1).view(_INTEGERS[shard.element_size()])
+        sums += [bits.sum(dtype=torch.int64), bits[::2].sum(dtype=torch.int64)]
+    return tuple(torch.stack(sums).tolist()) if sums else ()
+
+
+def check_lengths(role: str, longest: int, completion: int, context: int | None) -> None:
+    """GenerationError if a prompt of `longest` tokens and `completion` more do not fit into `context`: vLLM would
+    shorten the completion without a word, or refuse the prompt each time that it is sent. `longest`: over all
+    processes, so that they fail together."""
+    if context is not None and longest + completion > context:
+        raise GenerationError(
+            f"A prompt of the {role} has {longest} tokens, which with {completion} for the completion is more than "
+            f"the {context} that vLLM holds; raise vllm_max_model_length (or the server's --max-model-len), or lower "
+            f"{plain_role(role)}_max_completion_length."
+        )

@@ -12,6 +12,7 @@ from trl import ModelConfig
 from ..config import JointSelfPlayConfig
 from ..config.script import JointScriptArguments
 from ..domains import asked_of, domain_from, longest_problem
+from ..evaluation.sampling import prompt_ids
 from ..evaluation.terminal import aligned
 from .memory import GIB, LEFT_OUT, MemoryEstimate, Vllm, estimate_memory
 from .model_shape import Engine, bytes_of, engine_of, model_shape
@@ -197,13 +198,8 @@ def _prompt_tokens(model_path: str, args: JointSelfPlayConfig) -> dict[str, int]
         "conjecturer": [domain.propose_row(**ask) for ask in asked_of(domain)],
     }
 
-    def tokens(prompt: Any) -> int:
-        if isinstance(prompt, str):
-            return len(tokenizer(prompt)["input_ids"])
-        return len(tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=True)["input_ids"])
-
     found = {}
     for kind in dict.fromkeys(s.kind for s in args.all_roles.values()):
-        found[kind] = max(tokens(row["prompt"]) for row in rows.get(kind, rows["prover"]))
+        found[kind] = max(len(prompt_ids(tokenizer, row["prompt"])) for row in rows.get(kind, rows["prover"]))
         found[kind] += 0 if kind in rows else args.solver.max_completion_length
     return found

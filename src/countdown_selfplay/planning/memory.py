@@ -76,7 +76,10 @@ def estimate_memory(
     tokens = {r.role: prompt_tokens[r.kind] + r.max_completion_length for r in roles}
     # The fused head scores the completion's tokens on an accelerator, all tokens on a CPU.
     scored = [tokens[r.role] if engine.device == "cpu" else r.max_completion_length for r in roles if r.trained]
-    logits = max(_loss_logits(shape, engine, half, rows * length) for length in scored)
+    # TRL's fused head makes logits in tiles of 4096 tokens x 32768 words. An accelerator folds a tile in one kernel;
+    # on a CPU backward has eight more tensors of its size in float32.
+    width, size = (min(_TILE_VOCABULARY, shape.vocabulary), 32) if engine.device == "cpu" else (_TILE_VOCABULARY, 0)
+    logits = float(min(rows * max(scored), _TILE_TOKENS)) * width * (size + (2 if half else 4))
     head = 4.0 * shape.embedding if lora_rank is None else 0.0  # summed in float32 beside the one that is accumulated
     training: Parts = {"gradients": gradients, "logits, training": (logits + head, "a tile, and the head's gradient")}
     if vllm is None:
@@ -136,15 +139,6 @@ def _references(roles: Sequence[RoleSettings], alike: bool) -> int:
     """Frozen copies: one per start and temperature."""
     anchored = [r for r in roles if r.trained and r.beta > 0]
     return len({(r.model if alike else r.weights, r.temperature) for r in anchored})
-
-
-def _loss_logits(shape: ModelShape, engine: Engine, half: bool, tokens: int) -> float:
-    """TRL's fused head makes logits in tiles of 4096 tokens x 32768 words. An accelerator folds a tile in one kernel;
-    on a CPU backward has eight more tensors of its size in float32."""
-    tile, size = min(tokens, _TILE_TOKENS), 2 if half else 4
-    if engine.device != "cpu":
-        return float(tile) * _TILE_VOCABULARY * size
-    return float(tile) * min(_TILE_VOCABULARY, shape.vocabulary) * (size + 8 * 4)
 
 
 def _rollout(

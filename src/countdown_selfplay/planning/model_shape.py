@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from ..distributed.choose import choose_engine
 from ..errors import ConfigError
 
 ENGINES = ("none", "ddp", "zero2", "zero3", "fsdp2")
-_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8}
 
 
 @dataclass(frozen=True)
@@ -81,14 +80,9 @@ def engine_of(args: Any) -> Engine:
     """The engine that this process was launched with (`accelerate launch` says so in environment variables)."""
     device = torch.device(args.device).type
     total = torch.cuda.get_device_properties(args.device).total_memory if device == "cuda" else None
-    plugin = getattr(args, "deepspeed_plugin", None)
-    if plugin is not None:
-        stage = (getattr(plugin, "deepspeed_config", None) or {}).get("zero_optimization", {}).get("stage", 0)
-        kind = {2: "zero2", 3: "zero3"}.get(stage, "ddp")
-    elif args.fsdp or os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true":
-        kind = "fsdp2"
-    else:
-        kind = "ddp" if args.world_size > 1 else "none"
+    kind = choose_engine(args).name
+    if kind not in ENGINES[2:]:  # ZeRO-1 spreads no more than DDP does
+        kind = "ddp" if args.world_size > 1 or kind != "ddp" else "none"
     return Engine(kind, args.world_size, device, bool(args.bf16), total)
 
 
@@ -113,4 +107,4 @@ def bytes_of(dtype: Any, shape_dtype: Any = None) -> int:
     name = str(dtype or "float32").removeprefix("torch.")
     if name == "auto":
         name = str(shape_dtype or "float32").removeprefix("torch.")
-    return _BYTES.get(name, 4)
+    return getattr(torch, name, torch.float32).itemsize

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from torch import nn
+from torch.distributed.fsdp import FSDPModule
 
 Placing = Callable[[nn.Module], nn.Module]
 
@@ -36,6 +37,7 @@ class PolicySet(ABC):
     frozen: frozenset[str] = frozenset()
     top1: bool = False
     """Set before `prepare`: forward passes also say of each token whether it is the likeliest (token accuracy)."""
+    _now: str
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -64,7 +66,7 @@ class PolicySet(ABC):
     @contextmanager
     def active(self, role: str) -> Iterator[None]:
         """Inside the block the module's forward and generate are those of `role`."""
-        before = self._current()
+        before = self._now
         self._switch(self.weights_of[role])
         try:
             yield
@@ -72,10 +74,8 @@ class PolicySet(ABC):
             self._switch(before)
 
     @abstractmethod
-    def _current(self) -> str: ...
-
-    @abstractmethod
-    def _switch(self, name: str) -> None: ...
+    def _switch(self, name: str) -> None:
+        """Make the weights called `name` the active ones, `_now`."""
 
     @abstractmethod
     def named_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
@@ -111,3 +111,24 @@ class PolicySet(ABC):
     @abstractmethod
     def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         """Write a model that an inference engine can start from: any full weights, or the base of the adapters."""
+
+
+def cut_up(module: nn.Module) -> bool:
+    """Has ZeRO-3 or FSDP2 cut `module` up, so that no process holds the whole of it? Then each forward pass is a
+    collective of all processes."""
+    by_fsdp = any(isinstance(part, FSDPModule) for part in module.modules())
+    return by_fsdp or any(hasattr(p, "ds_id") for p in module.parameters())
+
+
+@contextmanager
+def gathered(parameters: Iterable[nn.Parameter]) -> Iterator[None]:
+    """Inside the block the parameters are whole on every process, to be read only. Without DeepSpeed's ZeRO-3 they are
+    anyway. All processes must enter together."""
+    parameters = list(parameters)
+    if any(hasattr(p, "ds_id") for p in parameters):
+        import deepspeed
+
+        with deepspeed.zero.GatheredParameters(parameters):
+            yield
+    else:
+        yield

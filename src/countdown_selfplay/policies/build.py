@@ -13,10 +13,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 
 from ..config import RoleSettings
 from ..errors import ConfigError, DataError
-from .base import PolicySet
+from .base import PolicySet, gathered
 from .full import FullPolicies
 from .lora import LoraPolicies, SeveralBases
-from .sharded_weights import gathered
 
 ModelSource = str | PreTrainedModel
 
@@ -74,10 +73,11 @@ def build_policies(
         if set(own.values()) <= frozen:
             bare[next(iter(own.values()))] = base
         else:
-            config = (
-                peft_config if len(bases) == 1 else copy.deepcopy(peft_config)
-            )  # PEFT writes the base's path in it
-            adapted.append(_with_adapters(base, config, own, frozen & set(own.values())))
+            config = copy.deepcopy(peft_config)  # PEFT writes the base's path in it
+            try:
+                adapted.append(LoraPolicies(base, config, own, frozen & set(own.values())))
+            except ValueError as error:  # PEFT's words on ranks, target modules and the like
+                raise ConfigError(f"PEFT refuses this adapter: {error}") from error
     return adapted[0] if len(bases) == 1 else SeveralBases(adapted, bare, weights_of, frozen)
 
 
@@ -96,11 +96,13 @@ def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_
     except (OSError, ValueError) as error:
         folder = Path(path)
         what = "a folder without a tokenizer" if folder.is_dir() else "neither a folder nor a hub model in reach"
-        kinds = ("config.json", "adapter_config.json")
-        roles = ("prover", "conjecturer", "policy")
-        inner = [role for role in roles if any((folder / role / kind).is_file() for kind in kinds)]
-        hint = f"; its policies lie in {' and '.join(str(folder / name) for name in inner)}" if inner else ""
+        inner = [folder / role for role in ("prover", "conjecturer", "policy") if _holds_model(folder / role)]
+        hint = f"; its policies lie in {' and '.join(map(str, inner))}" if inner else ""
         raise DataError(f"The model '{path}' cannot be loaded: it is {what}{hint}.") from error
+
+
+def _holds_model(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
 
 
 def _sources(
@@ -115,18 +117,6 @@ def _sources(
             f"`model` has no entry for {' and '.join(missing)}; it needs one for each of {', '.join(players)}."
         )
     return found  # type: ignore[return-value]
-
-
-def _refuse_mixture(model: PreTrainedModel) -> PreTrainedModel:
-    """The load-balancing loss of a mixture of experts would be skipped (rule 15 of the design)."""
-    config = model.config.get_text_config()
-    experts = getattr(config, "num_experts", None) or getattr(config, "num_local_experts", None) or 0
-    if experts > 1:
-        raise ConfigError(
-            f"{type(model).__name__} is a mixture of {experts} experts, "
-            "whose load-balancing loss the joint trainer does not have; use a dense model."
-        )
-    return model
 
 
 def model_arguments(options: Any, args: Any) -> dict[str, Any]:
@@ -154,36 +144,33 @@ def load_pretrained(path: str, kwargs: Mapping[str, Any], adapter: str = "") -> 
     except (OSError, ValueError, TypeError, ImportError) as error:
         what = "neither a folder nor a hub model in reach"
         if Path(path).is_dir():
-            kinds = ("config.json", "adapter_config.json")
-            what = "a model folder" if any((Path(path) / k).is_file() for k in kinds) else "a folder without a model"
+            what = "a model folder" if _holds_model(Path(path)) else "a folder without a model"
         if (Path(path) / "prover").is_dir():
             what += f"; did you mean {Path(path) / 'prover'}?"
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise DataError(f"The model '{path}' cannot be loaded: it is {what} ({first})") from error
 
 
-def _with_adapters(
-    base: PreTrainedModel, peft_config: PeftConfig, weights_of: dict[str, str], frozen: frozenset[str]
-) -> LoraPolicies:
-    try:
-        return LoraPolicies(base, peft_config, weights_of, frozen)
-    except ValueError as error:  # PEFT's words on ranks, target modules and the like
-        raise ConfigError(f"PEFT refuses this adapter: {error}") from error
-
-
 def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool = False) -> PreTrainedModel:
+    model = source
     if isinstance(source, str):
-        return _refuse_mixture(load_pretrained(source, {"dtype": "float32", **(init_kwargs or {})}))
-    if not isinstance(source, PreTrainedModel):
+        model = load_pretrained(source, {"dtype": "float32", **(init_kwargs or {})})
+    if not isinstance(model, PreTrainedModel):
         raise ConfigError(
             f"`model` must be a hub id, a path or a transformers PreTrainedModel, got {type(source).__name__}; "
             "to train an adapter pass the base model and a `peft_config`."
         )
-    _refuse_mixture(source)
-    if not copied:
-        return source
-    with gathered(source):
-        return copy.deepcopy(source)
+    config = model.config.get_text_config()
+    experts = getattr(config, "num_experts", None) or getattr(config, "num_local_experts", None) or 0
+    if experts > 1:  # rule 15 of the design
+        raise ConfigError(
+            f"{type(model).__name__} is a mixture of {experts} experts, "
+            "whose load-balancing loss the joint trainer does not have; use a dense model."
+        )
+    if not copied or model is not source:
+        return model
+    with gathered(model.parameters()):
+        return copy.deepcopy(model)
 
 
 def _check_vocabularies(models: dict[str, PreTrainedModel]) -> None:

@@ -14,10 +14,8 @@ from huggingface_hub import save_torch_state_dict
 from torch import nn
 from transformers import GenerationConfig, PreTrainedModel
 
-from .base import Placing, PolicySet, inner_name
-from .forward import scored_at
-from .sharded_weights import cut_up, gathered
-from .shared_prefix import with_shared_prefix
+from .base import Placing, PolicySet, cut_up, gathered, inner_name
+from .forward import scored_at, with_shared_prefix
 
 
 class PolicyModule(PreTrainedModel):
@@ -39,7 +37,9 @@ class PolicyModule(PreTrainedModel):
         self.active = active
         self.tokenizer: Any = None  # generate needs it to look for stop strings
         # Tied embeddings appear under two names; one of them is not saved and is not a missing key on resume.
-        self._keys_to_ignore_on_save = sorted({*_second_names(self), *unsaved})
+        first = {name for name, _ in self.named_parameters()}
+        every = {name for name, _ in self.named_parameters(remove_duplicate=False)}
+        self._keys_to_ignore_on_save = sorted({*(every - first), *unsaved})
         self._no_split_modules = sorted({m for p in policies.values() for m in (p._no_split_modules or ())})
 
     @property
@@ -113,12 +113,6 @@ def _own_storage(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if whole else tensor.clone()
 
 
-def _second_names(module: nn.Module) -> list[str]:
-    """Names of parameters that have an earlier name too (tied embeddings)."""
-    first = {name for name, _ in module.named_parameters()}
-    return [name for name, _ in module.named_parameters(remove_duplicate=False) if name not in first]
-
-
 class FullPolicies(PolicySet):
     """Policies that are whole models: `full`, and `tied` without an adapter. Frozen ones stand beside the others in
     the module, so that every engine places them and generates with them alike."""
@@ -139,13 +133,11 @@ class FullPolicies(PolicySet):
         unsaved = [f"policies.{inner_name(name)}.{key}" for name in frozen for key in models[name].state_dict()]
         inner = {inner_name(name): model for name, model in models.items()}
         self.module = PolicyModule(inner, active=next(iter(inner)), unsaved=unsaved)
+        self._now = next(iter(models))
         self._references: dict[str, nn.Module] = {}
 
-    def _current(self) -> str:
-        return self.module.active
-
     def _switch(self, name: str) -> None:
-        self.module.active = inner_name(name)
+        self.module.active, self._now = inner_name(name), name
 
     def _model(self, name: str) -> Any:
         return self.module.policies[inner_name(name)]
@@ -164,7 +156,7 @@ class FullPolicies(PolicySet):
             key = (self.starts[self.weights_of[role]], temperatures[role])
             if key not in copies:
                 policy = self._model(self.weights_of[role])
-                with gathered(policy):
+                with gathered(policy.parameters()):
                     frozen = copy.deepcopy(policy).eval().requires_grad_(False)
                 scored_at(frozen, temperatures[role])
                 copies[key] = place(frozen)

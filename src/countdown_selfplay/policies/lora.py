@@ -41,9 +41,6 @@ class LoraPolicies(PolicySet):
             self.module.add_adapter(inner_name(name), peft_config)
         self._switch(first)
 
-    def _current(self) -> str:
-        return self._now
-
     def _switch(self, name: str) -> None:
         if name in self.frozen:
             self.module.base_model.disable_adapter_layers()
@@ -127,9 +124,6 @@ class SeveralBases(PolicySet):
 
     def _key(self, name: str) -> str:
         return inner_name(name) if name in self.bare else self.keys[id(self.parts[name])]
-
-    def _current(self) -> str:
-        return self._now
 
     def _switch(self, name: str) -> None:
         self.module.active, self._now = self._key(name), name

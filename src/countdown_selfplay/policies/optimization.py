@@ -130,14 +130,6 @@ def use_settings(optimizer: Any, scheduler: Any, groups: list[dict[str, Any]]) -
     schedule._last_lr = [group["lr"] for group in optimizer.param_groups]
 
 
-def role_gradients(optimizer: torch.optim.Optimizer) -> dict[str, list[torch.nn.Parameter]]:
-    """The parameters that have a gradient, by the role of their group."""
-    by_role: dict[str, list[torch.nn.Parameter]] = {}
-    for group in optimizer.param_groups:
-        by_role.setdefault(group["role"], []).extend(p for p in group["params"] if p.grad is not None)
-    return by_role
-
-
 def clip_roles(
     optimizer: torch.optim.Optimizer, settings: Mapping[str, RoleSettings], dropped: frozenset[str] = frozenset()
 ) -> dict[str, float]:
@@ -146,8 +138,11 @@ def clip_roles(
     Roles in `dropped` had no signal: their gradients are set to None, so that the optimizer leaves their parameters
     and moments alone.
     """
+    by_role: dict[str, list[torch.nn.Parameter]] = {}
+    for group in optimizer.param_groups:
+        by_role.setdefault(group["role"], []).extend(p for p in group["params"] if p.grad is not None)
     norms = {}
-    for role, parameters in role_gradients(optimizer).items():
+    for role, parameters in by_role.items():
         if not parameters:
             continue
         limit = settings[role].max_grad_norm or float("inf")

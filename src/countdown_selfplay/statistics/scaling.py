@@ -20,6 +20,31 @@ _LARGEST_ERROR = 0.1  # standard error of the asymptote above which it counts as
 
 
 @dataclass(frozen=True)
+class Curve:
+    """Compute and rate of one run, by rising compute.
+
+    cumulative: whether the rate is a share of problems that only grows, so that its points are not independent.
+    problems: their keys, and first: the number of the point from which on each is solved (len(compute): never); None
+    where a run does not say.
+    """
+
+    compute: np.ndarray
+    rate: np.ndarray
+    cumulative: bool = False
+    problems: tuple[str, ...] | None = None
+    first: np.ndarray | None = None
+
+    def recentred(self, drop_below: float) -> Curve:
+        """The points from `drop_below` on, with compute counted from the first of them (seed 003, appendix A: the
+        gains after the low-compute phase). Itself without a point there."""
+        cut = int((self.compute < drop_below).sum())
+        if cut == len(self.compute):
+            return self
+        first = None if self.first is None else np.maximum(self.first - cut, 0)
+        return replace(self, compute=self.compute[cut:] - self.compute[cut], rate=self.rate[cut:], first=first)
+
+
+@dataclass(frozen=True)
 class ScalingFit:
     """R(C) = initial + (asymptote - initial) / (1 + (c_mid / C) ** slope). If converged is False the three fitted
     values are None and `reason` says why; `initial` is data. error: standard error of the asymptote; residual: root
@@ -95,7 +120,11 @@ def fit_scaling_curve(
     residual = y - initial - gain * _share(x, log_mid, slope)
     rms = float(np.sqrt((residual**2).mean()))
     found = ScalingFit(initial + gain, float(np.exp(log_mid)), slope, initial, True, residual=rms)
-    error = _error(x, residual, jacobian(found, x))
+    slopes_N3 = jacobian(found, x)
+    curvature = slopes_N3.T @ slopes_N3
+    error = float("inf")  # of the asymptote, from the curvature at the optimum (Gauss-Newton)
+    if np.linalg.cond(curvature) <= 1e12:
+        error = float(np.sqrt(np.linalg.inv(curvature)[0, 0] * ((residual**2).sum() / max(len(x) - 3, 1))))
     if not error <= _LARGEST_ERROR:
         return failed(f"The asymptote has a standard error of {error:.2g}: the data do not determine it.")
     return replace(found, error=error)
@@ -125,13 +154,9 @@ def _search(x: np.ndarray, rise: np.ndarray, most: float) -> tuple[float, float,
         best = int(((rise - gain_G[:, None] * share_GN) ** 2).sum(1).argmin())
         center, gain = np.array([m[best, 0], b[best, 0]]), float(gain_G[best])
         half = half * (2 / _GRID * 3.5 if zoom == 0 else _SHRINK)
-    on_bound = ""
-    for name, value, (low, high) in (("C_mid", center[0], mids), ("B", center[1], slopes)):
-        if value - low < 1e-6 or high - value < 1e-6:
-            on_bound = name
-    if most - gain < 1e-6:
-        on_bound = "asymptote 1"
-    return gain, float(center[0]), float(np.exp(center[1])), on_bound
+    limits = (("C_mid", center[0], mids), ("B", center[1], slopes), ("asymptote 1", gain, (-np.inf, most)))
+    on_bound = [name for name, value, (low, high) in limits if value - low < 1e-6 or high - value < 1e-6]
+    return gain, float(center[0]), float(np.exp(center[1])), on_bound[-1] if on_bound else ""
 
 
 def jacobian(fit: ScalingFit, x: np.ndarray) -> np.ndarray:
@@ -140,12 +165,3 @@ def jacobian(fit: ScalingFit, x: np.ndarray) -> np.ndarray:
     share = _share(x, log_mid, slope)
     inner = ((fit.asymptote or 0.0) - fit.initial) * share * (1 - share)
     return np.stack([share, -slope * inner, inner * (np.log(x) - log_mid)], 1)
-
-
-def _error(x: np.ndarray, residual: np.ndarray, jacobian_N3: np.ndarray) -> float:
-    """Standard error of the asymptote from the curvature at the optimum (Gauss-Newton); inf if it is singular."""
-    curvature = jacobian_N3.T @ jacobian_N3
-    if np.linalg.cond(curvature) > 1e12:
-        return float("inf")
-    variance = (residual**2).sum() / max(len(x) - 3, 1)
-    return float(np.sqrt(np.linalg.inv(curvature)[0, 0] * variance))

@@ -12,21 +12,10 @@ from typing import Any
 
 from ..errors import ConfigError, DataError
 from ..evaluation import sampling
+from ..evaluation.sampling import prompt_ids
 
 IGNORED = -100
 """The label of tokens that are not in the loss."""
-
-
-def prompt_ids(tokenizer: Any, prompt: Any) -> list[int]:
-    """The ids that the model sees when it is asked: a text, or chat messages through the chat template."""
-    if isinstance(prompt, str):
-        ids = tokenizer(prompt)["input_ids"]
-    else:
-        _insist_on_template(tokenizer)
-        ids = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=True)["input_ids"]
-    if not ids:
-        raise DataError(f"The prompt {str(prompt)[:60]!r} has no token.")
-    return list(ids)
 
 
 def completion_ids(tokenizer: Any, completion: Any, chat: bool) -> list[int]:
@@ -64,7 +53,6 @@ def end_of_text(tokenizer: Any) -> int:
 
 def end_of_turn(tokenizer: Any) -> int:
     """The id that ends a turn where training and evaluation sample; the end of text if the template has none."""
-    _insist_on_template(tokenizer)
     turn = sampling.end_of_turn(tokenizer)
     return end_of_text(tokenizer) if turn is None else turn
 
@@ -85,11 +73,3 @@ def pair_ids(tokenizer: Any, prompt: Any, chosen: Any, rejected: Any) -> dict[st
         "chosen_ids": completion_ids(tokenizer, chosen, chat),
         "rejected_ids": completion_ids(tokenizer, rejected, chat),
     }
-
-
-def _insist_on_template(tokenizer: Any) -> None:
-    if getattr(tokenizer, "chat_template", None) is None:
-        raise DataError(
-            "The prompt is a list of chat messages and the tokenizer has no chat template; use a prompt of plain "
-            "text, such as `prover_prompt: tinyzero` or `compact`, or a model with a chat template."
-        )

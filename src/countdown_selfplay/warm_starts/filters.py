@@ -24,21 +24,23 @@ class Kept:
     read: int
     left_out: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def reasons(self) -> str:
+        return ", ".join(f"{count} {reason}" for reason, count in sorted(self.left_out.items()))
+
     def sentence(self, what: str) -> str:
         """One line for the user: `1 of 20 demonstrations left out: 1 held-out problem`."""
         if not self.left_out:
             return f"{len(self.rows)} {what}, none left out"
-        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(self.left_out.items()))
-        return f"{len(self.rows)} of {self.read} {what} kept; left out: {reasons}"
+        return f"{len(self.rows)} of {self.read} {what} kept; left out: {self.reasons}"
 
     def insist(self, what: str) -> Kept:
         """Itself, or a DataError if nothing is left."""
         if self.rows:
             return self
-        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(self.left_out.items()))
         raise DataError(
-            f"None of the {self.read} {what} can be trained on ({reasons or 'there are none'}). Wrong ones are so "
-            "under the rules of the prompt (--prover_prompt compact takes bare answers, the others want tags); "
+            f"None of the {self.read} {what} can be trained on ({self.reasons or 'there are none'}). Wrong ones are "
+            "so under the rules of the prompt (--prover_prompt compact takes bare answers, the others want tags); "
             "held-out problems are never trained on. Pass other data, or leave the option out to make it offline."
         )
 

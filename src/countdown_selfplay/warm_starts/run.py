@@ -17,7 +17,8 @@ from ..distributed.processes import processes_of
 from ..errors import CheckpointError
 from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
-from ..evaluation.terminal import aligned, before_after_table, rates
+from ..evaluation.sampling import id_list
+from ..evaluation.terminal import before_after_table
 from ..policies.build import load_pretrained, model_arguments
 from ..tiny import resolve_model
 from ..training.callbacks.run_folder import record_of, write_description
@@ -47,8 +48,7 @@ def load(args: Any, options: ModelConfig) -> tuple[Any, Any, Any]:
 def longest(args: Any, model: Any) -> int | None:
     """Most tokens of a row: max_length, and what the model has positions for."""
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    limits = [limit for limit in (args.max_length, positions) if limit]
-    return min(limits) if limits else None
+    return min((limit for limit in (args.max_length, positions) if limit), default=None)
 
 
 def measure(
@@ -84,28 +84,14 @@ class Asking:
         return getattr(self._domain, name)
 
 
-def compare(before: dict, after: dict) -> tuple[dict[str, Any], str]:
-    """(what evaluation.json holds, the table for the terminal)."""
-    result: dict[str, Any] = {"before": before, "after": after}
-    if "prover" in before:
-        result["difference"] = differences(before, after)
-        return result, before_after_table(result)
-    rows: list[tuple[str, ...]] = [("", "before", "after")]
-    for name in rates(before["conjecturer"], after["conjecturer"]):
-        pair = [figures["conjecturer"].get(name) for figures in (before, after)]
-        cells = ["-" if e is None else f"{e['value']:.3f} [{e['low']:.3f}, {e['high']:.3f}]" for e in pair]
-        rows.append((f"conjecturer {name.replace('_', ' ')}", *cells))
-    return result, aligned(rows)
-
-
 def train(trainer: Any, resume: str | None) -> None:
     """`trainer.train`, from the last checkpoint if `resume` says true."""
-    start: bool | str | None = {"true": True, "True": True}.get(resume or "", resume)
-    if isinstance(start, str) and not Path(start).is_dir():
-        raise CheckpointError(f"`resume_from_checkpoint` ({start}) is not a folder; pass a checkpoint or true.")
-    if start is True and not any(Path(trainer.args.output_dir).glob("checkpoint-*")):
+    last = resume in ("true", "True")
+    if resume and not last and not Path(resume).is_dir():
+        raise CheckpointError(f"`resume_from_checkpoint` ({resume}) is not a folder; pass a checkpoint or true.")
+    if last and not any(Path(trainer.args.output_dir).glob("checkpoint-*")):
         raise CheckpointError(f"'{trainer.args.output_dir}' holds no checkpoint to resume from.")
-    trainer.train(resume_from_checkpoint=start)
+    trainer.train(resume_from_checkpoint=last or resume)
 
 
 class MetricsFile(TrainerCallback):
@@ -116,24 +102,13 @@ class MetricsFile(TrainerCallback):
             append_lines(Path(args.output_dir) / "metrics.jsonl", [record_of(state.global_step, logs)])
 
 
-def describe(script: WarmStartArguments, args: Any, path: str, method: str, data: Sequence[str]) -> None:
-    """run.json: the setting in which `countdown-selfplay eval` then scores the model."""
-    folder = Path(args.output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    if args.resume_from_checkpoint is None:
-        (folder / "metrics.jsonl").unlink(missing_ok=True)
-    more = {"method": method, "start": path, "data": list(data)}
-    write_description(args, {**args.to_dict(), **vars(script)}, script.played, **more)
-
-
 def export(trainer: Any, tokenizer: Any, chat: bool) -> Any:
     """Write whole weights (an adapter is merged) and the tokenizer to the output folder; returns the model."""
     model = trainer.accelerator.unwrap_model(trainer.model)
     if hasattr(model, "merge_and_unload"):
         model = model.merge_and_unload()
     if chat:  # who samples without this library shall stop at the end of the turn too
-        known = model.generation_config.eos_token_id
-        known = [] if known is None else [known] if isinstance(known, int) else list(known)
+        known = id_list(model.generation_config.eos_token_id)
         model.generation_config.eos_token_id = list(dict.fromkeys([*known, end_of_turn(tokenizer)]))
     if trainer.accelerator.is_main_process:
         model.save_pretrained(trainer.args.output_dir)
@@ -146,15 +121,9 @@ def write_card(
 ) -> None:
     """README.md of the finished folder."""
     args = trainer.args
-    rows = {
-        "learning rate": args.learning_rate,
-        "rows per optimizer step": args.per_device_train_batch_size
-        * args.gradient_accumulation_steps
-        * args.world_size,
-        "seed": args.seed,
-    }
-    if method == "ipo":
-        rows["beta"] = args.beta
+    batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
+    rows = {"learning rate": args.learning_rate, "rows per optimizer step": batch, "seed": args.seed}
+    rows |= {"beta": args.beta} if method == "ipo" else {}
     name = {"sft": "SFTTrainer", "ipo": "DPOTrainer (loss ipo)"}[method]
     start = "the embedded tiny model" if path == resolve_model("tiny") else path
     said = (
@@ -192,7 +161,11 @@ def run(
         main = trainer.accelerator.is_main_process
         trainer.add_callback(MetricsFile())
         if main:
-            describe(script, args, path, method, data)
+            if args.resume_from_checkpoint is None:
+                (Path(args.output_dir) / "metrics.jsonl").unlink(missing_ok=True)
+            # run.json: the setting in which `countdown-selfplay eval` then scores the model
+            more = {"method": method, "start": path, "data": list(data)}
+            write_description(args, {**args.to_dict(), **vars(script)}, script.played, **more)
         start = trainer.accelerator.unwrap_model(trainer.model)
         before = measure(start, tokenizer, script, args, held_out, trainer.accelerator)
         trainer.accelerator.wait_for_everyone()
@@ -202,7 +175,9 @@ def run(
         after = measure(model, tokenizer, script, args, held_out, trainer.accelerator)
         if main:
             if before:
-                result, table = compare(before, after)
+                paired = {"difference": differences(before, after)} if "prover" in before else {}
+                result = {"before": before, "after": after, **paired}
+                table = before_after_table(result)
                 (Path(args.output_dir) / "evaluation.json").write_text(json.dumps(result, indent=1) + "\n")
                 say(table)
             write_card(script, trainer, path, method, data, table)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..contract.domain import Domain, OpenDomain, P
-from ..countdown import CountdownDomain, Problem, problem_of_key
+from ..countdown import CountdownDomain, problem_of_key
 from ..data.jsonl import json_lines
 from ..domains import asked_of, is_held_out
 from ..errors import DataError
@@ -52,7 +52,7 @@ def read_samples(
             text = text_of(row["completion"])
             sample, problem = (_answer if role == "prover" else _proposal)(row, text, domain)
         except DataError as error:
-            raise DataError(f"'{path}', line {number}: {_after_row(str(error))}") from None
+            raise DataError(f"'{path}', line {number}: {str(error).removeprefix('row 0, ')}") from None
         if problem is not None and is_held_out(domain, problem, evaluated):
             left_out[HELD_OUT] += 1
         elif row.get("truncated"):
@@ -135,7 +135,12 @@ def _group(ask: Mapping[str, Any]) -> str:
 
 def _answer(row: Mapping[str, Any], text: str, domain: Domain[Any]) -> tuple[ScoredSample, Any]:
     by_key = isinstance(domain, CountdownDomain) and "target" not in row and "problem" in row
-    problem = _from_key(row["problem"]) if by_key else domain.problem(row, 0)
+    try:
+        problem = problem_of_key(str(row["problem"])) if by_key else domain.problem(row, 0)
+    except ValueError:
+        if not by_key:
+            raise
+        raise DataError(f"column 'problem' must be a key such as '3,5,7=22', got {row['problem']!r}.") from None
     (verdict,) = domain.verify([text], [problem])
     given = row.get("score")
     if given is not None and abs(float(given) - verdict.score) > 1e-9:
@@ -160,14 +165,3 @@ def _proposal(row: Mapping[str, Any], text: str, domain: OpenDomain[Any]) -> tup
         raise DataError(f"score {score} for a text that holds no problem; set `conjecturer_prompt` to what it is in.")
     ask = {name: type(like)(row[name]) for name, like in domain.asks[0].items()}
     return ScoredSample(_group(ask), domain.propose_row(**ask)["prompt"], text, score), problem
-
-
-def _from_key(key: Any) -> Problem:
-    try:
-        return problem_of_key(str(key))
-    except ValueError:
-        raise DataError(f"column 'problem' must be a key such as '3,5,7=22', got {key!r}.") from None
-
-
-def _after_row(message: str) -> str:
-    return message.removeprefix("row 0, ")

@@ -14,8 +14,7 @@ from countdown_selfplay.countdown import (
     problem_from_row,
     verify,
 )
-from countdown_selfplay.countdown.demonstrations import compact_solution, solution_trace
-from countdown_selfplay.countdown.rows import ROW_SCHEMAS
+from countdown_selfplay.countdown.rows import ROW_SCHEMAS, compact_solution, solution_trace
 from countdown_selfplay.errors import DataError
 
 from .oracle import naive_solvable

@@ -15,9 +15,7 @@ from countdown_selfplay.errors import GenerationError
 from countdown_selfplay.generation.adapters import AdapterFolders, adapter_rank, adapter_state
 from countdown_selfplay.generation.base import Turns
 from countdown_selfplay.generation.colocate import Colocate
-from countdown_selfplay.generation.fingerprint import fingerprint
-from countdown_selfplay.generation.lengths import check_lengths
-from countdown_selfplay.generation.turns import VLLMSampler
+from countdown_selfplay.generation.turns import VLLMSampler, check_lengths, fingerprint
 from countdown_selfplay.policies.build import build_policies
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 
@@ -105,14 +103,9 @@ class Listed(VLLMSampler):
         self.sent = []
 
     def push(self, name, role):
-        held = self.stale("engine", name)
-        if held is None:
-            return False
-        self.sent.append(name)
-        self.holds("engine", held)
-        return True
+        return self.renew("engine", name, lambda: self.sent.append(name))
 
-    def turn(self, role):
+    def generate(self, role, prompts, images, num_generations, profiler=None):
         return role
 
 
@@ -127,7 +120,7 @@ def test_a_turn_needs_no_trainer(policies, tmp_path):
     assert "stop" not in engine.sampling_settings("prover/1")
     for role in ("prover/0", "prover/0", "prover/1"):
         swapped = engine.begin(role, step=7)
-        assert swapped["vllm_generation"] == role and swapped["_last_loaded_step"] == 7
+        assert swapped["vllm_generation"].generate([], None, 1) == role and swapped["_last_loaded_step"] == 7
     assert engine.sent == ["prover/0", "prover/1"]  # the second turn found its weights there
     pushed = [(name, value) for name, value in recorded if name.endswith("weights_pushed")]
     assert pushed == [

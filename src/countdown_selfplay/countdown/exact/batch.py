@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import combinations
 from typing import TypeVar
 
@@ -17,8 +18,7 @@ import numpy as np
 from ...errors import DataError
 from ..problem import MAX_MAGNITUDE, Problem
 from ..rules import DEFAULT_RULES, Rules
-from .counting import Bound, Hits, hits
-from .meeting import candidates, is_exact, meets, phases
+from .meeting import Bound, Hits, candidates, hits, is_exact, meets, phases
 from .repeats import symbols_of
 from .solver import checked_operands
 from .values import Array, Values
@@ -42,15 +42,20 @@ def is_solvable_batch(
     beyond 6 numbers.
     """
     listed = list(problems)
-    by_size: dict[int, list[int]] = {}
-    for i, problem in enumerate(listed):
-        by_size.setdefault(len(checked_operands(problem.numbers)), []).append(i)
     found = np.zeros(len(listed), dtype=bool)
-    for members in by_size.values():
-        numbers_PK = np.array([listed[i].numbers for i in members], dtype=np.int64)
-        target_P = np.array([listed[i].target for i in members], dtype=np.int64)
+    for members, numbers_PK, target_P in by_operands(listed):
         found[members] = solvable_arrays(numbers_PK, target_P, rules, workers)
-    return [bool(x) for x in found]
+    return found.tolist()
+
+
+def by_operands(problems: Sequence[Problem]) -> Iterator[tuple[list[int], Array, Array]]:
+    """Places, numbers (problems, k) and targets of the problems of each operand count."""
+    by_size: dict[int, list[int]] = {}
+    for i, problem in enumerate(problems):
+        by_size.setdefault(len(checked_operands(problem.numbers)), []).append(i)
+    for members in by_size.values():
+        numbers_PK = np.array([problems[i].numbers for i in members], dtype=np.int64)
+        yield members, numbers_PK, np.array([problems[i].target for i in members], dtype=np.int64)
 
 
 def solvable_arrays(
@@ -85,29 +90,26 @@ def _solvable_with_all(numbers_PK: Array, target_P: Array, rules: Rules, workers
         open_P = np.flatnonzero(~solved)
         if not open_P.size:
             break
-        work = _decider(numbers_PK[open_P], target_P[open_P], sizes, exact, _Memory(rules.integers_only, up_to))
+        memory, goal_P = _Memory(rules.integers_only, up_to), target_P[open_P]
+        work = partial(_decide, numbers_PK[open_P], goal_P, sizes, exact, memory)
         found = np.concatenate(_in_threads(work, len(open_P), DECIDE_CHUNK[up_to], workers))
-        for i in np.flatnonzero(found & (not exact or target_P[open_P] < 0)):
+        for i in np.flatnonzero(found & (not exact or goal_P < 0)):
             numbers = tuple(sorted(numbers_PK[open_P[i]].tolist()))
-            found[i] = any(True for _ in candidates(numbers, int(target_P[open_P[i]]), rules))
+            found[i] = any(True for _ in candidates(numbers, int(goal_P[i]), rules))
         solved[open_P] = found
     return solved
 
 
-def _decider(
-    numbers_PK: Array, target_P: Array, sizes: tuple[int, ...], exact: bool, memory: _Memory
-) -> Callable[[slice], Array]:
-    """A function that says of a slice of the problems which have a solution, up to sign and if not `exact` perhaps, by
-    a split of these sizes."""
-
-    def decide(part: slice) -> Array:
-        values = memory.values(numbers_PK[part])
-        found = np.zeros(values.problems, dtype=bool)
-        for _, _, met in meets(values, target_P[part], exact, sizes):
-            found |= met.any(axis=(0, 1))
-        return found
-
-    return decide
+def _decide(
+    numbers_PK: Array, target_P: Array, sizes: Sequence[int], exact: bool, memory: _Memory, part: slice
+) -> Array:
+    """Which of a slice of the problems have a solution, up to sign and if not `exact` perhaps, by a split of these
+    sizes."""
+    values = memory.values(numbers_PK[part])
+    found = np.zeros(values.problems, dtype=bool)
+    for _, _, met in meets(values, target_P[part], exact, sizes):
+        found |= met.any(axis=(0, 1))
+    return found
 
 
 def reachable_counts(
@@ -140,17 +142,15 @@ def first_choice(ordered_PK: Array, chosen: tuple[int, ...]) -> Array:
 
 def _counts_with_all(ordered_PK: Array, low: int, high: int, rules: Rules, workers: int | None) -> Array:
     """`reachable_counts` of ascending rows by expressions over all numbers of a row."""
-    problems, k = ordered_PK.shape
     width = high - low + 1
-    counts = np.zeros((problems, width), dtype=np.int64)
-    for members, part_of in _by_pattern(ordered_PK, rules):
+    counts = np.zeros((len(ordered_PK), width), dtype=np.int64)
 
-        def tally(part: slice, part_of: _Part = part_of) -> Array:
-            found, rows = part_of(part, low, high)
-            flat = np.bincount(found.problems * width + (found.targets - low), minlength=rows * width)
-            return flat.reshape(rows, width)
+    def tally(found: Hits, rows: Array) -> Array:
+        flat = np.bincount(found.problems * width + (found.targets - low), minlength=len(rows) * width)
+        return flat.reshape(len(rows), width)
 
-        counts[members] = np.concatenate(_in_threads(tally, len(members), COUNT_CHUNK[k], workers))
+    for members, parts in _by_pattern(ordered_PK, low, high, rules, workers, tally):
+        counts[members] = np.concatenate(parts)
     return counts
 
 
@@ -159,38 +159,35 @@ def solution_forms(ordered_PK: Array, target_P: Array, rules: Rules, workers: in
 
     The same solutions as those of `solution_trees` with every number used, as indices of forms.
     """
-    whole: list[Hits] = []
-    for members, part_of in _by_pattern(ordered_PK, rules):
 
-        def search(part: slice, members: Array = members, part_of: _Part = part_of) -> Hits:
-            goal = target_P[members[part]]
-            found, _ = part_of(part, goal, goal)
-            return found._replace(problems=members[part][found.problems])
+    def placed(found: Hits, rows: Array) -> Hits:
+        return found._replace(problems=rows[found.problems])
 
-        whole += _in_threads(search, len(members), COUNT_CHUNK[ordered_PK.shape[1]], workers)
-    if not whole:
-        return Hits(*(np.zeros(0, dtype=t) for t in (np.int64, np.int64, np.int64, bool)))
+    whole = [Hits(*(np.zeros(0, dtype=t) for t in (np.int64, np.int64, np.int64, bool)))]
+    for _, parts in _by_pattern(ordered_PK, target_P, target_P, rules, workers, placed):
+        whole += parts
     return Hits(*(np.concatenate(column) for column in zip(*whole, strict=True)))
 
 
-_Part = Callable[[slice, Bound, Bound], tuple[Hits, int]]
-
-
-def _by_pattern(ordered_PK: Array, rules: Rules) -> Iterator[tuple[Array, _Part]]:
-    """(rows, function from a slice of them and two bounds to its hits and its length) for every pattern of equal
-    numbers: rows with one pattern share their list of what to count."""
+def _by_pattern(
+    ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None, use: Callable[[Hits, Array], T]
+) -> Iterator[tuple[Array, list[T]]]:
+    """(rows, what `use` makes of the hits of each chunk of these rows) for every pattern of equal numbers: rows with
+    one pattern share their list of what to count."""
     problems, k = ordered_PK.shape
     pattern_P = (np.diff(ordered_PK, axis=1) > 0) @ (1 << np.arange(k - 1)) if k > 1 else np.zeros(problems, np.int64)
     memory = _Memory(rules.integers_only, k)
     for pattern in np.unique(pattern_P):
         members = np.flatnonzero(pattern_P == pattern)
-        chosen_PK = ordered_PK[members]
 
-        def part_of(part: slice, low: Bound, high: Bound, chosen_PK: Array = chosen_PK) -> tuple[Hits, int]:
-            rows = chosen_PK[part]
-            return hits(memory.values(rows), rows, symbols_of(tuple(rows[0].tolist())), low, high, rules), len(rows)
+        def search(part: slice, members: Array = members) -> T:
+            rows = members[part]
+            numbers_PK = ordered_PK[rows]
+            symbols = symbols_of(tuple(numbers_PK[0].tolist()))
+            least, most = (bound if isinstance(bound, int) else bound[rows] for bound in (low, high))
+            return use(hits(memory.values(numbers_PK), numbers_PK, symbols, least, most, rules), rows)
 
-        yield members, part_of
+        yield members, _in_threads(search, len(members), COUNT_CHUNK[k], workers)
 
 
 def _integers(values: Array, dimensions: int) -> Array:

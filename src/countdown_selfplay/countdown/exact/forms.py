@@ -32,27 +32,18 @@ ADD, SUB, MUL, DIV = "+", "-", "*", "/"
 class Block:
     """The forms `x op y` for x in left_slice of the forms of the operands in `left`, y likewise, x-major.
 
-    `left` and `right` are masks of operand positions within the set; `start` is the block's place in the array.
+    `left` and `right` are masks of operand positions within the set; `start` and `stop`: the block's place in the
+    array.
     """
 
     start: int
+    stop: int
+    shape: tuple[int, int]  # forms on the left, and on the right
     op: str
     left: int
     left_slice: slice
     right: int
     right_slice: slice
-
-    @cached_property
-    def left_count(self) -> int:
-        return self.left_slice.stop - self.left_slice.start
-
-    @cached_property
-    def right_count(self) -> int:
-        return self.right_slice.stop - self.right_slice.start
-
-    @cached_property
-    def stop(self) -> int:
-        return self.start + self.left_count * self.right_count
 
 
 @dataclass(frozen=True)
@@ -107,10 +98,11 @@ def plan(m: int) -> Plan:
 
     def add(op: str, left: int, left_slice: slice, right_slice: slice) -> None:
         nonlocal start
-        block = Block(start, op, left, left_slice, (1 << m) - 1 & ~left, right_slice)
-        if block.stop > start:
-            blocks.append(block)
-            start = block.stop
+        shape = (left_slice.stop - left_slice.start, right_slice.stop - right_slice.start)
+        stop = start + shape[0] * shape[1]
+        if stop > start:
+            blocks.append(Block(start, stop, shape, op, left, left_slice, (1 << m) - 1 & ~left, right_slice))
+            start = stop
 
     for left, size in splits:
         for op in (ADD, SUB):

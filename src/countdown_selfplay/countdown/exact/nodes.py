@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from math import prod
+from operator import attrgetter
 
 from .forms import ADD, DIV, MUL, SUB, plan, positions
 
@@ -22,15 +22,17 @@ class Node:
 
     def value(self) -> Fraction | None:
         """The exact value, or None if something is divided by zero."""
+        try:
+            return self._exact()
+        except ZeroDivisionError:
+            return None
+
+    def _exact(self) -> Fraction:
         if self.kind == "number":
             return Fraction(self.number)
-        values = [(sign, node.value()) for sign, node in self.parts]
-        if any(value is None or (self.kind == "product" and sign < 0 and value == 0) for sign, value in values):
-            return None
-        known = [(sign, value) for sign, value in values if value is not None]
         if self.kind == "sum":
-            return sum((sign * value for sign, value in known), Fraction(0))
-        return prod((value**sign for sign, value in known), start=Fraction(1))
+            return sum((sign * node._exact() for sign, node in self.parts), Fraction(0))
+        return prod((node._exact() ** sign for sign, node in self.parts), start=Fraction(1))
 
     def integral(self) -> bool:
         """Whether every division comes out even when products are computed numerators first, as `text` writes them."""
@@ -83,15 +85,10 @@ def form(numbers: tuple[int, ...], index: int) -> Node:
     if index >= own.up_to_inversion:
         mixed = form(numbers, index - own.mixed)
         return Node("product", parts=tuple((-exponent, node) for exponent, node in mixed.parts))
-    block = own.blocks[bisect_right(_starts(own.m), index) - 1]
-    left, right = divmod(index - block.start, block.right_count)
+    block = own.blocks[bisect_right(own.blocks, index, key=attrgetter("start")) - 1]
+    left, right = divmod(index - block.start, block.shape[1])
     return combine(
         block.op,
         form(tuple(numbers[i] for i in positions(block.left)), block.left_slice.start + left),
         form(tuple(numbers[i] for i in positions(block.right)), block.right_slice.start + right),
     )
-
-
-@cache
-def _starts(m: int) -> list[int]:
-    return [block.start for block in plan(m).blocks]

@@ -8,7 +8,6 @@ functions, so what they tell apart does not change from run to run; a test compa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -28,22 +27,12 @@ _NUMERATOR, _DENOMINATOR, _TERM, _ATOM, _SUM = (np.uint64(0x9E3779B97F4A7C15 * i
 _SIGNS = mix(np.arange(101, 104, dtype=np.uint64))  # of a product: -1, 0 (equal to its own negative), +1
 
 
-@dataclass
 class _Hashes:
     """Per form: hash of it and of its negative; as terms of a sum (both signs); as factors (exponent +1, -1; sign)."""
 
-    plus: Array
-    minus: Array
-    term_plus: Array
-    term_minus: Array
-    up: Array
-    down: Array
-    sign: Array
-
-    @classmethod
-    def empty(cls, count: int) -> _Hashes:
-        plus, minus, term_plus, term_minus, up, down = np.zeros((6, count), dtype=np.uint64)
-        return cls(plus, minus, term_plus, term_minus, up, down, np.zeros(count, dtype=np.int64))
+    def __init__(self, count: int) -> None:
+        self.plus, self.minus, self.term_plus, self.term_minus, self.up, self.down = np.zeros((6, count), np.uint64)
+        self.sign = np.zeros(count, dtype=np.int64)
 
     def set_factor(self, part: slice) -> None:
         """From plus and minus to the entries as a single factor: the sign is pulled out."""
@@ -70,7 +59,7 @@ def _hashes(symbols: tuple[int, ...]) -> _Hashes:
     for mask in sorted(range(1, 1 << k), key=int.bit_count):
         where = positions(mask)
         own = plan(len(where))
-        found = done[mask] = _Hashes.empty(own.count)
+        found = done[mask] = _Hashes(own.count)
         if len(where) == 1:
             symbol = np.array([symbols[where[0]]], dtype=np.uint64)
             found.plus[:], found.minus[:] = mix(mix(symbol + _ATOM)), mix(mix(symbol + _ATOM) + _SUM)

@@ -1,6 +1,6 @@
 """The exact solver: is there a solution, which one, how many, and which targets can be reached.
 
-One problem at a time, with the answers cached; batch.py takes many at once. meeting.py decides, counting.py counts.
+One problem at a time, with the answers cached; batch.py takes many at once. meeting.py decides and counts.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import numpy as np
 from ...errors import DataError
 from ..problem import Problem
 from ..rules import DEFAULT_RULES, Rules
-from .counting import hits
-from .meeting import candidates
+from .meeting import Hits, candidates, hits
 from .nodes import Node, form
 from .repeats import symbols_of
 from .values import Values
@@ -40,11 +39,14 @@ def _sub_multisets(numbers: tuple[int, ...], rules: Rules) -> list[tuple[int, ..
 
 
 @lru_cache(maxsize=1 << 16)
-def _solve_sorted(numbers: tuple[int, ...], target: int, rules: Rules) -> str | None:
-    for chosen in _sub_multisets(numbers, rules):
-        for node in candidates(chosen, target, rules):
-            return node.text()
-    return None
+def _solve_sorted(numbers: tuple[int, ...], target: int, rules: Rules) -> Node | None:
+    found = (node for chosen in _sub_multisets(numbers, rules) for node in candidates(chosen, target, rules))
+    return next(found, None)
+
+
+def solution_tree(problem: Problem, rules: Rules = DEFAULT_RULES) -> Node | None:
+    """The tree of the expression that `solve` returns."""
+    return _solve_sorted(checked_operands(problem.numbers), problem.target, rules)
 
 
 def solve(problem: Problem, rules: Rules = DEFAULT_RULES) -> str | None:
@@ -52,21 +54,20 @@ def solve(problem: Problem, rules: Rules = DEFAULT_RULES) -> str | None:
 
     The same for every order of the numbers. Raises DataError for more than 6 numbers.
     """
-    return _solve_sorted(checked_operands(problem.numbers), problem.target, rules)
+    tree = solution_tree(problem, rules)
+    return None if tree is None else tree.text()
 
 
 def is_solvable(problem: Problem, rules: Rules = DEFAULT_RULES) -> bool:
     """Whether a solution exists. Many problems at once: `is_solvable_batch`. Raises DataError beyond 6 numbers."""
-    return _solve_sorted(checked_operands(problem.numbers), problem.target, rules) is not None
+    return solution_tree(problem, rules) is not None
 
 
 @lru_cache(maxsize=1 << 12)
 def _reachable_sorted(numbers: tuple[int, ...], low: int, high: int, rules: Rules) -> tuple[tuple[int, int], ...]:
     counts: dict[int, int] = {}
     for chosen in _sub_multisets(numbers, rules):
-        row = np.array([chosen])
-        values = Values(row.T, rules.integers_only, len(chosen))
-        targets = hits(values, row, symbols_of(chosen), low, high, rules).targets
+        targets = _hits(chosen, low, high, rules).targets
         for target, count in zip(*np.unique(targets, return_counts=True), strict=True):
             counts[int(target)] = counts.get(int(target), 0) + int(count)
     return tuple(sorted(counts.items()))
@@ -91,20 +92,18 @@ def solution_trees(problem: Problem, rules: Rules = DEFAULT_RULES) -> list[Node]
     """All distinct solutions as trees, as many as `count_solutions` says. Raises DataError beyond 6 numbers."""
     trees: list[Node] = []
     for chosen in _sub_multisets(checked_operands(problem.numbers), rules):
-        row = np.array([chosen])
-        values = Values(row.T, rules.integers_only, len(chosen))
-        found = hits(values, row, symbols_of(chosen), problem.target, problem.target, rules)
+        found = _hits(chosen, problem.target, problem.target, rules)
         for index, negated in zip(found.forms.tolist(), found.negated.tolist(), strict=True):
             tree = form(chosen, index)
-            trees.append(_negative(tree) if negated else tree)
+            signed = tree.negative() if negated else tree
+            assert signed is not None  # what is counted as negated can be
+            trees.append(signed)
     return trees
 
 
-def _negative(tree: Node) -> Node:
-    negative = tree.negative()
-    if negative is None:
-        raise AssertionError(f"{tree.text()} was counted as one that can be negated")
-    return negative
+def _hits(chosen: tuple[int, ...], low: int, high: int, rules: Rules) -> Hits:
+    row = np.array([chosen])
+    return hits(Values(row.T, rules.integers_only, len(chosen)), row, symbols_of(chosen), low, high, rules)
 
 
 def all_solutions(problem: Problem, rules: Rules = DEFAULT_RULES) -> list[str]:

@@ -124,7 +124,7 @@ class Values:
 
     def _add_and_subtract(self, mask: int, add: Block, sub: Block, n_FP: Array, d_FP: Array) -> None:
         ln, ld, rn, rd = self.operands(mask, add)
-        shape = (add.left_count, add.right_count, self.problems)
+        shape = (*add.shape, self.problems)
         plus, minus = (n_FP[b.start : b.stop].reshape(shape) for b in (add, sub))
         below, same_below = (d_FP[b.start : b.stop].reshape(shape) for b in (add, sub))
         left = ln if rd is None else np.multiply(ln, rd, out=plus)
@@ -136,7 +136,7 @@ class Values:
 
     def _multiply(self, mask: int, block: Block, n: Array, d: Array) -> None:
         ln, ld, rn, rd = self.operands(mask, block)
-        shape = (block.left_count, block.right_count, self.problems)
+        shape = (*block.shape, self.problems)
         if block.op == MUL:
             np.multiply(ln, rn, out=n.reshape(shape))
             product(d.reshape(shape), ld, rd)
@@ -147,7 +147,7 @@ class Values:
     def quotients(self, mask: int) -> Array:
         """(count, problems) values of the forms of `mask`, each the correctly rounded quotient of exact integers."""
         n, d = self.terms[mask]
-        return n.astype(np.float64, copy=False) if d is None else quotient(n, d)
+        return (n if d is None else n / d).astype(np.float64, copy=False)  # Python's integers divide so too
 
     def quotients_of_all(self, elements: int) -> Iterator[tuple[int, Array]]:
         """The values of all forms of the whole set as (first form, slice of about `elements` values); fresh arrays."""
@@ -155,7 +155,8 @@ class Values:
         size = max(1, elements // self.problems)
         for start in range(0, len(n), size):
             part = slice(start, start + size)
-            yield start, n[part].astype(np.float64) if d is None else quotient(n[part], d[part])
+            value_FP = n[part] if d is None else n[part] / d[part]
+            yield start, value_FP.astype(np.float64, copy=d is None)
 
 
 def product(out: Array, x: Array | None, y: Array | None) -> None:
@@ -166,11 +167,6 @@ def product(out: Array, x: Array | None, y: Array | None) -> None:
         out[...] = x
     else:
         np.multiply(x, y, out=out)
-
-
-def quotient(n: Array, d: Array) -> Array:
-    """n / d in float64. Python divides integers with correct rounding too."""
-    return (n / d).astype(np.float64, copy=False)
 
 
 def whole(n: Array, d: Array) -> Array:

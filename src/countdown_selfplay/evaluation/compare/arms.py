@@ -54,7 +54,8 @@ def load_arms(words: Sequence[str]) -> list[Arm]:
     found = [(name, [load_result(path) for path in paths]) for name, paths in map(split_arm, words)]
     names = [name or _short(results[0].path) for name, results in found]
     if len(set(names)) < len(names):
-        names = [name or _long(results[0].path) for name, results in found]
+        folders = (Path(results[0].path).resolve().parent.name for _, results in found)
+        names = [named or f"{folder}/{name}" for (named, _), folder, name in zip(found, folders, names, strict=True)]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise DataError(f"Two arms are called '{twice[0]}'; give each a name, as in `new={twice[0]}`.")
@@ -186,7 +187,3 @@ def _short(path: str) -> str:
     return (
         place.parent.name or place.stem if place.name == "evaluation.json" else place.name.removesuffix(place.suffix)
     )
-
-
-def _long(path: str) -> str:
-    return f"{Path(path).resolve().parent.name}/{_short(path)}"

@@ -1,10 +1,11 @@
-"""Arms against a baseline: pass@k differences with intervals, and what their number does to them."""
+"""Arms against a baseline: pass@k differences with intervals, what their number does to them, and their tables."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +15,18 @@ from ...statistics.pass_at_k import pass_at_k_array
 from ...statistics.seeds import two_level_draws
 from ..summary import powers_of_two
 from .arms import Arm
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        **{mark: rf"\{mark}" for mark in "&%$#_{}"},
+    }
+)
 
 LEVEL = 0.95
 _TAIL = 10  # resamples that should lie beyond the end of an interval
@@ -97,19 +110,7 @@ class Comparison:
             "training_seeds": self.seeds,
             "resamples": self.resamples,
             "pass_at": {arm: {str(k): self.values[arm, k].to_dict() for k in self.ks} for arm in self.arms},
-            "differences": [
-                {
-                    "arm": d.arm,
-                    "minus": self.arms[0],
-                    "k": d.k,
-                    "percentile": d.percentile.to_dict(),
-                    "bca": None if d.bca is None else d.bca.to_dict(),
-                    "bonferroni": d.bonferroni.to_dict(),
-                    "p": d.p,
-                    "p_holm": d.p_holm,
-                }
-                for d in self.differences
-            ],
+            "differences": [{"arm": d.arm, "minus": self.arms[0], **asdict(d)} for d in self.differences],
             "notes": self.notes(),
         }
 
@@ -154,23 +155,61 @@ def compare_arms(
             low, high = ends(values_P, m, level, method)
             return Interval(float(values_P.mean()), max(low, -1.0), min(high, 1.0))
 
-        differences.append(
-            Difference(
-                arm=name,
-                k=k,
-                percentile=interval(LEVEL, "percentile"),
-                bca=interval(LEVEL, "bca") if single else None,
-                bonferroni=interval(strict, "percentile"),
-                p=p,
-                p_holm=p_holm,
-            )
-        )
-    return Comparison(
-        arms=[arm.name for arm in arms],
-        ks=list(ks),
-        values=values,
-        differences=differences,
-        problems=len(arms[0].results[0].keys),
-        seeds={arm.name: len(arm.results) for arm in arms},
-        resamples=resamples,
-    )
+        own, every = interval(LEVEL, "percentile"), interval(strict, "percentile")
+        differences.append(Difference(name, k, own, interval(LEVEL, "bca") if single else None, every, p, p_holm))
+    seeds = {arm.name: len(arm.results) for arm in arms}
+    return Comparison(list(seeds), list(ks), values, differences, len(arms[0].results[0].keys), seeds, resamples)
+
+
+def rows_of(found: Comparison) -> list[tuple[str, ...]]:
+    """A header and one row per difference, as plain text."""
+    head = ["arm", "pass@k", found.arms[0], "arm's", "difference", "95% interval"]
+    head += [f"Bonferroni ({len(found.differences)})", "p", "p (Holm)"]
+    rows = [tuple(head)]
+    for d in found.differences:
+        cells = [d.arm, str(d.k), *(f"{found.values[arm, d.k].value:.4f}" for arm in (found.arms[0], d.arm))]
+        cells += [f"{d.percentile.difference:+.4f}", _ends(d.percentile)]
+        cells += [_ends(d.bonferroni), _p(d.p, found.resamples), _p(d.p_holm, found.resamples)]
+        rows.append(tuple(cells))
+    return rows
+
+
+def markdown(rows: Sequence[tuple[str, ...]], notes: Sequence[str]) -> str:
+    """A table with notes below it; the first row is its header."""
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:], "", *(f"- {note}" for note in notes)]) + "\n"
+
+
+def latex(found: Comparison) -> str:
+    """A `tabular` for the package booktabs; the notes are comments above it."""
+    head, *rows = [[cell.translate(_LATEX).replace("–", "--") for cell in row] for row in rows_of(found)]
+    lines = [f"% {note}" for note in found.notes()]
+    lines += [rf"\begin{{tabular}}{{lr{'l' * (len(head) - 2)}}}", r"\toprule", " & ".join(head) + r" \\", r"\midrule"]
+    for i, row in enumerate(rows):
+        if i and rows[i - 1][0] != row[0]:
+            lines.append(r"\addlinespace")
+        lines.append(" & ".join(row) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def figure(found: Comparison) -> Figure:
+    """pass@k of every arm against k (logarithmic), each with its own 95% interval. The intervals are not paired: two
+    that overlap may still differ."""
+    from ..report.pictures import Curve, line_chart
+
+    curves = []
+    for arm in found.arms:
+        values = [found.values[arm, k] for k in found.ks]
+        y, low, high = (np.array([getattr(v, name) for v in values]) for name in ("value", "low", "high"))
+        curves.append(Curve(arm, np.array(found.ks), y, low=low, high=high))
+    return line_chart("pass@k with 95% intervals", curves, y_range=(0, 1), x_label="k", x_ticks=found.ks)
+
+
+def _ends(interval: Interval) -> str:
+    return f"[{interval.low:+.4f}, {interval.high:+.4f}]"
+
+
+def _p(p: float, resamples: int) -> str:
+    """Not more digits than the resamples give."""
+    least = 2 / (resamples + 1)
+    return f"<{10 ** math.ceil(math.log10(least)):g}" if p <= least * 1.001 else f"{p:.4f}"

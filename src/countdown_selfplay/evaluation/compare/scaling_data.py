@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from ...data.jsonl import json_lines
 from ...errors import DataError
 from ...statistics.bootstrap import finite_array
-from ...statistics.curve import Curve
+from ...statistics.scaling import Curve
 from ...statistics.solve_rate import FIRST_SOLVED
 
 GENERATIONS = "generations"
@@ -45,7 +45,11 @@ def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Curve,
     if not place.is_file():
         raise DataError(f"There is no file '{place}'; pass a run folder, or a .csv or .jsonl file.")
     try:
-        rows = list(_csv_rows(place) if place.suffix == ".csv" else [row for _, row in json_lines(place)])
+        if place.suffix == ".csv":
+            with place.open(encoding="utf-8", newline="") as file:
+                rows: list[dict[str, Any]] = list(csv.DictReader(file))
+        else:
+            rows = [row for _, row in json_lines(place)]
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"'{place}' is not a table in UTF-8 text ({error}).") from None
     if any(None in row for row in rows):  # where the csv module puts the cells of a line beyond its header
@@ -74,9 +78,8 @@ def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Curve,
     if run is None or not rate.endswith(CUMULATIVE) or not (run / FIRST_SOLVED).is_file():
         return curve, compute, rate
     problems, round_P, rounds = _first_solved(run / FIRST_SOLVED)
-    steps = np.array(
-        [float(step) for _, _, step in points if step <= rounds]
-    )  # the record may end before a killed run
+    # The record may end before a killed run.
+    steps = np.array([float(step) for _, _, step in points if step <= rounds])
     first_P = np.searchsorted(steps, round_P)
     y_J = np.searchsorted(np.sort(first_P), np.arange(len(steps)), side="right") / len(problems)
     return Curve(curve.compute[: len(steps)], y_J, True, problems, first_P), compute, rate
@@ -122,11 +125,6 @@ def _default_rate(columns: list[str], place: Path) -> str:
         if found:
             return found[0]
     raise DataError(f"'{place}' has no column 'rate', cumulative_solve_rate or eval_pass@1; name one with --rate.")
-
-
-def _csv_rows(place: Path) -> Iterator[dict[str, Any]]:
-    with place.open(encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(file)
 
 
 def _number(value: Any, place: Path, row: int, column: str) -> float:
