@@ -26,16 +26,16 @@ PROG = "countdown-selfplay"
 COMMANDS = {
     name: f"countdown_selfplay.cli.{name.replace('-', '_')}"
     for name in (
-        *("joint", "sft", "ipo", "rloo"),
+        *("joint", "sft", "ipo", "rloo", "symbolic"),
         *("eval", "compare", "fit-scaling", "solve", "verify", "report", "dataset", "env"),
     )
 }
 """Command name -> module. A command whose module is not part of the installation is neither listed nor accepted."""
 
-TRAINERS = frozenset({"joint", "sft", "ipo", "rloo"})
+TRAINERS = frozenset({"joint", "sft", "ipo", "rloo", "symbolic"})
 """Commands that take the launch options and can run in several processes."""
 
-_PLANNERS = frozenset({"joint", "rloo"})
+_PLANNERS = frozenset({"joint", "rloo", "symbolic"})
 """Commands whose --dry_run tells what a launch would need, on a machine that could not run it; nothing is launched."""
 
 

@@ -10,7 +10,16 @@ from ..contract.stateful import check_stateful
 from ..errors import ConfigError
 from ..registry import Registry
 
-PROPOSERS: Registry[Any] = Registry("proposer", {"policies": "countdown_selfplay.proposers.policies:Policies"})
+PROPOSERS: Registry[Any] = Registry(
+    "proposer",
+    {
+        "policies": "countdown_selfplay.proposers.policies:Policies",
+        "mutation": "countdown_selfplay.proposers.mutations:Mutation",
+        "ucb": "countdown_selfplay.proposers.bandits:UCB",
+        "thompson": "countdown_selfplay.proposers.bandits:Thompson",
+        "factorized": "countdown_selfplay.proposers.factorized:Factorized",
+    },
+)
 
 
 def make_proposer(name: str, arguments: dict[str, Any] | None = None) -> Proposer:

@@ -154,8 +154,11 @@ def _counts_with_all(ordered_PK: Array, low: int, high: int, rules: Rules, worke
     return counts
 
 
-def solution_forms(ordered_PK: Array, target_P: Array, rules: Rules, workers: int | None = None) -> Hits:
-    """Every distinct solution, over all numbers of its row, of many problems: ascending rows (problems, k), k up to 6.
+def solution_forms(
+    ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None = None
+) -> Hits:
+    """Every distinct solution, over all numbers of its row, of every target from `low` to `high` (for all rows, or
+    (problems,) one each): ascending rows (problems, k), k up to 6.
 
     The same solutions as those of `solution_trees` with every number used, as indices of forms.
     """
@@ -163,9 +166,9 @@ def solution_forms(ordered_PK: Array, target_P: Array, rules: Rules, workers: in
     for members, part_of in _by_pattern(ordered_PK, rules):
 
         def search(part: slice, members: Array = members, part_of: _Part = part_of) -> Hits:
-            goal = target_P[members[part]]
-            found, _ = part_of(part, goal, goal)
-            return found._replace(problems=members[part][found.problems])
+            rows = members[part]
+            found, _ = part_of(part, *(bound if isinstance(bound, int) else bound[rows] for bound in (low, high)))
+            return found._replace(problems=rows[found.problems])
 
         whole += _in_threads(search, len(members), COUNT_CHUNK[ordered_PK.shape[1]], workers)
     if not whole:
