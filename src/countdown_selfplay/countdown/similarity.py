@@ -61,9 +61,9 @@ def scaled_features(
     feature_set: int = 13,
     known_PF: np.ndarray | None = None,
 ) -> np.ndarray:
-    """(P, 7 or 13): TREE_FEATURES or NOVELTY_FEATURES, each in [0, 1] in the ranges of `spec`, and cut off there: log
-    solutions divided by log(101), depth and nodes by the most numbers, numbers by their greatest, the target less its
-    least by the width of its range. What does not exist (a problem without a solution) is 0.
+    """(P, 7 or 13): TREE_FEATURES or NOVELTY_FEATURES, each in [0, 1] for problems in the ranges of `spec`: log
+    solutions divided by log(101) (1 beyond 100 solutions), depth and nodes by the most numbers, numbers by their
+    greatest, the target less its least by the width of its range. What does not exist (a problem without a solution) is 0.
 
     known_PF: the problems' rows of `feature_matrix`, if they are at hand; otherwise new problems are solved in one
     batch and remembered. Raises DataError for more than 6 numbers.
@@ -71,7 +71,7 @@ def scaled_features(
     most = max(spec.operands)
     tree_PF = _features(problems, rules) if known_PF is None else known_PF[:, _TREE_COLUMNS]
     scale = {"log_solutions": math.log(101), "depth_min": float(most), "nodes_min": float(most)}
-    scaled_PF = np.nan_to_num(tree_PF) / [scale.get(name, 1.0) for name in TREE_FEATURES]
+    scaled_PF = np.minimum(np.nan_to_num(tree_PF) / [scale.get(name, 1.0) for name in TREE_FEATURES], 1.0)
     if feature_set != 7:
         number_PF = np.zeros((len(problems), max(NUMBER_COLUMNS, most) + 1))
         for row, problem in enumerate(problems):
@@ -80,20 +80,20 @@ def scaled_features(
         number_PF[:, :-1] /= spec.number_high
         number_PF[:, -1] = (number_PF[:, -1] - spec.target_low) / max(spec.target_high - spec.target_low, 1)
         scaled_PF = np.concatenate([scaled_PF, number_PF], axis=1)
-    return np.clip(scaled_PF, 0.0, 1.0)
+    return scaled_PF
 
 
 def archive_distance(
     problems: Sequence[Problem], archive: Sequence[str], spec: ProblemSpec, rules: Rules
 ) -> np.ndarray:
     """(P,): least root mean square difference of the scaled features to a problem of the archive (given by its key),
-    in [0, 1]. 1 for an empty archive: everything is new."""
+    in [0, 1] (cut off at 1 beyond the ranges). 1 for an empty archive: everything is new."""
     distance_P = np.ones(len(problems))
     if not archive:
         return distance_P
     archive_AF = scaled_features([problem_of_key(key) for key in archive], spec, rules)
     for row, own_F in enumerate(scaled_features(problems, spec, rules)):
-        distance_P[row] = np.sqrt(((archive_AF - own_F) ** 2).mean(1).min())
+        distance_P[row] = min(np.sqrt(((archive_AF - own_F) ** 2).mean(1).min()), 1.0)
     return distance_P
 
 
