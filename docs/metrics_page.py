@@ -12,6 +12,7 @@ from pathlib import Path
 from countdown_selfplay.contract import frame_metrics
 from countdown_selfplay.contract.metric import Metric, range_text
 from countdown_selfplay.games import metrics
+from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
 
 PAGE = Path(__file__).parent / "metrics.md"
 BEGIN, END = "<!-- declared: docs/metrics_page.py writes from here -->", "<!-- declared: to here -->"
@@ -19,6 +20,11 @@ SECTIONS = {
     "Is the curriculum alive?": ("", metrics.ROUND),
     "The conjecturer's proposals": ("Each rate is a share of all proposals of the round.", metrics.PROPOSALS),
     "The prover's answers": ("", metrics.ANSWERS),
+    "Symbolic proposers": (
+        "[What they do](symbolic.md). Most of these exist in the rounds that refresh the generated problems alone; what "
+        "is said above of\na conjecturer's proposals is logged of theirs as `proposer/...` too.",
+        SYMBOLIC,
+    ),
     "Texts": (
         "Counted over what the round sampled, before samples are selected or replayed. TRL's `completions/*` are not "
         "logged: TRL takes a\nrow that ended on a stop string in its last column for a cut one, and counts the "

@@ -51,7 +51,7 @@ def flags(*settings):
 
 def test_the_played_recipes_are_all_that_any_command_knows():
     known = {name for command in ("joint", "sft", "ipo") for name in recipes(command)}
-    assert set(NAMES) == known and len(known) == 12
+    assert set(NAMES) == known and len(known) == 18
 
 
 @pytest.mark.parametrize("name", NAMES)

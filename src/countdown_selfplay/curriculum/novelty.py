@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,11 +35,12 @@ class NoveltyArchive:
     def __contains__(self, key: str) -> bool:
         return key in self.keys
 
-    def open(self, domain: Mapping[str, Any]) -> None:
+    def open(self, domain: dict[str, Any]) -> None:
         """Say in which domain (its `to_dict`) the problems are; ConfigError if it is another than that of the problems
         that are in the archive."""
+        domain = json.loads(json.dumps(domain))  # as a checkpoint holds it: no tuples
         if self.domain is None or not self.listed:
-            self.domain = dict(domain)
+            self.domain = domain
         changed = [name for name in {**self.domain, **domain} if self.domain.get(name) != domain.get(name)]
         changed = [name for name in changed if not name.endswith("_prompt")]
         if changed:

@@ -133,9 +133,10 @@ class Policy:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         with torch.no_grad():
             for weight, saved in zip(self.weights, state["weights"], strict=True):
-                weight.copy_(torch.tensor(saved))
+                weight.copy_(torch.tensor(saved, dtype=weight.dtype))
         for weight, moment in zip(self.weights, state["adam"], strict=True):
-            self.adam.state[weight] = {name: torch.tensor(value) for name, value in moment.items()}
+            kinds = {name: torch.float32 if name == "step" else weight.dtype for name in moment}
+            self.adam.state[weight] = {name: torch.tensor(v, dtype=kinds[name]) for name, v in moment.items()}
 
 
 def _drawn(q_NA: np.ndarray, generator: np.random.Generator) -> np.ndarray:

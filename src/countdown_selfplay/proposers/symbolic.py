@@ -242,8 +242,8 @@ class Symbolic:
         names = {"brier": "brier_after", "calibration_error": "calibration_after", "auc": "predictor_auc"}
         logged |= {f"proposer/{names[name]}": value for name, value in found.items()}
         logged["proposer/labels"] = len(getattr(self.estimator, "rate_L", rate_L))
-        bins = getattr(self.estimator, "reliability", None)
-        return logged | ({"proposer/reliability": [list(entry) for entry in bins]} if bins else {})
+        bins = getattr(self.estimator, "reliability", ())
+        return logged | {f"proposer/rate_at_{min(int(10 * p), 9)}": rate for _, p, rate in bins}
 
     def state_dict(self) -> dict[str, Any]:
         parts = {name: part.state_dict() for name, part in self._parts().items()}

@@ -74,9 +74,9 @@ SYMBOLIC = (
     Metric("proposer/predictor_auc", "AUC of the predictor on labels that its trees had not seen.", healthy=(0.6, inf)),
     Metric("proposer/labels", "Solve rates that the predictor is fitted to."),
     Metric(
-        "proposer/reliability",
-        "(problems, mean p, mean rate) of each tenth of p, of labels that the trees had not seen (a list; only in "
-        "`metrics.jsonl`).",
+        "proposer/rate_at_<tenth>",
+        "Mean measured solve rate of the labels whose estimate, by trees that had not seen them, begins with 0.<tenth>: "
+        "about 0.<tenth>5 where the predictor is calibrated.",
     ),
 )
 """Symbolic proposers."""
