@@ -5,13 +5,14 @@
     python examples/collect_solve_rates.py tiny --problems 1500 --number_high 20 --seed 5 --out test.jsonl
     python benchmarks/difficulty_libraries.py train.jsonl test.jsonl
 
-One thread. Brier is the mean squared error against single answers less that of the true rate's own noise is not
-known, so compare the libraries, not the figure with 0.
+One thread. The Brier score is against single answers, whose own noise bounds it from below: compare the libraries with
+each other, not with 0.
 """
 
 import json
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -21,7 +22,7 @@ TREES, LEAVES, RATE = 100, 15, 0.08
 
 
 def read(path):
-    rows = [json.loads(line) for line in open(path)]
+    rows = [json.loads(line) for line in Path(path).read_text().splitlines()]
     problems = [Problem(tuple(row["numbers"]), row["target"]) for row in rows]
     return feature_matrix(problems), np.array([r["correct"] / r["attempts"] for r in rows]), rows[0]["attempts"]
 

@@ -21,8 +21,8 @@ SECTIONS = {
     "The conjecturer's proposals": ("Each rate is a share of all proposals of the round.", metrics.PROPOSALS),
     "The prover's answers": ("", metrics.ANSWERS),
     "Symbolic proposers": (
-        "[What they do](symbolic.md). Most of these exist in the rounds that refresh the generated problems alone; what "
-        "is said above of\na conjecturer's proposals is logged of theirs as `proposer/...` too.",
+        "[What they do](symbolic.md). Most of these exist in the rounds that refresh the generated problems alone; "
+        "what is said above of\na conjecturer's proposals is logged of theirs as `proposer/...` too.",
         SYMBOLIC,
     ),
     "Texts": (

@@ -1,4 +1,4 @@
-"""Solve rates of a trained prover on new problems: what a difficulty predictor is first trained on (seed 004, section 4).
+"""Solve rates of a trained prover on new problems: what a difficulty predictor is first trained on (seed 004, 4).
 
     countdown-selfplay rloo --max_steps 100 --output_dir runs/baseline
     python examples/collect_solve_rates.py runs/baseline --problems 2000
@@ -38,7 +38,9 @@ def main(argv: list[str]) -> int:
     asked = argparse.Namespace(model=name, role="prover", domain=None, domain_kwargs=None)
     asked.number_high = options.number_high
     if find_run(name) is None and name != "tiny":
-        raise DataError(f"'{options.model}' is not a run folder with a prover in it; pass a run's output_dir, or tiny.")
+        raise DataError(
+            f"'{options.model}' is not a run folder with a prover in it; pass a run's output_dir, or tiny."
+        )
     setting = setting_of(asked)
     model, tokenizer = load_model(name, place_of(None))
     problems = setting.domain.random(options.problems, options.seed, frozenset())

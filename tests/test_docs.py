@@ -17,6 +17,7 @@ import yaml
 from countdown_selfplay.contract.frame_metrics import FRAME_METRICS, LOG_METRICS
 from countdown_selfplay.contract.metric import Metric
 from countdown_selfplay.games.metrics import METRICS
+from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -96,7 +97,7 @@ def test_the_metrics_page_is_what_the_declarations_say():
     text = script.PAGE.read_text(encoding="utf-8")
     assert script.page(text) == text, "run: python docs/metrics_page.py"
     listed = [metric for _, metrics in script.SECTIONS.values() for metric in metrics]
-    assert sorted(listed, key=repr) == sorted((*METRICS, *FRAME_METRICS, *LOG_METRICS), key=repr)
+    assert sorted(listed, key=repr) == sorted((*METRICS, *FRAME_METRICS, *LOG_METRICS, *SYMBOLIC), key=repr)
     assert [metric.name for metric in listed if f"| `{script.shown(metric.name)}` |" not in text] == []
     half = Metric("{prover}/x", "a | b.", healthy=(-inf, 0.5), trip=(0.1, inf), in_a_row=3, finite=True)
     rules = "mean outside at least 0.1, above 0 in 3 rounds in a row, not finite"

@@ -1,4 +1,4 @@
-"""`countdown-selfplay symbolic`: a symbolic proposer and a prover (seed 004), the joint trainer without a conjecturer."""
+"""`countdown-selfplay symbolic`: a symbolic proposer and a prover (seed 004), joint without a conjecturer."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
     script, training, model = parse(argv, "symbolic")
     if training.proposer in (None, "policies"):
         raise ConfigError(
-            f"`proposer` ({training.proposer}) is not for `symbolic`; set mutation, ucb, thompson or factorized, or use "
-            "`joint`, where a conjecturer proposes."
+            f"`proposer` ({training.proposer}) is not for `symbolic`; set mutation, ucb, thompson or factorized, or "
+            "use `joint`, where a conjecturer proposes."
         )
     if training.players_of("conjecturer"):
         raise ConfigError(

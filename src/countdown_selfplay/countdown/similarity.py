@@ -18,8 +18,8 @@ NUMBER_COLUMNS = 5
 """The numbers take as many columns, ascending and padded with 0; as many as there are, where a problem may have 6."""
 
 NOVELTY_FEATURES = (*TREE_FEATURES, *(f"number_{i + 1}" for i in range(NUMBER_COLUMNS)), "target")
-"""The 13 features of the archive distance (seed 004, section 4): the 7 of the solution trees, the normalised numbers and
-the target. The last 6 tell problems of up to five numbers apart. The trees alone do not: 27.8% of the paper's
+"""The 13 features of the archive distance (seed 004, section 4): the 7 of the solution trees, the normalised numbers
+and the target. The last 6 tell problems of up to five numbers apart. The trees alone do not: 27.8% of the paper's
 candidates were refused as duplicates that they were not (filtering table, section 5)."""
 
 FEATURE_SETS = (7, 13)
@@ -63,7 +63,8 @@ def scaled_features(
 ) -> np.ndarray:
     """(P, 7 or 13): TREE_FEATURES or NOVELTY_FEATURES, each in [0, 1] for problems in the ranges of `spec`: log
     solutions divided by log(101) (1 beyond 100 solutions), depth and nodes by the most numbers, numbers by their
-    greatest, the target less its least by the width of its range. What does not exist (a problem without a solution) is 0.
+    greatest, the target less its least by the width of its range. What does not exist (a problem without a solution)
+    is 0.
 
     known_PF: the problems' rows of `feature_matrix`, if they are at hand; otherwise new problems are solved in one
     batch and remembered. Raises DataError for more than 6 numbers.

@@ -61,8 +61,8 @@ class Rollout(Stateless):
 
 
 def measured_rates(round: Round, problems: Sequence[Any], samples: int) -> np.ndarray:
-    """(N,) the share of right answers among `samples` of each prover to each problem, on all processes. The provers are
-    asked for no more at once than a round's micro-batches hold."""
+    """(N,) the share of right answers among `samples` of each prover to each problem, on all processes. The provers
+    are asked for no more at once than a round's micro-batches hold."""
     own = round.share(problems)
     longest = -(-len(problems) // round.world)
     provers = round.players("prover")

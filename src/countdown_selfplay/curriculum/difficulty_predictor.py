@@ -26,8 +26,9 @@ PRIOR = 0.5
 
 
 class Predictor:
-    """f(features) -> p, fitted with a cross-entropy loss to measured solve rates, and calibrated: two numbers, by which
-    the logits are stretched and moved (Platt), are fitted to predictions of problems that the trees had not seen.
+    """f(features) -> p, fitted with a cross-entropy loss to measured solve rates, and calibrated: two numbers, by
+    which the logits are stretched and moved (Platt), are fitted to predictions of problems that the trees had not
+    seen.
 
     labels: a file of solve rates for the first training (examples/collect_solve_rates.py); None: it starts with none.
     Before it has `least` labels it says PRIOR of every problem, and warns once. capacity: the labels kept, the last
@@ -62,8 +63,8 @@ class Predictor:
                 raise ConfigError(f"`{name}` ({number!r}) of the predictor must be a number of at least 0.")
         if labels is not None and not Path(labels).is_file():
             raise ConfigError(
-                f"`labels` ({labels}) is not a file; make it by `python examples/collect_solve_rates.py RUN`, or leave "
-                "it out: the predictor then learns from the run alone."
+                f"`labels` ({labels}) is not a file; make it by `python examples/collect_solve_rates.py RUN`, or "
+                "leave it out: the predictor then learns from the run alone."
             )
         self.labels, self.least, self.capacity = labels, least, capacity
         self.trees, self.members, self.confidence = trees, members, confidence

@@ -145,5 +145,7 @@ class Thompson(Bandit):
     shares of a success."""
 
     def pull(self, generator: np.random.Generator, waiting: Mapping[str, int]) -> str:
-        drawn = {arm: generator.beta(1 + total, 1 + max(count - total, 0.0)) for arm, (count, total) in self.sums.items()}
+        drawn = {
+            arm: generator.beta(1 + total, 1 + max(count - total, 0.0)) for arm, (count, total) in self.sums.items()
+        }
         return max(self.arms, key=drawn.__getitem__)

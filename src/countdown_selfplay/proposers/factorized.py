@@ -26,8 +26,8 @@ class Factorized(Symbolic):
     ln(1 + archive) / 10, and 1 - the mean estimated solve rate of the selected.
 
     REINFORCE on the R_gen of all valid candidates, selected or not: loss = -mean[(R_gen - b) log q] - entropy x H(q),
-    one step of Adam a refresh; b is a moving mean of R_gen (`baseline`: the weight of the past), the first refresh's own
-    mean at first. learning_rate 0: the policy stays as it was drawn. The paper gives no sizes and rates.
+    one step of Adam a refresh; b is a moving mean of R_gen (`baseline`: the weight of the past), the first refresh's
+    own mean at first. learning_rate 0: the policy stays as it was drawn. The paper gives no sizes and rates.
 
     Its random numbers are its own: the weights come from `seed`, the actions from the round's.
     """
@@ -58,7 +58,9 @@ class Factorized(Symbolic):
         statistics = [self.accepted, float(np.log1p(len(self.archive))) / 10, 1 - self.selected_p]
         state_NS = np.concatenate([known_NS, np.tile(statistics, (len(seeds), 1))], axis=1)
         if self.policy is None:
-            self.policy = Policy(state_NS.shape[1], self.hidden, [len(own) for own in names], self.learning_rate, self.seed)
+            self.policy = Policy(
+                state_NS.shape[1], self.hidden, [len(own) for own in names], self.learning_rate, self.seed
+            )
             if self.loaded is not None:
                 self.policy.load_state_dict(self.loaded)
         self.state_NS = torch.tensor(state_NS, dtype=torch.float64)

@@ -16,9 +16,9 @@ SYMBOLIC = (
     ),
     Metric(
         "proposer/rejected_<reason>",
-        "Share of the candidates refused, by the first check that failed: out_of_range, unsolvable (no target in range "
-        "asks for such an expression), trivial (the plain sum or product of the numbers), held_out, duplicate (of this "
-        "refresh), archived (of an earlier one).",
+        "Share of the candidates refused, by the first check that failed: out_of_range, unsolvable (no target in "
+        "range asks for such an expression), trivial (the plain sum or product of the numbers), held_out, duplicate "
+        "(of this refresh), archived (of an earlier one).",
     ),
     Metric(
         "proposer/eligible_rate",
@@ -51,7 +51,9 @@ SYMBOLIC = (
     Metric("proposer/selected_score", "Mean R_gen of the selected."),
     Metric("proposer/arm_<arm>", "Share of the candidates that an arm, or an action of the policy, made."),
     Metric("proposer/value_<arm>", "What a bandit expects of an arm: mean reward, in [0, 1]."),
-    Metric("proposer/policy_entropy", "Entropy of the action policy in nats, ln 16 = 2.77 at most.", healthy=(0.1, inf)),
+    Metric(
+        "proposer/policy_entropy", "Entropy of the action policy in nats, ln 16 = 2.77 at most.", healthy=(0.1, inf)
+    ),
     Metric("proposer/policy_baseline", "Moving mean of R_gen that the action policy is compared with."),
     Metric(
         "proposer/estimate_error",
@@ -68,15 +70,22 @@ SYMBOLIC = (
         "predictor was stale, or badly calibrated.",
         healthy=(-inf, 0.2),
     ),
-    Metric("proposer/bias_before", "Mean estimate less mean fresh rate: above 0 where problems are harder than thought."),
-    Metric("proposer/brier_after", "The same score after the predictor was fitted anew, by trees that had not seen the label."),
+    Metric(
+        "proposer/bias_before", "Mean estimate less mean fresh rate: above 0 where problems are harder than thought."
+    ),
+    Metric(
+        "proposer/brier_after",
+        "The same score after the predictor was fitted anew, by trees that had not seen the label.",
+    ),
     Metric("proposer/calibration_after", "Calibration error after the predictor was fitted anew, likewise."),
-    Metric("proposer/predictor_auc", "AUC of the predictor on labels that its trees had not seen.", healthy=(0.6, inf)),
+    Metric(
+        "proposer/predictor_auc", "AUC of the predictor on labels that its trees had not seen.", healthy=(0.6, inf)
+    ),
     Metric("proposer/labels", "Solve rates that the predictor is fitted to."),
     Metric(
         "proposer/rate_at_<tenth>",
-        "Mean measured solve rate of the labels whose estimate, by trees that had not seen them, begins with 0.<tenth>: "
-        "about 0.<tenth>5 where the predictor is calibrated.",
+        "Mean measured solve rate of the labels whose estimate, by trees that had not seen them, begins with "
+        "0.<tenth>: about 0.<tenth>5 where the predictor is calibrated.",
     ),
 )
 """Symbolic proposers."""

@@ -6,13 +6,13 @@ import sys
 
 import numpy as np
 import pytest
+from tests.unit.games.scripted import ScriptedRound, in_ranks
 
 from countdown_selfplay.countdown import CountdownDomain, generate_problems, solve
 from countdown_selfplay.curriculum.difficulty import DIFFICULTIES, measured_rates
 from countdown_selfplay.curriculum.difficulty_predictor import Predictor, Uncertainty, platt, read_labels
 from countdown_selfplay.errors import ConfigError, DataError, MissingExtraError
 from countdown_selfplay.statistics.calibration import auc, brier, calibration_error, reliability
-from tests.unit.games.scripted import ScriptedRound, in_ranks
 
 DOMAIN = CountdownDomain.tiny()
 PROBLEMS = generate_problems(30, DOMAIN.spec, seed=0, rules=DOMAIN.rules)
@@ -105,7 +105,10 @@ def test_a_restored_predictor_predicts_and_learns_on_bit_for_bit(kind):
 
 def test_labels_are_read_from_a_file_and_bad_lines_are_named(tmp_path):
     file = tmp_path / "rates.jsonl"
-    rows = [{"numbers": list(p.numbers), "target": p.target, "correct": i % 9, "attempts": 8} for i, p in enumerate(PROBLEMS)]
+    rows = [
+        {"numbers": list(p.numbers), "target": p.target, "correct": i % 9, "attempts": 8}
+        for i, p in enumerate(PROBLEMS)
+    ]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows * 2))
     features, rate, attempts = read_labels(str(file), DOMAIN)
     assert features.shape == (60, 21) and rate[:9].tolist() == [i / 8 for i in range(9)] and set(attempts) == {8}

@@ -34,7 +34,8 @@ def test_repeated_points_cost_no_time_and_change_no_distance():
     known = np.repeat(np.eye(4), 3 * BLOCK, axis=0)
     index = Nearest(4)
     index.add(known)
-    assert [part.tree.n for part in index._trees] == [2 + 1, 2] or sum(p.tree.n for p in index._trees) <= 8
+    # 12 blocks of points in trees of 8 and 4 blocks: rows 1-8 hold the first three corners, 9-12 the last two
+    assert [part.tree.n for part in index._trees] == [3, 2]
     assert index.distance(np.zeros((1, 4))).tolist() == [1.0]
 
 
@@ -61,7 +62,7 @@ def test_a_saved_archive_comes_back_and_another_feature_set_or_rule_set_is_refus
     point = np.full((1, 7), 0.3)
     assert again.listed == ["a", "b"] and (again.distance(point) == archive.distance(point)).all()
     again.open({"rules": {"use_all": True}, "prover_prompt": "tinyzero"})  # a prompt changes no distance
-    with pytest.raises(ConfigError, match="was made with rules {'use_all': True}, and this run has {'use_all': False}"):
+    with pytest.raises(ConfigError, match=r"was made with rules \{'use_all': True\}, and this run has"):
         again.open({"rules": {"use_all": False}, "prover_prompt": "compact"})
     with pytest.raises(ConfigError, match="has feature_set 7, and this run 13"):
         NoveltyArchive(13).load_state_dict(archive.state_dict())

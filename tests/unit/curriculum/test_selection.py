@@ -103,7 +103,10 @@ def test_the_buffer_drops_what_weighs_least_and_remembers_what_was_measured():
     again = ProblemReplay(capacity=2, half_life=10)
     again.load_state_dict(replay.state_dict())
     assert again.entries == replay.entries
-    assert ProblemReplay(half_life=0, softness=0)._log_weights(list(again.entries.values()), 9, band).tolist() == [0, 0]
+    assert ProblemReplay(half_life=0, softness=0)._log_weights(list(again.entries.values()), 9, band).tolist() == [
+        0,
+        0,
+    ]
 
 
 @pytest.mark.parametrize("given", [{"capacity": 0}, {"half_life": -1}, {"softness": "soft"}])

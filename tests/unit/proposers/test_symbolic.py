@@ -1,9 +1,11 @@
-"""Algorithm 1 of seed 004 on a scripted round: the filter cascade, the buffer, relabelling, and that nothing is lost."""
+"""Algorithm 1 of seed 004 on a scripted round: filters, buffer, relabelling, and that nothing is lost."""
 
 import json
 
 import numpy as np
 import pytest
+from tests.toy_domain import Sums
+from tests.unit.games.scripted import ScriptedRound, in_ranks
 
 from countdown_selfplay.contract.metric import declaration_of
 from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key, solve
@@ -12,8 +14,6 @@ from countdown_selfplay.errors import ConfigError, GameError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
-from tests.toy_domain import Sums
-from tests.unit.games.scripted import ScriptedRound, in_ranks
 
 DOMAIN = CountdownDomain.tiny()
 ANCHORS = DOMAIN.random(40, 1, frozenset())
@@ -37,7 +37,9 @@ def a_round(index=0, **given):
 
 
 def game(name, **given):
-    return ProposeAndSolve(make_proposer(name, {**SMALL, **KINDS[name], **given}), settings=Settings(anchor_fraction=0.75))
+    return ProposeAndSolve(
+        make_proposer(name, {**SMALL, **KINDS[name], **given}), settings=Settings(anchor_fraction=0.75)
+    )
 
 
 def test_the_cascade_refuses_by_the_first_check_and_adds_up():

@@ -154,9 +154,7 @@ def _counts_with_all(ordered_PK: Array, low: int, high: int, rules: Rules, worke
     return counts
 
 
-def solution_forms(
-    ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None = None
-) -> Hits:
+def solution_forms(ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None = None) -> Hits:
     """Every distinct solution, over all numbers of its row, of every target from `low` to `high` (for all rows, or
     (problems,) one each): ascending rows (problems, k), k up to 6.
 

@@ -11,6 +11,7 @@ from .charts import drawn
 from .load import Run, load_run, load_runs
 from .page import page
 from .pictures import Figure, svg
+from .symbolic import drawn_symbolic
 
 __all__ = ["Run", "load_run", "load_runs", "write_report"]
 
@@ -22,8 +23,8 @@ def write_report(run_dirs: Sequence[Path | str], out: Path | str) -> Path:
     place that cannot be written.
     """
     runs = load_runs([Path(folder) for folder in run_dirs])
-    of_runs = [_as_text(drawn([run])) for run in runs]
-    text = page(runs, of_runs[0] if len(runs) == 1 else _as_text(drawn(runs)))
+    of_runs = [_as_text(drawn([run]) | drawn_symbolic([run])) for run in runs]
+    text = page(runs, of_runs[0] if len(runs) == 1 else _as_text(drawn(runs) | drawn_symbolic(runs)))
     out = Path(out)
     if out.is_dir():
         raise DataError(f"'{out}' is a folder; pass the name of a file such as {out / 'report.html'}.")

@@ -14,6 +14,7 @@ from .comparison import comparison, gains
 from .examples import examples
 from .findings import findings
 from .load import Run
+from .symbolic import filtering
 
 
 def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]]) -> str:
@@ -27,6 +28,7 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]]) -> str:
         shown["Settings that differ"] = tables.differences(runs)
         curves = f"Running means; a gap has no value. {band_text(arms)}"
     shown["Health of the curriculum"] = tables.health(runs)
+    shown["Filters of the symbolic proposer"] = filtering(runs)
     names = " and ".join(run.name for run in runs) if len(runs) < 3 else f"{len(runs)} runs"
     environment = Environment(
         loader=PackageLoader(__package__),
