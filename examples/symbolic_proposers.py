@@ -76,6 +76,7 @@ def train(arm: str, seed: int, folder: Path, rounds: int, problems: int) -> tupl
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
     from countdown_selfplay.config.countdown_fields import domain_from
+    from countdown_selfplay.config.recipes import recipe_fields
     from countdown_selfplay.evaluation import evaluate_prover
     from countdown_selfplay.tiny import TINY_MODEL_PATH
     from countdown_selfplay.training.checkpoints import newest
@@ -84,7 +85,7 @@ def train(arm: str, seed: int, folder: Path, rounds: int, problems: int) -> tupl
     changes = {**COMMON, **changes}
     changes["max_steps"] = round(rounds * changes.pop("rounds", 1))
     changes["guard_trips"] = None
-    kwargs = dict(JointSelfPlayConfig.from_recipe(recipe, output_dir=str(folder)).proposer_arguments)
+    kwargs = dict(recipe_fields(recipe, {}, JointSelfPlayConfig).get("proposer_kwargs", {}))
     if kwargs:
         kwargs |= of_proposer
         if of_proposer or "labels" in kwargs.get("difficulty_kwargs", {}):

@@ -9,10 +9,11 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipes
-from countdown_selfplay.countdown import generate_problems
+from countdown_selfplay.countdown import CountdownDomain, generate_problems
 
 from .stand_in import DOMAIN, make_stand_in
 
@@ -60,6 +61,14 @@ def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, publi
     changed = [{"recipe": name, "output_dir": str(tmp_path)}, SHORT, SHORT_WARM.get(command, SHORT_JOINT)]
     if not name.startswith("tiny/"):
         changed.append(public)
+    settings = yaml.safe_load((ROOT / "examples" / "recipes" / f"{name}.yaml").read_text())
+    if "labels" in settings.get("proposer_kwargs", {}).get("difficulty_kwargs", {}):
+        labels = tmp_path / "solve_rates.jsonl"
+        rows = [{"numbers": list(p.numbers), "target": p.target} for p in CountdownDomain.tiny().random(60, 0)]
+        lines = [json.dumps(row | {"correct": i % 9, "attempts": 8}) for i, row in enumerate(rows)]
+        labels.write_text("\n".join(lines))
+        own = settings["proposer_kwargs"] | {"difficulty_kwargs": {"labels": str(labels)}}
+        changed.append({"proposer_kwargs": json.dumps(own)})
     if name == "tiny/default":
         changed.append({"report": "true"})
     assert main([command, *flags(*changed)]) == 0
@@ -68,7 +77,10 @@ def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, publi
     steps = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert max(line["step"] for line in steps) == 2
     assert "prover pass@1" in capsys.readouterr().out
-    if command == "joint":
+    if settings.get("proposer"):
+        first = next(line for line in steps if "loss" in line)
+        assert first["proposer/selected"] > 0 and first["round/conjectured_slots"] > 0
+    elif command == "joint":
         proposed = [result[when]["conjecturer"] for when in ("before", "after")]
         # by construction nearly every proposal of either model has the right form, and about a fifth is solvable
         assert all(one["n"] == 64 and one["parseable"]["value"] > 0.5 for one in proposed)

@@ -28,6 +28,8 @@ class Trip:
         """What to change: settings of the role that the metric is of, the conjecturer's for the round as a whole."""
         first, second, *_ = self.metric.split("/")
         role = "conjecturer" if first == "round" else second if first in ("grad_norm", "lr") else first
+        if role == "proposer":  # a symbolic one: it has neither
+            return "Let the proposer tell more problems apart (features: 13), or raise `diversity` or `candidates`"
         cure = f"Lower the {role}'s learning rate or raise its beta"
         return cure if math.isfinite(self.value) else f"{cure}, and look for what is not finite in its rewards or loss"
 

@@ -44,8 +44,8 @@ class Symbolic:
     """Every `refresh` rounds `candidates` seeds, of the data set (the round's anchors) and, with probability
     `archive_seeds`, of the archive of generated problems, become candidates. Those that pass the symbolic checks get
     an estimated solve rate (`difficulty`, with `difficulty_kwargs`), a distance to the archive (`features`: 7 or 13)
-    and the score R_gen; `selection` (with `selection_kwargs`: low, high, diversity, least_diversity, ...) takes at most
-    `keep` of them into the archive and the buffer (`replay`: capacity, half_life, softness). In every round
+    and the score R_gen; `selection` (with `selection_kwargs`: low, high, diversity, least_diversity, ...) takes at
+    most `keep` of them into the archive and the buffer (`replay`: capacity, half_life, softness). In every round
     `generated_fraction` of the prover's slots are drawn from the buffer. Give the game an `anchor_fraction` of 1 minus
     that.
 
