@@ -20,6 +20,8 @@ from .stand_in import DOMAIN, make_stand_in
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "examples" / "recipes").glob("*/*.yaml"))
 NAMES = [f"{path.parent.name}/{path.stem}" for path in FILES]
+LIKE_ANOTHER = {f"tiny/symbolic_{name}" for name in ("p_solver", "refresh", "ours")}
+"""They take the paths of symbolic_refresh_diversity and symbolic_ucb with other numbers."""
 COMMANDS = {"sft": "sft", "ipo": "ipo", "rloo": "rloo"}
 
 SHORT = {"max_steps": "2", "eval_problems": "8", "report_to": "none", "disable_tqdm": "true"}
@@ -55,7 +57,9 @@ def test_the_played_recipes_are_all_that_any_command_knows():
     assert set(NAMES) == known and len(known) == 18
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.matrix] * (name in LIKE_ANOTHER)) for name in NAMES]
+)
 def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, public, tmp_path, capsys):
     command = COMMANDS.get(name.partition("/")[2], "joint")
     changed = [{"recipe": name, "output_dir": str(tmp_path)}, SHORT, SHORT_WARM.get(command, SHORT_JOINT)]
