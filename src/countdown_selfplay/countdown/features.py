@@ -128,8 +128,8 @@ def solutions_between(
         table = shapes(size)
         for chosen in combinations(range(k), size):
             taken = np.flatnonzero(first_choice(ordered_PK, chosen))
-            bounds = [bound if isinstance(bound, int) else bound[taken] for bound in (low, high)]
-            hits = solution_forms(ordered_PK[taken][:, chosen], *bounds, rules, workers)
+            least_value, most_value = (bound if isinstance(bound, int) else bound[taken] for bound in (low, high))
+            hits = solution_forms(ordered_PK[taken][:, chosen], least_value, most_value, rules, workers)
             operators = np.where(hits.negated, table.negative_operators[hits.forms], table.operators[hits.forms])
             least = [getattr(table, name)[hits.forms] for name in _LEAST]
             parts.append((size, Found(taken[hits.problems], hits.targets, operators, *least)))
