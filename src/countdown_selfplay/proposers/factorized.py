@@ -118,7 +118,7 @@ class Policy:
         """One step of REINFORCE with an entropy bonus; the entropy before it."""
         log_q = self.log_probs(state_NS, train=True)
         chosen_N = sum(part.gather(1, actions_N2[:, i : i + 1]).squeeze(1) for i, part in enumerate(log_q))
-        entropy = -sum((part.exp() * part).sum(1).mean() for part in log_q)
+        entropy = -torch.stack([(part.exp() * part).sum(1).mean() for part in log_q]).sum()
         loss = -(reward_N * chosen_N).mean() - bonus * entropy
         self.adam.zero_grad()
         loss.backward()
