@@ -14,6 +14,7 @@ from countdown_selfplay.contract.metric import Metric, range_text
 from countdown_selfplay.games import critic_metrics, metrics
 from countdown_selfplay.guides import judge, learned
 from countdown_selfplay.proposers import targets, tiers
+from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
 
 PAGE = Path(__file__).parent / "metrics.md"
 BEGIN, END = "<!-- declared: docs/metrics_page.py writes from here -->", "<!-- declared: to here -->"
@@ -29,6 +30,11 @@ SECTIONS = {
     "The Critic-Discernment Game": (
         "Of the game `critic_discernment`, whose prover's first answers are counted as in the table above.",
         (*critic_metrics.REVISIONS, *critic_metrics.CRITIQUES),
+    ),
+    "Symbolic proposers": (
+        "[What they do](symbolic.md). Most of these exist in the rounds that refresh the generated problems alone; "
+        "what is said above of\na conjecturer's proposals is logged of theirs as `proposer/...` too.",
+        SYMBOLIC,
     ),
     "Texts": (
         "Counted over what the round sampled, before samples are selected or replayed. TRL's `completions/*` are not "

@@ -10,18 +10,21 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipes
-from countdown_selfplay.countdown import generate_problems
+from countdown_selfplay.countdown import CountdownDomain, generate_problems
 
 from .stand_in import DOMAIN, make_stand_in
 
 ROOT = Path(__file__).resolve().parents[2]
 # Those that start from models of their own, or play another game: test_sgs.py, test_cdg.py.
-OTHERS = re.compile("sgs|cdg|symbolic")
+OTHERS = re.compile("sgs|cdg")
 FILES = [path for path in sorted((ROOT / "examples" / "recipes").glob("*/*.yaml")) if not OTHERS.search(path.stem)]
 NAMES = [f"{path.parent.name}/{path.stem}" for path in FILES]
+LIKE_ANOTHER = {f"tiny/symbolic_{name}" for name in ("p_solver", "refresh", "ours")}
+"""They take the paths of symbolic_refresh_diversity and symbolic_ucb with other numbers."""
 COMMANDS = {"sft": "sft", "ipo": "ipo", "rloo": "rloo", "pool": "pool"}
 
 SHORT = {"max_steps": "2", "eval_problems": "8", "report_to": "none", "disable_tqdm": "true"}
@@ -55,10 +58,12 @@ def flags(*settings):
 def test_the_played_recipes_are_all_that_any_command_knows():
     known = {name for command in ("joint", "sft", "ipo") for name in recipes(command)}
     known = {name for name in known if not OTHERS.search(name)}
-    assert set(NAMES) == known and len(known) == 14
+    assert set(NAMES) == known and len(known) == 20
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.matrix] * (name in LIKE_ANOTHER)) for name in NAMES]
+)
 def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, public, tmp_path, capsys):
     command = COMMANDS.get(name.partition("/")[2], "joint")
     changed = [{"recipe": name, "output_dir": str(tmp_path)}, SHORT, SHORT_WARM.get(command, SHORT_JOINT)]
@@ -67,6 +72,14 @@ def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, publi
     if name == "qwen2.5-0.5b/pool":  # its conjecturer is another model, which writes up to 512 tokens
         own = public["model_name_or_path"]
         changed.append({"conjecturer_model_name_or_path": own, "conjecturer_max_completion_length": "8"})
+    settings = yaml.safe_load((ROOT / "examples" / "recipes" / f"{name}.yaml").read_text())
+    if "labels" in settings.get("proposer_kwargs", {}).get("difficulty_kwargs", {}):
+        labels = tmp_path / "solve_rates.jsonl"
+        rows = [{"numbers": list(p.numbers), "target": p.target} for p in CountdownDomain.tiny().random(60, 0)]
+        lines = [json.dumps(row | {"correct": i % 9, "attempts": 8}) for i, row in enumerate(rows)]
+        labels.write_text("\n".join(lines))
+        own = settings["proposer_kwargs"] | {"difficulty_kwargs": {"labels": str(labels)}}
+        changed.append({"proposer_kwargs": json.dumps(own)})
     if name == "tiny/default":
         changed.append({"report": "true"})
     assert main([command, *flags(*changed)]) == 0
@@ -75,7 +88,10 @@ def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, publi
     steps = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert max(line["step"] for line in steps) == 2
     assert "prover pass@1" in capsys.readouterr().out
-    if command == "joint":
+    if settings.get("proposer"):
+        first = next(line for line in steps if "loss" in line)
+        assert first["proposer/selected"] > 0 and first["round/conjectured_slots"] > 0
+    elif command == "joint":
         proposed = [result[when]["conjecturer"] for when in ("before", "after")]
         # by construction nearly every proposal of either model has the right form, and about a fifth is solvable
         assert all(one["n"] == 64 and one["parseable"]["value"] > 0.5 for one in proposed)

@@ -110,3 +110,45 @@ class SplitDomain(Domain[P], Protocol):
         ...
 
     def is_held_out(self, problem: P) -> bool: ...
+
+
+class SymbolicDomain(OpenDomain[P], Protocol):
+    """What symbolic proposers (seed 004) need besides. Arrays have a row per problem."""
+
+    @property
+    def number_actions(self) -> Sequence[str]:
+        """What may be done to a seed problem."""
+        ...
+
+    @property
+    def expression_actions(self) -> Sequence[str]:
+        """What kind of solution a candidate may be made to ask for."""
+        ...
+
+    @property
+    def feature_names(self) -> Sequence[str]:
+        """The columns of `features`."""
+        ...
+
+    def mutate(
+        self, seeds: Sequence[P], number_actions: Sequence[str], expression_actions: Sequence[str], seed: int
+    ) -> Any:
+        """One candidate per seed and pair of actions: an object with `problems` (None: there is none), `reasons`
+        ("ok", or why it is refused) and `features` (N, features)."""
+        ...
+
+    def features(self, problems: Sequence[P]) -> Any:
+        """(P, features) what a difficulty predictor sees."""
+        ...
+
+    def novelty(self, problems: Sequence[P], feature_set: int, features_PF: Any = None) -> Any:
+        """(P, columns) each in [0, 1]: where a problem lies among others."""
+        ...
+
+    def seed_features(self, problems: Sequence[P]) -> Any:
+        """(P, columns) about [0, 1]: what may be known of a problem without solving it."""
+        ...
+
+    def problem_of_key(self, key: str) -> P:
+        """A problem with this key."""
+        ...

@@ -7,18 +7,22 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from ..contract.domain import Checked
 from . import critique
 from .exact.batch import is_solvable_batch
 from .exact.solver import is_solvable
-from .features import features
+from .features import FEATURES, feature_matrix, features
 from .generator import generate_problems
 from .guide import Review, help_features, rubric
 from .helping import HELP_PROMPTS, REVIEW_PROMPTS, read_review
-from .problem import Problem, ProblemSpec, heldout_key, problem_from_row
+from .mutations import EXPRESSION_ACTIONS, NUMBER_ACTIONS, Mutants, mutate, seed_features
+from .problem import Problem, ProblemSpec, heldout_key, problem_from_row, problem_of_key
 from .prompts import COMPLETION_STOP, CONJECTURER_PROMPTS, PROVER_PROMPTS, completion_shots, json_example
 from .proposals import Proposal, parse_proposal
 from .rules import DEFAULT_RULES, Rules
+from .similarity import scaled_features
 from .text import CLOSE
 from .verifier import Verdict, verify
 
@@ -221,6 +225,34 @@ class CountdownDomain:
     def problem(self, row: Mapping[str, Any], index: int = 0) -> Problem:
         """The problem of a data set's row, in any of the public schemas."""
         return problem_from_row(row, index)
+
+    number_actions = tuple(NUMBER_ACTIONS)
+    expression_actions = tuple(EXPRESSION_ACTIONS)
+    feature_names = tuple(FEATURES)
+
+    def mutate(
+        self, seeds: Sequence[Problem], number_actions: Sequence[str], expression_actions: Sequence[str], seed: int
+    ) -> Mutants:
+        """One candidate per seed, in range, reachable and not trivial where its reason is "ok"."""
+        return mutate(seeds, number_actions, expression_actions, self.spec, self.rules, seed)
+
+    def features(self, problems: Sequence[Problem]) -> np.ndarray:
+        """(P, 21) the features of FEATURES."""
+        return feature_matrix(problems, self.rules)
+
+    def novelty(
+        self, problems: Sequence[Problem], feature_set: int = 13, features_PF: np.ndarray | None = None
+    ) -> np.ndarray:
+        """(P, 7 or 13) where a problem lies among others; `features_PF`, if known, is what `features` returned."""
+        return scaled_features(problems, self.spec, self.rules, feature_set, features_PF)
+
+    def seed_features(self, problems: Sequence[Problem]) -> np.ndarray:
+        """(P, 7) the features of SEED_FEATURES, divided by what makes them about 1."""
+        return seed_features(problems, self.spec)
+
+    def problem_of_key(self, key: str) -> Problem:
+        """The problem with this key, its numbers ascending."""
+        return problem_of_key(key)
 
     def to_dict(self) -> dict[str, Any]:
         """Ranges, rules and prompt styles."""

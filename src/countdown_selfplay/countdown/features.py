@@ -1,4 +1,4 @@
-"""Structural features of a problem (seed 004, section 3.2): numbers, target, required operators, solution count, and
+"""Structural features of a problem (seed 004, section 3.3): numbers, target, required operators, solution count, and
 the shape of the solution trees. They come from the exact solver, never from a model's answers.
 
 A problem's solutions are its inequivalent ones (OEIS A140606), each as a tree of sums and products in which no sum
@@ -12,10 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
 from .exact.batch import by_operands, first_choice, solution_forms, solvable_arrays
+from .exact.meeting import Bound
 from .exact.nodes import Node
 from .exact.shapes import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT, shapes
 from .exact.values import Array
@@ -53,6 +55,18 @@ _BITS = {"needs_add": ADD_BIT, "needs_sub": SUB_BIT, "needs_mul": MUL_BIT, "need
 _LEAST = ("depth", "nodes", "parentheses")
 
 
+class Found(NamedTuple):
+    """One entry per solution: the row of its problem, its value, the bits of its operators (exact/shapes.py), and the
+    depth, nodes and parentheses of its tree."""
+
+    problems: Array
+    targets: Array
+    operators: Array
+    depth: Array
+    nodes: Array
+    parentheses: Array
+
+
 def features(problem: Problem, rules: Rules = DEFAULT_RULES) -> dict[str, float]:
     """The features of one problem by name, in the order of FEATURES. Raises DataError beyond 6 numbers."""
     return dict(zip(FEATURES, feature_matrix([problem], rules, workers=1)[0].tolist(), strict=True))
@@ -68,12 +82,18 @@ def feature_matrix(problems: Iterable[Problem], rules: Rules = DEFAULT_RULES, wo
     matrix = np.full((len(listed), len(FEATURES)), np.nan)
     for members, numbers_PK, target_P in by_operands(listed):
         numbers_PK.sort(axis=1)
-        columns = _of_numbers(numbers_PK, target_P) | _of_solutions(numbers_PK, target_P, rules, workers)
-        matrix[members] = np.stack([columns[name] for name in FEATURES], axis=1)
+        columns = number_columns(numbers_PK, target_P) | _of_solutions(numbers_PK, target_P, rules, workers)
+        matrix[members] = feature_columns(columns)
     return matrix
 
 
-def _of_numbers(ordered_PK: Array, target_P: Array) -> dict[str, Array]:
+def feature_columns(columns: Mapping[str, Array]) -> Array:
+    """(problems, features) from columns by name."""
+    return np.stack([columns[name] for name in FEATURES], axis=1).astype(np.float64)
+
+
+def number_columns(ordered_PK: Array, target_P: Array) -> dict[str, Array]:
+    """The features that need no solution: they tell nothing of an answer."""
     return {
         "operands": np.full(len(target_P), ordered_PK.shape[1]),
         "number_min": ordered_PK[:, 0],
@@ -88,23 +108,44 @@ def _of_numbers(ordered_PK: Array, target_P: Array) -> dict[str, Array]:
 
 
 def _of_solutions(ordered_PK: Array, target_P: Array, rules: Rules, workers: int | None) -> dict[str, Array]:
-    problems, k = ordered_PK.shape
-    sums = {name: np.zeros(problems) for name in ("solutions", *_BITS, "depth", "nodes")}
-    least = {name: np.full(problems, np.inf) for name in _LEAST}
+    found = [part for _, part in solutions_between(ordered_PK, target_P, target_P, rules, workers)]
+    return solution_columns(ordered_PK, target_P, found, rules, workers)
+
+
+def solutions_between(
+    ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None = None
+) -> list[tuple[int, Found]]:
+    """Every distinct solution of every target from `low` to `high` (for all rows, or (problems,) one each), one part
+    per subset of the operands that solutions may use: (operands used, Found)."""
+    k = ordered_PK.shape[1]
+    parts = []
     for size in [k] if rules.use_all else range(1, k + 1):
         table = shapes(size)
         for chosen in combinations(range(k), size):
             taken = np.flatnonzero(first_choice(ordered_PK, chosen))
-            found = solution_forms(ordered_PK[taken][:, chosen], target_P[taken], rules, workers)
-            problem = taken[found.problems]
-            forms = table[found.forms]
-            operators = np.where(found.negated, forms["negative_operators"], forms["operators"])
-            weights: dict[str, Array | None] = {name: operators & bit > 0 for name, bit in _BITS.items()}
-            weights |= {"solutions": None, "depth": forms["depth"], "nodes": forms["nodes"]}
-            for name, weight in weights.items():
-                sums[name] += np.bincount(problem, weight, minlength=problems)
-            for name in _LEAST:
-                np.minimum.at(least[name], problem, forms[name].astype(np.float64))
+            least_value, most_value = (bound if isinstance(bound, int) else bound[taken] for bound in (low, high))
+            hits = solution_forms(ordered_PK[taken][:, chosen], least_value, most_value, rules, workers)
+            forms = table[hits.forms]
+            operators = np.where(hits.negated, forms["negative_operators"], forms["operators"])
+            least = [forms[name] for name in _LEAST]
+            parts.append((size, Found(taken[hits.problems], hits.targets, operators, *least)))
+    return parts
+
+
+def solution_columns(
+    ordered_PK: Array, target_P: Array, parts: Iterable[Found], rules: Rules, workers: int | None
+) -> dict[str, Array]:
+    """The features that are about solutions, of the problems whose solutions `parts` hold."""
+    problems = len(ordered_PK)
+    sums = {name: np.zeros(problems) for name in ("solutions", *_BITS, "depth", "nodes")}
+    least = {name: np.full(problems, np.inf) for name in _LEAST}
+    for part in parts:
+        weights: dict[str, Array | None] = {name: part.operators & bit > 0 for name, bit in _BITS.items()}
+        weights |= {"solutions": None, "depth": part.depth, "nodes": part.nodes}
+        for name, weight in weights.items():
+            sums[name] += np.bincount(part.problems, weight, minlength=problems)
+        for name in _LEAST:
+            np.minimum.at(least[name], part.problems, getattr(part, name).astype(np.float64))
     solutions = sums["solutions"]
     solved = solutions > 0
     integral = np.zeros(problems, dtype=bool)

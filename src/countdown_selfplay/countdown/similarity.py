@@ -11,13 +11,18 @@ from .features import FEATURES, feature_matrix
 from .problem import Problem, ProblemSpec, problem_of_key
 from .rules import Rules
 
-NOVELTY_FEATURES = (
-    *("log_solutions", "needs_add", "needs_sub", "needs_mul", "needs_div", "depth_min", "nodes_min"),
-    *("operands", "number_min", "number_max", "number_mean", "number_std", "target"),
-)
-"""The 13 features of the archive distance: 7 of the solution trees, 6 of the numbers and the target. The last 6 alone
-tell problems of up to four numbers apart; seed 004 found that the trees alone do not (section 5.2: 27.8% of the
-candidates were refused as duplicates that they were not)."""
+TREE_FEATURES = ("log_solutions", "needs_add", "needs_sub", "needs_mul", "needs_div", "depth_min", "nodes_min")
+"""The 7: structure of the solution trees, and usage of operators."""
+
+NUMBER_COLUMNS = 5
+"""The numbers take as many columns, ascending and padded with 0; as many as there are, where a problem may have 6."""
+
+NOVELTY_FEATURES = (*TREE_FEATURES, *(f"number_{i + 1}" for i in range(NUMBER_COLUMNS)), "target")
+"""The 13 features of the archive distance (seed 004, section 4): the 7 of the solution trees, the normalised numbers
+and the target. The last 6 tell problems of up to five numbers apart. The trees alone do not: 27.8% of the paper's
+candidates were refused as duplicates that they were not (filtering table, section 5)."""
+
+FEATURE_SETS = (7, 13)
 
 
 def overlap(problems: Sequence[Problem]) -> np.ndarray:
@@ -49,56 +54,62 @@ def similar_share(problems: Sequence[Problem], threshold: float) -> np.ndarray:
     return near_PP.sum(1) / max(len(problems) - 1, 1)
 
 
-def scaled_features(problems: Sequence[Problem], spec: ProblemSpec, rules: Rules) -> np.ndarray:
-    """(P, 13): NOVELTY_FEATURES, each divided by what spans about [0, 1] in the ranges of `spec`: numbers by the
-    width of their range (their deviation by half of it), the target by that of its own, log solutions by log(101),
-    counts of trees by the most numbers. What does not exist (a problem without a solution) is 0.
+def scaled_features(
+    problems: Sequence[Problem],
+    spec: ProblemSpec,
+    rules: Rules,
+    feature_set: int = 13,
+    known_PF: np.ndarray | None = None,
+) -> np.ndarray:
+    """(P, 7 or 13): TREE_FEATURES or NOVELTY_FEATURES, each in [0, 1] for problems in the ranges of `spec`: log
+    solutions divided by log(101) (1 beyond 100 solutions), depth and nodes by the most numbers, numbers by their
+    greatest, the target less its least by the width of its range. What does not exist (a problem without a solution)
+    is 0.
 
-    Raises DataError for more than 6 numbers. New problems are solved in one batch and remembered.
+    known_PF: the problems' rows of `feature_matrix`, if they are at hand; otherwise new problems are solved in one
+    batch and remembered. Raises DataError for more than 6 numbers.
     """
-    numbers = float(max(spec.number_high - spec.number_low, 1))
-    most = float(max(spec.operands))
-    scale = {
-        "log_solutions": math.log(101),
-        "depth_min": most,
-        "nodes_min": most,
-        "operands": most,
-        "number_min": numbers,
-        "number_max": numbers,
-        "number_mean": numbers,
-        "number_std": numbers / 2,
-        "target": float(max(spec.target_high - spec.target_low, 1)),
-    }
-    found_PF = _features(problems, rules)
-    return np.nan_to_num(found_PF) / [scale.get(name, 1.0) for name in NOVELTY_FEATURES]
+    most = max(spec.operands)
+    tree_PF = _features(problems, rules) if known_PF is None else known_PF[:, _TREE_COLUMNS]
+    scale = {"log_solutions": math.log(101), "depth_min": float(most), "nodes_min": float(most)}
+    scaled_PF = np.minimum(np.nan_to_num(tree_PF) / [scale.get(name, 1.0) for name in TREE_FEATURES], 1.0)
+    if feature_set != 7:
+        number_PF = np.zeros((len(problems), max(NUMBER_COLUMNS, most) + 1))
+        for row, problem in enumerate(problems):
+            number_PF[row, : len(problem.numbers)] = sorted(problem.numbers)
+            number_PF[row, -1] = problem.target
+        number_PF[:, :-1] /= spec.number_high
+        number_PF[:, -1] = (number_PF[:, -1] - spec.target_low) / max(spec.target_high - spec.target_low, 1)
+        scaled_PF = np.concatenate([scaled_PF, number_PF], axis=1)
+    return scaled_PF
 
 
 def archive_distance(
     problems: Sequence[Problem], archive: Sequence[str], spec: ProblemSpec, rules: Rules
 ) -> np.ndarray:
     """(P,): least root mean square difference of the scaled features to a problem of the archive (given by its key),
-    each difference cut off at 1; in [0, 1]. 1 for an empty archive: everything is new."""
+    in [0, 1] (cut off at 1 beyond the ranges). 1 for an empty archive: everything is new."""
     distance_P = np.ones(len(problems))
     if not archive:
         return distance_P
     archive_AF = scaled_features([problem_of_key(key) for key in archive], spec, rules)
     for row, own_F in enumerate(scaled_features(problems, spec, rules)):
-        difference_AF = np.minimum(np.abs(archive_AF - own_F), 1.0)
-        distance_P[row] = np.sqrt((difference_AF**2).mean(1).min())
+        distance_P[row] = min(np.sqrt(((archive_AF - own_F) ** 2).mean(1).min()), 1.0)
     return distance_P
 
 
+_TREE_COLUMNS = [list(FEATURES).index(name) for name in TREE_FEATURES]
 _KNOWN: dict[tuple[str, Rules], np.ndarray] = {}  # the archive is asked for anew in every round
 _MOST_KNOWN = 8192
 
 
 def _features(problems: Sequence[Problem], rules: Rules) -> np.ndarray:
-    """(P, 13) unscaled; problems that were not asked for before go to the solver in one batch."""
+    """(P, 7) unscaled; problems that were not asked for before go to the solver in one batch."""
     new = {problem.key: problem for problem in problems if (problem.key, rules) not in _KNOWN}
     if len(_KNOWN) + len(new) > _MOST_KNOWN:
         _KNOWN.clear()
         new = {problem.key: problem for problem in problems}
-    rows_PF = feature_matrix(new.values(), rules)[:, [list(FEATURES).index(name) for name in NOVELTY_FEATURES]]
+    rows_PF = feature_matrix(new.values(), rules)[:, _TREE_COLUMNS]
     _KNOWN.update(zip([(key, rules) for key in new], rows_PF, strict=True))
     rows = [_KNOWN[problem.key, rules] for problem in problems]
-    return np.array(rows, dtype=float).reshape(len(rows), len(NOVELTY_FEATURES))
+    return np.array(rows, dtype=float).reshape(len(rows), len(TREE_FEATURES))

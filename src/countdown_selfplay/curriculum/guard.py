@@ -30,6 +30,8 @@ class Trip:
         # A player's name may have a slash of its own: conjecturer/0/parseable_rate, grad_norm/prover/1.
         role = "/".join(rest) if first in ("grad_norm", "lr") else "/".join([first, *rest[:-1]])
         role = "conjecturer" if first == "round" or not rest else role
+        if role == "proposer":  # a symbolic one: it has neither
+            return "Let the proposer tell more problems apart (features: 13), or raise `diversity` or `candidates`"
         cure = f"Lower the {role}'s learning rate or raise its beta"
         return cure if math.isfinite(self.value) else f"{cure}, and look for what is not finite in its rewards or loss"
 

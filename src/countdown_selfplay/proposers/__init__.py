@@ -16,6 +16,10 @@ PROPOSERS: Registry[Any] = Registry(
         "policies": "countdown_selfplay.proposers.policies:Policies",
         "targets": "countdown_selfplay.proposers.targets:Targets",
         "tiers": "countdown_selfplay.proposers.tiers:Tiers",
+        "mutation": "countdown_selfplay.proposers.mutations:Mutation",
+        "ucb": "countdown_selfplay.proposers.bandits:UCB",
+        "thompson": "countdown_selfplay.proposers.bandits:Thompson",
+        "factorized": "countdown_selfplay.proposers.factorized:Factorized",
     },
 )
 

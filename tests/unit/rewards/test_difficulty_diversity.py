@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from countdown_selfplay.countdown import DEFAULT_RULES, FEATURES, Problem, ProblemSpec, generate_problems
+from countdown_selfplay.countdown import DEFAULT_RULES, Problem, ProblemSpec, generate_problems
 from countdown_selfplay.countdown.similarity import NOVELTY_FEATURES, archive_distance, scaled_features
 from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward, problem_of_key
 
@@ -20,17 +20,24 @@ def test_difficulty_is_minus_the_distance_to_the_band():
     assert reward(p, None) == pytest.approx([-0.2, -0.1, 0, 0, 0, -0.15, -0.4])
 
 
-def test_the_features_are_13_and_scaled_by_the_ranges():
-    # 3, 3, 8, 8 -> 24 by 8 / (3 - 8 / 3) alone: it needs - and /, depth 3, three nodes; mean 5.5, deviation 2.5
+def test_the_features_are_the_papers_13_scaled_by_the_ranges():
+    # 3, 3, 8, 8 -> 24 by 8 / (3 - 8 / 3) alone: it needs - and /, depth 3, three nodes; numbers by 11, 23 of 100
     found = dict(zip(NOVELTY_FEATURES, scaled_features([CLASSIC], SPEC, DEFAULT_RULES)[0], strict=True))
-    assert len(found) == 13 and set(found) <= set(FEATURES)
-    assert found == pytest.approx(
-        {
-            "log_solutions": math.log(2) / math.log(101), "needs_add": 0, "needs_sub": 1, "needs_mul": 0,
-            "needs_div": 1, "depth_min": 3 / 4, "nodes_min": 3 / 4, "operands": 1, "number_min": 0.3,
-            "number_max": 0.8, "number_mean": 0.55, "number_std": 0.5, "target": 0.24,
-        }
-    )  # fmt: skip
+    trees = {
+        "log_solutions": math.log(2) / math.log(101), "needs_add": 0, "needs_sub": 1, "needs_mul": 0, "needs_div": 1,
+        "depth_min": 3 / 4, "nodes_min": 3 / 4,
+    }  # fmt: skip
+    numbers = {"number_1": 3 / 11, "number_2": 3 / 11, "number_3": 8 / 11, "number_4": 8 / 11, "number_5": 0}
+    assert len(found) == 13 and found == pytest.approx({**trees, **numbers, "target": 0.23})
+    seven = scaled_features([CLASSIC], SPEC, DEFAULT_RULES, 7)[0]
+    assert seven.tolist() == pytest.approx(list(trees.values()))
+
+
+def test_six_numbers_take_a_column_more_and_the_order_of_the_numbers_none():
+    six = ProblemSpec(operands=(6,), number_high=10)
+    assert scaled_features([Problem((1, 2, 3, 4, 5, 6), 21)], six, DEFAULT_RULES).shape == (1, 14)
+    both = scaled_features([Problem((9, 1, 6), 14), Problem((1, 6, 9), 14)], SPEC, DEFAULT_RULES)
+    assert (both[0] == both[1]).all()
 
 
 def test_an_unsolvable_problem_has_features_too():
@@ -38,10 +45,10 @@ def test_an_unsolvable_problem_has_features_too():
 
 
 def test_the_distance_is_the_root_mean_square_to_the_nearest():
-    # 6 + 9 - 1 against 6 + 9 - 2: the target differs by 1 of 100, the least number by 1 of 10, the mean by 1 of 30
+    # 6 + 9 - 1 against 6 + 9 - 2: the target differs by 1 of 100, the least number by 1 of 11
     one, two = Problem((1, 6, 9), 14), Problem((2, 6, 9), 13)
     features = scaled_features([one, two], SPEC, DEFAULT_RULES)
-    expected = math.sqrt(((features[0] - features[1]) ** 2).sum() / 13)
+    expected = math.sqrt((1 / 100**2 + 1 / 11**2 + ((features[0] - features[1])[:7] ** 2).sum()) / 13)
     assert archive_distance([one], [two.key], SPEC, DEFAULT_RULES) == pytest.approx([expected]) and expected > 0
     far = Problem((11, 11, 11), 99)
     assert archive_distance([one], [far.key, two.key], SPEC, DEFAULT_RULES) == pytest.approx([expected])
@@ -56,7 +63,7 @@ def test_a_problem_played_before_is_at_0_and_an_empty_archive_at_1():
 
 
 def test_different_problems_do_not_collapse_to_one_point():
-    """Seed 004, section 5.2: with the tree features alone a third of the candidates fell on another one."""
+    """Seed 004, section 5: with the tree features alone a third of the candidates fell on another one."""
     problems = generate_problems(80, seed=1)
     keys = [problem.key for problem in problems]
     assert len(set(keys)) == 80

@@ -154,8 +154,9 @@ def _counts_with_all(ordered_PK: Array, low: int, high: int, rules: Rules, worke
     return counts
 
 
-def solution_forms(ordered_PK: Array, target_P: Array, rules: Rules, workers: int | None = None) -> Hits:
-    """Every distinct solution, over all numbers of its row, of many problems: ascending rows (problems, k), k up to 6.
+def solution_forms(ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None = None) -> Hits:
+    """Every distinct solution, over all numbers of its row, of every target from `low` to `high` (for all rows, or
+    (problems,) one each): ascending rows (problems, k), k up to 6.
 
     The same solutions as those of `solution_trees` with every number used, as indices of forms.
     """
@@ -164,7 +165,7 @@ def solution_forms(ordered_PK: Array, target_P: Array, rules: Rules, workers: in
         return found._replace(problems=rows[found.problems])
 
     whole = [Hits(*(np.zeros(0, dtype=t) for t in (np.int64, np.int64, np.int64, bool)))]
-    for _, parts in _by_pattern(ordered_PK, target_P, target_P, rules, workers, placed):
+    for _, parts in _by_pattern(ordered_PK, low, high, rules, workers, placed):
         whole += parts
     return Hits(*(np.concatenate(column) for column in zip(*whole, strict=True)))
 

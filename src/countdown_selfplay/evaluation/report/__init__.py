@@ -12,6 +12,7 @@ from .charts import drawn
 from .load import Run, load_run, load_runs
 from .page import page
 from .pictures import Figure, svg
+from .symbolic import drawn_symbolic
 from .targets import SECTION, target_figures
 
 __all__ = ["Run", "load_run", "load_runs", "write_report"]
@@ -47,7 +48,8 @@ def write_report(
 
 def _drawn(runs: Sequence[Run], yardsticks: Mapping[str, float] | None) -> dict[str, dict[str, str]]:
     of_targets = target_figures(runs, yardsticks)
-    return _as_text(drawn(runs, pool.charts(runs)) | ({SECTION: of_targets} if of_targets else {}))
+    more = {SECTION: of_targets} if of_targets else {}
+    return _as_text(drawn(runs, pool.charts(runs)) | more | drawn_symbolic(runs))
 
 
 def _as_text(sections: Mapping[str, Mapping[str, Figure]]) -> dict[str, dict[str, str]]:

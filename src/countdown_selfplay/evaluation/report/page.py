@@ -15,6 +15,7 @@ from .comparison import comparison, gains
 from .examples import examples
 from .findings import findings
 from .load import Run
+from .symbolic import filtering
 
 
 def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: int | None = None) -> str:
@@ -30,6 +31,7 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
         curves = f"Running means; a gap has no value. {band_text(arms)}"
     shown["Early and late rounds of the pool"] = pool.windows(runs)
     shown["Health of the curriculum"] = tables.health(runs)
+    shown["Filters of the symbolic proposer"] = filtering(runs)
     names = " and ".join(run.name for run in runs) if len(runs) < 3 else f"{len(runs)} runs"
     environment = Environment(
         loader=PackageLoader(__package__),

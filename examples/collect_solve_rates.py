@@ -1,0 +1,67 @@
+"""Solve rates of a trained prover on new problems: what a difficulty predictor is first trained on (seed 004, 4).
+
+    countdown-selfplay rloo --max_steps 100 --output_dir runs/baseline
+    python examples/collect_solve_rates.py runs/baseline --problems 2000
+    countdown-selfplay symbolic --recipe tiny/symbolic_p_solver
+
+The second command writes runs/baseline/solve_rates.jsonl, a line per problem: numbers, target, correct, attempts. The
+recipe's `difficulty_kwargs: {labels: ...}` names that file. The problems are random ones of the run's own ranges, on
+the training side of the split; features are computed where the file is read, by the rules of the run that reads it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from pathlib import Path
+
+from countdown_selfplay.cli.main import as_program
+from countdown_selfplay.data.run_files import write_atomically
+from countdown_selfplay.errors import DataError
+from countdown_selfplay.evaluation.answering import answer_batches
+from countdown_selfplay.evaluation.model import load_model, place_of
+from countdown_selfplay.evaluation.setting import find_run, setting_of
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("model", help="A run folder with a prover in it, a model's folder, or tiny.")
+    parser.add_argument("--problems", type=int, default=2000, help="Problems that are asked.")
+    parser.add_argument("--samples", type=int, default=8, help="Answers to each (K of the paper: 8).")
+    parser.add_argument("--number_high", type=int, help="Greatest number, if not the run's own.")
+    parser.add_argument("--seed", type=int, default=0, help="Of the problems and of the answers.")
+    parser.add_argument("--out", type=Path, help="Default: solve_rates.jsonl in the run folder.")
+    options = parser.parse_args(argv)
+    run = Path(options.model)
+    name = str(run / "prover") if (run / "prover").is_dir() else options.model
+    asked = argparse.Namespace(model=name, role="prover", domain=None, domain_kwargs=None)
+    asked.number_high = options.number_high
+    if find_run(name) is None and name != "tiny":
+        raise DataError(
+            f"'{options.model}' is not a run folder with a prover in it; pass a run's output_dir, or tiny."
+        )
+    setting = setting_of(asked)
+    model, tokenizer = load_model(name, place_of(None))
+    problems = setting.domain.random(options.problems, options.seed, frozenset())
+
+    correct: dict[int, int] = defaultdict(int)
+    answers = answer_batches(
+        model, tokenizer, problems, setting.domain, options.samples, seed=options.seed, **setting.sampling
+    )
+    for batch in answers:
+        for answer in batch:
+            correct[answer.index] += answer.correct
+    lines = [
+        {"numbers": list(p.numbers), "target": p.target, "correct": correct[i], "attempts": options.samples}
+        for i, p in enumerate(problems)
+    ]
+    out = options.out or (run if run.is_dir() else Path()) / "solve_rates.jsonl"
+    write_atomically(out, "".join(json.dumps(line) + "\n" for line in lines))
+    mean = sum(correct.values()) / (len(problems) * options.samples)
+    print(f"{len(problems)} problems x {options.samples} answers, mean solve rate {mean:.3f} -> {out}")
+    return 0
+
+
+if __name__ == "__main__":
+    as_program(main)

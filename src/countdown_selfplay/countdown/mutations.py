@@ -1,0 +1,197 @@
+"""Problems from problems: numbers are changed, and a target is chosen that they reach by a wanted kind of expression
+(seed 004, sections 3.3 and 3.4).
+
+The paper names the actions and no sizes; those here are in units of the width of the numbers' range, so that they
+mean the same for numbers up to 12 and up to 99.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import ConfigError
+from .exact.shapes import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT
+from .exact.solver import MAX_OPERANDS
+from .exact.values import Array
+from .features import FEATURES, Found, feature_columns, number_columns, solution_columns, solutions_between
+from .problem import Problem, ProblemSpec
+from .rules import Rules
+
+NUMBER_ACTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "small": "each number with probability 1/2, one at least, moves by at most a twentieth of the range (or by 1)",
+        "large": "the same, by more than that and at most a quarter of the range",
+        "replace": "one number becomes another one, uniform over the range",
+        "resample": "all numbers are drawn anew, uniform over the range",
+    }
+)
+"""What may happen to a seed's numbers. The first two can leave the range: such a candidate is refused, not clipped."""
+
+EXPRESSION_ACTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "add_sub": "some solution adds and subtracts only",
+        "multiply": "every solution multiplies",
+        "divide": "every solution divides",
+        "multi_step": "every solution nests: a sum within a product, or a product within a sum",
+    }
+)
+"""What the target must ask for. It is drawn uniformly from the targets in range that the numbers reach and that do."""
+
+LOCAL, WIDE = 0.05, 0.25
+SEED_FEATURES = ("operands", "number_min", "number_max", "number_mean", "number_std", "distinct_numbers", "target")
+"""What a policy may see of a seed task: nothing that takes a solution to know."""
+
+
+def seed_features(problems: Sequence[Problem], spec: ProblemSpec) -> Array:
+    """(P, 7) SEED_FEATURES: counts divided by the most numbers, numbers by their greatest, the target by its range."""
+    found_PF = np.zeros((len(problems), len(SEED_FEATURES)))
+    most, high = max(spec.operands), spec.number_high
+    scale = dict.fromkeys(SEED_FEATURES, high) | {"operands": most, "distinct_numbers": most}
+    scale["target"] = max(abs(spec.target_low), abs(spec.target_high), 1)
+    for k in {len(problem.numbers) for problem in problems}:
+        rows = [i for i, problem in enumerate(problems) if len(problem.numbers) == k]
+        ordered_PK = np.sort(np.array([problems[i].numbers for i in rows], dtype=np.int64), axis=1)
+        columns = number_columns(ordered_PK, np.array([problems[i].target for i in rows], dtype=np.int64))
+        found_PF[rows] = np.stack([columns[name] / scale[name] for name in SEED_FEATURES], axis=1)
+    return found_PF
+
+
+class Mutants(NamedTuple):
+    """problems: (N), None where the numbers reach no such target or left the range. reasons: (N) "ok",
+    "out_of_range", "unsolvable" (no target in range asks for such an expression) or "trivial". features: (N, features)
+    as of `feature_matrix`, NaN where the reason is another than "ok"."""
+
+    problems: list[Problem | None]
+    reasons: list[str]
+    features: Array
+
+
+def mutate(
+    seeds: Sequence[Problem],
+    number_actions: Sequence[str],
+    expression_actions: Sequence[str],
+    spec: ProblemSpec,
+    rules: Rules,
+    seed: int,
+    workers: int | None = 1,
+) -> Mutants:
+    """One candidate per seed and pair of actions: a function of the arguments alone. A candidate has as many numbers
+    as its seed. ConfigError for operand counts beyond the exact solver's."""
+    if max(spec.operands) > MAX_OPERANDS:
+        raise ConfigError(f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS}, the most the solver takes.")
+    generator = np.random.default_rng(seed)
+    total = len(seeds)
+    problems: list[Problem | None] = [None] * total
+    reasons = np.full(total, "out_of_range", dtype=object)
+    features = np.full((total, len(FEATURES)), np.nan)
+    numbers_of, kinds = np.array(number_actions), np.array(expression_actions)
+    for k in sorted({len(problem.numbers) for problem in seeds} & set(spec.operands)):
+        rows = np.array([i for i, problem in enumerate(seeds) if len(problem.numbers) == k])
+        numbers_PK = changed([seeds[i].numbers for i in rows], numbers_of[rows], spec, generator)
+        inside_P = ((numbers_PK >= spec.number_low) & (numbers_PK <= spec.number_high)).all(axis=1)
+        rows, numbers_PK = rows[inside_P], numbers_PK[inside_P]
+        if not len(rows):
+            continue
+        ordered_PK = np.sort(numbers_PK, axis=1)
+        parts = solutions_between(ordered_PK, spec.target_low, spec.target_high, rules, workers)
+        target_P, found_P = _targets(len(rows), parts, kinds[rows], spec, generator)
+        trivial_P = found_P & is_trivial(ordered_PK, target_P, rules)
+        reasons[rows] = np.where(trivial_P, "trivial", np.where(found_P, "ok", "unsolvable"))
+        for i in np.flatnonzero(found_P):
+            problems[rows[i]] = Problem(tuple(numbers_PK[i].tolist()), int(target_P[i]))
+        good = np.flatnonzero(found_P & ~trivial_P)
+        features[rows[good]] = _features(ordered_PK, target_P, good, parts, rules, workers)
+    return Mutants(problems, reasons.tolist(), features)
+
+
+def changed(
+    numbers: Sequence[Sequence[int]], actions_P: Array, spec: ProblemSpec, generator: np.random.Generator
+) -> Array:
+    """(P, k) the numbers of P seeds after one number action each."""
+    numbers_PK = np.array(numbers, dtype=np.int64)
+    problems, k = numbers_PK.shape
+    width = spec.number_high - spec.number_low + 1
+    near = max(1, int(LOCAL * width))
+    far = max(near + 1, int(WIDE * width))
+    one_PK = np.arange(k) == generator.integers(k, size=(problems, 1))
+    some_PK = (generator.random((problems, k)) < 0.5) | one_PK
+    sign_PK = generator.choice([-1, 1], size=(problems, k))
+    small_PK = sign_PK * generator.integers(1, near + 1, size=(problems, k))
+    large_PK = sign_PK * generator.integers(near + 1, far + 1, size=(problems, k))
+    fresh_PK = generator.integers(spec.number_low, spec.number_high + 1, size=(problems, k))
+    # Another number than the one it replaces, each as likely: a step of 1 to width - 1 around the range.
+    step_PK = generator.integers(1, max(width, 2), size=(problems, k))
+    other_PK = (numbers_PK - spec.number_low + step_PK) % width + spec.number_low
+    action_PK = np.broadcast_to(actions_P[:, None], (problems, k))
+    return np.select(
+        [(action_PK == "small") & some_PK, (action_PK == "large") & some_PK, (action_PK == "replace") & one_PK],
+        [numbers_PK + small_PK, numbers_PK + large_PK, other_PK],
+        np.where(action_PK == "resample", fresh_PK, numbers_PK),
+    )
+
+
+def is_trivial(ordered_PK: Array, target_P: Array, rules: Rules) -> Array:
+    """(P,) whether a problem is solved without a choice: its target is the sum of all its numbers or their product,
+    or, where not all need be used, one of them. The paper asks for non-trivial tasks and does not define them."""
+    product_P = np.prod(ordered_PK.astype(float), axis=1)
+    found_P = (ordered_PK.sum(axis=1) == target_P) | (product_P == target_P)
+    return found_P if rules.use_all else found_P | (ordered_PK == target_P[:, None]).any(axis=1)
+
+
+def _targets(
+    problems: int,
+    parts: Sequence[tuple[int, Found]],
+    kinds_P: Array,
+    spec: ProblemSpec,
+    generator: np.random.Generator,
+) -> tuple[Array, Array]:
+    """(P,) a target for each problem's kind of expression, and whether there is one."""
+    width = spec.target_high - spec.target_low + 1
+    of_kind = {kind: np.zeros(problems * width) for kind in ("solutions", *EXPRESSION_ACTIONS)}
+    for _, found in parts:
+        cells = found.problems * width + (found.targets - spec.target_low)
+        masks: dict[str, Array | None] = {
+            "solutions": None,
+            "add_sub": found.operators & (MUL_BIT | DIV_BIT) == 0,
+            "multiply": found.operators & MUL_BIT > 0,
+            "divide": found.operators & DIV_BIT > 0,
+            "multi_step": (found.depth > 1)
+            & (found.operators & (ADD_BIT | SUB_BIT) > 0)
+            & (found.operators & (MUL_BIT | DIV_BIT) > 0),
+        }
+        for name, mask in masks.items():
+            of_kind[name] += np.bincount(cells, mask, minlength=problems * width)
+    count_PT = of_kind.pop("solutions").reshape(problems, width)
+    priority_PT = generator.random((problems, width))
+    for kind, counts in of_kind.items():
+        own_P = kinds_P == kind
+        least_PT = 1 if kind == "add_sub" else count_PT[own_P]
+        fits_PT = (count_PT[own_P] > 0) & (counts.reshape(problems, width)[own_P] >= least_PT)
+        priority_PT[own_P] = np.where(fits_PT, priority_PT[own_P], -1.0)
+    best_P = priority_PT.argmax(axis=1)
+    return best_P + spec.target_low, priority_PT[np.arange(problems), best_P] >= 0
+
+
+def _features(
+    ordered_PK: Array,
+    target_P: Array,
+    good: Array,
+    parts: Sequence[tuple[int, Found]],
+    rules: Rules,
+    workers: int | None,
+) -> Array:
+    """(good, features) of the rows `good`, from the solutions that are known already."""
+    place_P = np.full(len(target_P), -1)
+    place_P[good] = np.arange(len(good))
+    own = []
+    for _, found in parts:
+        kept = (found.targets == target_P[found.problems]) & (place_P[found.problems] >= 0)
+        part = Found(*(column[kept] for column in found))
+        own.append(part._replace(problems=place_P[part.problems]))
+    ordered_PK, target_P = ordered_PK[good], target_P[good]
+    columns = number_columns(ordered_PK, target_P)
+    return feature_columns(columns | solution_columns(ordered_PK, target_P, own, rules, workers))

@@ -1,0 +1,238 @@
+"""Gradient-boosted trees that predict a problem's solve rate from its features (seed 004, sections 3.3 and 3.4).
+
+The paper uses XGBoost. LightGBM is used here: of three libraries the best Brier score (.0565 against .0567), the
+shortest fit and the smallest install (benchmarks/difficulty_libraries.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..contract.round import Round
+from ..data.jsonl import json_lines
+from ..errors import ConfigError, DataError, MissingExtraError
+from ..rewards.base import is_number
+from ..statistics.calibration import auc, brier, calibration_error, reliability
+
+logger = logging.getLogger(__name__)
+
+FOLDS = 5
+PRIOR = 0.5
+
+
+class Predictor:
+    """f(features) -> p, fitted with a cross-entropy loss to measured solve rates, and calibrated: two numbers, by
+    which the logits are stretched and moved (Platt), are fitted to predictions of problems that the trees had not
+    seen.
+
+    labels: a file of solve rates for the first training (examples/collect_solve_rates.py); None: it starts with none.
+    Before it has `least` labels it says PRIOR of every problem, and warns once. capacity: the labels kept, the last
+    ones. members, confidence: see Uncertainty.
+
+    Its state: the labels and the trees. One thread, and no random numbers of its own, so that equal labels give equal
+    trees.
+    """
+
+    wants_labels = True
+
+    def __init__(
+        self,
+        labels: str | None = None,
+        trees: int = 100,
+        leaves: int = 15,
+        learning_rate: float = 0.08,
+        least: int = 50,
+        capacity: int = 20_000,
+        members: int = 1,
+        confidence: float = 0.0,
+    ) -> None:
+        library()
+        for name, value, low in (
+            ("trees", trees, 1), ("leaves", leaves, 2), ("least", least, 2 * FOLDS), ("capacity", capacity, 2 * FOLDS),
+            ("members", members, 1),
+        ):  # fmt: skip
+            if isinstance(value, bool) or not isinstance(value, int) or value < low:
+                raise ConfigError(f"`{name}` ({value!r}) of the predictor must be a whole number of at least {low}.")
+        for name, number in (("learning_rate", learning_rate), ("confidence", confidence)):
+            if not is_number(number) or number < 0:
+                raise ConfigError(f"`{name}` ({number!r}) of the predictor must be a number of at least 0.")
+        if labels is not None and not Path(labels).is_file():
+            raise ConfigError(
+                f"`labels` ({labels}) is not a file; make it by `python examples/collect_solve_rates.py RUN`, or "
+                "leave it out: the predictor then learns from the run alone."
+            )
+        self.labels, self.least, self.capacity = labels, least, capacity
+        self.trees, self.members, self.confidence = trees, members, confidence
+        self.options = {"num_leaves": leaves, "learning_rate": learning_rate, "min_data_in_leaf": 20}
+        self.features_LF = np.zeros((0, 0))
+        self.rate_L, self.attempts_L = np.zeros(0), np.zeros(0)
+        self.texts: list[str] = []
+        self.models: list[Any] = []
+        self.stretch, self.shift = 1.0, 0.0
+        self.reliability: list[tuple[int, float, float]] = []
+        self.warned = False
+
+    def estimate(self, round: Round, problems: Sequence[Any], features_NF: np.ndarray) -> np.ndarray:
+        if self.labels is not None and not len(self.rate_L):
+            self.learn(*read_labels(self.labels, round.domain))
+        if not self.models:
+            if not self.warned:
+                logger.warning(
+                    "The difficulty predictor has %d labels and needs %d: until then it estimates a solve rate of %g "
+                    "for every problem.", len(self.rate_L), self.least, PRIOR,
+                )  # fmt: skip
+                self.warned = True
+            return np.full(len(problems), PRIOR)
+        if features_NF.shape[1] != self.features_LF.shape[1]:
+            raise ConfigError(
+                f"The predictor's labels have {self.features_LF.shape[1]} features, and the domain now gives "
+                f"{features_NF.shape[1]}; start a new run, or label anew."
+            )
+        return self.predict(features_NF)
+
+    def predict(self, features_NF: np.ndarray) -> np.ndarray:
+        """(N,) calibrated probabilities, less `confidence` standard deviations over the members."""
+        if not len(features_NF):
+            return np.zeros(0)
+        logit_MN = np.stack([_raw(model, features_NF) for model in self.models]) * self.stretch + self.shift
+        p_MN = _sigmoid(logit_MN)
+        return np.clip(p_MN.mean(axis=0) - self.confidence * p_MN.std(axis=0), 0.0, 1.0)
+
+    def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
+        """Add labels and fit anew. What is logged: Brier score, AUC and calibration error of predictions of labels
+        that the trees had not seen, over all labels."""
+        many_L = np.broadcast_to(np.asarray(attempts, dtype=float), rate_L.shape)
+        kept_LF = self.features_LF if len(self.rate_L) else features_LF[:0]
+        self.features_LF = np.concatenate([kept_LF, features_LF])[-self.capacity :]
+        self.rate_L = np.concatenate([self.rate_L, rate_L])[-self.capacity :]
+        self.attempts_L = np.concatenate([self.attempts_L, many_L])[-self.capacity :]
+        return self._fit() if len(self.rate_L) >= self.least else {}
+
+    def _fit(self) -> dict[str, float]:
+        unseen_L = np.zeros(len(self.rate_L))
+        fold_L = np.arange(len(self.rate_L)) % FOLDS
+        for fold in range(FOLDS):
+            rest = np.flatnonzero(fold_L != fold)
+            unseen_L[fold_L == fold] = _raw(_booster(self._trained(rest)), self.features_LF[fold_L == fold])
+        self.stretch, self.shift = platt(unseen_L, self.rate_L, self.attempts_L)
+        self.texts = [self._trained(self._rows(member)) for member in range(self.members)]
+        self.models = [_booster(text) for text in self.texts]
+        p_L = _sigmoid(unseen_L * self.stretch + self.shift)
+        self.reliability = reliability(p_L, self.rate_L)
+        found = {"brier": brier(p_L, self.rate_L), "calibration_error": calibration_error(p_L, self.rate_L)}
+        area = auc(p_L, self.rate_L)
+        return found if area is None else {**found, "auc": area}
+
+    def _rows(self, member: int) -> np.ndarray:
+        """All labels, or for one of several members as many drawn with replacement."""
+        total = len(self.rate_L)
+        return np.arange(total) if self.members == 1 else np.random.default_rng(member).integers(total, size=total)
+
+    def _trained(self, rows: np.ndarray) -> str:
+        """Trees as LightGBM writes them: what is predicted from is always what was written."""
+        fixed = {"objective": "cross_entropy", "num_threads": 1, "deterministic": True, "force_row_wise": True}
+        weight_L = self.attempts_L[rows] / self.attempts_L[rows].mean()
+        data = library().Dataset(self.features_LF[rows], self.rate_L[rows], weight=weight_L, free_raw_data=True)
+        booster = library().train({**fixed, **self.options, "verbosity": -1}, data, self.trees)
+        return str(booster.model_to_string())
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "features": self.features_LF.copy(),
+            "rates": self.rate_L.copy(),
+            "attempts": self.attempts_L.copy(),
+            "trees": list(self.texts),
+            "platt": [self.stretch, self.shift],
+            "reliability": [list(entry) for entry in self.reliability],
+            "warned": self.warned,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.features_LF = np.array(state["features"], dtype=float)
+        self.rate_L, self.attempts_L = np.array(state["rates"]), np.array(state["attempts"])
+        self.texts = list(state["trees"])
+        self.models = [_booster(text) for text in self.texts]
+        self.stretch, self.shift = state["platt"]
+        self.reliability = [(int(n), p, rate) for n, p, rate in state["reliability"]]
+        self.warned = state["warned"]
+
+
+class Uncertainty(Predictor):
+    """Differs from Predictor in that it is several, each fitted to labels drawn with replacement, and says the upper
+    confidence bound of the difficulty 1 - p: p less `confidence` standard deviations over the members."""
+
+    def __init__(
+        self,
+        labels: str | None = None,
+        trees: int = 100,
+        leaves: int = 15,
+        learning_rate: float = 0.08,
+        least: int = 50,
+        capacity: int = 20_000,
+        members: int = 5,
+        confidence: float = 1.0,
+    ) -> None:
+        super().__init__(labels, trees, leaves, learning_rate, least, capacity, members, confidence)
+
+
+def library() -> Any:
+    """LightGBM; MissingExtraError names the extra that brings it."""
+    try:
+        import lightgbm
+    except ImportError:
+        raise MissingExtraError(
+            "The difficulty predictor needs LightGBM, which is not installed; "
+            "pip install 'countdown-selfplay[symbolic]', or set difficulty: rollout."
+        ) from None
+    return lightgbm
+
+
+def read_labels(path: str, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, solve rates and attempts of a file's lines (the problem's columns, correct, attempts), for `learn`."""
+    problems, rates, attempts = [], [], []
+    for number, row in json_lines(Path(path)):
+        problems.append(domain.problem(row, number))
+        right, tried = row.get("correct"), row.get("attempts")
+        if type(right) is not int or type(tried) is not int or not 0 <= right <= tried or tried == 0:
+            raise DataError(
+                f"'{path}', line {number}: `correct` ({right!r}) and `attempts` ({tried!r}) must be counts, of right "
+                "answers and of all, of which there is one at least."
+            )
+        rates.append(right / tried)
+        attempts.append(float(tried))
+    if not problems:
+        raise DataError(f"'{path}' holds no line; it must have the solve rate of one problem a line.")
+    return domain.features(problems), np.array(rates), np.array(attempts)
+
+
+def platt(logit_L: np.ndarray, rate_L: np.ndarray, weight_L: np.ndarray) -> tuple[float, float]:
+    """a, b that minimise the cross-entropy of sigmoid(a x logit + b) to the rates, by Newton's method from a = 1, b =
+    0. A weak pull towards that start (as of one answer) keeps them finite."""
+    x_L2 = np.stack([logit_L, np.ones_like(logit_L)], axis=1)
+    start = ab = np.array([1.0, 0.0])
+    for _ in range(25):
+        p_L = _sigmoid(x_L2 @ ab)
+        gradient = x_L2.T @ (weight_L * (p_L - rate_L)) + (ab - start)
+        curvature = (x_L2 * (weight_L * p_L * (1 - p_L))[:, None]).T @ x_L2 + np.eye(2)
+        step = np.linalg.solve(curvature, gradient)
+        ab = ab - step
+        if np.abs(step).max() < 1e-10:
+            break
+    return float(ab[0]), float(ab[1])
+
+
+def _booster(text: str) -> Any:
+    return library().Booster(model_str=text)
+
+
+def _raw(model: Any, features_NF: np.ndarray) -> np.ndarray:
+    return np.asarray(model.predict(features_NF, raw_score=True, num_threads=1), dtype=float)
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-np.clip(x, -50, 50)))

@@ -1,0 +1,81 @@
+"""What was generated before, and how far a problem is from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ConfigError
+from .nearest import Nearest
+
+VERSION = 1
+"""Of the feature vectors; a checkpoint with another one holds other distances."""
+
+
+class NoveltyArchive:
+    """Problems by key, and their points in feature space. It grows without bound, as the paper's does.
+
+    The distance is the root mean square difference of two points' columns, which lie in [0, 1]; so it does too. The
+    paper does not say which distance it takes.
+    """
+
+    def __init__(self, feature_set: int) -> None:
+        self.feature_set = feature_set
+        self.keys: dict[str, None] = {}  # in order, and quick to look up
+        self.listed: list[str] = []
+        self.domain: dict[str, Any] | None = None
+        self.index: Nearest = Nearest(feature_set)
+
+    def __len__(self) -> int:
+        return len(self.listed)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.keys
+
+    def open(self, domain: dict[str, Any]) -> None:
+        """Say in which domain (its `to_dict`) the problems are; ConfigError if it is another than that of the problems
+        that are in the archive."""
+        domain = json.loads(json.dumps(domain))  # as a checkpoint holds it: no tuples
+        if self.domain is None or not self.listed:
+            self.domain = domain
+        changed = [name for name in {**self.domain, **domain} if self.domain.get(name) != domain.get(name)]
+        changed = [name for name in changed if not name.endswith("_prompt")]
+        if changed:
+            name = changed[0]
+            raise ConfigError(
+                f"The archive of generated problems was made with {name} {self.domain.get(name)}, and this run has "
+                f"{domain.get(name)}; its distances would mean something else. Start a new run, or set {name} back."
+            )
+
+    def distance(self, points_NF: np.ndarray) -> np.ndarray:
+        """(N,) R_div in [0, 1]; 1 for an empty archive: everything is new."""
+        if not len(self):
+            return np.ones(len(points_NF))
+        return self.index.distance(points_NF) / np.sqrt(points_NF.shape[1])
+
+    def add(self, keys: Sequence[str], points_NF: np.ndarray) -> None:
+        if not len(self) and points_NF.shape[1] != self.index.points_AF.shape[1]:
+            self.index = Nearest(points_NF.shape[1])  # problems of six numbers have a column more
+        self.keys.update(dict.fromkeys(keys))
+        self.listed += keys
+        self.index.add(points_NF)
+
+    def state_dict(self) -> dict[str, Any]:
+        facts = {"version": VERSION, "feature_set": self.feature_set, "domain": self.domain}
+        return {**facts, "keys": list(self.listed), "points": self.index.points_AF.copy()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name, own in (("version", VERSION), ("feature_set", self.feature_set)):
+            if state[name] != own:
+                raise ConfigError(
+                    f"The checkpoint's archive of generated problems has {name} {state[name]}, and this run {own}; "
+                    "distances in the one mean nothing in the other. Start a new run, or resume with the version and "
+                    "`features` that it was made with."
+                )
+        self.keys, self.listed, self.domain = {}, [], state["domain"]
+        self.index = Nearest(self.feature_set)
+        if state["keys"]:
+            self.add(list(state["keys"]), np.asarray(state["points"]))

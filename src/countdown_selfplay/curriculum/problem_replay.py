@@ -1,0 +1,84 @@
+"""Generated problems that the solver is trained on: the buffer B_gen of seed 004, section 3.3."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ConfigError
+from ..rewards.base import is_number
+
+
+@dataclass
+class Entry:
+    """A problem in the buffer. p: its solve rate, as estimated or last measured. measured: whether it was played.
+    added: the round it came in. arm: what proposed it."""
+
+    key: str
+    p: float
+    added: int
+    arm: str
+    measured: bool = False
+
+
+class ProblemReplay:
+    """A draw prefers young problems near the difficulty band: weight 2^(-age / half_life) x exp(-outside / softness),
+    with the age in rounds and `outside` the distance of p to the band. When there are more than `capacity`, those with
+    the least weight go. The paper says that the buffer is sampled from and no more.
+
+    half_life 0: age does not count. softness 0: difficulty does not count.
+    """
+
+    def __init__(self, capacity: int = 512, half_life: float = 50.0, softness: float = 0.2) -> None:
+        if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:
+            raise ConfigError(f"`capacity` ({capacity!r}) of the problem replay must be a whole number of at least 1.")
+        for name, value in (("half_life", half_life), ("softness", softness)):
+            if not is_number(value) or value < 0:
+                raise ConfigError(f"`{name}` ({value!r}) of the problem replay must be a number of at least 0.")
+        self.capacity, self.half_life, self.softness = capacity, half_life, softness
+        self.entries: dict[str, Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def add(self, keys: Sequence[str], p_N: Sequence[float], arms: Sequence[str], now: int, band: Any) -> None:
+        """A round's selected problems. `band`: a Selection, whose distance to the band counts."""
+        for key, p, arm in zip(keys, p_N, arms, strict=True):
+            self.entries[key] = Entry(key, float(p), now, arm)
+        if len(self.entries) > self.capacity:
+            listed = list(self.entries.values())
+            order = np.argsort(-self._log_weights(listed, now, band), kind="stable")[: self.capacity]
+            self.entries = {listed[i].key: listed[i] for i in sorted(order.tolist())}
+
+    def draw(self, count: int, now: int, band: Any, seed: int) -> list[Entry]:
+        """At most `count` different problems, by weight."""
+        listed = list(self.entries.values())
+        if not listed:
+            return []
+        noise = np.random.default_rng(seed).gumbel(size=len(listed))
+        order = np.argsort(-(self._log_weights(listed, now, band) + noise), kind="stable")[:count]
+        return [listed[i] for i in order]
+
+    def measured(self, key: str, rate: float) -> float | None:
+        """Take in the solve rate of a problem that was played; the change since it was last played, if it was."""
+        entry = self.entries.get(key)
+        if entry is None:
+            return None
+        change = rate - entry.p if entry.measured else None
+        entry.p, entry.measured = rate, True
+        return change
+
+    def _log_weights(self, listed: Sequence[Entry], now: int, band: Any) -> np.ndarray:
+        age_E = np.array([now - entry.added for entry in listed], dtype=float)
+        outside_E = band.outside(np.array([entry.p for entry in listed]))
+        by_age_E = age_E * np.log(2) / self.half_life if self.half_life else 0.0
+        return -(by_age_E + (outside_E / self.softness if self.softness else 0.0)) + 0.0 * age_E
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"entries": [vars(entry) for entry in self.entries.values()]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.entries = {values["key"]: Entry(**values) for values in state["entries"]}

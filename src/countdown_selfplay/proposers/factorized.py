@@ -1,0 +1,147 @@
+"""Candidates by a small neural policy over a number action and an expression action (seed 004, section 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..contract.round import Round
+from ..errors import ConfigError
+from ..random_state import seed_from
+from ..rewards.base import is_number
+from .symbolic import Choice, Scored, Symbolic, check_count, pairs
+
+STATISTICS = 3
+"""Acceptance rate, log size of the archive, difficulty of the selected."""
+
+
+@dataclass
+class Factorized(Symbolic):
+    """q(a | s) = q(number action | s) q(expression action | s): two softmax heads on one hidden layer. s: features of
+    the seed task that take no solution to know, and of the refresh before the share of candidates that were selected,
+    ln(1 + archive) / 10, and 1 - the mean estimated solve rate of the selected.
+
+    REINFORCE on the R_gen of all valid candidates, selected or not: loss = -mean[(R_gen - b) log q] - entropy x H(q),
+    one step of Adam a refresh; b is a moving mean of R_gen (`baseline`: the weight of the past), the first refresh's
+    own mean at first. learning_rate 0: the policy stays as it was drawn. The paper gives no sizes and rates.
+
+    Its random numbers are its own: the weights come from `seed`, the actions from the round's.
+    """
+
+    hidden: int = 32
+    learning_rate: float = 0.01
+    entropy: float = 0.01
+    baseline: float = 0.9
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("hidden", self.hidden, 1)
+        for name, high in (("learning_rate", np.inf), ("entropy", np.inf), ("baseline", 1.0)):
+            value = getattr(self, name)
+            if not is_number(value) or not 0 <= value <= high:
+                raise ConfigError(f"`{name}` ({value!r}) of factorized must be a number from 0 to {high:g}.")
+        self.policy: Policy | None = None
+        self.loaded: dict[str, Any] | None = None
+        self.mean: float | None = None
+        self.state_NS = torch.zeros(0)
+        self.actions_N2 = torch.zeros(0)
+
+    def choose(self, round: Round, seeds: Sequence[Any]) -> Choice:
+        domain = round.domain
+        names = (list(domain.number_actions), list(domain.expression_actions))
+        known_NS = domain.seed_features(seeds)
+        statistics = [self.accepted, float(np.log1p(len(self.archive))) / 10, 1 - self.selected_p]
+        state_NS = np.concatenate([known_NS, np.tile(statistics, (len(seeds), 1))], axis=1)
+        if self.policy is None:
+            self.policy = Policy(
+                state_NS.shape[1], self.hidden, [len(own) for own in names], self.learning_rate, self.seed
+            )
+            if self.loaded is not None:
+                self.policy.load_state_dict(self.loaded)
+        self.state_NS = torch.tensor(state_NS, dtype=torch.float64)
+        generator = np.random.default_rng(round.seed("actions"))
+        drawn = [_drawn(log_q_NA.exp().numpy(), generator) for log_q_NA in self.policy.log_probs(self.state_NS)]
+        places = round.gather(np.stack(drawn, axis=1).tolist() if round.rank == 0 else [])
+        self.actions_N2 = torch.tensor(places)
+        numbers, kinds = ([own[place[i]] for place in places] for i, own in enumerate(names))
+        return Choice(numbers, kinds, pairs(numbers, kinds))
+
+    def learn_scores(self, round: Round, scored: Scored) -> dict[str, Any]:
+        assert self.policy is not None
+        if not len(scored.rows):
+            return {}
+        rows = torch.tensor(scored.rows)
+        mean = float(scored.score.mean())
+        base = mean if self.mean is None else self.mean
+        reward_V = torch.tensor(scored.score - base)
+        entropy = self.policy.step(self.state_NS[rows], self.actions_N2[rows], reward_V, self.entropy)
+        self.mean = mean if self.mean is None else self.baseline * self.mean + (1 - self.baseline) * mean
+        return {"proposer/policy_entropy": entropy, "proposer/policy_baseline": self.mean}
+
+    def state_dict(self) -> dict[str, Any]:
+        policy = self.loaded if self.policy is None else self.policy.state_dict()
+        return {**super().state_dict(), "policy": policy, "baseline": self.mean}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self.policy, self.loaded, self.mean = None, state["policy"], state["baseline"]
+
+
+class Policy:
+    """A hidden layer and a softmax head per factor, in float64 on the CPU, with its Adam."""
+
+    def __init__(self, inputs: int, hidden: int, actions: Sequence[int], learning_rate: float, seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed_from("factorized", seed))
+        shapes = [(hidden, inputs), (hidden,), (sum(actions), hidden), (sum(actions),)]
+        self.weights = [
+            (torch.randn(shape, generator=generator, dtype=torch.float64) / shape[-1] ** 0.5 * (len(shape) == 2))
+            for shape in shapes
+        ]
+        for weight in self.weights:
+            weight.requires_grad_()
+        self.actions = list(actions)
+        self.adam = torch.optim.Adam(self.weights, lr=learning_rate)
+
+    def log_probs(self, state_NS: torch.Tensor, train: bool = False) -> list[torch.Tensor]:
+        """(N, actions) log q of each factor."""
+        with torch.set_grad_enabled(train):
+            first, bias, second, shift = self.weights
+            logits_NA = torch.tanh(state_NS @ first.T + bias) @ second.T + shift
+            return [part.log_softmax(1) for part in logits_NA.split(self.actions, dim=1)]
+
+    def step(self, state_NS: torch.Tensor, actions_N2: torch.Tensor, reward_N: torch.Tensor, bonus: float) -> float:
+        """One step of REINFORCE with an entropy bonus; the entropy before it."""
+        log_q = self.log_probs(state_NS, train=True)
+        chosen_N = sum(part.gather(1, actions_N2[:, i : i + 1]).squeeze(1) for i, part in enumerate(log_q))
+        entropy = -torch.stack([(part.exp() * part).sum(1).mean() for part in log_q]).sum()
+        loss = -(reward_N * chosen_N).mean() - bonus * entropy
+        self.adam.zero_grad()
+        loss.backward()
+        self.adam.step()
+        return float(entropy.detach())
+
+    def state_dict(self) -> dict[str, Any]:
+        moments = [self.adam.state[weight] for weight in self.weights]
+        return {
+            "weights": [weight.detach().numpy().copy() for weight in self.weights],
+            "adam": [{name: value.numpy().copy() for name, value in moment.items()} for moment in moments],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        with torch.no_grad():
+            for weight, saved in zip(self.weights, state["weights"], strict=True):
+                weight.copy_(torch.tensor(saved, dtype=weight.dtype))
+        for weight, moment in zip(self.weights, state["adam"], strict=True):
+            kinds = {name: torch.float32 if name == "step" else weight.dtype for name in moment}
+            self.adam.state[weight] = {name: torch.tensor(v, dtype=kinds[name]) for name, v in moment.items()}
+
+
+def _drawn(q_NA: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """(N,) one action of each row's probabilities."""
+    drawn_N = (generator.random((len(q_NA), 1)) > np.cumsum(q_NA, axis=1)).sum(axis=1)
+    return np.minimum(drawn_N, q_NA.shape[1] - 1)

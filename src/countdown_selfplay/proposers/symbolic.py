@@ -1,0 +1,294 @@
+"""Algorithm 1 of seed 004 as a proposer: generate, filter, estimate, score, select, replay, relabel. How candidates
+are made is a subclass's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..contract.game import Outcome, Proposal
+from ..contract.round import Round, Turn
+from ..curriculum.difficulty import DIFFICULTIES, Difficulty, measured_rates
+from ..curriculum.novelty import NoveltyArchive
+from ..curriculum.problem_replay import ProblemReplay
+from ..curriculum.reservoir import Reservoir
+from ..curriculum.selection import Selection
+from ..errors import ConfigError, GameError
+from ..statistics.calibration import brier, calibration_error
+from .symbolic_metrics import SYMBOLIC
+
+
+class Choice(NamedTuple):
+    """What is done to each of N seeds, and under which name it is counted."""
+
+    number_actions: Sequence[str]
+    expression_actions: Sequence[str]
+    arms: Sequence[str]
+
+
+class Scored(NamedTuple):
+    """The valid candidates of a refresh. rows: their places among all candidates."""
+
+    rows: np.ndarray
+    arms: list[str]
+    p: np.ndarray
+    score: np.ndarray
+
+
+@dataclass
+class Symbolic:
+    """Every `refresh` rounds `candidates` seeds, of the data set (the round's anchors) and, with probability
+    `archive_seeds`, of the archive of generated problems, become candidates. Those that pass the symbolic checks get
+    an estimated solve rate (`difficulty`, with `difficulty_kwargs`), a distance to the archive (`features`: 7 or 13)
+    and the score R_gen; `selection` (with `selection_kwargs`: low, high, diversity, least_diversity, ...) takes at
+    most `keep` of them into the archive and the buffer (`replay`: capacity, half_life, softness). In every round
+    `generated_fraction` of the prover's slots are drawn from the buffer. Give the game an `anchor_fraction` of 1 minus
+    that.
+
+    A difficulty that learns gets labels every `relabel_every` refreshes: `relabel` candidates of the reservoir, with
+    `relabel_samples` answers each of the current solver; 0: never. The first refresh is in round 0.
+    """
+
+    candidates: int = 256
+    refresh: int = 10
+    keep: int = 64
+    generated_fraction: float = 0.25
+    archive_seeds: float = 0.5
+    difficulty: str = "rollout"
+    difficulty_kwargs: dict[str, Any] | None = None
+    features: int = 13
+    selection: str = "top_k"
+    selection_kwargs: dict[str, Any] | None = None
+    replay: dict[str, Any] | None = None
+    reservoir: int = 10_000
+    relabel_every: int = 5
+    relabel: int = 96
+    relabel_samples: int = 8
+    logged_now: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    needs: ClassVar[Sequence[str]] = ("prover",)
+    metrics: ClassVar = SYMBOLIC
+
+    def __post_init__(self) -> None:
+        for name, low in (
+            ("candidates", 1), ("refresh", 1), ("keep", 1), ("reservoir", 1), ("relabel_every", 0), ("relabel", 1),
+            ("relabel_samples", 1),
+        ):  # fmt: skip
+            check_count(name, getattr(self, name), low)
+        for name in ("generated_fraction", "archive_seeds"):
+            check_share(name, getattr(self, name))
+        if self.features not in (7, 13):
+            raise ConfigError(
+                f"`features` ({self.features!r}) must be 13 (solution trees, numbers and target) or 7 (trees alone, "
+                "which collapses: seed 004, section 5)."
+            )
+        self.select = Selection(self.selection, **self._known("selection_kwargs", Selection))  # type: ignore[arg-type]
+        self.estimator: Difficulty = DIFFICULTIES.make(self.difficulty, self.difficulty_kwargs)
+        self.archive = NoveltyArchive(self.features)
+        self.buffer = ProblemReplay(**self._known("replay", ProblemReplay))
+        self.pool = Reservoir(self.reservoir)
+        self.refreshes = 0
+        self.accepted = 0.0  # share of the last refresh's candidates that were selected
+        self.selected_p = 0.5  # their mean estimated solve rate
+
+    def _known(self, name: str, part: Any) -> dict[str, Any]:
+        given = getattr(self, name) or {}
+        allowed = [n for n in part.__init__.__annotations__ if n not in ("return", "rule")]
+        unknown = [key for key in given if key not in allowed]
+        if unknown:
+            raise ConfigError(f"`{name}` does not take {', '.join(unknown)}; it takes {', '.join(allowed)}.")
+        return dict(given)
+
+    # What a subclass says
+
+    def choose(self, round: Round, seeds: Sequence[Any]) -> Choice:
+        """What is done to each seed."""
+        raise NotImplementedError
+
+    def learn_scores(self, round: Round, scored: Scored) -> dict[str, Any]:
+        """Take in the scores of the valid candidates; what is logged of it."""
+        return {}
+
+    def learn_progress(self, changes: dict[str, list[float]]) -> None:
+        """Arm -> how much the solve rates of its problems have changed since each was last played."""
+
+    # The round
+
+    def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
+        self.logged_now = {}
+        if not hasattr(round.domain, "mutate"):
+            raise ConfigError(
+                f"A symbolic proposer changes problems, and the domain {type(round.domain).__name__} has no `mutate`; "
+                "play Countdown, or give the domain the methods of SymbolicDomain (contract/domain.py)."
+            )
+        self.archive.open(round.domain.to_dict())
+        if round.index % self.refresh == 0:
+            self._refresh(round, anchors)
+        slots = min(round.capacity(prover) // round.group(prover) for prover in round.players("prover"))
+        count = max(1, int(self.generated_fraction * slots + 0.5)) if self.generated_fraction else 0
+        drawn = self.buffer.draw(count, round.index, self.select, round.seed("buffer"))
+        return [Proposal(round.domain.problem_of_key(entry.key), asked=entry.arm) for entry in drawn]
+
+    def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
+        """The buffer's problems get the solve rates that were measured."""
+        rate_P, errors = outcome.solve_rate_P, []
+        changes: dict[str, list[float]] = {}
+        for proposal, index in zip(outcome.proposals, outcome.problem_of, strict=True):
+            key = round.domain.key(proposal.problem)
+            entry = self.buffer.entries.get(key)
+            if index is None or entry is None:
+                continue
+            if not entry.measured:
+                errors.append(abs(entry.p - rate_P[index]))
+            change = self.buffer.measured(key, float(rate_P[index]))
+            if change is not None:
+                changes.setdefault(entry.arm, []).append(change)
+        if errors:
+            self.logged_now["proposer/estimate_error"] = float(np.mean(errors))
+        self.learn_progress(changes)
+        return []
+
+    def logged(self) -> dict[str, Any]:
+        sizes = {"proposer/archive_size": len(self.archive), "proposer/buffer_size": len(self.buffer)}
+        return {**sizes, **self.logged_now}
+
+    def _refresh(self, round: Round, anchors: Sequence[Any]) -> None:
+        """Lines 5 to 18 of the paper's algorithm."""
+        domain = round.domain
+        seeds = self._seeds(round, anchors)
+        choice = self.choose(round, seeds)
+        mutants = domain.mutate(seeds, choice.number_actions, choice.expression_actions, round.seed("mutate"))
+        reasons = self._filtered(round, mutants)
+        rows = np.array([i for i, reason in enumerate(reasons) if reason == "ok"], dtype=int)
+        problems, keys = [mutants.problems[i] for i in rows], [domain.key(mutants.problems[i]) for i in rows]
+        p_V = from_main(round, self.estimator.estimate(round, problems, mutants.features[rows]))
+        points_VF = domain.novelty(problems, self.features, mutants.features[rows])
+        diversity_V = self.archive.distance(points_VF)
+        scored = Scored(rows, [choice.arms[i] for i in rows], p_V, self.select.reward(p_V, diversity_V))
+        self.pool.add(keys, p_V)
+        chosen, verdicts = self.select.select(p_V, diversity_V, self.keep, round.seed("select"))
+        arms = [scored.arms[i] for i in chosen]
+        self.buffer.add([keys[i] for i in chosen], p_V[chosen], arms, round.index, self.select)
+        self.archive.add([keys[i] for i in chosen], points_VF[chosen])
+        self.accepted = len(chosen) / len(seeds)
+        self.selected_p = float(p_V[chosen].mean()) if len(chosen) else self.selected_p
+        self.logged_now = _cascade(reasons, verdicts, choice.arms)
+        self.logged_now["proposer/selected"] = len(chosen)
+        if len(rows):
+            self.logged_now["proposer/score"] = float(scored.score.mean())
+        if len(chosen):
+            self.logged_now["proposer/diversity"] = float(diversity_V[chosen].mean())
+            self.logged_now["proposer/selected_p"] = self.selected_p
+            self.logged_now["proposer/least_p"] = float(p_V[chosen].min())
+            self.logged_now["proposer/selected_score"] = float(scored.score[chosen].mean())
+        self.logged_now |= self.learn_scores(round, scored)
+        self.refreshes += 1
+        if self.estimator.wants_labels and self.relabel_every and self.refreshes % self.relabel_every == 0:
+            self.logged_now |= self._relabel(round)
+
+    def _seeds(self, round: Round, anchors: Sequence[Any]) -> list[Any]:
+        if not anchors and not len(self.archive):
+            raise GameError(
+                "A symbolic proposer has no seed task: the data set gave no anchor, and nothing was generated yet; "
+                "give the trainer a train_dataset with rows."
+            )
+        generator = np.random.default_rng(round.seed("seeds"))
+        share = 0.0 if not len(self.archive) else self.archive_seeds if anchors else 1.0
+        archived_N = generator.random(self.candidates) < share
+        places_N = generator.random(self.candidates)
+        return [
+            round.domain.problem_of_key(self.archive.listed[int(place * len(self.archive))])
+            if archived
+            else anchors[int(place * len(anchors))]
+            for archived, place in zip(archived_N, places_N, strict=True)
+        ]
+
+    def _filtered(self, round: Round, mutants: Any) -> list[str]:
+        """Why each candidate is refused, or "ok": the domain's checks, held-out problems, repeats, the archive."""
+        reasons, seen = list(mutants.reasons), set()
+        is_held_out = getattr(round.domain, "is_held_out", lambda problem: False)
+        for i, problem in enumerate(mutants.problems):
+            if reasons[i] != "ok":
+                continue
+            key = round.domain.key(problem)
+            if key in round.held_out or is_held_out(problem):
+                reasons[i] = "held_out"
+            elif key in seen:
+                reasons[i] = "duplicate"
+            elif key in self.archive:
+                reasons[i] = "archived"
+            seen.add(key)
+        return reasons
+
+    def _relabel(self, round: Round) -> dict[str, Any]:
+        """Fresh labels for the predictor, and how wrong it was before and is after."""
+        keys = self.pool.draw(self.relabel, self.select.low, self.select.high, round.seed("relabel"))
+        problems = [round.domain.problem_of_key(key) for key in keys]
+        if not problems:
+            return {}
+        rate_L = measured_rates(round, problems, self.relabel_samples)
+        features_LF = round.domain.features(problems)
+        before_L = from_main(round, self.estimator.estimate(round, problems, features_LF))
+        found = self.estimator.learn(features_LF, rate_L, self.relabel_samples)
+        logged = {
+            "proposer/brier_before": brier(before_L, rate_L),
+            "proposer/calibration_before": calibration_error(before_L, rate_L),
+            "proposer/bias_before": float(before_L.mean() - rate_L.mean()),
+        }
+        names = {"brier": "brier_after", "calibration_error": "calibration_after", "auc": "predictor_auc"}
+        logged |= {f"proposer/{names[name]}": value for name, value in found.items()}
+        logged["proposer/labels"] = len(getattr(self.estimator, "rate_L", rate_L))
+        bins = getattr(self.estimator, "reliability", ())
+        return logged | {f"proposer/rate_at_{min(int(10 * p), 9)}": rate for _, p, rate in bins}
+
+    def state_dict(self) -> dict[str, Any]:
+        parts = {name: part.state_dict() for name, part in self._parts().items()}
+        counts = {"refreshes": self.refreshes, "accepted": self.accepted, "selected_p": self.selected_p}
+        return {**parts, "counts": counts}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+        for name, value in state["counts"].items():
+            setattr(self, name, value)
+
+    def _parts(self) -> dict[str, Any]:
+        return {"archive": self.archive, "buffer": self.buffer, "reservoir": self.pool, "difficulty": self.estimator}
+
+
+def pairs(number_actions: Sequence[str], expression_actions: Sequence[str]) -> list[str]:
+    """ "small+divide": each action is counted for itself."""
+    return [f"{number}+{kind}" for number, kind in zip(number_actions, expression_actions, strict=True)]
+
+
+def _cascade(reasons: Sequence[str], verdicts: Sequence[str], arms: Sequence[str]) -> dict[str, Any]:
+    """Shares of raw, valid and eligible candidates, by reason and by arm."""
+    counts, gate = Counter(reasons), Counter(verdicts)
+    made = Counter(name for arm in arms for name in arm.split("+"))
+    raw, valid = len(reasons), counts.pop("ok", 0)
+    found: dict[str, Any] = {"proposer/raw": raw, "proposer/valid_rate": valid / raw}
+    found |= {f"proposer/rejected_{reason}": count / raw for reason, count in sorted(counts.items())}
+    found |= {f"proposer/arm_{arm}": count / raw for arm, count in sorted(made.items())}
+    if valid:
+        found["proposer/eligible_rate"] = gate.pop("admitted", 0) / valid
+        found |= {f"proposer/refused_{verdict}": count / valid for verdict, count in sorted(gate.items())}
+    return found
+
+
+def from_main(round: Round, values: np.ndarray) -> np.ndarray:
+    """What the first process has computed, on all: processors may differ in the last bit."""
+    return np.asarray(round.gather(values.tolist() if round.rank == 0 else []), dtype=float)
+
+
+def check_count(name: str, value: object, low: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < low:
+        raise ConfigError(f"`{name}` ({value!r}) of the proposer must be a whole number of at least {low}.")
+
+
+def check_share(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ConfigError(f"`{name}` ({value!r}) of the proposer must be a share from 0 to 1.")

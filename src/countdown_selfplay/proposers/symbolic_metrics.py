@@ -1,0 +1,91 @@
+"""What symbolic proposers log. Most of it exists in the rounds that refresh the generated problems alone."""
+
+from __future__ import annotations
+
+from math import inf
+
+from ..contract.metric import Metric
+
+SYMBOLIC = (
+    Metric("proposer/raw", "Candidates made in a refresh, before any filter."),
+    Metric(
+        "proposer/valid_rate",
+        "Of these, the share that passed every symbolic check (seed 004: 65 to 70%). Low: most of what is made is "
+        "refused; `proposer/rejected_<reason>` says why.",
+        healthy=(0.2, inf),
+    ),
+    Metric(
+        "proposer/rejected_<reason>",
+        "Share of the candidates refused, by the first check that failed: out_of_range, unsolvable (no target in "
+        "range asks for such an expression), trivial (the plain sum or product of the numbers), held_out, duplicate "
+        "(of this refresh), archived (of an earlier one).",
+    ),
+    Metric(
+        "proposer/eligible_rate",
+        "Of the valid candidates, the share that the selection might have taken: 1 but for `hard_band` (seed 004: "
+        "1, .447 and .682). Near 0: the gate starves the solver.",
+        healthy=(0.1, inf),
+    ),
+    Metric(
+        "proposer/refused_<verdict>",
+        "Of the valid candidates, the share that `hard_band` refused as too_hard, too_easy or low_diversity.",
+    ),
+    Metric(
+        "proposer/selected",
+        "Candidates that went into the buffer. 0: all were refused, and anchors fill the slots.",
+        healthy=(1, inf),
+    ),
+    Metric("proposer/archive_size", "Generated problems that novelty is measured against; it grows."),
+    Metric("proposer/buffer_size", "Generated problems that the solver's batches are drawn from."),
+    Metric(
+        "proposer/diversity",
+        "Mean distance of the selected to the archive, in [0, 1]. It falls as the archive fills. Near 0: the selected "
+        "problems are repeats in the eyes of the distance, as with the 7 features of seed 004 from step 30 on.",
+        healthy=(0.01, inf),
+        trip=(0.001, inf),
+        word="novelty",
+    ),
+    Metric("proposer/least_p", "Least estimated solve rate among the selected (seed 004, figure 4)."),
+    Metric("proposer/selected_p", "Mean estimated solve rate of the selected.", healthy=(0.05, 0.9)),
+    Metric("proposer/score", "Mean R_gen of the valid candidates."),
+    Metric("proposer/selected_score", "Mean R_gen of the selected."),
+    Metric("proposer/arm_<arm>", "Share of the candidates that an arm, or an action of the policy, made."),
+    Metric("proposer/value_<arm>", "What a bandit expects of an arm: mean reward, in [0, 1]."),
+    Metric(
+        "proposer/policy_entropy", "Entropy of the action policy in nats, ln 16 = 2.77 at most.", healthy=(0.1, inf)
+    ),
+    Metric("proposer/policy_baseline", "Moving mean of R_gen that the action policy is compared with."),
+    Metric(
+        "proposer/estimate_error",
+        "Mean |estimated - measured solve rate| of the problems that were played for the first time. It rises between "
+        "two refreshes of the predictor: the estimates are stale.",
+    ),
+    Metric(
+        "proposer/brier_before",
+        "Brier score, on freshly measured solve rates, of the estimates that the candidates were selected by.",
+    ),
+    Metric(
+        "proposer/calibration_before",
+        "Calibration error of these estimates on the fresh rates: mean |p - rate| over tenths of p. High: the "
+        "predictor was stale, or badly calibrated.",
+        healthy=(-inf, 0.2),
+    ),
+    Metric(
+        "proposer/bias_before", "Mean estimate less mean fresh rate: above 0 where problems are harder than thought."
+    ),
+    Metric(
+        "proposer/brier_after",
+        "The same score after the predictor was fitted anew, by trees that had not seen the label.",
+    ),
+    Metric("proposer/calibration_after", "Calibration error after the predictor was fitted anew, likewise."),
+    Metric(
+        "proposer/predictor_auc", "AUC of the predictor on labels that its trees had not seen.", healthy=(0.6, inf)
+    ),
+    Metric("proposer/labels", "Solve rates that the predictor is fitted to."),
+    Metric(
+        "proposer/rate_at_<tenth>",
+        "Mean measured solve rate of the labels whose estimate, by trees that had not seen them, begins with "
+        "0.<tenth>: about 0.<tenth>5 where the predictor is calibrated.",
+    ),
+)
+"""Symbolic proposers."""

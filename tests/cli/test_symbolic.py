@@ -1,0 +1,66 @@
+"""`countdown-selfplay symbolic`: what it refuses before a model loads, and the report of a run with a predictor."""
+
+import json
+
+import pytest
+from tests.unit.evaluation.made_up_runs import write_run
+
+from countdown_selfplay.cli.main import main
+from countdown_selfplay.evaluation.report import load_run, write_report
+from countdown_selfplay.evaluation.report.symbolic import drawn_symbolic, filtering, reliability
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--recipe", "tiny/rloo"], "`proposer` (None) is not for `symbolic`; set mutation, ucb"),
+        (["--conjecturer_micro_batches", "1"], "gives the run a conjecturer that nobody asks for problems"),
+        (["--proposer_kwargs", '{"keep": 0}'], "`keep` (0) of the proposer must be a whole number of at least 1"),
+        (["--proposer_kwargs", '{"difficulty": "oracle"}'], "Unknown difficulty 'oracle'"),
+        (["--recipe", "tiny/symbolic_p_solver"], "`labels` (runs/tiny-rloo/solve_rates.jsonl) is not a file"),
+    ],
+)
+def test_what_cannot_be_played_is_one_line_and_no_run(arguments, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["symbolic", *arguments, "--output_dir", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and message in error
+    assert not (tmp_path / "run").exists()
+
+
+def symbolic_run(folder):
+    """A made-up run whose rounds 0 and 10 are refreshes."""
+    run = write_run(folder, rounds=12)
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    rounds = [line for line in lines if "loss" in line or "round/starved" in line]
+    for line, valid, hard in ((rounds[0], 0.6, 0.5), (rounds[10], 0.8, None)):
+        line |= {"proposer/raw": 100, "proposer/valid_rate": valid, "proposer/rejected_trivial": 1 - valid}
+        line |= {"proposer/selected": 10, "proposer/diversity": 0.1, "proposer/eligible_rate": 1 - (hard or 0)}
+        line |= {} if hard is None else {"proposer/refused_too_hard": hard}
+        line |= {"proposer/rate_at_1": 0.2} if hard else {"proposer/rate_at_1": 0.1, "proposer/rate_at_7": 0.8}
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return run
+
+
+def test_the_report_shows_the_filter_cascade_and_the_last_reliability(tmp_path):
+    run = load_run(symbolic_run(tmp_path / "one"))
+    shown = {row[0]["hint"]: row[1] for row in filtering([run]).rows}
+    # means over the two refreshes; what a refresh did not log, nobody was refused for
+    assert shown == {
+        "proposer/raw": "100", "proposer/valid_rate": "70.0%", "proposer/rejected_trivial": "30.0%",
+        "proposer/eligible_rate": "75.0%", "proposer/refused_too_hard": "25.0%", "proposer/selected": "10",
+    }  # fmt: skip
+    figure = reliability([run])["Reliability of the predictor"]
+    drawn = next(line for line in figure.axes[0].lines if len(line.get_xdata()) == 10)
+    assert drawn.get_ydata()[1] == 0.1 and drawn.get_ydata()[7] == 0.8 and drawn.get_xdata()[7] == pytest.approx(0.75)
+    assert {"Diversity of the selected", "Candidates: valid, and eligible of these"} <= set(
+        drawn_symbolic([run])["Symbolic proposer"]
+    )
+    page = write_report([run.path], tmp_path / "report.html").read_text()
+    assert "Filters of the symbolic proposer" in page and "refused: too hard" in page
+
+
+def test_a_run_without_a_symbolic_proposer_has_no_such_section(tmp_path):
+    run = load_run(write_run(tmp_path / "plain", rounds=12))
+    assert drawn_symbolic([run]) == {} and filtering([run]) is None
+    assert "symbolic" not in write_report([run.path], tmp_path / "report.html").read_text().lower()

@@ -1,0 +1,138 @@
+"""Seed 004, sections 3.3 and 3.4: what the actions do, and that a candidate is what it was asked to be."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from countdown_selfplay.countdown import (
+    CountdownDomain,
+    Problem,
+    ProblemSpec,
+    Rules,
+    all_solutions,
+    feature_matrix,
+    generate_problems,
+    is_solvable,
+)
+from countdown_selfplay.countdown.mutations import (
+    EXPRESSION_ACTIONS,
+    NUMBER_ACTIONS,
+    changed,
+    is_trivial,
+    mutate,
+    seed_features,
+)
+from countdown_selfplay.errors import ConfigError
+
+WIDE = ProblemSpec((3, 4))  # numbers 1 to 99: small is up to 4, large 5 to 24
+TINY = ProblemSpec((3,), 1, 12, 1, 99)
+RULES = Rules()
+
+
+def moves(action, seed=50, spec=WIDE, count=2000):
+    """What the action adds to each of three equal numbers, many times."""
+    generator = np.random.default_rng(0)
+    return changed([(seed,) * 3] * count, np.array([action] * count), spec, generator) - seed
+
+
+def test_local_changes_keep_their_sizes_and_move_one_number_at_least():
+    for action, low, high in (("small", 1, 4), ("large", 5, 24)):
+        step = np.abs(moves(action))
+        assert step.max() == high and step[step > 0].min() == low
+        changed_numbers = (step > 0).sum(axis=1)
+        # one for sure, each other with probability 1/2: a mean of 2
+        assert changed_numbers.min() == 1 and changed_numbers.mean() == pytest.approx(2, abs=0.06)
+        assert (moves(action) < 0).any() and (moves(action) > 0).any()
+
+
+def test_replace_changes_exactly_one_number_to_any_other():
+    step = moves("replace", seed=5, spec=TINY)
+    assert ((step != 0).sum(axis=1) == 1).all()
+    assert set(np.unique(step[step != 0] + 5)) == set(range(1, 13)) - {5}
+
+
+def test_resample_draws_all_numbers_from_the_whole_range():
+    drawn = moves("resample", seed=5, spec=TINY) + 5
+    assert drawn.min() == 1 and drawn.max() == 12
+    assert np.bincount(drawn.ravel(), minlength=13)[1:].std() / 500 < 0.1  # 6,000 draws: 500 each, give or take 21
+
+
+def test_every_candidate_asks_for_the_expression_that_it_was_made_for():
+    """Judged by the texts of all solutions, not by the arrays that the candidates were chosen from."""
+    seeds = generate_problems(160, TINY, seed=3)
+    pairs = list(product(NUMBER_ACTIONS, EXPRESSION_ACTIONS)) * 10
+    numbers, kinds = zip(*pairs, strict=True)
+    found = mutate(seeds, numbers, kinds, TINY, RULES, seed=1)
+    seen = dict.fromkeys(EXPRESSION_ACTIONS, 0)
+    for problem, reason, kind in zip(found.problems, found.reasons, kinds, strict=True):
+        if reason != "ok":
+            continue
+        seen[kind] += 1
+        texts = all_solutions(problem, RULES)
+        assert texts and TINY.admits(problem)
+        if kind == "add_sub":
+            assert any("*" not in text and "/" not in text for text in texts)
+        elif kind == "multiply":
+            assert all("*" in text for text in texts)
+        elif kind == "divide":
+            assert all("/" in text for text in texts)
+        else:
+            assert all(any(op in text for op in "+-") and any(op in text for op in "*/") for text in texts)
+    assert min(seen.values()) > 10
+
+
+def test_features_on_the_way_are_those_of_feature_matrix():
+    for spec in (TINY, ProblemSpec((4,))):
+        seeds = generate_problems(60, spec, seed=3)
+        found = mutate(seeds, ["resample"] * 60, ["multi_step"] * 60, spec, RULES, seed=1)
+        good = [i for i, reason in enumerate(found.reasons) if reason == "ok"]
+        assert len(good) > 20
+        assert np.array_equal(found.features[good], feature_matrix([found.problems[i] for i in good]))
+        assert np.isnan(found.features[[i for i in range(60) if i not in good]]).all()
+
+
+def test_reasons_are_the_first_check_that_failed():
+    at_the_edge = [Problem((1, 1, 1), 3)] * 300
+    found = mutate(at_the_edge, ["small"] * 300, ["divide"] * 300, TINY, RULES, seed=0)
+    assert {"out_of_range", "ok"} <= set(found.reasons)
+    assert all(
+        problem is None for problem, why in zip(found.problems, found.reasons, strict=True) if why == "out_of_range"
+    )
+    # three ones reach 1, 2 and 3, and never need a division: 1 = 1 * 1 * 1, 2 = 1 + 1 * 1, 3 = 1 + 1 + 1
+    ones = ProblemSpec((3,), 1, 1, 1, 9)
+    found = mutate(at_the_edge[:1], ["resample"], ["divide"], ones, RULES, seed=0)
+    assert found.reasons == ["unsolvable"]
+    found = mutate(at_the_edge[:9], ["resample"] * 9, ["add_sub"] * 9, ProblemSpec((3,), 1, 1, 3, 3), RULES, seed=0)
+    assert set(found.reasons) == {"trivial"}
+
+
+def test_trivial_is_a_plain_sum_or_product_or_a_number_that_may_stand_alone():
+    numbers, targets = np.array([[2, 3, 4]] * 4), np.array([9, 24, 10, 4])
+    assert is_trivial(numbers, targets, RULES).tolist() == [True, True, False, False]
+    assert is_trivial(numbers, targets, Rules(use_all=False)).tolist() == [True, True, False, True]
+
+
+def test_candidates_are_a_function_of_the_seed_alone_and_solvable_under_the_rules():
+    seeds = generate_problems(40, TINY, seed=3)
+    asked = (["replace"] * 40, ["divide"] * 40)
+    some = Rules(use_all=False, integers_only=True)
+    first, again = (mutate(seeds, *asked, TINY, some, seed=7) for _ in range(2))
+    assert first.problems == again.problems and first.problems != mutate(seeds, *asked, TINY, some, seed=8).problems
+    good = [p for p, reason in zip(first.problems, first.reasons, strict=True) if reason == "ok"]
+    assert good and all(is_solvable(problem, some) for problem in good)
+
+
+def test_seeds_of_other_operand_counts_are_out_of_range_and_seven_operands_refused():
+    found = mutate([Problem((1, 2, 3, 4), 10)], ["small"], ["multiply"], TINY, RULES, seed=0)
+    assert found.reasons == ["out_of_range"]
+    with pytest.raises(ConfigError, match="must not exceed 6"):
+        mutate([Problem((1, 2, 3), 6)], ["small"], ["multiply"], ProblemSpec((7,)), RULES, seed=0)
+
+
+def test_seed_features_know_nothing_of_solutions():
+    # 2, 3, 10 -> 60: three numbers of three, least 2/12, greatest 10/12, mean 5/12, std sqrt(38/3)/12, target 60/99
+    found = seed_features([Problem((3, 10, 2), 60)], TINY)[0]
+    assert found.tolist() == pytest.approx([1, 2 / 12, 10 / 12, 5 / 12, (38 / 3) ** 0.5 / 12, 1, 60 / 99])
+    unsolvable = Problem((1, 1, 1), 99)
+    assert np.isfinite(CountdownDomain.tiny().seed_features([unsolvable])).all()

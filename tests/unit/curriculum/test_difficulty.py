@@ -1,0 +1,162 @@
+"""Estimates of the solve rate: by rollouts, and by trees whose calibration is known."""
+
+import json
+import logging
+import sys
+
+import numpy as np
+import pytest
+from tests.unit.games.scripted import ScriptedRound, in_ranks
+
+from countdown_selfplay.countdown import CountdownDomain, generate_problems, solve
+from countdown_selfplay.curriculum.difficulty import DIFFICULTIES, measured_rates
+from countdown_selfplay.curriculum.difficulty_predictor import Predictor, Uncertainty, platt, read_labels
+from countdown_selfplay.errors import ConfigError, DataError, MissingExtraError
+from countdown_selfplay.statistics.calibration import auc, brier, calibration_error, reliability
+
+DOMAIN = CountdownDomain.tiny()
+PROBLEMS = generate_problems(30, DOMAIN.spec, seed=0, rules=DOMAIN.rules)
+
+
+def every_second(role, row, i):
+    """Right in samples 0, 2, 4, ... of problems with an even target, never of others; else well-formed and wrong."""
+    problem = DOMAIN.problem(row)
+    return solve(problem, DOMAIN.rules) if problem.target % 2 == 0 and i % 2 == 0 else str(problem.numbers[0])
+
+
+def test_rollouts_count_full_rewards_alone_and_ask_for_no_more_than_fits():
+    asked = ScriptedRound(every_second, {"prover": (64, 8)})
+    found = DIFFICULTIES.make("rollout").estimate(asked, PROBLEMS, np.zeros((30, 0)))
+    assert found.tolist() == [0.5 if problem.target % 2 == 0 else 0.0 for problem in PROBLEMS]
+    assert len(asked.rows["prover"]) == 30
+    # five answers of which samples 0, 2 and 4 are right
+    assert max(measured_rates(asked, PROBLEMS, 5)) == 0.6
+    two = ScriptedRound(every_second, {"prover/0": (64, 8), "prover/1": (64, 8)})
+    assert max(measured_rates(two, PROBLEMS, 8)) == 0.5
+
+
+def test_two_processes_measure_what_one_does():
+    alone = measured_rates(ScriptedRound(every_second, {"prover": (64, 8)}), PROBLEMS[:7], 4)
+
+    def play(rank, gather):
+        part = ScriptedRound(every_second, {"prover": (64, 8)}, rank=rank, world=2, gather=gather)
+        return measured_rates(part, PROBLEMS[:7], 4)
+
+    for found in in_ranks(2, play):
+        assert found.tolist() == alone.tolist()
+
+
+def labelled(count, seed):
+    """Features of which the first decides p, and rates of eight answers."""
+    generator = np.random.default_rng(seed)
+    features = generator.random((count, 4))
+    p = 1 / (1 + np.exp(-6 * (features[:, 0] - 0.5)))
+    return features, generator.binomial(8, p) / 8, p
+
+
+def test_the_predictor_learns_ranks_and_is_calibrated_on_new_problems():
+    features, rate, _ = labelled(800, 0)
+    predictor = Predictor()
+    logged = predictor.learn(features, rate, 8)
+    new, _, p = labelled(800, 1)
+    found = predictor.predict(new)
+    assert np.abs(found - p).mean() < 0.06 and calibration_error(found, p) < 0.04
+    # on unseen labels: no better than the true p, whose Brier score is the mean of p (1 - p), and near to it
+    assert (p * (1 - p)).mean() - 0.01 < logged["brier"] < (p * (1 - p)).mean() + 0.015
+    assert logged["auc"] > 0.8
+
+
+def test_without_labels_it_says_the_prior_and_warns_once(caplog):
+    predictor = Predictor()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert predictor.estimate(None, PROBLEMS, np.zeros((30, 4))).tolist() == [0.5] * 30
+    assert len(caplog.records) == 1 and "has 0 labels and needs 50" in caplog.text
+    few = labelled(49, 0)
+    assert predictor.learn(*few[:2], 8) == {} and not predictor.models
+    predictor.learn(few[0][:1], few[1][:1], 8)
+    assert predictor.models
+
+
+def test_the_ensemble_is_less_sure_of_what_it_has_not_seen():
+    features, rate, _ = labelled(400, 0)
+    bold, careful = Uncertainty(confidence=0.0), Uncertainty(confidence=2.0)
+    for one in (bold, careful):
+        one.learn(features, rate, 8)
+    new = labelled(100, 1)[0]
+    logit = np.stack([model.predict(new, raw_score=True) for model in bold.models]) * bold.stretch + bold.shift
+    p = 1 / (1 + np.exp(-logit))
+    assert bold.predict(new) == pytest.approx(p.mean(0))
+    assert careful.predict(new) == pytest.approx(np.clip(p.mean(0) - 2 * p.std(0), 0, 1))
+    assert (careful.predict(new) <= bold.predict(new)).all()
+
+
+@pytest.mark.parametrize("kind", [Predictor, Uncertainty])
+def test_a_restored_predictor_predicts_and_learns_on_bit_for_bit(kind):
+    features, rate, _ = labelled(200, 0)
+    straight, again = kind(trees=20), kind(trees=20)
+    straight.learn(features[:150], rate[:150], 8)
+    again.load_state_dict(json.loads(json.dumps(straight.state_dict(), default=np.ndarray.tolist)))
+    assert (straight.predict(features) == again.predict(features)).all()
+    for one in (straight, again):
+        one.learn(features[150:], rate[150:], 8)
+    assert (straight.predict(features) == again.predict(features)).all()
+
+
+def test_labels_are_read_from_a_file_and_bad_lines_are_named(tmp_path):
+    file = tmp_path / "rates.jsonl"
+    rows = [
+        {"numbers": list(p.numbers), "target": p.target, "correct": i % 9, "attempts": 8}
+        for i, p in enumerate(PROBLEMS)
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows * 2))
+    features, rate, attempts = read_labels(str(file), DOMAIN)
+    assert features.shape == (60, 21) and rate[:9].tolist() == [i / 8 for i in range(9)] and set(attempts) == {8}
+    predictor = Predictor(str(file))
+    predictor.estimate(ScriptedRound(every_second, {"prover": (64, 8)}), PROBLEMS, features[:30])
+    assert len(predictor.rate_L) == 60 and predictor.models
+    with pytest.raises(ConfigError, match="labels have 21 features, and the domain now gives 4"):
+        predictor.estimate(None, PROBLEMS, np.zeros((30, 4)))
+    for row in ({**rows[0], "correct": 9}, {**rows[0], "attempts": 0}, {"numbers": [1, 2], "target": 3}):
+        file.write_text(json.dumps(row) + "\n")
+        with pytest.raises(DataError, match="line 1: `correct`"):
+            read_labels(str(file), DOMAIN)
+    file.write_text("\n")
+    with pytest.raises(DataError, match="holds no line"):
+        read_labels(str(file), DOMAIN)
+    with pytest.raises(ConfigError, match="is not a file; make it by"):
+        Predictor(str(tmp_path / "none.jsonl"))
+
+
+def test_a_missing_library_is_an_error_that_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(MissingExtraError, match=r"countdown-selfplay\[symbolic\]"):
+        Predictor()
+
+
+@pytest.mark.parametrize(
+    "given", [{"trees": 0}, {"leaves": 1}, {"least": 3}, {"members": True}, {"learning_rate": -1}, {"confidence": "x"}]
+)
+def test_bad_settings_are_refused(given):
+    with pytest.raises(ConfigError, match="of the predictor must be"):
+        Predictor(**given)
+    with pytest.raises(ConfigError, match=r"`samples` \(0\)"):
+        DIFFICULTIES.make("rollout", {"samples": 0})
+
+
+def test_platt_undoes_a_stretch_and_a_shift():
+    logit = np.linspace(-4, 4, 400)
+    rate = 1 / (1 + np.exp(-(0.5 * logit - 1)))
+    assert platt(logit, rate, np.full(400, 100.0)) == pytest.approx((0.5, -1), abs=0.01)
+
+
+def test_brier_auc_and_reliability_by_hand():
+    p, rate = np.array([0.2, 0.2, 0.9]), np.array([0.0, 0.5, 1.0])
+    # single answers: .04 + 0, .09 + .25, .01 + 0
+    assert brier(p, rate) == pytest.approx((0.04 + 0.34 + 0.01) / 3)
+    # right answers: half of one at .2, one at .9; wrong: 1.5 at .2. (.5 x .75 + 1 x 1.5) / (1.5 x 1.5)
+    assert auc(p, rate) == pytest.approx((0.5 * 0.75 + 1.5) / 2.25)
+    assert auc(p, np.zeros(3)) is None
+    assert reliability(p, rate) == [(2, pytest.approx(0.2), 0.25), (1, 0.9, 1.0)]
+    assert calibration_error(p, rate) == pytest.approx((2 * 0.05 + 0.1) / 3)
+    assert reliability(np.array([1.0]), np.array([1.0])) == [(1, 1.0, 1.0)]

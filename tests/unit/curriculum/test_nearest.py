@@ -1,0 +1,76 @@
+"""Exact nearest neighbours: against brute force, in one go and in pieces."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from countdown_selfplay.curriculum.nearest import BLOCK, Nearest
+from countdown_selfplay.curriculum.novelty import NoveltyArchive
+from countdown_selfplay.errors import ConfigError, MissingExtraError
+
+
+def brute(points, known):
+    return np.sqrt(((points[:, None] - known[None]) ** 2).sum(2)).min(1)
+
+
+@pytest.mark.parametrize("total", [1, BLOCK - 1, BLOCK, 3 * BLOCK + 5])
+def test_distances_are_those_of_a_search_through_all(total):
+    generator = np.random.default_rng(total)
+    known, points = generator.random((total, 5)), generator.random((40, 5))
+    points[0] = known[0]
+    index = Nearest(5)
+    for start in range(0, total, 1500):
+        index.add(known[start : start + 1500])
+    found = index.distance(points)
+    assert found == pytest.approx(brute(points, known), abs=1e-12) and found[0] == 0
+    at_once = Nearest(5)
+    at_once.add(known)
+    assert (at_once.distance(points) == found).all()  # a resumed run adds all at once
+    assert np.array_equal(index.points_AF, known) and len(index) == total
+
+
+def test_repeated_points_cost_no_time_and_change_no_distance():
+    known = np.repeat(np.eye(4), 3 * BLOCK, axis=0)
+    index = Nearest(4)
+    index.add(known)
+    # 12 blocks of points in trees of 8 and 4 blocks: rows 1-8 hold the first three corners, 9-12 the last two
+    assert [part.tree.n for part in index._trees] == [3, 2]
+    assert index.distance(np.zeros((1, 4))).tolist() == [1.0]
+
+
+def test_an_empty_index_is_infinitely_far_and_an_empty_archive_at_1():
+    assert Nearest(3).distance(np.zeros((2, 3))).tolist() == [np.inf] * 2
+    assert NoveltyArchive(7).distance(np.zeros((2, 7))).tolist() == [1.0] * 2
+
+
+def test_the_archives_distance_is_the_root_mean_square():
+    archive = NoveltyArchive(7)
+    archive.add(["a"], np.zeros((1, 7)))
+    point = np.zeros((1, 7))
+    point[0, :2] = 0.6, 0.8  # length 1, over the root of 7 columns
+    assert archive.distance(point) == pytest.approx([1 / 7**0.5])
+    assert "a" in archive and "b" not in archive and len(archive) == 1
+
+
+def test_a_saved_archive_comes_back_and_another_feature_set_or_rule_set_is_refused():
+    archive = NoveltyArchive(7)
+    archive.open({"rules": {"use_all": True}, "prover_prompt": "compact"})
+    archive.add(["a", "b"], np.random.default_rng(0).random((2, 7)))
+    again = NoveltyArchive(7)
+    again.load_state_dict(archive.state_dict())
+    point = np.full((1, 7), 0.3)
+    assert again.listed == ["a", "b"] and (again.distance(point) == archive.distance(point)).all()
+    again.open({"rules": {"use_all": True}, "prover_prompt": "tinyzero"})  # a prompt changes no distance
+    with pytest.raises(ConfigError, match=r"was made with rules \{'use_all': True\}, and this run has"):
+        again.open({"rules": {"use_all": False}, "prover_prompt": "compact"})
+    with pytest.raises(ConfigError, match="has feature_set 7, and this run 13"):
+        NoveltyArchive(13).load_state_dict(archive.state_dict())
+    with pytest.raises(ConfigError, match="has version 0, and this run 1"):
+        again.load_state_dict({**archive.state_dict(), "version": 0})
+
+
+def test_without_scipy_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.spatial", None)
+    with pytest.raises(MissingExtraError, match=r"countdown-selfplay\[symbolic\]"):
+        NoveltyArchive(13)

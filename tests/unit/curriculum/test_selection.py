@@ -1,0 +1,115 @@
+"""R_gen and the four rules of seed 004, by hand; the buffer and the reservoir behind them."""
+
+import numpy as np
+import pytest
+
+from countdown_selfplay.curriculum.problem_replay import ProblemReplay
+from countdown_selfplay.curriculum.reservoir import Reservoir
+from countdown_selfplay.curriculum.selection import Selection
+from countdown_selfplay.errors import ConfigError
+
+# too hard by .2, in the band, in the band and near the archive, too easy by .4 and new
+P = np.array([0.0, 0.4, 0.5, 1.0])
+DIVERSITY = np.array([0.3, 0.2, 0.0, 1.0])
+
+
+def test_the_score_is_minus_the_distance_to_the_band_plus_half_the_diversity():
+    assert Selection().reward(P, DIVERSITY) == pytest.approx([-0.2 + 0.15, 0.1, 0.0, -0.4 + 0.5])
+    assert Selection().bounds == (-0.4, 0.5)
+
+
+def test_top_k_refuses_nothing_and_takes_the_first_of_equals():
+    # scores -.05, .1, 0, .1
+    found = Selection("top_k").select(P, DIVERSITY, 3, seed=0)
+    assert found.chosen.tolist() == [1, 3, 2] and set(found.verdicts) == {"admitted"}
+
+
+def test_hard_band_refuses_by_difficulty_first_and_then_by_diversity():
+    found = Selection("hard_band").select(P, DIVERSITY, 3, seed=0)
+    assert found.verdicts == ["too_hard", "admitted", "low_diversity", "too_easy"] and found.chosen.tolist() == [1]
+    edges = Selection("hard_band").select(np.array([0.2, 0.6]), np.array([0.01, 0.01]), 2, seed=0)
+    assert edges.verdicts == ["admitted", "admitted"]  # both ends and the threshold belong to it
+
+
+def test_soft_penalty_charges_three_times_and_refuses_nothing():
+    # -.05 - 2 x .2, .1, 0 - 3 x .01, .1 - 2 x .4
+    found = Selection("soft_penalty").select(P, DIVERSITY, 4, seed=0)
+    assert found.chosen.tolist() == [1, 2, 0, 3] and set(found.verdicts) == {"admitted"}
+
+
+def test_sampled_draws_by_the_exponential_of_the_score():
+    rule = Selection("sampled", temperature=0.1)
+    p, diversity = np.array([0.4, 0.4]), np.array([0.2, 0.0])  # scores .1 and 0: odds of e to 1
+    first = [rule.select(p, diversity, 1, seed).chosen[0] for seed in range(4000)]
+    assert np.mean(np.array(first) == 0) == pytest.approx(np.e / (1 + np.e), abs=0.025)
+    assert sorted(rule.select(p, diversity, 2, 0).chosen) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"rule": "best"}, "`selection` \\('best'\\) must be one of top_k, hard_band"),
+        ({"low": 0.7}, "must be an ascending band"),
+        ({"diversity": -1}, "`diversity` \\(-1\\)"),
+        ({"temperature": 0}, "must be above 0"),
+    ],
+)
+def test_bad_settings_are_refused(given, message):
+    with pytest.raises(ConfigError, match=message):
+        Selection(**given)
+
+
+def test_the_reservoir_draws_evenly_from_three_strata_and_fills_up():
+    reservoir = Reservoir(100)
+    p = np.array([0.1] * 2 + [0.4] * 20 + [0.9] * 20)
+    reservoir.add([f"{i}" for i in range(42)], p)
+    drawn = [int(key) for key in reservoir.draw(12, 0.2, 0.6, seed=0)]
+    # two too hard are all there are; the other ten are shared by the other two
+    assert [sum(i < 2 for i in drawn), sum(2 <= i < 22 for i in drawn), sum(i >= 22 for i in drawn)] == [2, 5, 5]
+    assert len(reservoir) == 30 and not {f"{i}" for i in drawn} & set(reservoir.keys)
+    assert len(reservoir.draw(99, 0.2, 0.6, seed=0)) == 30 and len(reservoir) == 0
+
+
+def test_the_reservoir_keeps_the_newest_and_a_problem_once():
+    reservoir = Reservoir(3)
+    reservoir.add(["a", "b", "c"], np.array([0.1, 0.2, 0.3]))
+    reservoir.add(["b", "d"], np.array([0.9, 0.4]))
+    assert reservoir.keys == ["c", "b", "d"] and reservoir.p_R.tolist() == [0.3, 0.9, 0.4]
+    again = Reservoir(3)
+    again.load_state_dict(reservoir.state_dict())
+    assert again.keys == reservoir.keys and (again.p_R == reservoir.p_R).all()
+
+
+def test_the_buffer_prefers_young_problems_near_the_band():
+    band = Selection()
+    replay = ProblemReplay(capacity=10, half_life=50, softness=0.2)
+    replay.add(["old", "young", "easy"], [0.4, 0.4, 0.8], ["x"] * 3, now=0, band=band)
+    replay.entries["old"].added = -50
+    # weights 1/2, 1 and 1/e
+    first = [replay.draw(1, 0, band, seed)[0].key for seed in range(4000)]
+    total = 0.5 + 1 + np.exp(-1)
+    for key, weight in (("old", 0.5), ("young", 1), ("easy", np.exp(-1))):
+        assert first.count(key) / 4000 == pytest.approx(weight / total, abs=0.025)
+    assert len(replay.draw(9, 0, band, 0)) == 3  # each once
+
+
+def test_the_buffer_drops_what_weighs_least_and_remembers_what_was_measured():
+    band = Selection()
+    replay = ProblemReplay(capacity=2, half_life=10)
+    replay.add(["a", "b", "c"], [0.0, 0.4, 0.5], ["x", "y", "z"], now=0, band=band)
+    assert list(replay.entries) == ["b", "c"]
+    assert replay.measured("b", 0.25) is None  # the first measurement: an estimate is no earlier one
+    assert replay.measured("b", 0.75) == 0.5 and replay.measured("gone", 1.0) is None
+    again = ProblemReplay(capacity=2, half_life=10)
+    again.load_state_dict(replay.state_dict())
+    assert again.entries == replay.entries
+    assert ProblemReplay(half_life=0, softness=0)._log_weights(list(again.entries.values()), 9, band).tolist() == [
+        0,
+        0,
+    ]
+
+
+@pytest.mark.parametrize("given", [{"capacity": 0}, {"half_life": -1}, {"softness": "soft"}])
+def test_a_buffer_that_cannot_be_is_refused(given):
+    with pytest.raises(ConfigError, match="of the problem replay must be"):
+        ProblemReplay(**given)

@@ -1,0 +1,111 @@
+"""UCB1, its forgetting forms and Thompson sampling over three regimes, by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.proposers import make_proposer
+from countdown_selfplay.proposers.bandits import REGIMES
+from countdown_selfplay.proposers.symbolic import Scored
+
+NONE = dict.fromkeys(REGIMES, 0)
+
+
+def ucb(**given):
+    return make_proposer("ucb", {"candidates": 8, "pulls": 4, **given})
+
+
+def test_every_arm_is_pulled_once_before_any_twice():
+    bandit = ucb()
+    pulled = []
+    for _ in range(3):
+        pulled.append(bandit.pull(None, {arm: pulled.count(arm) for arm in REGIMES}))
+    assert sorted(pulled) == ["easy", "hard", "medium"]
+
+
+def test_ucb1_weighs_mean_and_uncertainty():
+    # 4, 1, 1 pulls of 6; rewards .9, .5, .2: .9 + sqrt(2 ln 6 / 4) = 1.846, .5 + sqrt(2 ln 6) = 2.393, 2.093
+    bandit = ucb()
+    for arm, reward in [("easy", 0.9)] * 4 + [("medium", 0.5), ("hard", 0.2)]:
+        bandit.record(arm, reward)
+    assert bandit.pull(None, NONE) == "medium"
+    # with a quarter of the exploration .9 + .237 = 1.137 beats .5 + .473 = .973
+    bandit.exploration = 0.25
+    assert bandit.pull(None, NONE) == "easy"
+    # pulls that wait for their reward make an arm less uncertain: medium .5 + sqrt(2 ln 14 / 9) = 1.266
+    bandit.exploration = 1.0
+    assert bandit.pull(None, {**NONE, "medium": 8}) == "hard"
+
+
+def test_discounted_and_windowed_sums_forget():
+    discounted, window = ucb(discount=0.5), ucb(window=2)
+    for bandit in (discounted, window):
+        for arm, reward in [("easy", 1.0), ("easy", 0.0), ("hard", 0.4)]:
+            bandit.record(arm, reward)
+    assert discounted.sums["easy"] == [0.25 + 0.5, 0.25] and discounted.sums["hard"] == [1.0, 0.4]
+    assert window.sums == {"easy": [1.0, 0.0], "medium": [0.0, 0.0], "hard": [1.0, 0.4]}
+
+
+def test_a_pulls_reward_is_the_mean_score_between_its_least_and_greatest_value():
+    bandit = ucb()  # R_gen lies in [-.4, .5]; rows 0-1 are the first pull, 2-3 the second, and so on
+    bandit.pulled = ["easy", "hard", "hard", "medium"]
+    rows = np.array([0, 1, 2, 6])
+    bandit.learn_scores(None, Scored(rows, [], np.zeros(4), np.array([0.5, 0.32, -0.4, 0.05])))
+    # easy (.41 + .4) / .9 = .9; hard: 0 for the worst score, and 0 for a pull without a valid candidate; medium .5
+    assert bandit.sums["easy"] == pytest.approx([1, 0.9])
+    assert bandit.sums["hard"] == pytest.approx([2, 0.0]) and bandit.sums["medium"] == pytest.approx([1, 0.5])
+
+
+def test_progress_rewards_the_arm_whose_problems_became_solvable():
+    bandit = ucb(reward="progress")
+    bandit.pulled = ["easy"] * 4
+    bandit.learn_scores(None, Scored(np.array([0]), [], np.zeros(1), np.ones(1)))
+    assert bandit.sums["easy"] == [0, 0]  # scores do not count
+    bandit.learn_progress({"hard": [0.5, 0.1], "easy": [-0.2]})
+    assert bandit.sums["hard"] == pytest.approx([1, 0.65]) and bandit.sums["easy"] == pytest.approx([1, 0.4])
+
+
+def test_thompson_draws_from_the_posterior_of_each_arm():
+    bandit = make_proposer("thompson", {"candidates": 8, "pulls": 4})
+    for arm, reward in [("easy", 1.0)] * 4 + [("medium", 0.0)] * 4:
+        bandit.record(arm, reward)
+    generator = np.random.default_rng(0)
+    pulled = [bandit.pull(generator, NONE) for _ in range(4000)]
+    # Beta(5, 1), Beta(1, 5), Beta(1, 1). P(hard wins) = E[u^5 (1 - (1 - u)^5)] = 1/6 - B(6, 6) = 1/6 - 1/2772
+    assert pulled.count("hard") / 4000 == pytest.approx(1 / 6 - 1 / 2772, abs=0.02)
+    assert pulled.count("medium") / 4000 < 0.01
+
+
+def test_the_state_of_a_bandit_comes_back():
+    bandit = ucb(window=3)
+    for arm, reward in [("easy", 0.1), ("hard", 0.7), ("hard", 0.3), ("medium", 0.9)]:
+        bandit.record(arm, reward)
+    again = ucb(window=3)
+    again.load_state_dict(bandit.state_dict())
+    assert again.sums == bandit.sums and again.past == bandit.past and math.isclose(again.sums["hard"][1], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("ucb", {"discount": 0}, "`discount` \\(0\\)"),
+        ("ucb", {"window": 3, "discount": 0.9}, "both forget"),
+        ("ucb", {"reward": "luck"}, "must be score or progress"),
+        ("ucb", {"exploration": -1}, "`exploration` \\(-1\\)"),
+        ("ucb", {"pulls": 0}, "`pulls` \\(0\\) of the proposer must be a whole number of at least 1"),
+        ("mutation", {"candidates": 1.5}, "`candidates` \\(1.5\\)"),
+        ("mutation", {"archive_seeds": 2}, "`archive_seeds` \\(2\\) of the proposer must be a share"),
+        ("mutation", {"features": 21}, "`features` \\(21\\) must be 13"),
+        ("mutation", {"selection_kwargs": {"lo": 0.1}}, "`selection_kwargs` does not take lo; it takes low, high"),
+        ("mutation", {"replay": {"size": 3}}, "`replay` does not take size; it takes capacity"),
+        ("mutation", {"difficulty": "guess"}, "Unknown difficulty 'guess'"),
+        ("mutation", {"difficulty_kwargs": {"k": 8}}, "Difficulty 'rollout' does not take k; it takes samples"),
+        ("factorized", {"baseline": 2}, "`baseline` \\(2\\) of factorized must be a number from 0 to 1"),
+        ("mutation", {"arms": 3}, "Proposer 'mutation' does not take arms"),
+    ],
+)
+def test_bad_settings_are_refused_in_a_sentence(name, given, message):
+    with pytest.raises((ConfigError, KeyError), match=message):
+        make_proposer(name, given)

@@ -1,0 +1,70 @@
+"""The neural policy of seed 004, section 3.4: REINFORCE by hand, private randomness, and what it learns."""
+
+import numpy as np
+import pytest
+import torch
+
+from countdown_selfplay.proposers.factorized import Policy, _drawn
+
+
+def policy(**given):
+    return Policy(**{"inputs": 3, "hidden": 8, "actions": [4, 4], "learning_rate": 0.05, "seed": 0, **given})
+
+
+def test_the_policy_draws_no_number_of_torchs_own_generator():
+    before = torch.get_rng_state()
+    first, second = policy(), policy()
+    assert torch.equal(before, torch.get_rng_state())
+    assert all(torch.equal(a, b) for a, b in zip(first.weights, second.weights, strict=True))
+    assert not torch.equal(first.weights[0], policy(seed=1).weights[0])
+
+
+def test_the_gradient_is_that_of_reinforce_with_an_entropy_bonus():
+    """Of the output biases: d/dz -r log q(a) = -r (1[a] - q), and d/dz -H = q (log q + H), each a mean over rows."""
+    own = policy()
+    states = torch.rand((5, 3), dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    actions = torch.tensor([[0, 1], [2, 3], [1, 1], [3, 0], [0, 0]])
+    reward = torch.tensor([0.5, -0.3, 0.1, 0.0, 1.0], dtype=torch.float64)
+    q = [part.exp() for part in own.log_probs(states)]
+    expected = []
+    for i, part in enumerate(q):
+        chosen = torch.nn.functional.one_hot(actions[:, i], 4)
+        entropy = -(part * part.log()).sum(1, keepdim=True)
+        expected.append((-reward[:, None] * (chosen - part) + 0.2 * part * (part.log() + entropy)).mean(0))
+    found = own.step(states, actions, reward, 0.2)
+    assert torch.allclose(own.weights[3].grad, torch.cat(expected))
+    assert found == pytest.approx(float(-sum((part * part.log()).sum(1).mean() for part in q)))
+
+
+def test_a_rewarded_pair_of_actions_becomes_likely_in_its_states():
+    """Action 0 pays where the first column is 1, action 3 where it is 0."""
+    own, generator = policy(learning_rate=0.05), np.random.default_rng(0)
+    for _ in range(150):
+        states = np.zeros((64, 3))
+        states[:, 0] = generator.integers(2, size=64)
+        states = torch.tensor(states)
+        drawn = [_drawn(part.exp().numpy(), generator) for part in own.log_probs(states)]
+        actions = torch.tensor(np.stack(drawn, axis=1))
+        paid = torch.where(states[:, 0] > 0, actions[:, 0] == 0, actions[:, 0] == 3).double()
+        own.step(states, actions, paid - paid.mean(), 0.001)
+    q = own.log_probs(torch.tensor([[1.0, 0, 0], [0.0, 0, 0]], dtype=torch.float64))[0].exp()
+    assert q[0, 0] > 0.8 and q[1, 3] > 0.8
+
+
+def test_actions_are_drawn_by_their_probabilities():
+    q = np.tile([0.1, 0.2, 0.3, 0.4], (20000, 1))
+    drawn = np.bincount(_drawn(q, np.random.default_rng(0)), minlength=4) / 20000
+    assert drawn == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=0.012)
+    assert _drawn(np.array([[0.0, 1.0 - 1e-17]]), np.random.default_rng(0)).tolist() == [1]
+
+
+def test_a_restored_policy_goes_on_bit_for_bit():
+    states, actions = torch.ones((4, 3), dtype=torch.float64), torch.zeros((4, 2), dtype=torch.long)
+    reward = torch.tensor([1.0, 0.0, -1.0, 0.5], dtype=torch.float64)
+    straight = policy()
+    straight.step(states, actions, reward, 0.01)
+    again = policy(seed=9)
+    again.load_state_dict(straight.state_dict())
+    for own in (straight, again):
+        own.step(states, actions, reward, 0.01)
+    assert all(torch.equal(a, b) for a, b in zip(straight.weights, again.weights, strict=True))

@@ -1,0 +1,177 @@
+"""Algorithm 1 of seed 004 on a scripted round: filters, buffer, relabelling, and that nothing is lost."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.toy_domain import Sums
+from tests.unit.games.scripted import ScriptedRound, in_ranks
+
+from countdown_selfplay.contract.metric import declaration_of
+from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key, solve
+from countdown_selfplay.countdown.mutations import Mutants
+from countdown_selfplay.errors import ConfigError, GameError
+from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
+from countdown_selfplay.proposers import make_proposer
+from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
+
+DOMAIN = CountdownDomain.tiny()
+ANCHORS = DOMAIN.random(40, 1, frozenset())
+SMALL = {"refresh": 2, "candidates": 48, "keep": 12, "relabel": 24, "relabel_every": 1}
+KINDS = {
+    "mutation": {"difficulty": "predictor", "difficulty_kwargs": {"least": 10, "trees": 10}},
+    "ucb": {"window": 6},
+    "thompson": {"discount": 0.9, "reward": "progress"},
+    "factorized": {"difficulty": "uncertainty", "difficulty_kwargs": {"least": 10, "trees": 10, "members": 2}},
+}
+
+
+def by_size(role, row, i):
+    """The smaller the target, the more of eight answers are right."""
+    problem = DOMAIN.problem(row)
+    return solve(problem, DOMAIN.rules) if i < 8 - problem.target // 12 else str(problem.numbers[0])
+
+
+def a_round(index=0, **given):
+    return ScriptedRound(by_size, {"prover": (128, 8)}, index=index, **given)
+
+
+def game(name, **given):
+    return ProposeAndSolve(
+        make_proposer(name, {**SMALL, **KINDS[name], **given}), settings=Settings(anchor_fraction=0.75)
+    )
+
+
+def test_the_cascade_refuses_by_the_first_check_and_adds_up():
+    proposer = make_proposer("mutation", {"refresh": 1, "candidates": 300, "keep": 30})
+    proposer.propose(a_round(), ANCHORS)
+    first = proposer.logged()
+    assert len(proposer.archive.listed) == 30 and "proposer/rejected_archived" not in first
+    proposer.propose(a_round(1), ANCHORS)
+    for logged in (first, proposer.logged()):
+        refused = sum(value for name, value in logged.items() if name.startswith("proposer/rejected_"))
+        assert refused + logged["proposer/valid_rate"] == pytest.approx(1) and logged["proposer/raw"] == 300
+        assert 0.5 < logged["proposer/valid_rate"] < 0.85
+        assert all(declaration_of(name, SYMBOLIC) for name in logged)
+    assert len(set(proposer.archive.listed)) == len(proposer.archive.listed) == 60
+    assert not any(heldout_key(key) for key in proposer.archive.listed)
+
+
+def test_held_out_problems_of_the_run_and_repeats_are_refused():
+    proposer = make_proposer("mutation", {"refresh": 1, "candidates": 200, "keep": 200})
+    proposer.propose(a_round(), ANCHORS)
+    keys = list(proposer.archive.listed)
+    again = make_proposer("mutation", {"refresh": 1, "candidates": 200, "keep": 200})
+    again.propose(a_round(held_out=frozenset(keys[:20])), ANCHORS)  # the same candidates: the seed is the round's
+    assert again.archive.listed == [key for key in keys if key not in keys[:20]]
+
+
+def test_a_problem_made_several_times_is_taken_once():
+    class Same(CountdownDomain):
+        def mutate(self, seeds, *asked):
+            features = np.tile(self.features([Problem((2, 3, 4), 14)]), (len(seeds), 1))
+            return Mutants([Problem((2, 3, 4), 14)] * len(seeds), ["ok"] * len(seeds), features)
+
+    assert not heldout_key("2,3,4=14")
+    own = make_proposer("mutation", {"refresh": 1, "candidates": 10, "keep": 9})
+    domain = Same(DOMAIN.spec, DOMAIN.rules, "compact", "compact")
+    own.propose(a_round(domain=domain), ANCHORS)
+    assert own.logged()["proposer/rejected_duplicate"] == 0.9 and own.archive.listed == ["2,3,4=14"]
+    own.propose(a_round(1, domain=domain), ANCHORS)
+    assert own.logged()["proposer/rejected_archived"] == 0.1
+
+
+def test_a_quarter_of_the_slots_come_from_the_buffer_and_refreshes_from_the_clock():
+    own = make_proposer("mutation", {**SMALL, "refresh": 3})
+    for index in range(5):
+        proposals = own.propose(a_round(index), ANCHORS)
+        assert len(proposals) == 4  # of 128 / 8 = 16 slots
+        assert {DOMAIN.key(p.problem) for p in proposals} <= set(own.buffer.entries)
+        assert ("proposer/raw" in own.logged()) == (index in (0, 3))
+    assert own.refreshes == 2
+
+
+def test_what_is_played_tells_the_buffer_its_solve_rate():
+    own = game("ucb")
+    own.play(a_round(), ANCHORS)
+    measured = [entry for entry in own.proposer.buffer.entries.values() if entry.measured]
+    assert len(measured) == 4
+    for entry in measured:
+        assert entry.p == (8 - int(entry.key.partition("=")[2]) // 12) / 8
+
+
+def test_a_predictor_is_relabelled_from_three_strata_and_says_how_wrong_it_was():
+    own = game("mutation")
+    first = own.play(a_round(), ANCHORS).metrics
+    assert first["proposer/labels"] == 24 and first["proposer/bias_before"] == pytest.approx(0.5 - rates(own).mean())
+    for index in range(1, 7):
+        last = own.play(a_round(index), ANCHORS).metrics
+    # refreshes 2, 4 and 6: what was labelled before is known now, and the estimates are better than the prior
+    assert last["proposer/labels"] == 24 * 4 and last["proposer/brier_before"] < first["proposer/brier_before"]
+    assert "proposer/brier_after" in last and "proposer/predictor_auc" in last
+
+
+def rates(own):
+    return own.proposer.estimator.rate_L[:24]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_restored_game_goes_on_bit_for_bit(name):
+    straight, resumed = game(name), game(name)
+    for index in range(3):
+        straight.play(a_round(index), ANCHORS)
+    state = json.loads(json.dumps(straight.state_dict(), default=np.ndarray.tolist))
+    resumed.load_state_dict(state)
+    for index in range(3, 6):
+        first, second = (one.play(a_round(index), ANCHORS).metrics for one in (straight, resumed))
+        assert first == second
+    saved = [json.dumps(one.state_dict(), default=np.ndarray.tolist) for one in (straight, resumed)]
+    assert saved[0] == saved[1]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_two_processes_decide_alike_and_as_one(name):
+    def play(rank, gather):
+        own = game(name)
+        given = {} if gather is None else {"rank": rank, "world": 2, "gather": gather}
+        for index in range(3):
+            own.play(a_round(index, **given), ANCHORS)
+        return json.dumps(own.state_dict(), default=np.ndarray.tolist)
+
+    assert {*in_ranks(2, play)} == {play(0, None)}
+
+
+def test_a_gate_that_refuses_all_leaves_anchors_and_a_starved_round():
+    own = game("ucb", selection="hard_band", selection_kwargs={"low": 0.99, "high": 1.0, "least_diversity": 1.1})
+    found = own.play(a_round(), ANCHORS).metrics
+    assert found["round/starved"] == 1 and found["round/anchor_slots"] == 16
+    assert found["proposer/selected"] == 0 and found["proposer/eligible_rate"] == 0
+    assert "proposer/diversity" not in found and "proposer/least_p" not in found
+
+
+def test_seeds_come_from_the_archive_too_and_none_at_all_is_an_error():
+    own = make_proposer("mutation", {**SMALL, "archive_seeds": 1.0})
+    own.propose(a_round(), ANCHORS)
+    kept = set(own.archive.listed)
+    seeds = own._seeds(a_round(1), [Problem((12, 12, 12), 36)])
+    assert {problem.key for problem in seeds} <= kept
+    with pytest.raises(GameError, match="has no seed task"):
+        make_proposer("mutation", SMALL).propose(a_round(), [])
+
+
+def test_a_domain_without_mutations_is_refused():
+    with pytest.raises(ConfigError, match="Sums has no `mutate`"):
+        make_proposer("mutation", SMALL).propose(a_round(domain=Sums()), ANCHORS)
+
+
+def test_the_7_features_collapse_where_the_13_do_not():
+    """Seed 004, figure 4, left; here after 600 archived problems."""
+    found = {}
+    for features in (7, 13):
+        own = make_proposer(
+            "mutation", {"refresh": 1, "candidates": 200, "keep": 100, "features": features, "selection": "sampled"}
+        )
+        for index in range(6):
+            own.propose(a_round(index), ANCHORS)
+        found[features] = own.logged()["proposer/diversity"]
+    assert found[7] < 0.02 < found[13]
