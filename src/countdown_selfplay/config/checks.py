@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
+from ..curriculum.admission import batch_of_all
 from ..errors import ConfigError
 from ..games import GAMES, game_class
 from ..proposers import check_proposer, make_proposer
@@ -186,17 +187,41 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             "save_only_model=False."
         )
     check_generation(config)
-    if config.players_of("conjecturer") and config.anchor_slots >= config.slots_per_round:
-        _fail(
-            f"`anchor_fraction` ({config.anchor_fraction}) of {config.slots_per_round} slots leaves the conjecturer "
-            "none; lower it, or set conjecturer_micro_batches=0 for plain RL on the anchors."
-        )
+    _check_fill(config)
     for name in ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "remove_unused_columns"):
         if getattr(config, name):
             _fail(f"`{name}` (True) is not supported by the joint trainer; leave it unset.")
     _check_names(config)
     _check_problems(config)
     check_sharing(config)
+
+
+def _check_fill(config: JointSelfPlayConfig) -> None:
+    """Room for proposals, and for all of them where none may be left out."""
+    proposing = config.players_of("conjecturer")
+    slots, fraction = config.slots_per_round, config.anchor_fraction
+    if not proposing and (config.proposer is None or fraction < 1):
+        return
+    if config.anchor_slots >= slots:
+        _fail(
+            f"`anchor_fraction` ({config.anchor_fraction}) of {config.slots_per_round} slots leaves the conjecturer "
+            "none; lower it, or set conjecturer_micro_batches=0 for plain RL on the anchors."
+        )
+    if config.fill == "none" and fraction:
+        _fail(
+            f"`anchor_fraction` ({fraction}) is a share of the data set's problems, and fill=none plays none of them; "
+            "set it to 0, or fill to anchor."
+        )
+    multiple, proposals = config.fill_multiple, sum(config.capacity(player) for player in proposing)
+    most = batch_of_all(proposals, fraction, multiple)
+    if config.fill == "keep_all" and most > slots:
+        size = config.per_device_train_batch_size * config.steps_per_round * config.world_size
+        needed = -(-most * config.solver.num_generations // size)
+        _fail(
+            f"`{field_of(config, 'prover', 'micro_batches')}` ({config.solver.micro_batches}) holds {slots} problems "
+            f"a round, and fill=keep_all may play {most}: {proposals} proposals, anchor_fraction {fraction}, padded to "
+            f"a multiple of {multiple}; raise it to {needed}, or sample fewer proposals."
+        )
 
 
 def _check_allowed(config: JointSelfPlayConfig) -> None:

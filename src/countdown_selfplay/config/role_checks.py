@@ -171,6 +171,16 @@ def _check_objective(config: JointSelfPlayConfig, kind: str, trained: bool) -> N
             "reinforce, grpo or rest."
         )
     settings = config.role(kind)
+    for name in ("kl_estimator", "kl_reduction"):
+        value, allowed = getattr(settings, name), get_args(get_type_hints(RoleFields)[name])
+        own = field_of(config, kind, name) if was_given(config, kind, name) else name
+        if value not in allowed:
+            raise ConfigError(f"`{own}` ({value!r}) must be one of {', '.join(allowed)}.")
+        if config.kl_in == "reward" and value != allowed[0]:
+            raise ConfigError(
+                f"`{own}` ({value}) is of the KL as a loss term, and kl_in=reward charges the sum of log-ratios; set "
+                "kl_in=loss, or leave it unset."
+            )
     blind = config.kl_in == "reward" and not getattr(objective, "reads_rewards", True)
     if kind == "prover" and blind and settings.beta > 0:
         raise ConfigError(

@@ -13,7 +13,7 @@ import torch
 from ..contract.game import Guide, Outcome, Proposal, Proposer
 from ..contract.round import Rollout, Round, RoundResult
 from ..contract.stateful import Stateful
-from ..curriculum.admission import Admission, admit, dealt, kept_proposals
+from ..curriculum.admission import Admission, admit, dealt, slots_filled
 from ..curriculum.archive import Archive
 from ..proposers import make_proposer
 from ..proposers.policies import Policies
@@ -79,16 +79,18 @@ class ProposeAndSolve:
         if proposals:
             admission = dealt(admission, proposals, domain.asks, round.index)
 
-        # Fill: fixed slots, anchors pad whatever the proposer left open; never truncate (unless asked to).
-        anchor_slots = _share(rules.anchor_fraction, slots) if self.proposer else slots
-        kept = kept_proposals(len(admission.problems), slots, anchor_slots, rules.fill, rules.truncate_multiple)
+        # Fill: fixed slots, anchors pad whatever the proposer left open, unless `fill` says otherwise.
+        kept, fixed = 0, slots
+        if self.proposer:
+            found = len(admission.problems)
+            kept, fixed = slots_filled(found, slots, rules.anchor_fraction, rules.fill, rules.truncate_multiple)
         # Anchors that the provers have mastered come last (a stable order; False is less than True).
         limit = round.solved_limit(provers[0])
         mastered = frozenset() if limit is None else self.archive.mastered(limit)
         anchors = sorted(anchors, key=lambda problem: domain.key(problem) in mastered) if mastered else anchors
         randoms = self._random_problems(round, slots)
         metrics |= {"round/random_slots": len(randoms)} if randoms else {}
-        problems = [*admission.problems[:kept], *randoms, *anchors[: slots - kept - len(randoms)]]
+        problems = [*admission.problems[:kept], *randoms, *anchors[: fixed - len(randoms)]]
         keys = [domain.key(problem) for problem in problems]
 
         # Solve: every prover attempts every problem; the solve rate comes from the verifier's bit, never a reward.
@@ -97,6 +99,7 @@ class ProposeAndSolve:
         answers = [round.sample(prover, rows, problems=own) for prover in provers]
         judged = [round.gather(_judged(found)) for found in answers]
         correct_MPG = np.asarray([[bits for bits, _ in one] for one in judged], dtype=float)
+        correct_MPG = correct_MPG.reshape(len(provers), len(problems), answers[0].n)  # also without a problem
         solve_rate_P = correct_MPG.mean((0, 2))
 
         # Reward: a played proposal earns by its solve rate, a refused one what the reward says of its reason, or else
@@ -221,7 +224,7 @@ class ProposeAndSolve:
             reward = make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments)
         names = {f.name for f in fields(Settings)} - {"truncate_multiple"}
         settings = Settings(
-            truncate_multiple=args.truncate_multiple or args.prover_micro_batches,
+            truncate_multiple=args.fill_multiple,
             **{name: getattr(args, name) for name in names},
         )
         return cls(proposer, reward, settings=settings)
