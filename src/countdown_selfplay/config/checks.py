@@ -22,7 +22,7 @@ from .generation_checks import check_generation
 from .guard_fields import trips_of
 from .number_checks import check_numbers
 from .players import field_of
-from .role_checks import check_choices, check_kinds, check_players, check_settings, check_sharing
+from .role_checks import check_choices, check_guard_scope, check_kinds, check_players, check_settings, check_sharing
 from .roles import FIELDS, FLAT
 
 if TYPE_CHECKING:
@@ -150,6 +150,11 @@ def after_trl(config: JointSelfPlayConfig) -> None:
         )
     _at_least(config, "samples_per_log", 0, "0 writes none")
     _at_least(config, "length_penalty", 0.0, "it is subtracted from the reward")
+    if config.length_penalty_floor is not None and not config.length_penalty:
+        _fail(
+            f"`length_penalty_floor` ({config.length_penalty_floor}) bounds a penalty that is not charged; set "
+            "length_penalty too, or leave it unset."
+        )
     _at_least(config, "novelty_window", 0, "rounds to look back")
     _at_least(config, "guard_window", 1, "rounds")
     _at_least(config, "guard_max_rollbacks", 0, "0 stops at the first trip")
@@ -194,6 +199,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
     _check_names(config)
     _check_problems(config)
     check_sharing(config)
+    check_guard_scope(config)
 
 
 def _check_fill(config: JointSelfPlayConfig) -> None:

@@ -39,6 +39,13 @@ class CurriculumFields(CountdownFields):
         default=0.0,
         metadata={"help": "alpha of the prover's length penalty, -alpha x length / max length (seed 001: 0.1)."},
     )
+    length_penalty_floor: float | None = field(
+        default=None,
+        metadata={
+            "help": "Least sum of score and length penalty (seed 001's authors: 0). None: none, so that a long malformed "
+            "answer is below 0."
+        },
+    )
     soft_overlong: float = field(
         default=0.0,
         metadata={

@@ -53,7 +53,12 @@ class CountdownDomain:
         bare = fields.prover_prompt == "compact"
         return cls(
             spec=ProblemSpec(tuple(dict.fromkeys(fields.operands)), *(getattr(fields, name) for name in names)),
-            rules=Rules(answer_rule=fields.answer_rule, answer_format="bare" if bare else "tags"),
+            rules=Rules(
+                use_all=fields.use_all,
+                answer_rule=fields.answer_rule,
+                answer_format="bare" if bare else "tags",
+                leading_minus=fields.leading_minus,
+            ),
             prover_prompt=fields.prover_prompt,
             conjecturer_prompt=fields.conjecturer_prompt,
             operands=tuple(fields.operands),

@@ -14,11 +14,12 @@ from ..countdown import CountdownDomain, ProblemSpec, Rules
 from ..data.run_files import ROLES_FILE
 from ..domains import make_domain, name_of
 from ..errors import ConfigError, CountdownSelfPlayError, DataError
+from .presets import PRESETS, TRAINING, preset
 
 _RANGES = ("number_low", "number_high", "target_low", "target_high")
 _COUNTDOWN = ("operands", "prover_prompt", "conjecturer_prompt", "answer_rule")
 _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
-_PUBLIC = {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048}  # seed 001, section 4
+_PUBLIC = PRESETS["joint_rloo"]
 _TINY = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16}
 
 
@@ -44,10 +45,11 @@ def setting_of(options: argparse.Namespace) -> Setting:
     else:
         base = Setting("the public 0.5B checkpoints", CountdownDomain.countdown_3to4(), dict(_PUBLIC))
     given = {name: value for name, value in vars(options).items() if value is not None}
+    own = preset(given.get("eval_preset", TRAINING), base.sampling)
     return Setting(
         base.source,
         _changed(base.domain, given),
-        {**base.sampling, **{name: given[name] for name in _SAMPLING if name in given}},
+        {**own, **{name: given[name] for name in _SAMPLING if name in given}},
     )
 
 
@@ -97,6 +99,8 @@ def _of_run(path: Path, options: argparse.Namespace) -> Setting:
             field = names.get(name, name)
             own = config.get(f"{role}_{field}")
             sampling[name] = config[field] if own is None else own
+        if role == "prover" and options.eval_preset is None:
+            sampling = preset(config.get("eval_preset", TRAINING), sampling)
     except CountdownSelfPlayError:
         raise
     except (OSError, ValueError, KeyError, TypeError) as error:
