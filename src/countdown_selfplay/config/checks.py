@@ -225,8 +225,8 @@ def _check_fill(config: JointSelfPlayConfig) -> None:
         needed = -(-most * config.solver.num_generations // size)
         _fail(
             f"`{field_of(config, 'prover', 'micro_batches')}` ({config.solver.micro_batches}) holds {slots} problems "
-            f"a round, and fill=keep_all may play {most}: {proposals} proposals, anchor_fraction {fraction}, padded to "
-            f"a multiple of {multiple}; raise it to {needed}, or sample fewer proposals."
+            f"a round, and fill=keep_all may play {most}: {proposals} proposals, anchor_fraction {fraction}, padded "
+            f"to a multiple of {multiple}; raise it to {needed}, or sample fewer proposals."
         )
 
 

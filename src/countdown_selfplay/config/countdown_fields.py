@@ -30,9 +30,9 @@ class EvaluationFields(DomainFields):
     eval_preset: Literal["training", "joint_rloo", "cdg"] = field(
         default="training",
         metadata={
-            "help": "How answers are sampled in every evaluation of the run, and in `eval` of its models. training: as in "
-            "training. joint_rloo: temperature 0.6, top-p 0.95, top-k 20, 2048 tokens (seed 001). cdg: temperature 0.95, "
-            "top-k 10, 8192 tokens (seed 002)."
+            "help": "How answers are sampled in every evaluation of the run, and in `eval` of its models. training: "
+            "as in training. joint_rloo: temperature 0.6, top-p 0.95, top-k 20, 2048 tokens (seed 001). cdg: "
+            "temperature 0.95, top-k 10, 8192 tokens (seed 002)."
         },
     )
 
@@ -65,5 +65,7 @@ class CountdownFields(EvaluationFields):
     )
     leading_minus: bool = field(
         default=False,
-        metadata={"help": "Accept one minus sign before a number or a parenthesis (the checker of seed 001's authors)."},
+        metadata={
+            "help": "Accept one minus sign before a number or a parenthesis (the checker of seed 001's authors)."
+        },
     )

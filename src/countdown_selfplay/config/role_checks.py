@@ -245,12 +245,17 @@ def check_guard_scope(config: JointSelfPlayConfig) -> None:
     own = [roles[player] for player in config.players_of("conjecturer")]
     if not config.guard or config.guard_scope != "conjecturer" or not own:
         return
-    names, start = {s.weights for s in own}, "`guard_scope` (conjecturer) takes a conjecturer's weights back alone, and"
+    names, start = (
+        {s.weights for s in own},
+        "`guard_scope` (conjecturer) takes a conjecturer's weights back alone, and",
+    )
     if not all(s.trained for s in own):
         raise ConfigError(f"{start} these are frozen; set guard_scope=run.")
     shared = next((s.role for s in roles.values() if s.kind != "conjecturer" and s.weights in names), None)
     if shared is not None:
-        raise ConfigError(f"{start} the {shared} plays the same; set guard_scope=run, or give each weights of its own.")
+        raise ConfigError(
+            f"{start} the {shared} plays the same; set guard_scope=run, or give each weights of its own."
+        )
     if config.policy_sharing == "lora" and any(s.model is not None for s in roles.values()):
         raise ConfigError(f"{start} adapters over several models lie in one file; set guard_scope=run.")
     if config.save_strategy == "no":

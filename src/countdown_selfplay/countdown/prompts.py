@@ -1,4 +1,6 @@
-"""The prompts, byte for byte: with another phrasing the public checkpoints earn nothing (seed 000, section 3.4).
+"""The prompts. The prover's are those of the public data byte for byte: with another phrasing the public checkpoints
+earn nothing (seed 000, section 3.4). The conjecturer's `completion` and `json` are after the descriptions of seeds 001
+and 000, whose texts are not public in full; `compact` is the tiny model's own.
 
 A renderer returns a string (raw prompt) or a list of chat messages (the trainer applies the chat template).
 """
@@ -6,10 +8,12 @@ A renderer returns a string (raw prompt) or a list of chat messages (the trainer
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from ..errors import DataError
 from ..registry import Registry
 from .generator import generate_problems
 from .problem import Problem, ProblemSpec
@@ -67,6 +71,20 @@ def tinyzero(problem: Problem) -> Prompt:
 def compact(problem: Problem) -> Prompt:
     """The tiny model's prompt, word-level tokens between single spaces: `3 5 7 = 22 :`."""
     return f"{' '.join(map(str, problem.numbers))} = {problem.target} :"
+
+
+_ASKED = re.compile(r"numbers\s*\[([0-9,\s]+)\][^\[\]]*?equals\s+(-?[0-9]+)")
+
+
+def problem_in_prompt(text: str) -> Problem | None:
+    """The problem that a prompt of the public data asks for (`... numbers [44 19 35], create an equation that equals
+    98 ...`, with commas or without); None if there is none that is legal."""
+    found = _ASKED.search(text[:4096])
+    numbers = re.findall("[0-9]+", found[1]) if found else []
+    try:
+        return Problem(tuple(map(int, numbers)), int(found[2])) if found else None
+    except DataError:
+        return None
 
 
 PROVER_PROMPTS: Registry[Callable[[Problem], Prompt]] = Registry(

@@ -3,4 +3,4 @@
 from .archive import Archive
 from .guard import CollapseGuard, ConjecturerGuard, Trip
 
-__all__ = ["Archive", "CollapseGuard", "Trip"]
+__all__ = ["Archive", "CollapseGuard", "ConjecturerGuard", "Trip"]

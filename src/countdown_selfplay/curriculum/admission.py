@@ -107,9 +107,7 @@ def _in_turn(lines: list[list[int]]) -> deque[int]:
     return deque(i for i in chain.from_iterable(zip_longest(*lines)) if i is not None)
 
 
-def slots_filled(
-    admitted: int, slots: int, anchor_fraction: float, fill: str, multiple: int = 1
-) -> tuple[int, int]:
+def slots_filled(admitted: int, slots: int, anchor_fraction: float, fill: str, multiple: int = 1) -> tuple[int, int]:
     """How many admitted proposals are played, and how many anchor problems beside them, at most `slots` together.
 
     anchor: proposals as far as `anchor_fraction` leaves room, anchors in every other slot.
@@ -136,5 +134,9 @@ def slots_filled(
 
 def batch_of_all(proposals: int, anchor_fraction: float, multiple: int) -> int:
     """Problems of a round that plays every one of so many proposals (fill=keep_all)."""
-    anchors = 0 if anchor_fraction == 0 else max(ceil(round(proposals * anchor_fraction / (1 - anchor_fraction), 9)), multiple)
+    anchors = (
+        0
+        if anchor_fraction == 0
+        else max(ceil(round(proposals * anchor_fraction / (1 - anchor_fraction), 9)), multiple)
+    )
     return ceil((proposals + anchors) / multiple) * multiple

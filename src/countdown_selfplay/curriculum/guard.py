@@ -102,8 +102,8 @@ class CollapseGuard:
 @dataclass
 class ConjecturerGuard:
     """Seed 001's guard as the text has it (section 3.2): a conjecturer whose parseable rate in the round at hand is
-    under `low` goes back by itself; nothing else is looked at. What is done about it is training/conjecturer_back.py's.
-    State: how often that was done, and whether the newest weights are known to be good."""
+    under `low` goes back by itself; nothing else is looked at. What is done about it is that of
+    training/conjecturer_back.py. State: how often that was done, and whether the newest weights are good."""
 
     players: Sequence[str]
     low: float = 0.5

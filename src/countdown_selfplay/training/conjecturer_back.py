@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def take_back(trainer: Host, fallen: Mapping[str, float]) -> None:
-    """`fallen`: players and their parseable rates. CollapseError without a checkpoint, or after guard_max_rollbacks."""
+    """`fallen`: players and their parseable rates. CollapseError without a checkpoint or after guard_max_rollbacks."""
     guard, args = trainer.conjecturer_guard, trainer.args
     assert guard is not None
     seen = ", ".join(f"{player}/parseable_rate is {rate:.4g}" for player, rate in fallen.items())
@@ -31,8 +31,8 @@ def take_back(trainer: Host, fallen: Mapping[str, float]) -> None:
         raise CollapseError(f"{seen}. There is no healthy checkpoint to take it from; set save_steps lower.")
     if guard.rollbacks >= args.guard_max_rollbacks:
         raise CollapseError(
-            f"{seen}. {guard.rollbacks} rollbacks of it did not help; lower the conjecturer's learning rate, raise its "
-            "beta, or raise guard_max_rollbacks."
+            f"{seen}. {guard.rollbacks} rollbacks of it did not help; lower the conjecturer's learning rate, raise "
+            "its beta, or raise guard_max_rollbacks."
         )
     guard.rollbacks += 1
     logger.warning("%s. Taking it back to %s (%d of %d).", seen, found, guard.rollbacks, args.guard_max_rollbacks)
@@ -45,8 +45,8 @@ def take_back(trainer: Host, fallen: Mapping[str, float]) -> None:
 
 
 def healthy_checkpoint(trainer: Host) -> str | None:
-    """The newest checkpoint with a healthy conjecturer before the weights that this round's proposals were sampled from,
-    which were taken for healthy when they were written; those if there is no other. (The authors' code goes two
+    """The newest checkpoint with a healthy conjecturer before the weights that this round's proposals were sampled
+    from, which were taken for healthy when they were written; those if there is no other. (The authors' code goes two
     checkpoints back.)"""
     processes, engine = trainer.processes.world, trainer.engine.name
     output, sampled = Path(trainer.args.output_dir), trainer.state.global_step - trainer.args.steps_per_round

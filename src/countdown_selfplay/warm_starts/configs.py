@@ -39,7 +39,9 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
         at_least(self, 1, "eval_samples", "max_completion_length")
         check_numbers(self)
         if self.eval_preset not in (TRAINING, *PRESETS):
-            raise ConfigError(f"`eval_preset` ({self.eval_preset!r}) must be one of {', '.join((TRAINING, *PRESETS))}.")
+            raise ConfigError(
+                f"`eval_preset` ({self.eval_preset!r}) must be one of {', '.join((TRAINING, *PRESETS))}."
+            )
         _ = self.played
 
     @property
@@ -71,7 +73,8 @@ class SFTArguments(WarmStartArguments):
         default=None,
         metadata={
             "help": "Demonstrations: a hub id or a .jsonl/.parquet file of `countdown-selfplay dataset --schema "
-            "solved` (or proposed). None: made by the exact solver."
+            "solved` (or proposed), or a corpus with columns `query` and `completion`. None: made by the exact "
+            "solver."
         },
     )
     dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name to train on."})
@@ -102,7 +105,11 @@ class IPOArguments(WarmStartArguments):
         },
     )
     dataset_name: str | None = field(
-        default=None, metadata={"help": "Problems to sample on: a hub id or a file. None: the exact generator."}
+        default=None,
+        metadata={
+            "help": "Problems to sample on, a hub id or a file; with columns `chosen` and `rejected` the pairs "
+            "themselves. None: the exact generator."
+        },
     )
     dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name."})
     problems: int = field(default=512, metadata={"help": "Problems that are sampled, at most."})
@@ -178,10 +185,10 @@ class IPOSettings(_Settled, DPOConfig):
     """Differs from DPOConfig in that the loss is IPO's (Azar et al. 2024, equation 17), (h - 1 / (2 beta))^2.
 
     h is the difference of the log-ratios to the start of chosen and rejected. `ipo_reduction` mean: each log-ratio per
-    token of its completion, as TRL has it (IPO's authors told TRL's that they averaged). sum: those of whole sequences,
-    as seed 001 writes it (section 3.1); the margin that is aimed at, 1 / (2 beta), is then one of sums. Neither seed 001
-    nor seed 004 states its beta or learning rate: the defaults are TRL's, beta 0.1 and learning rate 1e-6 (the code of
-    seed 001's authors: sums, 0.1, 5e-6).
+    token of its completion, as TRL has it (IPO's authors told TRL's that they averaged). sum: those of whole
+    sequences, as seed 001 writes it (section 3.1); the margin that is aimed at, 1 / (2 beta), is one of sums. Neither
+    seed 001 nor seed 004 states its beta or learning rate: the defaults are TRL's, beta 0.1 and learning rate 1e-6
+    (the code of seed 001's authors: sums, 0.1, 5e-6).
     """
 
     output_dir: str = field(default="ipo", metadata={"help": "The folder of the run and of the model."})

@@ -1,8 +1,8 @@
 """TRL's trainers, given token ids instead of texts (see `encoding`).
 
-SFTTrainer takes rows with `input_ids` and `labels` as they are. DPOTrainer always tokenizes and averages IPO's log-ratios
-over tokens, so two private methods of it are overridden; tests/trainer/test_warm_starts.py asserts that they exist in
-the pinned TRL with these parameters.
+SFTTrainer takes rows with `input_ids` and `labels` as they are. DPOTrainer always tokenizes and averages IPO's
+log-ratios over tokens, so two private methods of it are overridden; tests/trainer/test_warm_starts.py asserts that
+they exist in the pinned TRL with these parameters.
 """
 
 from __future__ import annotations
@@ -28,9 +28,13 @@ class TokenizedDPOTrainer(DPOTrainer):
         """With `ipo_reduction` sum: TRL's passes, logs and all, and the loss on the log-probs that they gave."""
         if getattr(self.args, "ipo_reduction", "mean") == "mean":
             return super()._compute_loss(model, inputs, return_outputs)
-        seen: list[torch.Tensor] = []  # (2B, T) log-probs, 0 outside the completions: of the policy, then the reference
+        seen: list[
+            torch.Tensor
+        ] = []  # (2B, T) log-probs, 0 outside the completions: of the policy, then the reference
         modules = [self.accelerator.unwrap_model(model), self.ref_model]
-        hooks = [m.register_forward_hook(lambda *call: seen.append(call[-1].log_probs)) for m in modules if m is not None]
+        hooks = [
+            m.register_forward_hook(lambda *call: seen.append(call[-1].log_probs)) for m in modules if m is not None
+        ]
         try:
             super()._compute_loss(model, inputs, False)
         finally:

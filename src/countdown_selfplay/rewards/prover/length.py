@@ -14,8 +14,9 @@ def make_length_penalty(alpha: float, max_length: int, floor: float | None = Non
 
     alpha: what a completion of full length costs (seed 001: 0.1). Lengths are in tokens; an empty completion costs 0.
     floor: no completion is charged below this sum with its verdict's score, max(floor, score - alpha * length /
-    max_length), 0 in the code of seed 001's authors (the text has none: a malformed answer of full length has -0.1);
-    it needs the column `verdict`, which the joint trainer hands over. Raises ConfigError for a negative or infinite alpha or a length below 1.
+    max_length): 0 in the code of seed 001's authors (the text has none: a malformed answer of full length has -0.1).
+    It needs the column `verdict`, which the joint trainer hands over.
+    Raises ConfigError for a negative or infinite alpha or a length below 1.
     """
     if not math.isfinite(alpha) or alpha < 0:
         raise ConfigError(
