@@ -2,7 +2,7 @@
 
 Of a recipe's values only these are replaced: where model, rows and results lie; how long the run is (max_steps 2, a
 few evaluated problems and samples, fewer problems for the warm starts to prepare, one report for all); and for the
-0.5B recipes prover_max_completion_length, because 128 answers of 1,024 tokens take a CPU minutes.
+0.5B recipes the length of answers in training and evaluation, because 128 of 1,024 tokens take a CPU minutes.
 """
 
 import json
@@ -19,7 +19,7 @@ from .stand_in import DOMAIN, make_stand_in
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "examples" / "recipes").glob("*/*.yaml"))
 NAMES = [f"{path.parent.name}/{path.stem}" for path in FILES]
-COMMANDS = {"sft": "sft", "ipo": "ipo", "rloo": "rloo"}
+COMMANDS = {"sft": "sft", "sft_conjecturer": "sft", "ipo": "ipo", "rloo": "rloo"}
 
 SHORT = {"max_steps": "2", "eval_problems": "8", "report_to": "none", "disable_tqdm": "true"}
 SHORT_JOINT = {"num_generations_eval": "2", "eval_proposals": "64", "report": "false"}
@@ -37,11 +37,21 @@ def public(tmp_path_factory):
             for p in generate_problems(400 if split == "train" else 16, DOMAIN.spec, seed=seed, split=split)
         ]
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = [
+        {
+            "query": f"Using the numbers {list(p.numbers)}, create an equation that equals {p.target}.",
+            "completion": "<b>",
+        }
+        for p in generate_problems(16, DOMAIN.spec, seed=1)
+    ]
+    preferred = [{"prompt": row["query"], "chosen": row["completion"], "rejected": "?"} for row in asked]
+    for name, found in (("sft", asked), ("ipo", preferred)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
     return {
         "model_name_or_path": str(folder / "model"),
         "dataset_name": str(folder / "train.jsonl"),
         "eval_dataset_name": str(folder / "heldout.jsonl"),
-        "prover_max_completion_length": "8",
+        "eval_preset": "training",
     }
 
 
@@ -51,7 +61,7 @@ def flags(*settings):
 
 def test_the_played_recipes_are_all_that_any_command_knows():
     known = {name for command in ("joint", "sft", "ipo") for name in recipes(command)}
-    assert set(NAMES) == known and len(known) == 12
+    assert set(NAMES) == known and len(known) == 18
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -59,11 +69,19 @@ def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, publi
     command = COMMANDS.get(name.partition("/")[2], "joint")
     changed = [{"recipe": name, "output_dir": str(tmp_path)}, SHORT, SHORT_WARM.get(command, SHORT_JOINT)]
     if not name.startswith("tiny/"):
-        changed.append(public)
+        short = "prover_max_completion_length" if command not in SHORT_WARM else "max_completion_length"
+        changed.append(public | {short: "8"})
+        if command in SHORT_WARM:
+            changed.append({"dataset_name": public["dataset_name"].replace("train.", f"{command}."), "max_steps": "2"})
+    if name == "qwen2.5-0.5b/sft_conjecturer":
+        changed[-1] = {"eval_proposals": "64", "max_completion_length": "64"}
     if name == "tiny/default":
         changed.append({"report": "true"})
     assert main([command, *flags(*changed)]) == 0
     result = json.loads((tmp_path / "evaluation.json").read_text())
+    if name.endswith("sft_conjecturer"):
+        assert [result[when]["conjecturer"]["n"] for when in ("before", "after")] == [64, 64]
+        return
     assert [len(result[when]["prover"]["correct"]) for when in ("before", "after")] == [8, 8]
     steps = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert max(line["step"] for line in steps) == 2
@@ -83,7 +101,8 @@ def test_the_other_policies_are_played_with_stop_strings_too(sharing, public, tm
     """The recipes above are all `full`. Under lora both roles have one temperature, under tied one learning rate."""
     same = {"temperature": "0.7", "learning_rate": "1e-5", "policy_sharing": sharing, "max_steps": "1"}
     changed = ({"recipe": "qwen2.5-0.5b/anchored_shaped_fixed", "output_dir": str(tmp_path)}, SHORT, SHORT_JOINT)
-    assert main(["joint", *flags(*changed, public, same)]) == 0
+    short = {"prover_max_completion_length": "8", "guard_scope": "run"}
+    assert main(["joint", *flags(*changed, public, short, same)]) == 0
     assert set(json.loads((tmp_path / "evaluation.json").read_text())) == {"before", "after", "difference"}
 
 

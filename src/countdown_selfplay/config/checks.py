@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
+from ..countdown import CountdownDomain
 from ..curriculum.admission import batch_of_all
 from ..errors import ConfigError
 from ..games import GAMES, game_class
@@ -198,6 +199,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             _fail(f"`{name}` (True) is not supported by the joint trainer; leave it unset.")
     _check_names(config)
     _check_problems(config)
+    _check_stops(config)
     check_sharing(config)
     check_guard_scope(config)
 
@@ -307,6 +309,21 @@ def _check_game(config: JointSelfPlayConfig) -> None:
             f"`game_kwargs` ({given}) is not read by `game` ({config.game}), whose settings are fields of the "
             "configuration; leave it unset."
         )
+
+
+def _check_stops(config: JointSelfPlayConfig) -> None:
+    """A stop string that stands in what the prompt asks for would leave no answer to read."""
+    if config.domain != "countdown":
+        return
+    domain = CountdownDomain.from_config(config)
+    for kind in ("prover", "conjecturer"):
+        stops = config.role(kind).stop if config.players_of(kind) else None
+        cut = domain.cut_by(kind, stops) if stops else None
+        if cut is not None:
+            _fail(
+                f"`{field_of(config, kind, 'stop')}` ({list(stops or ())}) cuts what the prompt asks for, {cut!r}, "
+                "before it can be read; use the text that ends it, such as </answer> or </problem>, or leave it unset."
+            )
 
 
 def _check_problems(config: JointSelfPlayConfig) -> None:

@@ -17,7 +17,8 @@ from .roles import flat_name
 _PLACES = (Path(__file__).parents[1] / "recipes", Path(__file__).parents[3] / "examples" / "recipes")
 
 _OWN = ("sft", "ipo")
-"""Commands with settings of their own: their recipes are called after them. All others hold those of `joint`."""
+"""Commands with settings of their own: their recipes are called after them (sft, sft_conjecturer). All others hold
+those of `joint`."""
 
 
 def recipes(command: str = "joint") -> Registry[Path]:
@@ -26,7 +27,8 @@ def recipes(command: str = "joint") -> Registry[Path]:
     found: Registry[Path] = Registry("recipe")
     for place in _PLACES:
         for path in sorted(place.glob("*/*.yaml")):
-            if (path.stem if path.stem in _OWN else "joint") == (command if command in _OWN else "joint"):
+            own = path.stem.partition("_")[0]
+            if (own if own in _OWN else "joint") == (command if command in _OWN else "joint"):
                 found.setdefault(f"{path.parent.name}/{path.stem}", path)
     return found
 

@@ -12,10 +12,29 @@ from .exact.batch import is_solvable_batch
 from .exact.solver import is_solvable
 from .generator import generate_problems
 from .problem import Problem, ProblemSpec, heldout_key, problem_from_row
-from .prompts import COMPLETION_STOP, CONJECTURER_PROMPTS, PROVER_PROMPTS, completion_shots, json_example
+from .prompts import (
+    COMPLETION_PREFIX,
+    COMPLETION_STOP,
+    CONJECTURER_PROMPTS,
+    EXAMPLES,
+    PROVER_PROMPTS,
+    problem_json,
+    problem_tag,
+)
 from .proposals import Proposal, parse_proposal
 from .rules import DEFAULT_RULES, Rules
 from .verifier import Verdict, verify
+
+_ANSWERED, _PROPOSED = Problem((1, 2, 3), 1), Problem((3, 5, 7), 22)
+_TAG = problem_tag(_PROPOSED).removeprefix(COMPLETION_PREFIX)
+_WRITTEN = {  # what the prompts ask for: of a prover by the form of its answers, of a conjecturer by its prompt
+    "tags": ("<think> 1 + 2 = 3, 3 / 3 = 1 </think>\n<answer> (1 + 2) / 3 </answer>", _ANSWERED),
+    "bare": ("( 1 + 2 ) / 3", _ANSWERED),
+    "json": (f"<answer>{problem_json(_PROPOSED)}</answer>", _PROPOSED),
+    "completion": (_TAG, _PROPOSED),
+    "six_shots": (_TAG, _PROPOSED),
+    "compact": ("3 5 7 = 22", _PROPOSED),
+}
 
 
 @dataclass(frozen=True)
@@ -103,11 +122,8 @@ class CountdownDomain:
     @cached_property
     def example_keys(self) -> frozenset[str]:
         """Keys of all worked examples that the conjecturer's prompts show."""
-        if self.conjecturer_prompt == "json":
-            return frozenset(json_example(k).key for k in self.spec.operands)
-        if self.conjecturer_prompt == "completion":
-            return frozenset(shot.key for k in self.spec.operands for shot in completion_shots(k, self.spec))
-        return frozenset()
+        shown = EXAMPLES.get(self.conjecturer_prompt)
+        return frozenset() if shown is None else frozenset(example.key for example in shown(self.spec))
 
     @cached_property
     def asks_operands(self) -> bool:
@@ -179,4 +195,17 @@ class CountdownDomain:
         """Where generation stops besides the end token. `role`: "conjecturer" or "prover", "conjecturer/0" in a
         pool."""
         proposing = role.split("/")[0] == "conjecturer"
-        return [COMPLETION_STOP] if proposing and self.conjecturer_prompt == "completion" else None
+        return [COMPLETION_STOP] if proposing and self.conjecturer_prompt in ("completion", "six_shots") else None
+
+    def cut_by(self, role: str, stops: Sequence[str]) -> str | None:
+        """A text as the role is asked for that these stop strings would cut before its answer or problem can be read;
+        None if they do not."""
+        asked = self.conjecturer_prompt if role == "conjecturer" else self.rules.answer_format
+        if asked not in _WRITTEN:  # a prompt of a user's own
+            return None
+        text, problem = _WRITTEN[asked]
+        ends = [text.find(stop) + len(stop) for stop in stops if stop in text]
+        cut = text[: min(ends, default=len(text))]
+        if role == "conjecturer":
+            return None if self.parse([cut])[0].problem == problem else text
+        return None if verify(cut, problem, self.rules).correct else text

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -140,11 +140,45 @@ def propose_completion(operands: int, spec: ProblemSpec) -> Prompt:
     )
 
 
+_FIXED_SHOTS = (
+    Problem((6, 23, 55), 72),
+    Problem((30, 3, 94, 37), 33),
+    Problem((86, 52, 6), 40),
+    Problem((25, 25, 84, 71), 13),
+    Problem((8, 18, 86), 58),
+    Problem((10, 19, 49, 5), 63),
+)
+"""Solvable, of three and four numbers, on the training side of the split."""
+
+
+def propose_six_shots(operands: int, spec: ProblemSpec) -> Prompt:
+    """Six fixed shots of three and four numbers, the same prompt whatever is asked for, as seed 001's authors have it
+    (their numbers and header are others)."""
+    return (
+        f"Countdown arithmetic problems. Each uses 3 or 4 numbers from {spec.number_low} to {spec.number_high} and a "
+        f"target from {spec.target_low} to {spec.target_high} that can be reached by using every number exactly once "
+        f"with +, -, *, /.\n{chr(10).join(map(problem_tag, _FIXED_SHOTS))}\n{COMPLETION_PREFIX}"
+    )
+
+
 def propose_compact(operands: int, spec: ProblemSpec) -> Prompt:
     """The tiny model's prompt: `propose 3 :`."""
     return f"propose {operands} :"
 
 
 CONJECTURER_PROMPTS: Registry[Callable[[int, ProblemSpec], Prompt]] = Registry(
-    "conjecturer prompt", {"json": propose_json, "completion": propose_completion, "compact": propose_compact}
+    "conjecturer prompt",
+    {
+        "json": propose_json,
+        "completion": propose_completion,
+        "six_shots": propose_six_shots,
+        "compact": propose_compact,
+    },
 )
+
+EXAMPLES: dict[str, Callable[[ProblemSpec], Iterable[Problem]]] = {
+    "json": lambda spec: map(json_example, spec.operands),
+    "completion": lambda spec: (shot for k in spec.operands for shot in completion_shots(k, spec)),
+    "six_shots": lambda spec: _FIXED_SHOTS,
+}
+"""Prompt -> the worked examples that it shows."""

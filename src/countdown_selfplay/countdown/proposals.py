@@ -134,7 +134,13 @@ def _parse_compact(text: str) -> Proposal:
 
 
 PROPOSAL_PARSERS: Registry[Callable[[str], Proposal]] = Registry(
-    "proposal style", {"json": _parse_json, "completion": _parse_completion, "compact": _parse_compact}
+    "proposal style",
+    {
+        "json": _parse_json,
+        "completion": _parse_completion,
+        "six_shots": _parse_completion,
+        "compact": _parse_compact,
+    },
 )
 
 _JSON_EXAMPLES = frozenset(json_example(k).key for k in range(1, MAX_NUMBERS + 1))
