@@ -179,12 +179,7 @@ def _check_objective(config: JointSelfPlayConfig, kind: str, trained: bool) -> N
             f"`kl_in` (reward) has no effect on `{field}` ({name}), which looks at the verifier's bit alone; "
             f"set kl_in=loss, or {field_of(config, kind, 'beta')}=0."
         )
-    for charge in ("length_penalty", "soft_overlong"):
-        if kind == "prover" and blind and getattr(config, charge):
-            raise ConfigError(
-                f"`{charge}` ({getattr(config, charge)}) has no effect on `{field}` ({name}), which looks at the "
-                f"verifier's bit alone; set it to 0, or use an objective that reads rewards, such as rloo."
-            )
+    refuse_ignored_charges(config, kind, field, name, objective)
     group, needed = settings.num_generations, getattr(objective, "needs_samples", 1)
     if kind == "prover":
         needed = max(needed, getattr(objective, "needs_answers", 1))
@@ -198,6 +193,18 @@ def _check_objective(config: JointSelfPlayConfig, kind: str, trained: bool) -> N
             f"`{field}` ({name}, {arguments}) needs at least {needed} samples per prompt and "
             f"`{_group_name(config, kind)}` is {group}; raise that or change `{arguments_field}`."
         )
+
+
+def refuse_ignored_charges(config: JointSelfPlayConfig, kind: str, field: str, name: str, objective: Any) -> None:
+    """A charge on the prover's reward that its objective would not see. `field`: where the objective was given."""
+    if kind != "prover" or getattr(objective, "reads_rewards", True):
+        return
+    for charge in ("length_penalty", "soft_overlong"):
+        if getattr(config, charge):
+            raise ConfigError(
+                f"`{charge}` ({getattr(config, charge)}) has no effect on `{field}` ({name}), which looks at the "
+                "verifier's bit alone; set it to 0, or use an objective that reads rewards, such as rloo."
+            )
 
 
 def _check_kl(config: JointSelfPlayConfig, kind: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from ..config import JointSelfPlayConfig, RoleSettings
 from ..config.checks import check_run
 from ..config.guard_fields import GuardFields, trips_of
+from ..config.role_checks import refuse_ignored_charges
 from ..contract.frame_metrics import FRAME_METRICS
 from ..contract.game import Game
 from ..contract.metric import UNBOUNDED, Metric, Range, declaration_of, for_players
@@ -166,6 +167,7 @@ def role_objectives(
         refuse_class(f"objectives[{role!r}]", objective)
         if not hasattr(objective, "advantages") or not hasattr(objective, "loss"):
             raise ConfigError(f"The {role}'s objective ({objective!r}) must have `advantages` and `loss`.")
+        refuse_ignored_charges(args, settings.kind, f"objectives[{role!r}]", type(objective).__name__, objective)
         found[role] = objective
     return found
 
