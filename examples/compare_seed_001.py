@@ -28,24 +28,17 @@ def play(name: str, folder: Path, flags: list[str]) -> Path:
 def compare(seeds: list[int], mixes: list[float], flags: list[str], root: Path = Path("runs")) -> Path:
     arms = {f"tiny-{name.replace('_', '-')}": (name, []) for name in RUNS}
     if mixes:
-        fill = {0.0: ["--fill", "none"]}
-        arms = {f"mix-{mix:g}": (ABLATED, ["--anchor_fraction", str(mix), *fill.get(mix, [])]) for mix in mixes}
-    folders = {
-        arm: [
-            play(
-                name,
-                root / (f"{arm}-seed-{s}" if seeds else arm),
-                [*own, *(["--seed", str(s)] if seeds else []), *flags],
-            )
-            for s in seeds or [0]
-        ]
-        for arm, (name, own) in arms.items()
-    }
+        alone = {0.0: ["--fill", "none"]}
+        arms = {f"mix-{mix:g}": (ABLATED, ["--anchor_fraction", str(mix), *alone.get(mix, [])]) for mix in mixes}
+    folders: dict[str, list[Path]] = {}
+    for arm, (name, own) in arms.items():
+        each = {root / f"{arm}-seed-{seed}": ["--seed", str(seed)] for seed in seeds} or {root / arm: []}
+        folders[arm] = [play(name, folder, [*own, *seed, *flags]) for folder, seed in each.items()]
     first = next(iter(folders.values()))[0]
     loaded = load_arms([f"before={first}:before", *(f"{arm}={','.join(map(str, f))}" for arm, f in folders.items())])
-    name = "seed-001-mixes" if mixes else "seed-001"
-    write_counts(root / f"{name}-counts.json", aligned_arms(loaded))
-    return write_report([folder for own in folders.values() for folder in own], root / f"{name}.html")
+    title = "seed-001-mixes" if mixes else "seed-001"
+    write_counts(root / f"{title}-counts.json", aligned_arms(loaded))
+    return write_report([folder for own in folders.values() for folder in own], root / f"{title}.html")
 
 
 if __name__ == "__main__":

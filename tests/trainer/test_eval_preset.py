@@ -1,4 +1,4 @@
-"""`eval_preset`: one evaluation setting for all models, in a run's own evaluations and in `eval` of what it exported."""
+"""`eval_preset`: one evaluation setting for all models, in a run's own evaluations and in `eval` of its exports."""
 
 import json
 

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
-from ..countdown import CountdownDomain
-from ..curriculum.admission import batch_of_all
 from ..errors import ConfigError
 from ..games import GAMES, game_class
 from ..proposers import check_proposer, make_proposer
 from ..registry import suggestion
 from ..rewards.base import LARGEST_REWARD
 from .changes import NEVER, PARTS, allowed_names, plain_name
+from .game_checks import check_fill, check_problems, check_stops
 from .generation_checks import check_generation
 from .guard_fields import trips_of
 from .number_checks import check_numbers
@@ -193,43 +192,15 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             "save_only_model=False."
         )
     check_generation(config)
-    _check_fill(config)
+    check_fill(config)
     for name in ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "remove_unused_columns"):
         if getattr(config, name):
             _fail(f"`{name}` (True) is not supported by the joint trainer; leave it unset.")
     _check_names(config)
-    _check_problems(config)
-    _check_stops(config)
+    check_problems(config)
+    check_stops(config)
     check_sharing(config)
     check_guard_scope(config)
-
-
-def _check_fill(config: JointSelfPlayConfig) -> None:
-    """Room for proposals, and for all of them where none may be left out."""
-    proposing = config.players_of("conjecturer")
-    slots, fraction = config.slots_per_round, config.anchor_fraction
-    if not proposing and (config.proposer is None or fraction < 1):
-        return
-    if config.anchor_slots >= slots:
-        _fail(
-            f"`anchor_fraction` ({config.anchor_fraction}) of {config.slots_per_round} slots leaves the conjecturer "
-            "none; lower it, or set conjecturer_micro_batches=0 for plain RL on the anchors."
-        )
-    if config.fill == "none" and fraction:
-        _fail(
-            f"`anchor_fraction` ({fraction}) is a share of the data set's problems, and fill=none plays none of them; "
-            "set it to 0, or fill to anchor."
-        )
-    multiple, proposals = config.fill_multiple, sum(config.capacity(player) for player in proposing)
-    most = batch_of_all(proposals, fraction, multiple)
-    if config.fill == "keep_all" and most > slots:
-        size = config.per_device_train_batch_size * config.steps_per_round * config.world_size
-        needed = -(-most * config.solver.num_generations // size)
-        _fail(
-            f"`{field_of(config, 'prover', 'micro_batches')}` ({config.solver.micro_batches}) holds {slots} problems "
-            f"a round, and fill=keep_all may play {most}: {proposals} proposals, anchor_fraction {fraction}, padded "
-            f"to a multiple of {multiple}; raise it to {needed}, or sample fewer proposals."
-        )
 
 
 def _check_allowed(config: JointSelfPlayConfig) -> None:
@@ -309,31 +280,6 @@ def _check_game(config: JointSelfPlayConfig) -> None:
             f"`game_kwargs` ({given}) is not read by `game` ({config.game}), whose settings are fields of the "
             "configuration; leave it unset."
         )
-
-
-def _check_stops(config: JointSelfPlayConfig) -> None:
-    """A stop string that stands in what the prompt asks for would leave no answer to read."""
-    if config.domain != "countdown":
-        return
-    domain = CountdownDomain.from_config(config)
-    for kind in ("prover", "conjecturer"):
-        stops = config.role(kind).stop if config.players_of(kind) else None
-        cut = domain.cut_by(kind, stops) if stops else None
-        if cut is not None:
-            _fail(
-                f"`{field_of(config, kind, 'stop')}` ({list(stops or ())}) cuts what the prompt asks for, {cut!r}, "
-                "before it can be read; use the text that ends it, such as </answer> or </problem>, or leave it unset."
-            )
-
-
-def _check_problems(config: JointSelfPlayConfig) -> None:
-    counts = config.operands if isinstance(config.operands, (list, tuple)) else ()  # a YAML file may say `3`
-    if not counts or any(not isinstance(k, int) or not 2 <= k <= 6 for k in counts):
-        _fail(f"`operands` ({config.operands}) must list operand counts from 2 to 6, such as [3, 4].")
-    for name in ("number", "target"):
-        low, high = getattr(config, f"{name}_low"), getattr(config, f"{name}_high")
-        if not 1 <= low <= high:
-            _fail(f"`{name}_low` ({low}) and `{name}_high` ({high}) must satisfy 1 <= low <= high.")
 
 
 def check_roles(config: JointSelfPlayConfig) -> None:

@@ -1,4 +1,4 @@
-"""Structural features of a problem (seed 004, section 3.2): numbers, target, required operators, solution count, and
+"""Structural features of a problem (seed 004, section 3.3): numbers, target, required operators, solution count, and
 the shape of the solution trees. They come from the exact solver, never from a model's answers.
 
 A problem's solutions are its inequivalent ones (OEIS A140606), each as a tree of sums and products in which no sum

@@ -16,7 +16,7 @@ NOVELTY_FEATURES = (
     *("operands", "number_min", "number_max", "number_mean", "number_std", "target"),
 )
 """The 13 features of the archive distance: 7 of the solution trees, 6 of the numbers and the target. The last 6 alone
-tell problems of up to four numbers apart; seed 004 found that the trees alone do not (section 5.2: 27.8% of the
+tell problems of up to four numbers apart; seed 004 found that the trees alone do not (section 5: 27.8% of the
 candidates were refused as duplicates that they were not)."""
 
 
