@@ -28,7 +28,7 @@ def test_no_fill_plays_no_problem_of_the_data_set(build):
 
 def test_a_round_without_any_problem_moves_no_weight_and_logs_no_rate(build):
     """The conjecturer writes nothing that can be played: the prover has no row at all."""
-    trainer = build(**{**PURE, "max_steps": 2}, beta=0.05)
+    trainer = build(**{**PURE, "max_steps": 2}, beta=0.05, log_completions=True)
     object.__setattr__(trainer.domain, "solvable_batch", lambda problems: [False for _ in problems])
     before = weights(trainer)
     trainer.train()

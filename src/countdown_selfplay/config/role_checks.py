@@ -252,10 +252,8 @@ def check_guard_scope(config: JointSelfPlayConfig) -> None:
     own = [roles[player] for player in config.players_of("conjecturer")]
     if not config.guard or config.guard_scope != "conjecturer" or not own:
         return
-    names, start = (
-        {s.weights for s in own},
-        "`guard_scope` (conjecturer) takes a conjecturer's weights back alone, and",
-    )
+    names = {s.weights for s in own}
+    start = "`guard_scope` (conjecturer) takes a conjecturer's weights back alone, and"
     if not all(s.trained for s in own):
         raise ConfigError(f"{start} these are frozen; set guard_scope=run.")
     shared = next((s.role for s in roles.values() if s.kind != "conjecturer" and s.weights in names), None)
