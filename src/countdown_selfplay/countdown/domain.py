@@ -12,28 +12,15 @@ from .exact.batch import is_solvable_batch
 from .exact.solver import is_solvable
 from .generator import generate_problems
 from .problem import Problem, ProblemSpec, heldout_key, problem_from_row
-from .prompts import (
-    COMPLETION_PREFIX,
-    COMPLETION_STOP,
-    CONJECTURER_PROMPTS,
-    EXAMPLES,
-    PROVER_PROMPTS,
-    problem_json,
-    problem_tag,
-)
+from .prompts import COMPLETION_STOP, CONJECTURER_PROMPTS, EXAMPLES, PROPOSAL_TEXTS, PROVER_PROMPTS
 from .proposals import Proposal, parse_proposal
 from .rules import DEFAULT_RULES, Rules
 from .verifier import Verdict, verify
 
 _ANSWERED, _PROPOSED = Problem((1, 2, 3), 1), Problem((3, 5, 7), 22)
-_TAG = problem_tag(_PROPOSED).removeprefix(COMPLETION_PREFIX)
-_WRITTEN = {  # what the prompts ask for: of a prover by the form of its answers, of a conjecturer by its prompt
-    "tags": ("<think> 1 + 2 = 3, 3 / 3 = 1 </think>\n<answer> (1 + 2) / 3 </answer>", _ANSWERED),
-    "bare": ("( 1 + 2 ) / 3", _ANSWERED),
-    "json": (f"<answer>{problem_json(_PROPOSED)}</answer>", _PROPOSED),
-    "completion": (_TAG, _PROPOSED),
-    "six_shots": (_TAG, _PROPOSED),
-    "compact": ("3 5 7 = 22", _PROPOSED),
+_ANSWERS = {
+    "tags": "<think> 1 + 2 = 3, 3 / 3 = 1 </think>\n<answer> (1 + 2) / 3 </answer>",
+    "bare": "( 1 + 2 ) / 3",
 }
 
 
@@ -200,12 +187,11 @@ class CountdownDomain:
     def cut_by(self, role: str, stops: Sequence[str]) -> str | None:
         """A text as the role is asked for that these stop strings would cut before its answer or problem can be read;
         None if they do not."""
-        asked = self.conjecturer_prompt if role == "conjecturer" else self.rules.answer_format
-        if asked not in _WRITTEN:  # a prompt of a user's own
+        proposing = role == "conjecturer"
+        if proposing and self.conjecturer_prompt not in PROPOSAL_TEXTS:  # a prompt of a user's own
             return None
-        text, problem = _WRITTEN[asked]
+        text = PROPOSAL_TEXTS[self.conjecturer_prompt](_PROPOSED) if proposing else _ANSWERS[self.rules.answer_format]
         ends = [text.find(stop) + len(stop) for stop in stops if stop in text]
         cut = text[: min(ends, default=len(text))]
-        if role == "conjecturer":
-            return None if self.parse([cut])[0].problem == problem else text
-        return None if verify(cut, problem, self.rules).correct else text
+        read = self.parse([cut])[0].problem == _PROPOSED if proposing else verify(cut, _ANSWERED, self.rules).correct
+        return None if read else text

@@ -176,6 +176,19 @@ CONJECTURER_PROMPTS: Registry[Callable[[int, ProblemSpec], Prompt]] = Registry(
     },
 )
 
+
+def _completed(problem: Problem) -> str:
+    return problem_tag(problem).removeprefix(COMPLETION_PREFIX)
+
+
+PROPOSAL_TEXTS: dict[str, Callable[[Problem], str]] = {
+    "json": lambda problem: f"<answer>{problem_json(problem)}</answer>",
+    "completion": _completed,
+    "six_shots": _completed,
+    "compact": lambda problem: f"{' '.join(map(str, problem.numbers))} = {problem.target}",
+}
+"""Prompt -> a problem as the conjecturer is to write it."""
+
 EXAMPLES: dict[str, Callable[[ProblemSpec], Iterable[Problem]]] = {
     "json": lambda spec: map(json_example, spec.operands),
     "completion": lambda spec: (shot for k in spec.operands for shot in completion_shots(k, spec)),

@@ -10,7 +10,7 @@ from ..registry import Registry
 from .demonstrations import compact_solution, solution_trace
 from .domain import CountdownDomain
 from .problem import Problem
-from .prompts import COMPLETION_PREFIX, Prompt, problem_json, problem_tag
+from .prompts import PROPOSAL_TEXTS, Prompt
 
 Row = dict[str, Any]
 
@@ -52,11 +52,7 @@ def solved_row(problem: Problem, domain: CountdownDomain) -> Row:
 def proposed_row(problem: Problem, domain: CountdownDomain) -> Row:
     """`prompt`, `completion`, `numbers`, `target`: a demonstration for the conjecturer's warm start."""
     prompt = domain.propose_row(len(problem.numbers))["prompt"]
-    text = {
-        "json": f"<answer>{problem_json(problem)}</answer>",
-        "completion": problem_tag(problem).removeprefix(COMPLETION_PREFIX),
-        "compact": f"{' '.join(map(str, problem.numbers))} = {problem.target}",
-    }[domain.conjecturer_prompt]
+    text = PROPOSAL_TEXTS[domain.conjecturer_prompt](problem)
     return {"prompt": prompt, "completion": _reply(prompt, text), **nums_of(problem)}
 
 

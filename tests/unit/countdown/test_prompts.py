@@ -14,6 +14,7 @@ from countdown_selfplay.countdown.prompts import (
     print_like_numpy,
     problem_in_prompt,
 )
+from countdown_selfplay.countdown.rows import proposed_row
 from countdown_selfplay.errors import UnknownNameError
 
 P = Problem((44, 19, 35), 98)
@@ -117,3 +118,10 @@ def test_the_problem_of_a_prompt_is_read_back():
         assert problem_in_prompt(prompt if isinstance(prompt, str) else prompt[1]["content"]) == P
     for text in ("", "numbers [1, 2]", "numbers [0, 2] equals 3", "numbers [] equals 3", "numbers [1 2] [3] equals 4"):
         assert problem_in_prompt(text) is None
+
+
+@pytest.mark.parametrize("style", CONJECTURER_PROMPTS)
+def test_a_demonstration_of_each_conjecturer_prompt_is_read_back_as_its_problem(style):
+    domain = CountdownDomain(conjecturer_prompt=style)
+    completion = proposed_row(P, domain)["completion"]
+    assert domain.parse([completion])[0].problem == P
