@@ -85,7 +85,8 @@ def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, publi
         if command in SHORT_WARM:
             changed.append({"dataset_name": public["dataset_name"].replace("train.", f"{command}."), "max_steps": "2"})
     if name == "qwen2.5-0.5b/sft_conjecturer":
-        changed[-1] = {"eval_proposals": "64", "max_completion_length": "64"}
+        own = {key: value for key, value in public.items() if key != "dataset_name"}  # the solver's demonstrations
+        changed[-2:] = [own, {"eval_proposals": "64", "max_completion_length": "64"}]
     if name == "tiny/default":
         changed.append({"report": "true"})
     assert main([command, *flags(*changed)]) == 0
