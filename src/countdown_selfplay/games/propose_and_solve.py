@@ -82,8 +82,8 @@ class ProposeAndSolve:
         # Fill: fixed slots, anchors pad whatever the proposer left open, unless `fill` says otherwise.
         kept, fixed = 0, slots
         if self.proposer:
-            found = len(admission.problems)
-            kept, fixed = slots_filled(found, slots, rules.anchor_fraction, rules.fill, rules.truncate_multiple)
+            admitted = len(admission.problems)
+            kept, fixed = slots_filled(admitted, slots, rules.anchor_fraction, rules.fill, rules.truncate_multiple)
         # Anchors that the provers have mastered come last (a stable order; False is less than True).
         limit = round.solved_limit(provers[0])
         mastered = frozenset() if limit is None else self.archive.mastered(limit)
