@@ -96,3 +96,19 @@ def test_ipo_raises_pass_at_1_on_held_out_problems(tmp_path):
     out = tmp_path / "ipo"
     assert main(["ipo", "--output_dir", str(out), "--problems", "1024", *QUICK]) == 0
     assert json.loads((out / "evaluation.json").read_text())["difference"]["pass@1"][1] > 0
+
+
+def test_preference_data_is_trained_on_as_it_is(tmp_path, capsys):
+    """asingh15/countdown_tasks_3to4-dpo's columns; one held-out problem is left out."""
+    problems = [*generate_problems(6, TINY_SPEC, seed=4), *generate_problems(1, TINY_SPEC, seed=4, split="heldout")]
+    rows = [
+        {"prompt": f"Using the numbers {list(p.numbers)}, create an equation that equals {p.target}.",
+         "chosen": compact_solution(p), "rejected": "1 + 1"}
+        for p in problems
+    ]  # fmt: skip
+    file = write_rows(tmp_path / "dpo.jsonl", *rows)
+    line = ["--dataset_name", file, "--output_dir", str(tmp_path / "ipo"), "--ipo_reduction", "sum"]
+    assert main(["ipo", *line, "--dry_run", "true", "--eval_problems", "0"]) == 0
+    assert "6 pairs of 7 preferences (1 held-out problem)" in capsys.readouterr().out
+    assert main(["ipo", *line, "--eval_problems", "0", *QUICK]) == 0
+    assert "6 pairs of 7 preferences from" in capsys.readouterr().out and moved(tmp_path / "ipo") > 1e-6

@@ -39,42 +39,55 @@ def test_every_shipped_recipe_resolves(capsys):
         assert script.recipe == name and args.max_steps > 0, name
 
 
-def test_the_recipes_hold_the_papers_table():
-    """Seed 001, table 1: c-reward, mix, c-lr, c-KL, steps; section 5.2: 16 problems, G = 8, accumulation 8,
-    truncation."""
-    expected = {
-        "conservative_binary": ("binary_band", {"low": 0.05, "high": 0.85}, 0.0, 5e-7, 0.02, 25, "anchor"),
-        "aggressive_binary": ("binary_band", {"low": 0.05, "high": 0.75}, 0.0, 1e-5, 0.001, 30, "anchor"),
-        "anchored_shaped": ("tent", {}, 0.5, 1e-6, 0.02, 100, "truncate"),
-        "anchored_shaped_fixed": ("tent", {}, 0.5, 1e-6, 0.02, 100, "anchor"),
-    }
+@pytest.mark.parametrize("model", ["tiny", "qwen2.5-0.5b"])
+def test_the_recipes_hold_the_papers_table(model):
+    """Seed 001, table 1: c-reward, mix, c-lr, c-KL, steps; sections 3.2 and 5.2: 16 problems, G = 8, truncation until
+    the fix, guard and length penalty only after the binary runs; its authors' launch scripts: batch, entropy and
+    accumulation of each run. On the tiny model learning rates are 10 times as high."""
+    low, high = (0.05, 0.85), (0.05, 0.75)
+    expected = {  # ..., proposals, problems at most, multiple, prover's and conjecturer's entropy, penalty, guard
+        "conservative_binary":
+            ("binary_band", low, 0, 5e-7, 0.02, 25, "truncate", 16, 16, 8, 0.02, 0.01, 0, False),
+        "aggressive_binary":
+            ("binary_band", high, 0, 1e-5, 0.001, 30, "truncate", 64, 64, 16, 0.001, 0.001, 0, False),
+        "anchored_shaped": ("tent", (), 0.5, 1e-6, 0.02, 100, "truncate", 16, 16, 8, 0.01, 0.01, 0.1, True),
+        "anchored_shaped_fixed":
+            ("tent", (), 0.5, 1e-6, 0.02, 100, "keep_all", 32, 64, 8, 0.01, 0.01, 0.1, True),
+    }  # fmt: skip
     for name, row in expected.items():
-        _, args, _ = parse(["--recipe", f"qwen2.5-0.5b/{name}"])
-        c, p = args.role("conjecturer"), args.role("prover")
-        found = (args.conjecturer_reward, args.reward_arguments, args.anchor_fraction, c.learning_rate, c.beta)
-        assert (*found, args.max_steps, args.fill) == row
-        assert (args.slots_per_round, p.num_generations, p.micro_batches, p.learning_rate, p.beta) == (
-            16,
-            8,
-            8,
-            1e-5,
-            1e-3,
+        _, args, _ = parse(["--recipe", f"{model}/{name}", "--report_to", "none"])
+        c, p, scale = args.role("conjecturer"), args.role("prover"), 10 if model == "tiny" else 1
+        found = (args.conjecturer_reward, tuple(args.reward_arguments.values()), args.anchor_fraction)
+        found += (
+            pytest.approx(c.learning_rate / scale),
+            c.beta,
+            args.max_steps,
+            args.fill,
+            args.capacity("conjecturer"),
         )
-        assert (args.length_penalty, p.entropy_coef, args.importance_clip_low, args.importance_clip_high) == (
-            0.1,
-            0.01,
-            0.5,
-            2.0,
-        )
+        found += (args.slots_per_round, args.fill_multiple, p.entropy_coef, c.entropy_coef, args.length_penalty)
+        assert (*found, args.guard) == row, name
+        assert (p.num_generations, pytest.approx(p.learning_rate / scale), p.beta) == (8, 1e-5, 1e-3)
+        assert {(r.kl_estimator, r.kl_reduction) for r in (c, p)} == {("k1", "mean")} and args.weight_decay == 0.01
+        assert (args.easy_above, args.importance_clip_low, args.importance_clip_high) == (0.95, 0.5, 2.0)
+        if args.guard:
+            assert args.guard_scope == "conjecturer" and args.length_penalty_floor == 0.0
+        if model != "tiny":
+            assert p.stop == ("</answer>",) and c.stop == ("</problem>", "\n\n") and c.temperature == 0.7
+            assert args.eval_preset == "joint_rloo" and args.leading_minus and c.max_completion_length == 64
+            assert p.max_completion_length == (512 if name == "aggressive_binary" else 1024)
 
 
 def test_the_dry_run_prints_settings_batch_arithmetic_and_memory_and_trains_nothing(tmp_path, capsys):
     path = Path(__file__).parents[2] / "examples" / "recipes" / "tiny" / "anchored_shaped_fixed.yaml"
     assert main(["joint", "--config", str(path), "--output_dir", str(tmp_path / "run"), "--dry_run"]) == 0
     out = capsys.readouterr().out
-    assert "prover: 16 x 8 x 1 = 128 samples = 16 problems x 8" in out
-    assert "conjecturer: 16 x 1 x 1 = 16 samples = 1 prompts x 16" in out
-    assert "problems per round: 16, at least 8 anchors, up to 8 proposals" in out
+    assert "prover: 16 x 32 x 1 = 512 samples = 64 problems x 8" in out
+    assert "conjecturer: 16 x 2 x 1 = 32 samples = 1 prompts x 32" in out
+    assert (
+        "problems per round: at most 64, every proposal, at least a share of 0.5 anchors, padded to a multiple of 8"
+        in out
+    )
     assert "optimizer" in out and "GiB" in out
     assert not (tmp_path / "run").exists()
 

@@ -2,7 +2,7 @@
 
 Of a recipe's values only these are replaced: where model, rows and results lie; how long the run is (max_steps 2, a
 few evaluated problems and samples, fewer problems for the warm starts to prepare, one report for all); and for the
-0.5B recipes prover_max_completion_length, because 128 answers of 1,024 tokens take a CPU minutes.
+0.5B recipes the length of answers in training and evaluation, because 128 of 1,024 tokens take a CPU minutes.
 """
 
 import json
@@ -10,22 +10,22 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipes
-from countdown_selfplay.countdown import CountdownDomain, generate_problems
+from countdown_selfplay.countdown import generate_problems
 
 from .stand_in import DOMAIN, make_stand_in
 
 ROOT = Path(__file__).resolve().parents[2]
-# Those that start from models of their own, or play another game: test_sgs.py, test_cdg.py.
-OTHERS = re.compile("sgs|cdg")
+# Those of other systems have tests of their own: test_sgs.py, test_cdg.py, test_recipes_of_systems.py.
+OTHERS = re.compile("sgs|cdg|symbolic|pool")
 FILES = [path for path in sorted((ROOT / "examples" / "recipes").glob("*/*.yaml")) if not OTHERS.search(path.stem)]
 NAMES = [f"{path.parent.name}/{path.stem}" for path in FILES]
-LIKE_ANOTHER = {f"tiny/symbolic_{name}" for name in ("p_solver", "refresh", "ours")}
-"""They take the paths of symbolic_refresh_diversity and symbolic_ucb with other numbers."""
-COMMANDS = {"sft": "sft", "ipo": "ipo", "rloo": "rloo", "pool": "pool"}
+COMMANDS = {"sft": "sft", "sft_conjecturer": "sft", "ipo": "ipo", "rloo": "rloo"}
+
+LARGE = ("aggressive_binary", "anchored_shaped_fixed", "rloo", "sft_conjecturer")
+"""Of the 0.5B and 3B recipes those with 512 to 1,024 samples a round, or with a solver's demonstrations: slow."""
 
 SHORT = {"max_steps": "2", "eval_problems": "8", "report_to": "none", "disable_tqdm": "true"}
 SHORT_JOINT = {"num_generations_eval": "2", "eval_proposals": "64", "report": "false"}
@@ -43,11 +43,21 @@ def public(tmp_path_factory):
             for p in generate_problems(400 if split == "train" else 16, DOMAIN.spec, seed=seed, split=split)
         ]
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = [
+        {
+            "query": f"Using the numbers {list(p.numbers)}, create an equation that equals {p.target}.",
+            "completion": "<b>",
+        }
+        for p in generate_problems(16, DOMAIN.spec, seed=1)
+    ]
+    preferred = [{"prompt": row["query"], "chosen": row["completion"], "rejected": "?"} for row in asked]
+    for name, found in (("sft", asked), ("ipo", preferred)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
     return {
         "model_name_or_path": str(folder / "model"),
         "dataset_name": str(folder / "train.jsonl"),
         "eval_dataset_name": str(folder / "heldout.jsonl"),
-        "prover_max_completion_length": "8",
+        "eval_preset": "training",
     }
 
 
@@ -58,40 +68,41 @@ def flags(*settings):
 def test_the_played_recipes_are_all_that_any_command_knows():
     known = {name for command in ("joint", "sft", "ipo") for name in recipes(command)}
     known = {name for name in known if not OTHERS.search(name)}
-    assert set(NAMES) == known and len(known) == 20
+    assert set(NAMES) == known and len(known) == 18
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.matrix] * (name in LIKE_ANOTHER)) for name in NAMES]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow)
+        if name.partition("/")[2] in LARGE and name.startswith(("qwen2.5-0.5b/", "qwen2.5-3b/"))
+        else name
+        for name in NAMES
+    ],
 )
 def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, public, tmp_path, capsys):
     command = COMMANDS.get(name.partition("/")[2], "joint")
     changed = [{"recipe": name, "output_dir": str(tmp_path)}, SHORT, SHORT_WARM.get(command, SHORT_JOINT)]
     if not name.startswith("tiny/"):
-        changed.append(public)
-    if name == "qwen2.5-0.5b/pool":  # its conjecturer is another model, which writes up to 512 tokens
-        own = public["model_name_or_path"]
-        changed.append({"conjecturer_model_name_or_path": own, "conjecturer_max_completion_length": "8"})
-    settings = yaml.safe_load((ROOT / "examples" / "recipes" / f"{name}.yaml").read_text())
-    if "labels" in settings.get("proposer_kwargs", {}).get("difficulty_kwargs", {}):
-        labels = tmp_path / "solve_rates.jsonl"
-        rows = [{"numbers": list(p.numbers), "target": p.target} for p in CountdownDomain.tiny().random(60, 0)]
-        lines = [json.dumps(row | {"correct": i % 9, "attempts": 8}) for i, row in enumerate(rows)]
-        labels.write_text("\n".join(lines))
-        own = settings["proposer_kwargs"] | {"difficulty_kwargs": {"labels": str(labels)}}
-        changed.append({"proposer_kwargs": json.dumps(own)})
+        short = "prover_max_completion_length" if command not in SHORT_WARM else "max_completion_length"
+        changed.append(public | {short: "8"})
+        if command in SHORT_WARM:
+            changed.append({"dataset_name": public["dataset_name"].replace("train.", f"{command}."), "max_steps": "2"})
+    if name == "qwen2.5-0.5b/sft_conjecturer":
+        own = {key: value for key, value in public.items() if key != "dataset_name"}  # the solver's demonstrations
+        changed[-2:] = [own, {"eval_proposals": "64", "max_completion_length": "64"}]
     if name == "tiny/default":
         changed.append({"report": "true"})
     assert main([command, *flags(*changed)]) == 0
     result = json.loads((tmp_path / "evaluation.json").read_text())
+    if name.endswith("sft_conjecturer"):
+        assert [result[when]["conjecturer"]["n"] for when in ("before", "after")] == [64, 64]
+        return
     assert [len(result[when]["prover"]["correct"]) for when in ("before", "after")] == [8, 8]
     steps = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert max(line["step"] for line in steps) == 2
     assert "prover pass@1" in capsys.readouterr().out
-    if settings.get("proposer"):
-        first = next(line for line in steps if "loss" in line)
-        assert first["proposer/selected"] > 0 and first["round/conjectured_slots"] > 0
-    elif command == "joint":
+    if command == "joint":
         proposed = [result[when]["conjecturer"] for when in ("before", "after")]
         # by construction nearly every proposal of either model has the right form, and about a fifth is solvable
         assert all(one["n"] == 64 and one["parseable"]["value"] > 0.5 for one in proposed)
@@ -99,17 +110,15 @@ def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, publi
         lines = [line for line in steps if "loss" in line]
         assert [line["step"] for line in lines] == [1, 2] and lines[0]["conjecturer/parseable_rate"] > 0.5
         assert {"prover", "conjecturer"} <= {path.name for path in tmp_path.iterdir()}
-    if command == "pool":
-        assert {"prover_0", "prover_1", "conjecturer_0", "conjecturer_1"} <= {path.name for path in tmp_path.iterdir()}
-        assert all(2 <= line["tier_1_operand_count"] <= 4 for line in steps if "loss" in line)
 
 
 @pytest.mark.parametrize("sharing", ["lora", "tied"])
 def test_the_other_policies_are_played_with_stop_strings_too(sharing, public, tmp_path):
     """The recipes above are all `full`. Under lora both roles have one temperature, under tied one learning rate."""
     same = {"temperature": "0.7", "learning_rate": "1e-5", "policy_sharing": sharing, "max_steps": "1"}
-    changed = ({"recipe": "qwen2.5-0.5b/anchored_shaped_fixed", "output_dir": str(tmp_path)}, SHORT, SHORT_JOINT)
-    assert main(["joint", *flags(*changed, public, same)]) == 0
+    changed = ({"recipe": "qwen2.5-0.5b/anchored_shaped", "output_dir": str(tmp_path)}, SHORT, SHORT_JOINT)
+    short = {"prover_max_completion_length": "8", "guard_scope": "run"}
+    assert main(["joint", *flags(*changed, public, short, same)]) == 0
     assert set(json.loads((tmp_path / "evaluation.json").read_text())) == {"before", "after", "difference"}
 
 

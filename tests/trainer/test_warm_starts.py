@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from peft import LoraConfig
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import DPOTrainer
 
@@ -25,6 +26,7 @@ from countdown_selfplay.warm_starts import (
 )
 from countdown_selfplay.warm_starts.configs import IPOArguments, SFTArguments
 from countdown_selfplay.warm_starts.filters import drop_long
+from countdown_selfplay.warm_starts.preferences import read_preferences
 from countdown_selfplay.warm_starts.samples import read_samples, sample_answers, sample_proposals
 
 TINY = CountdownDomain.tiny()
@@ -97,6 +99,8 @@ def test_trl_has_the_private_method_that_is_overridden():
     parameters = list(inspect.signature(DPOTrainer._prepare_dataset).parameters)
     assert parameters == ["self", "dataset", "processing_class", "args", "dataset_name"]
     assert list(inspect.signature(TokenizedDPOTrainer._prepare_dataset).parameters) == parameters
+    parameters = list(inspect.signature(DPOTrainer._compute_loss).parameters)
+    assert list(inspect.signature(TokenizedDPOTrainer._compute_loss).parameters) == parameters
 
 
 # Pairs
@@ -332,9 +336,12 @@ def test_arguments_out_of_range_are_refused(arguments, values, message):
     assert message in str(error.value)
 
 
-def test_the_first_ipo_loss_is_that_of_the_paper(tmp_path):
+@pytest.mark.parametrize("adapter", [False, True])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_the_first_ipo_loss_is_that_of_the_paper(tmp_path, reduction, adapter):
     """Before the first step policy and reference agree, so h = 0 and the loss is (0 - 1 / (2 beta))^2 = 6.25 at
-    beta 0.2. After it, the loss is the one of an independent computation from the models' own log-probabilities."""
+    beta 0.2. After it, the loss is the one of an independent computation from the models' own log-probabilities: per
+    token (TRL's), or of whole completions (seed 001)."""
     from datasets import Dataset
 
     tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH))
@@ -347,7 +354,7 @@ def test_the_first_ipo_loss_is_that_of_the_paper(tmp_path):
         beta=0.2,
         max_steps=2,
         per_device_train_batch_size=1,
-        learning_rate=1e-3,
+        learning_rate=1e-3 if reduction == "mean" else 2e-5,  # a sum moves further
         lr_scheduler_type="constant",
         logging_steps=1,
         gradient_checkpointing=False,
@@ -355,10 +362,12 @@ def test_the_first_ipo_loss_is_that_of_the_paper(tmp_path):
         report_to="none",
         disable_tqdm=True,
         max_grad_norm=0.0,
+        ipo_reduction=reduction,
     )
     trainer = TokenizedDPOTrainer(
         model=model,
-        ref_model=reference,
+        ref_model=None if adapter else reference,
+        peft_config=LoraConfig(target_modules=["q_proj", "v_proj"]) if adapter else None,
         args=args,
         train_dataset=Dataset.from_list(rows * 2),
         processing_class=tokenizer,
@@ -368,19 +377,77 @@ def test_the_first_ipo_loss_is_that_of_the_paper(tmp_path):
     assert losses[0] == pytest.approx(6.25, abs=1e-5)
     assert losses[1] < losses[0]
 
-    def mean_log_prob(of, prompt, completion):
+    def log_prob(of, prompt, completion):
         ids = torch.tensor([prompt + completion])
         with torch.no_grad():
             logps = of(input_ids=ids).logits.log_softmax(-1)[0, len(prompt) - 1 : -1]
-        return logps.gather(1, torch.tensor(completion)[:, None]).mean().item()
+        found = logps.gather(1, torch.tensor(completion)[:, None])
+        return (found.mean() if reduction == "mean" else found.sum()).item()
 
-    model.eval()
+    trainer.model.eval()
     row = rows[0]
     h = [
-        mean_log_prob(model, row["prompt_ids"], row[name]) - mean_log_prob(reference, row["prompt_ids"], row[name])
+        log_prob(trainer.model, row["prompt_ids"], row[name]) - log_prob(reference, row["prompt_ids"], row[name])
         for name in ("chosen_ids", "rejected_ids")
     ]
     batch = trainer.data_collator([row])
     with torch.no_grad():
         loss = trainer.compute_loss(trainer.model, dict(batch))
     assert loss.item() == pytest.approx((h[0] - h[1] - 2.5) ** 2, abs=1e-4)
+
+
+# Data of other projects
+
+QUERY = "User: Using the numbers [44, 19, 35], create an equation that equals 98. You can use ... <answer> (1 + 2) / 3"
+RIGHT = "<think> 44 + 19 + 35 </think>\n<answer> 44 + 19 + 35 </answer>"
+PUBLIC = CountdownDomain.countdown_3to4()
+
+
+def test_a_corpus_of_queries_is_rendered_anew_from_the_problem_that_it_asks_for():
+    held_out = heldout_problems(1)[0]
+    other = QUERY.replace("44, 19, 35", " ".join(map(str, held_out.numbers))).replace("98", str(held_out.target))
+    rows = [{"query": QUERY, "completion": RIGHT}, {"query": other, "completion": RIGHT}]
+    kept = clean_demonstrations(rows, "prover", PUBLIC)
+    (row,) = kept.rows
+    assert kept.left_out == {"held-out problem": 1} and row["completion"] == RIGHT
+    assert row["prompt"] == PUBLIC.prove_row(Problem((44, 19, 35), 98))["prompt"] and row["numbers"] == [44, 19, 35]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"question": "?", "answer": "!"}, "corpus, row 0 has the columns question, answer; demonstrations have"),
+        ({"query": "What is 2 + 2?", "completion": "4"}, "corpus, row 0, column 'query': no problem can be read from"),
+    ],
+)
+def test_a_corpus_of_another_schema_is_one_sentence(row, message):
+    with pytest.raises(DataError, match=message):
+        clean_demonstrations([row], "prover", PUBLIC, source="corpus")
+
+
+def test_preferences_are_read_from_texts_and_from_chats():
+    chat = [{"role": "user", "content": QUERY}]
+    rows = [
+        {"prompt": QUERY, "chosen": RIGHT, "rejected": "?"},
+        {"prompt": chat, "chosen": [*chat, {"role": "assistant", "content": RIGHT}], "rejected": [{"content": "?"}]},
+        {"numbers": [44, 19, 35], "target": 98, "chosen": RIGHT, "rejected": "?"},
+    ]
+    pairs, read, left_out = read_preferences(rows, PUBLIC)
+    assert read == 3 and not left_out and len(set(map(repr, pairs))) == 1
+    assert (pairs[0].group, pairs[0].chosen, pairs[0].rejected) == ("19,35,44=98", RIGHT, "?")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"prompt": QUERY, "chosen": RIGHT, "rejected": RIGHT}, "pairs, row 0: `chosen` equals `rejected`"),
+        ({"prompt": QUERY, "chosen": RIGHT}, "pairs, row 0, column 'rejected': absent"),
+        (
+            {"prompt": "hello", "chosen": RIGHT, "rejected": "?"},
+            "pairs, row 0, column 'prompt': no problem can be read",
+        ),
+    ],
+)
+def test_preferences_that_prefer_nothing_are_one_sentence(row, message):
+    with pytest.raises(DataError, match=message):
+        read_preferences([row], PUBLIC, source="pairs")

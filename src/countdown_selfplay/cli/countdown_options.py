@@ -93,7 +93,7 @@ def add_rule_options(parser: argparse.ArgumentParser, answers: bool) -> None:
     group.add_argument("--use_some", action="store_true", help="numbers may be left out (at most once each)")
     if answers:
         group.add_argument("--allow_equals", action="store_true", help="accept `3 + 4 = 7` for the target 7")
-        group.add_argument("--unary_minus", action="store_true", help="accept one minus sign before an operand")
+        group.add_argument("--leading_minus", action="store_true", help="accept one minus sign before an operand")
         group.add_argument("--lenient_unicode", action="store_true", help="read look-alike signs as ASCII")
         group.add_argument(
             "--answer_rule", choices=get_args(AnswerRule), default=DEFAULT_RULES.answer_rule, help="which tag counts"

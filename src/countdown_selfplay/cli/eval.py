@@ -13,6 +13,7 @@ from typing import Any, get_args
 from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, AnswerRule
 from ..errors import ConfigError
 from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
+from ..evaluation.presets import PRESETS, TRAINING
 from ..evaluation.setting import ProblemSet, Setting, problem_set, role_of, setting_of
 from ..evaluation.terminal import aligned, rates
 from .countdown_options import parser_of, seed_number, underscored, write_output
@@ -75,6 +76,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--output", type=Path, metavar="FILE", help="see below: .json the result, .jsonl every answer")
     parser.add_argument("--disable_tqdm", action="store_true", help="no progress line on stderr")
     sampling = parser.add_argument_group("sampling")
+    sampling.add_argument(
+        "--eval_preset",
+        choices=(TRAINING, *PRESETS),
+        help="a paper's setting for all four (joint_rloo: T 0.6, top-p 0.95, top-k 20, 2048 tokens), or the model's "
+        "own in training; default: what its run was evaluated in",
+    )
     sampling.add_argument("--temperature", type=float, help="0 is greedy")
     sampling.add_argument("--top_p", type=float, help="1 switches it off")
     sampling.add_argument("--top_k", type=int, help="0 switches it off")

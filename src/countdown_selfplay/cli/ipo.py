@@ -13,11 +13,13 @@ from trl import ModelConfig
 from ..config.checks import check_run
 from ..data.files import held_out_problems
 from ..domains import is_held_out
+from ..errors import ConfigError
 from ..tiny import resolve_model
 from ..warm_starts.configs import IPOArguments, IPOSettings
 from ..warm_starts.demonstrations import read_demonstrations
 from ..warm_starts.filters import HELD_OUT, TOO_LONG, Kept
-from ..warm_starts.pairs import ScoredSample, make_preference_pairs
+from ..warm_starts.pairs import PreferencePair, ScoredSample, make_preference_pairs
+from ..warm_starts.preferences import PREFERENCES, read_preferences
 from .trainer_options import parse_options
 from .warm_start_dry_run import print_dry_run
 
@@ -66,7 +68,27 @@ def problems_to_sample(script: IPOArguments, seed: int, evaluated: set[str]) -> 
     return Kept(kept, read, left_out).insist("problems")
 
 
+def given_pairs(script: IPOArguments, evaluated: set[str]) -> tuple[list[PreferencePair], int, Counter[str]] | None:
+    """The pairs of a data set of preferences; None if `dataset_name` has none. DataError if nothing is left."""
+    if script.dataset_name is None or script.samples_file is not None:
+        return None
+    rows = read_demonstrations(script.dataset_name, script.dataset_train_split)
+    if not rows or not set(PREFERENCES) & set(rows[0]):
+        return None
+    if script.role == "conjecturer":
+        raise ConfigError(
+            f"`dataset_name` ({script.dataset_name}) holds preferences between answers, and `role` is conjecturer; "
+            "set role=prover."
+        )
+    found, read, left_out = read_preferences(rows, script.played, evaluated, script.dataset_name)
+    Kept(found, read, left_out).insist("preferences")  # type: ignore[arg-type]
+    return found, read, left_out
+
+
 def _planned(script: IPOArguments, args: IPOSettings, evaluated: set[str]) -> tuple[list[str], int | None]:
+    given = given_pairs(script, evaluated)
+    if given is not None:
+        return [f"{len(given[0])} pairs of {given[1]} preferences ({_reasons(given[2])})"], len(given[0])
     if script.samples_file is not None:
         from ..warm_starts.samples import read_samples
 
@@ -99,8 +121,12 @@ def run_ipo(script: IPOArguments, args: IPOSettings, options: ModelConfig, held_
 
     evaluated = {script.played.key(problem) for problem in held_out}
     model, tokenizer, peft_config = load(args, options)
-    samples, read, left_out = scored_samples(script, args, options, model, tokenizer, evaluated)
-    pairs = pairs_of(samples, script, args.seed)
+    given = given_pairs(script, evaluated)
+    if given is None:
+        samples, read, left_out = scored_samples(script, args, options, model, tokenizer, evaluated)
+        pairs = pairs_of(samples, script, args.seed)
+    else:
+        pairs, read, left_out = given
     limit = longest(args, model)
     rows = [pair_ids(tokenizer, pair.prompt, pair.chosen, pair.rejected) for pair in pairs]
     fitting = [row for row in rows if limit is None or _length(row) <= limit]
@@ -116,8 +142,10 @@ def run_ipo(script: IPOArguments, args: IPOSettings, options: ModelConfig, held_
         processing_class=tokenizer,
         peft_config=peft_config,
     )
-    source = "of the model itself" if script.samples_file is None else f"from {script.samples_file}"
-    data = [f"{len(fitting)} pairs of {read} samples {source}; samples left out: {_reasons(left_out + cut)}"]
+    file = script.samples_file or (script.dataset_name if given else None)
+    source = "of the model itself" if file is None else f"from {file}"
+    what = "preferences" if given else "samples"
+    data = [f"{len(fitting)} pairs of {read} {what} {source}; {what} left out: {_reasons(left_out + cut)}"]
     trainer.accelerator.print(data[0])
     path = resolve_model(options.model_name_or_path)
     run(script, args, trainer, tokenizer, held_out, path, "ipo", data, chat)

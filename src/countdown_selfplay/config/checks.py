@@ -19,11 +19,12 @@ from ..proposers import check_proposer, make_proposer
 from ..registry import suggestion
 from ..rewards.base import LARGEST_REWARD
 from .changes import NEVER, PARTS, allowed_names, plain_name
+from .game_checks import check_fill, check_problems, check_stops
 from .generation_checks import check_generation
 from .guard_fields import trips_of
 from .number_checks import check_numbers
 from .players import field_of
-from .role_checks import check_choices, check_kinds, check_players, check_settings, check_sharing
+from .role_checks import check_choices, check_guard_scope, check_kinds, check_players, check_settings, check_sharing
 from .roles import FIELDS, FLAT
 
 if TYPE_CHECKING:
@@ -153,6 +154,11 @@ def after_trl(config: JointSelfPlayConfig) -> None:
         )
     _at_least(config, "samples_per_log", 0, "0 writes none")
     _at_least(config, "length_penalty", 0.0, "it is subtracted from the reward")
+    if config.length_penalty_floor is not None and not config.length_penalty:
+        _fail(
+            f"`length_penalty_floor` ({config.length_penalty_floor}) bounds a penalty that is not charged; set "
+            "length_penalty too, or leave it unset."
+        )
     _at_least(config, "novelty_window", 0, "rounds to look back")
     _at_least(config, "guard_window", 1, "rounds")
     _at_least(config, "export_every", 0, "rounds; 0 exports none")
@@ -188,17 +194,15 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             "save_only_model=False."
         )
     check_generation(config)
-    if config.players_of("conjecturer") and config.anchor_slots >= config.slots_per_round:
-        _fail(
-            f"`anchor_fraction` ({config.anchor_fraction}) of {config.slots_per_round} slots leaves the conjecturer "
-            "none; lower it, or set conjecturer_micro_batches=0 for plain RL on the anchors."
-        )
+    check_fill(config)
     for name in ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "remove_unused_columns"):
         if getattr(config, name):
             _fail(f"`{name}` (True) is not supported by the joint trainer; leave it unset.")
     _check_names(config)
-    _check_problems(config)
+    check_problems(config)
+    check_stops(config)
     check_sharing(config)
+    check_guard_scope(config)
 
 
 def _check_frontier(config: JointSelfPlayConfig) -> None:
@@ -298,16 +302,6 @@ def _check_game(config: JointSelfPlayConfig) -> None:
             f"`game_kwargs` ({given}) is not read by `game` ({config.game}), whose settings are fields of the "
             "configuration; leave it unset."
         )
-
-
-def _check_problems(config: JointSelfPlayConfig) -> None:
-    counts = config.operands if isinstance(config.operands, (list, tuple)) else ()  # a YAML file may say `3`
-    if not counts or any(not isinstance(k, int) or not 2 <= k <= 6 for k in counts):
-        _fail(f"`operands` ({config.operands}) must list operand counts from 2 to 6, such as [3, 4].")
-    for name in ("number", "target"):
-        low, high = getattr(config, f"{name}_low"), getattr(config, f"{name}_high")
-        if not 1 <= low <= high:
-            _fail(f"`{name}_low` ({low}) and `{name}_high` ({high}) must satisfy 1 <= low <= high.")
 
 
 def check_roles(config: JointSelfPlayConfig) -> None:

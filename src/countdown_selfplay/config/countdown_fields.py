@@ -24,7 +24,21 @@ class DomainFields:
 
 
 @dataclass
-class CountdownFields(DomainFields):
+class EvaluationFields(DomainFields):
+    """How a prover is measured."""
+
+    eval_preset: Literal["training", "joint_rloo", "cdg"] = field(
+        default="training",
+        metadata={
+            "help": "How answers are sampled in every evaluation of the run, and in `eval` of its models. training: "
+            "as in training. joint_rloo: temperature 0.6, top-p 0.95, top-k 20, 2048 tokens (seed 001). cdg: "
+            "temperature 0.95, top-k 10, 8192 tokens (seed 002)."
+        },
+    )
+
+
+@dataclass
+class CountdownFields(EvaluationFields):
     """Which problems exist and how they are put to a model."""
 
     prover_prompt: str = field(
@@ -45,4 +59,13 @@ class CountdownFields(DomainFields):
     answer_rule: Literal["last", "first", "any"] = field(
         default="last",
         metadata={"help": "Which answer tag counts, in training and in evaluation."},
+    )
+    use_all: bool = field(
+        default=True, metadata={"help": "Every number must be used exactly once. False: at most once (seed 004)."}
+    )
+    leading_minus: bool = field(
+        default=False,
+        metadata={
+            "help": "Accept one minus sign before a number or a parenthesis (the checker of seed 001's authors)."
+        },
     )

@@ -47,6 +47,13 @@ class CurriculumFields(CountdownFields):
         default=0.0,
         metadata={"help": "alpha of the prover's length penalty, -alpha x length / max length (seed 001: 0.1)."},
     )
+    length_penalty_floor: float | None = field(
+        default=None,
+        metadata={
+            "help": "Least sum of score and length penalty (seed 001's authors: 0). None: none, so that a long "
+            "malformed answer is below 0."
+        },
+    )
     soft_overlong: float = field(
         default=0.0,
         metadata={
@@ -73,16 +80,22 @@ class CurriculumFields(CountdownFields):
             "round, uniform over the ranges. The control of a self-play run: as many new problems, nobody choosing."
         },
     )
-    fill: Literal["anchor", "truncate", "none"] = field(
+    fill: Literal["anchor", "truncate", "keep_all", "none"] = field(
         default="anchor",
         metadata={
-            "help": "anchor: keep every admitted proposal and pad with anchor problems. truncate: seed 001's bug as a "
-            "legacy mode; admitted proposals are cut down to a multiple of truncate_multiple. none: nothing pads."
+            "help": "What the provers attempt beside the admitted proposals. anchor: anchor problems in every slot "
+            "that proposals leave open. truncate: seed 001's bug as a legacy mode: proposals are cut down to a "
+            "multiple of truncate_multiple, anchors have their share alone. keep_all: its fix: every proposal is "
+            "played and the batch grows with them, up to prover_micro_batches. none: nothing else, open slots stay "
+            "empty."
         },
     )
     truncate_multiple: int | None = field(
         default=None,
-        metadata={"help": "The multiple that fill='truncate' cuts to. None: prover_micro_batches (seed 001: 8)."},
+        metadata={
+            "help": "The multiple that fill='truncate' cuts to and fill='keep_all' pads to. None: "
+            "prover_micro_batches (seed 001: 8)."
+        },
     )
     duplicate_proposals: Literal["reject", "share"] = field(
         default="reject",

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ..contract.metric import Range, read_range
 from ..errors import ConfigError
@@ -19,6 +19,14 @@ class GuardFields:
     guard: bool = field(
         default=True,
         metadata={"help": "Watch the curriculum and roll back to the last healthy checkpoint when it collapses."},
+    )
+    guard_scope: Literal["run", "conjecturer"] = field(
+        default="run",
+        metadata={
+            "help": "What goes back. run: the whole run, by all rules of the guard. conjecturer: a conjecturer whose "
+            "parseable rate in the current round is under guard_min_parseable_rate gets the weights and the optimizer "
+            "state of its last healthy checkpoint, everything else goes on (seed 001); the other rules stay the run's."
+        },
     )
     guard_window: int = field(
         default=10, metadata={"help": "Rounds that are averaged before a threshold is compared."}

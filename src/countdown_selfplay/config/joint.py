@@ -208,6 +208,11 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
         return round(self.anchor_fraction * self.slots_per_round)
 
     @property
+    def fill_multiple(self) -> int:
+        """What `fill` cuts or pads to a multiple of."""
+        return self.truncate_multiple or int(self.prover_micro_batches)
+
+    @property
     def random_slots(self) -> int:
         """Slots of a round that get new problems from the exact solver."""
         return round(self.random_fraction * self.slots_per_round)

@@ -23,8 +23,9 @@ START = "start"
 _PLAIN = (
     *("num_generations", "learning_rate", "warmup_steps", "max_grad_norm", "beta", "entropy_coef", "entropy_target"),
     *("temperature", "top_p", "top_k", "max_completion_length", "vllm_server_base_url"),
+    *("kl_estimator", "kl_reduction"),
 )
-"""Settings that fall back on the field of GRPOConfig of that name."""
+"""Settings that fall back on the plain field of that name."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class RoleSettings:
     entropy_coef_min: float = 0.0
     entropy_coef_max: float = 1.0
     kl_in: str = "loss"
+    kl_estimator: str = "k3"
+    kl_reduction: str = "sum"
     soft_overlong: float = 0.0
     """Last share of its length over which the credit is replaced (`overlong`); 0: nowhere."""
     # Of a sampler that is not the trained model itself; as TRL's vllm_importance_sampling_* fields.

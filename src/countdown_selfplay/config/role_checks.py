@@ -11,6 +11,7 @@ from ..registry import suggestion
 from .countdown_fields import CountdownFields
 from .curriculum_fields import CurriculumFields
 from .generation_fields import GenerationFields
+from .guard_fields import GuardFields
 from .number_checks import check_number
 from .players import RoleSettings, field_of, role_config, was_given
 from .roles import FLAT, RoleFields
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def check_choices(config: JointSelfPlayConfig) -> None:
     """Fields with a fixed set of values: a dataclass takes any other, and the code behind it one of its branches."""
-    for fields in (RoleFields, CurriculumFields, CountdownFields, GenerationFields):
+    for fields in (RoleFields, CurriculumFields, GuardFields, CountdownFields, GenerationFields):
         for name, hint in get_type_hints(fields).items():
             value = getattr(config, name)
             if get_origin(hint) is Literal and value not in get_args(hint):
@@ -171,17 +172,14 @@ def _check_objective(config: JointSelfPlayConfig, kind: str, trained: bool) -> N
             "reinforce, grpo or rest."
         )
     settings = config.role(kind)
-    blind = config.kl_in == "reward" and not getattr(objective, "reads_rewards", True)
-    if kind == "prover" and blind and settings.beta > 0:
+    _check_kl(config, kind)
+    blind = not getattr(objective, "reads_rewards", True)
+    if kind == "prover" and blind and config.kl_in == "reward" and settings.beta > 0:
         raise ConfigError(
             f"`kl_in` (reward) has no effect on `{field}` ({name}), which looks at the verifier's bit alone; "
             f"set kl_in=loss, or {field_of(config, kind, 'beta')}=0."
         )
-    if kind == "prover" and config.added_overlong and not getattr(objective, "reads_rewards", True):
-        raise ConfigError(
-            f"`soft_overlong` ({config.soft_overlong}) is added to the reward, and `{field}` ({name}) looks at the "
-            "verifier's bit alone; set overlong=replace, which acts under every objective, or soft_overlong=0."
-        )
+    refuse_ignored_charges(config, kind, field, name, objective)
     group, needed = settings.num_generations, getattr(objective, "needs_samples", 1)
     if kind == "prover":
         needed = max(needed, getattr(objective, "needs_answers", 1))
@@ -195,6 +193,37 @@ def _check_objective(config: JointSelfPlayConfig, kind: str, trained: bool) -> N
             f"`{field}` ({name}, {arguments}) needs at least {needed} samples per prompt and "
             f"`{_group_name(config, kind)}` is {group}; raise that or change `{arguments_field}`."
         )
+
+
+def refuse_ignored_charges(config: JointSelfPlayConfig, kind: str, field: str, name: str, objective: Any) -> None:
+    """A charge on the prover's reward that its objective would not see. `field`: where the objective was given."""
+    if kind != "prover" or getattr(objective, "reads_rewards", True):
+        return
+    cures = {
+        "length_penalty": "set it to 0, or use an objective that reads rewards, such as rloo",
+        "soft_overlong": "set overlong=replace, which acts under every objective, or soft_overlong=0",
+    }
+    for charge, acts in (("length_penalty", config.length_penalty), ("soft_overlong", config.added_overlong)):
+        if acts:
+            raise ConfigError(
+                f"`{charge}` ({getattr(config, charge)}) has no effect on `{field}` ({name}), which looks at the "
+                f"verifier's bit alone; {cures[charge]}."
+            )
+
+
+def _check_kl(config: JointSelfPlayConfig, kind: str) -> None:
+    """The form of a KL term, and that there is one."""
+    settings = config.role(kind)
+    for name in ("kl_estimator", "kl_reduction"):
+        value, allowed = getattr(settings, name), get_args(get_type_hints(RoleFields)[name])
+        own = field_of(config, kind, name) if was_given(config, kind, name) else name
+        if value not in allowed:
+            raise ConfigError(f"`{own}` ({value!r}) must be one of {', '.join(allowed)}.")
+        if config.kl_in == "reward" and value != allowed[0]:
+            raise ConfigError(
+                f"`{own}` ({value}) is of the KL as a loss term, and kl_in=reward charges the sum of log-ratios; set "
+                "kl_in=loss, or leave it unset."
+            )
 
 
 def check_sharing(config: JointSelfPlayConfig) -> None:
@@ -219,6 +248,27 @@ def check_sharing(config: JointSelfPlayConfig) -> None:
         if same and first.weights is not None:
             for name in ("learning_rate", "warmup_steps", "max_grad_norm"):
                 _equal(config, first, other, name, under, cure)
+
+
+def check_guard_scope(config: JointSelfPlayConfig) -> None:
+    """Can a conjecturer go back by itself?"""
+    roles = config.all_roles
+    own = [roles[player] for player in config.players_of("conjecturer")]
+    if not config.guard or config.guard_scope != "conjecturer" or not own:
+        return
+    names = {s.weights for s in own}
+    start = "`guard_scope` (conjecturer) takes a conjecturer's weights back alone, and"
+    if not all(s.trained for s in own):
+        raise ConfigError(f"{start} these are frozen; set guard_scope=run.")
+    shared = next((s.role for s in roles.values() if s.kind != "conjecturer" and s.weights in names), None)
+    if shared is not None:
+        raise ConfigError(
+            f"{start} the {shared} plays the same; set guard_scope=run, or give each weights of its own."
+        )
+    if config.policy_sharing == "lora" and any(s.model is not None for s in roles.values()):
+        raise ConfigError(f"{start} adapters over several models lie in one file; set guard_scope=run.")
+    if config.save_strategy == "no":
+        raise ConfigError(f"{start} `save_strategy` (no) leaves nothing to go back to; set it to steps.")
 
 
 def _equal(

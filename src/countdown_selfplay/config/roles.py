@@ -51,6 +51,10 @@ class RoleConfig:
     """0: no clip."""
     beta: float | None = _help("Coefficient of the {role}'s KL to the weights that were passed in. None: beta.")
     """0: no KL term."""
+    kl_estimator: str | None = _help("Estimate of the {role}'s KL: k3 or k1. None: kl_estimator.")
+    """k3, k1."""
+    kl_reduction: str | None = _help("How the {role}'s KL is reduced over tokens: sum or mean. None: kl_reduction.")
+    """sum, mean."""
     entropy_coef: float | None = _help(
         "Coefficient of the {role}'s entropy bonus (nats per token). None: entropy_coef."
     )
@@ -198,6 +202,20 @@ class RoleFields:
         metadata={
             "help": "Where the KL to the weights that were passed in enters. loss: a loss term (k3 estimate per "
             "token). reward: subtracted from each sample's reward (sum of log-ratios, as in TRL's RLOO trainer)."
+        },
+    )
+    kl_estimator: Literal["k3", "k1"] = field(
+        default="k3",
+        metadata={
+            "help": "Per-token KL of the loss term. k3: exp(d) - d - 1 with d = log ref - log pi. k1: -d (the code of "
+            "seed 001's authors), whose gradient has mean 0 on-policy: as a loss term it anchors nothing."
+        },
+    )
+    kl_reduction: Literal["sum", "mean"] = field(
+        default="sum",
+        metadata={
+            "help": "sum: as the objective reduces its own loss (rloo: a sum over a completion's tokens). mean: over "
+            "all trained tokens of the round (seed 001's authors), weaker by the number of tokens of a completion."
         },
     )
     importance_clip_low: float = field(

@@ -19,7 +19,7 @@ from .guide import Review, help_features, rubric
 from .helping import HELP_PROMPTS, REVIEW_PROMPTS, read_review
 from .mutations import EXPRESSION_ACTIONS, NUMBER_ACTIONS, Mutants, mutate, seed_features
 from .problem import Problem, ProblemSpec, heldout_key, problem_from_row, problem_of_key
-from .prompts import COMPLETION_STOP, CONJECTURER_PROMPTS, PROVER_PROMPTS, completion_shots, json_example
+from .prompts import COMPLETION_STOP, CONJECTURER_PROMPTS, EXAMPLES, PROPOSAL_TEXTS, PROVER_PROMPTS
 from .proposals import Proposal, parse_proposal
 from .rules import DEFAULT_RULES, Rules
 from .similarity import scaled_features
@@ -30,6 +30,11 @@ _BOUNDS = ("number_low", "number_high", "target_low", "target_high")
 _ASKED = ("operands", "or_more", "operators", *_BOUNDS)
 """What of the things that a proposer asked for, or wants back with the reward, is a wish of the problem."""
 _NEEDS = {"+": "needs_add", "-": "needs_sub", "*": "needs_mul", "/": "needs_div"}
+_ANSWERED, _PROPOSED = Problem((1, 2, 3), 1), Problem((3, 5, 7), 22)
+_ANSWERS = {
+    "tags": "<think> 1 + 2 = 3, 3 / 3 = 1 </think>\n<answer> (1 + 2) / 3 </answer>",
+    "bare": "( 1 + 2 ) / 3",
+}
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,12 @@ class CountdownDomain:
         bare = fields.prover_prompt == "compact"
         return cls(
             spec=ProblemSpec(tuple(dict.fromkeys(fields.operands)), *(getattr(fields, name) for name in _BOUNDS)),
-            rules=Rules(answer_rule=fields.answer_rule, answer_format="bare" if bare else "tags"),
+            rules=Rules(
+                use_all=fields.use_all,
+                answer_rule=fields.answer_rule,
+                answer_format="bare" if bare else "tags",
+                leading_minus=fields.leading_minus,
+            ),
             prover_prompt=fields.prover_prompt,
             conjecturer_prompt=fields.conjecturer_prompt,
             operands=tuple(fields.operands),
@@ -138,11 +148,8 @@ class CountdownDomain:
     @cached_property
     def example_keys(self) -> frozenset[str]:
         """Keys of all worked examples that the conjecturer's prompts show."""
-        if self.conjecturer_prompt in ("json", "tier"):
-            return frozenset(json_example(k).key for k in self.spec.operands)
-        if self.conjecturer_prompt == "completion":
-            return frozenset(shot.key for k in self.spec.operands for shot in completion_shots(k, self.spec))
-        return frozenset()
+        shown = EXAMPLES.get(self.conjecturer_prompt)
+        return frozenset() if shown is None else frozenset(example.key for example in shown(self.spec))
 
     @cached_property
     def asks_operands(self) -> bool:
@@ -266,5 +273,17 @@ class CountdownDomain:
     def stop_strings(self, role: str) -> list[str] | None:
         """Where generation stops besides the end token. `role`: "conjecturer" or "prover", "conjecturer/0" in a
         pool."""
-        stops = {"completion": [COMPLETION_STOP], "tier": [CLOSE]}
+        stops = {"completion": [COMPLETION_STOP], "six_shots": [COMPLETION_STOP], "tier": [CLOSE]}
         return stops.get(self.conjecturer_prompt) if role.split("/")[0] == "conjecturer" else None
+
+    def cut_by(self, role: str, stops: Sequence[str]) -> str | None:
+        """A text as the role is asked for that these stop strings would cut before its answer or problem can be read;
+        None if they do not."""
+        proposing = role == "conjecturer"
+        if proposing and self.conjecturer_prompt not in PROPOSAL_TEXTS:  # a prompt of a user's own
+            return None
+        text = PROPOSAL_TEXTS[self.conjecturer_prompt](_PROPOSED) if proposing else _ANSWERS[self.rules.answer_format]
+        ends = [text.find(stop) + len(stop) for stop in stops if stop in text]
+        cut = text[: min(ends, default=len(text))]
+        read = self.parse([cut])[0].problem == _PROPOSED if proposing else verify(cut, _ANSWERED, self.rules).correct
+        return None if read else text

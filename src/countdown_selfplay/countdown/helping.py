@@ -75,7 +75,13 @@ def help_compact(target: Problem | None, spec: ProblemSpec) -> Prompt:
 
 HELP_PROMPTS: Registry[Callable[[Problem | None, ProblemSpec], Prompt]] = Registry(
     "conjecturer prompt",
-    {"json": help_json, "tier": help_json, "completion": help_completion, "compact": help_compact},
+    {
+        "json": help_json,
+        "tier": help_json,
+        "completion": help_completion,
+        "six_shots": help_completion,
+        "compact": help_compact,
+    },
 )
 """For a conjecturer that is to help with a target problem (None: the same without one), under the names of
 CONJECTURER_PROMPTS."""
@@ -131,7 +137,13 @@ Think briefly. The final thing you output should be the three scores as JSON bet
 
 REVIEW_PROMPTS: Registry[Callable[[Problem, Problem], Prompt]] = Registry(
     "conjecturer prompt",
-    {"json": review_chat, "tier": review_chat, "completion": review_raw, "compact": review_compact},
+    {
+        "json": review_chat,
+        "tier": review_chat,
+        "completion": review_raw,
+        "six_shots": review_raw,
+        "compact": review_compact,
+    },
 )
 """For a model that reviews (target, problem), under the names of CONJECTURER_PROMPTS."""
 

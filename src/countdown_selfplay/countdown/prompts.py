@@ -1,4 +1,6 @@
-"""The prompts, byte for byte: with another phrasing the public checkpoints earn nothing (seed 000, section 3.4).
+"""The prompts. The prover's are those of the public data byte for byte: with another phrasing the public checkpoints
+earn nothing (seed 000, section 3.4). The conjecturer's `completion` and `json` are after the descriptions of seeds 001
+and 000, whose texts are not public in full; `compact` is the tiny model's own.
 
 A renderer returns a string (raw prompt) or a list of chat messages (the trainer applies the chat template).
 """
@@ -6,10 +8,12 @@ A renderer returns a string (raw prompt) or a list of chat messages (the trainer
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from ..errors import DataError
 from ..registry import Registry
 from .generator import generate_problems
 from .problem import Problem, ProblemSpec
@@ -68,6 +72,20 @@ def tinyzero(problem: Problem) -> Prompt:
 def compact(problem: Problem) -> Prompt:
     """The tiny model's prompt, word-level tokens between single spaces: `3 5 7 = 22 :`."""
     return f"{' '.join(map(str, problem.numbers))} = {problem.target} :"
+
+
+_ASKED = re.compile(r"numbers\s*\[([0-9,\s]+)\][^\[\]]*?equals\s+(-?[0-9]+)")
+
+
+def problem_in_prompt(text: str) -> Problem | None:
+    """The problem that a prompt of the public data asks for (`... numbers [44 19 35], create an equation that equals
+    98 ...`, with commas or without); None if there is none that is legal."""
+    found = _ASKED.search(text[:4096])
+    numbers = re.findall("[0-9]+", found[1]) if found else []
+    try:
+        return Problem(tuple(map(int, numbers)), int(found[2])) if found else None
+    except DataError:
+        return None
 
 
 PROVER_PROMPTS: Registry[Callable[[Problem], Prompt]] = Registry(
@@ -147,6 +165,27 @@ def propose_completion(
     )
 
 
+_FIXED_SHOTS = (
+    Problem((6, 23, 55), 72),
+    Problem((30, 3, 94, 37), 33),
+    Problem((86, 52, 6), 40),
+    Problem((25, 25, 84, 71), 13),
+    Problem((8, 18, 86), 58),
+    Problem((10, 19, 49, 5), 63),
+)
+"""Solvable, of three and four numbers, on the training side of the split."""
+
+
+def propose_six_shots(operands: int, spec: ProblemSpec, **asked: object) -> Prompt:
+    """Six fixed shots of three and four numbers, the same prompt whatever is asked for, as seed 001's authors have it
+    (their numbers and header are others)."""
+    return (
+        f"Countdown arithmetic problems. Each uses 3 or 4 numbers from {spec.number_low} to {spec.number_high} and a "
+        f"target from {spec.target_low} to {spec.target_high} that can be reached by using every number exactly once "
+        f"with +, -, *, /.\n{chr(10).join(map(problem_tag, _FIXED_SHOTS))}\n{COMPLETION_PREFIX}"
+    )
+
+
 def propose_compact(
     operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
 ) -> Prompt:
@@ -158,5 +197,37 @@ def propose_compact(
 
 CONJECTURER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
     "conjecturer prompt",
-    {"json": propose_json, "tier": propose_tier, "completion": propose_completion, "compact": propose_compact},
+    {
+        "json": propose_json,
+        "tier": propose_tier,
+        "completion": propose_completion,
+        "six_shots": propose_six_shots,
+        "compact": propose_compact,
+    },
 )
+
+
+def _completed(problem: Problem) -> str:
+    return problem_tag(problem).removeprefix(COMPLETION_PREFIX)
+
+
+def _tagged(problem: Problem) -> str:
+    return f"<answer>{problem_json(problem)}</answer>"
+
+
+PROPOSAL_TEXTS: dict[str, Callable[[Problem], str]] = {
+    "json": _tagged,
+    "tier": _tagged,
+    "completion": _completed,
+    "six_shots": _completed,
+    "compact": lambda problem: f"{' '.join(map(str, problem.numbers))} = {problem.target}",
+}
+"""Prompt -> a problem as the conjecturer is to write it."""
+
+EXAMPLES: dict[str, Callable[[ProblemSpec], Iterable[Problem]]] = {
+    "json": lambda spec: map(json_example, spec.operands),
+    "tier": lambda spec: map(json_example, spec.operands),
+    "completion": lambda spec: (shot for k in spec.operands for shot in completion_shots(k, spec)),
+    "six_shots": lambda spec: _FIXED_SHOTS,
+}
+"""Prompt -> the worked examples that it shows."""

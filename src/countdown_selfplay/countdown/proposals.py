@@ -137,6 +137,7 @@ PROPOSAL_PARSERS: Registry[Callable[[str], Proposal]] = Registry(
         "json": _parse_json,
         "tier": _parse_json,
         "completion": _parse_completion,
+        "six_shots": _parse_completion,
         "compact": partial(_parse_words, _COMPACT),
     },
 )

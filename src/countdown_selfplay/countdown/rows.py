@@ -19,7 +19,7 @@ from .exact.solver import is_solvable, solution_tree
 from .help_demonstrations import helping_problem
 from .helping import review_text
 from .problem import Problem
-from .prompts import COMPLETION_PREFIX, Prompt, problem_json, problem_tag
+from .prompts import PROPOSAL_TEXTS, Prompt
 from .rules import DEFAULT_RULES, Rules
 from .text import CLOSE, END_THINK, OPEN, THINK
 
@@ -59,12 +59,7 @@ def proposed_row(problem: Problem, domain: CountdownDomain) -> Row:
 
 def _proposed(problem: Problem, domain: CountdownDomain) -> str:
     """A proposal as a conjecturer writes it."""
-    tagged = f"<answer>{problem_json(problem)}</answer>"
-    return {
-        **dict.fromkeys(("json", "tier"), tagged),
-        "completion": problem_tag(problem).removeprefix(COMPLETION_PREFIX),
-        "compact": f"{' '.join(map(str, problem.numbers))} = {problem.target}",
-    }[domain.conjecturer_prompt]
+    return PROPOSAL_TEXTS[domain.conjecturer_prompt](problem)
 
 
 def helping_row(problem: Problem, domain: CountdownDomain) -> Row:

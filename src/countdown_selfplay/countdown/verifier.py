@@ -190,7 +190,7 @@ def _examine(text: str, problem: Problem, rules: Rules) -> tuple[Reason, tuple[i
         claimed = right.strip(WHITE_SPACE)
         if not rules.allow_equals or not (claimed.isascii() and claimed.isdigit()):
             return Reason.EQUALS_SIGN, None
-    parsed = to_postfix(text, rules.unary_minus)
+    parsed = to_postfix(text, rules.leading_minus)
     if parsed is None:
         return (Reason.BAD_CHARACTER if has_foreign_character(text) else Reason.MALFORMED), None
     postfix, used = parsed

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
+from math import ceil
 from typing import Any
 
 from ..contract.domain import OpenDomain
@@ -106,12 +107,36 @@ def _in_turn(lines: list[list[int]]) -> deque[int]:
     return deque(i for i in chain.from_iterable(zip_longest(*lines)) if i is not None)
 
 
-def kept_proposals(admitted: int, slots: int, anchor_slots: int, fill: str, truncate_multiple: int) -> int:
-    """How many admitted proposals are played; anchor problems fill the other slots.
+def slots_filled(admitted: int, slots: int, anchor_fraction: float, fill: str, multiple: int = 1) -> tuple[int, int]:
+    """How many admitted proposals are played, and how many anchor problems beside them, at most `slots` together.
 
-    fill="anchor": as many as fit. fill="truncate": the bug of seed 001 (section 5.2), kept as a legacy mode: the count
-    is cut down to a multiple of the accumulation factor, so that with 1-7 admitted proposals and a factor of 8 none is
-    played (71% of the steps of that run).
+    anchor: proposals as far as `anchor_fraction` leaves room, anchors in every other slot.
+    truncate: the bug of seed 001 (section 5.2) as a legacy mode: the proposals are cut down to a multiple of the
+    accumulation factor, so that with 1-7 of them and a factor of 8 none is played (71% of the steps of that run).
+    Anchors have their own share alone; what is left stays empty.
+    keep_all: the fix as the authors made it: every proposal is played, anchors are at least `anchor_fraction` of the
+    batch and, where that is not 0, at least `multiple` (also without a proposal), and pad it to a multiple: with a
+    half and 8, n proposals get max(n, 8) anchors, rounded up.
+    none: the proposals and nothing else; with a fraction of 0 only.
     """
-    kept = min(admitted, slots - anchor_slots)
-    return kept - kept % truncate_multiple if fill == "truncate" else kept
+    own = round(anchor_fraction * slots)
+    kept = min(admitted, slots - own)
+    if fill == "none":
+        return kept, 0
+    if fill == "truncate":
+        return kept - kept % multiple, own
+    if fill == "keep_all":
+        sizes = [batch_of_all(k, anchor_fraction, multiple) for k in range(min(admitted, slots) + 1)]
+        kept = max(k for k, size in enumerate(sizes) if k == 0 or size <= slots)
+        return kept, min(sizes[kept], slots) - kept
+    return kept, slots - kept
+
+
+def batch_of_all(proposals: int, anchor_fraction: float, multiple: int) -> int:
+    """Problems of a round that plays every one of so many proposals (fill=keep_all)."""
+    anchors = (
+        0
+        if anchor_fraction == 0
+        else max(ceil(round(proposals * anchor_fraction / (1 - anchor_fraction), 9)), multiple)
+    )
+    return ceil((proposals + anchors) / multiple) * multiple

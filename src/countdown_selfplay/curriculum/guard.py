@@ -103,6 +103,31 @@ class CollapseGuard:
         self.history = {name: deque(values, maxlen=self.window) for name, values in state["history"].items()}
 
 
+@dataclass
+class ConjecturerGuard:
+    """Seed 001's guard as the text has it (section 3.2): a conjecturer whose parseable rate in the round at hand is
+    under `low` goes back by itself; nothing else is looked at. What is done about it is that of
+    training/conjecturer_back.py. State: how often that was done, and whether the newest weights are good."""
+
+    players: Sequence[str]
+    low: float = 0.5
+    rollbacks: int = 0
+    healthy: bool = True
+
+    def fallen(self, metrics: Mapping[str, Any]) -> dict[str, float]:
+        """The players that fell under the threshold, with their rates."""
+        rates = {player: metrics.get(f"{player}/parseable_rate", 1.0) for player in self.players}
+        found = {player: rate for player, rate in rates.items() if rate < self.low}
+        self.healthy = not found
+        return found
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"rollbacks": self.rollbacks, "healthy": self.healthy}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.rollbacks, self.healthy = state["rollbacks"], state["healthy"]
+
+
 def _broken(value: float, trip: Range) -> Iterator[str]:
     """The bound that `value` lies beyond, in words."""
     if value < trip[0]:

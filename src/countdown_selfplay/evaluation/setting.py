@@ -19,6 +19,7 @@ from ..data.run_files import ROLES_FILE
 from ..domains import held_out_of, make_domain, name_of
 from ..errors import ConfigError, CountdownSelfPlayError, DataError
 from .answers import identity
+from .presets import PRESETS, TRAINING, preset
 
 HELDOUT = "heldout-v1"
 DEFAULT_COUNT = 500
@@ -26,7 +27,7 @@ DEFAULT_COUNT = 500
 _RANGES = ("number_low", "number_high", "target_low", "target_high")
 _COUNTDOWN = ("operands", "prover_prompt", "conjecturer_prompt", "answer_rule")
 _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
-_PUBLIC = {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048}  # seed 001, section 4
+_PUBLIC = PRESETS["joint_rloo"]
 _TINY = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16}
 
 
@@ -52,8 +53,12 @@ def setting_of(options: argparse.Namespace) -> Setting:
     else:
         base = Setting("the public 0.5B checkpoints", CountdownDomain.countdown_3to4(), sampling)
     given = {name: value for name, value in vars(options).items() if value is not None}
-    sampling = base.sampling | {name: given[name] for name in _SAMPLING if name in given}
-    return Setting(base.source, _changed(base.domain, given), sampling)
+    own = preset(given.get("eval_preset", TRAINING), base.sampling)
+    return Setting(
+        base.source,
+        _changed(base.domain, given),
+        {**own, **{name: given[name] for name in _SAMPLING if name in given}},
+    )
 
 
 def role_of(model: str, asked: str | None) -> str:
@@ -106,6 +111,8 @@ def _of_run(path: Path, options: argparse.Namespace) -> Setting:
             field = "max_completion_length" if name == "max_new_tokens" else name
             own = config.get(f"{role}_{field}")
             sampling[name] = config[field] if own is None else own
+        if role == "prover" and options.eval_preset is None:
+            sampling = preset(config.get("eval_preset", TRAINING), sampling)
     except CountdownSelfPlayError:
         raise
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -115,6 +115,8 @@ def prover_health(round: Round, answers: Rollout, advantages_B: torch.Tensor) ->
         )
     ).sum(0)
     total, correct, several, groups, zero, n, reward, square = (float(x) for x in sums)
+    if not total:  # a round without a problem (fill=none)
+        return {}
     metrics: dict[str, Any] = {
         f"{answers.role}/correct_rate": correct / total,
         f"{answers.role}/several_answers_rate": several / total,

@@ -149,6 +149,12 @@ PROPOSALS = (
         "counts only, absent in a round that does not ask for the count. Slots go to the counts in turn, so a low one "
         "says that few proposals of its count are admitted.",
     ),
+    Metric(
+        "{conjecturer}/rolled_back",
+        "1 in a round after which the guard took the conjecturer alone back to a checkpoint (`guard_scope: "
+        "conjecturer`); absent under `guard_scope: run`. Often 1: its learning rate is too high or its KL too weak.",
+        healthy=(0, 0),
+    ),
     Metric("{conjecturer}/reward", "Mean over proposals that have a reward.", finite=True),
     Metric("{conjecturer}/reward_std", "Standard deviation over proposals that have a reward. 0: no gradient."),
     Metric(

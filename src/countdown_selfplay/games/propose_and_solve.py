@@ -13,7 +13,7 @@ import torch
 from ..contract.game import Guide, Outcome, Proposal, Proposer, solve_rates
 from ..contract.round import Rollout, Round, RoundResult
 from ..contract.stateful import Stateful
-from ..curriculum.admission import Admission, admit, dealt, kept_proposals
+from ..curriculum.admission import Admission, admit, dealt, slots_filled
 from ..curriculum.archive import Archive
 from ..guides import checked_scores, make_guide
 from ..proposers import make_proposer
@@ -88,10 +88,13 @@ class ProposeAndSolve:
         if proposals:
             admission = dealt(admission, proposals, domain.asks, round.index)
 
-        # Fill: fixed slots, anchors pad whatever the proposer left open; never truncate (unless asked to).
-        anchor_slots = _share(rules.anchor_fraction, slots) if self.proposer else slots
-        anchor_slots = anchor_slots if targets is None else len(targets)
-        kept = kept_proposals(len(admission.problems), slots, anchor_slots, rules.fill, rules.truncate_multiple)
+        # Fill: fixed slots, anchors pad whatever the proposer left open, unless `fill` says otherwise.
+        kept, fixed, admitted = 0, slots, len(admission.problems)
+        if targets is not None:
+            kept = min(admitted, max(slots - len(targets), 0))
+            fixed = slots - kept
+        elif self.proposer:
+            kept, fixed = slots_filled(admitted, slots, rules.anchor_fraction, rules.fill, rules.truncate_multiple)
         # Anchors that the provers have mastered come last (a stable order; False is less than True).
         limit = round.solved_limit(provers[0])
         mastered = frozenset() if limit is None else self.archive.mastered(limit)
@@ -100,8 +103,7 @@ class ProposeAndSolve:
             anchors = [problem for problem in targets if domain.key(problem) not in mastered] or targets
         randoms = self._random_problems(round, slots)
         metrics |= {"round/random_slots": len(randoms)} if randoms else {}
-        padding = [] if rules.fill == "none" else anchors[: slots - kept - len(randoms)]
-        problems = [*admission.problems[:kept], *randoms, *padding]
+        problems = [*admission.problems[:kept], *randoms, *anchors[: fixed - len(randoms)]]
         keys = [domain.key(problem) for problem in problems]
 
         # Solve: every prover attempts every problem; the solve rate comes from the verifier's bit, never a reward.
@@ -251,7 +253,7 @@ class ProposeAndSolve:
             reward = make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments)
         names = {f.name for f in fields(Settings)} - {"truncate_multiple"}
         settings = Settings(
-            truncate_multiple=args.truncate_multiple or args.prover_micro_batches,
+            truncate_multiple=args.fill_multiple,
             **{name: getattr(args, name) for name in names},
         )
         return cls(proposer, reward, guide, settings)

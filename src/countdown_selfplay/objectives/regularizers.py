@@ -18,6 +18,16 @@ def kl_k3(logps_BT: torch.Tensor, ref_BT: torch.Tensor) -> torch.Tensor:
     return torch.exp(d_BT) - d_BT - 1
 
 
+def kl_k1(logps_BT: torch.Tensor, ref_BT: torch.Tensor) -> torch.Tensor:
+    """Schulman's k1 estimate of KL(pi || ref) per token, in nats: log pi - log ref. Unbiased, of either sign. Its
+    gradient is that of log pi, whose mean over samples of pi is 0: on-policy a loss term of it anchors nothing on
+    average. The code of seed 001's authors has it."""
+    return logps_BT - ref_BT
+
+
+KL_ESTIMATORS = {"k3": kl_k3, "k1": kl_k1}
+
+
 def entropy_bonus(entropy_BT: torch.Tensor, inputs: LossInputs) -> torch.Tensor:
     """Mean entropy per token over the role's round, in nats, as in TRL (independent of how the policy term is
     normalised)."""

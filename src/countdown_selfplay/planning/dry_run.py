@@ -158,7 +158,14 @@ def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) ->
     capacity = b * solver.micro_batches * w * steps
     slots = capacity // solver.num_generations
     anchors = round(args.anchor_fraction * slots) if "conjecturer" in kinds else slots
-    lines.append(f"problems per round: {slots}, at least {anchors} anchors, up to {slots - anchors} proposals")
+    said = {
+        "anchor": f"{slots}, at least {anchors} anchors, up to {slots - anchors} proposals",
+        "truncate": f"at most {slots}, {anchors} anchors, proposals cut to a multiple of {args.fill_multiple}",
+        "keep_all": f"at most {slots}, every proposal, at least a share of {args.anchor_fraction:g} anchors, padded "
+        f"to a multiple of {args.fill_multiple}",
+        "none": f"at most {slots}, proposals alone",
+    }
+    lines.append(f"problems per round: {said[args.fill if 'conjecturer' in kinds else 'anchor']}")
     if args.max_steps > 0:
         total = args.max_steps * capacity * len(args.players_of(solver.kind))
         lines.append(f"rounds: {args.max_steps}, so {total} {solver.kind} samples")

@@ -109,6 +109,10 @@ class PolicySet(ABC):
         dict, where no process holds whole weights."""
 
     @abstractmethod
+    def restore(self, name: str, folder: Path) -> None:
+        """Put what `export` wrote to `folder` in the place of the weights called `name`. Whole weights only."""
+
+    @abstractmethod
     def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         """Write a model that an inference engine can start from: any full weights, or the base of the adapters."""
 

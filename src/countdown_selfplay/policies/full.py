@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from huggingface_hub import save_torch_state_dict
+from huggingface_hub import load_torch_model, save_torch_state_dict
 from torch import nn
 from transformers import GenerationConfig, PreTrainedModel
 
@@ -176,6 +176,9 @@ class FullPolicies(PolicySet):
         second = set(self.module._keys_to_ignore_on_save or ())
         own = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix) and k not in second}
         policy.save_pretrained(folder, state_dict={key: _own_storage(value) for key, value in own.items()})
+
+    def restore(self, name: str, folder: Path) -> None:
+        load_torch_model(self._model(name), folder)  # tied embeddings stand in it once
 
     def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         self.export(self.weight_names[0], folder, state)

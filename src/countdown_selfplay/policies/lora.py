@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from peft import PeftConfig, get_peft_model
+from peft import PeftConfig, get_peft_model, load_peft_weights, set_peft_model_state_dict
 from torch import nn
 from transformers import PreTrainedModel
 
@@ -87,6 +87,10 @@ class LoraPolicies(PolicySet):
             for file in (Path(scratch) / adapter).iterdir():
                 file.replace(folder / file.name)
 
+    def restore(self, name: str, folder: Path) -> None:
+        set_peft_model_state_dict(self.module, load_peft_weights(str(folder)), adapter_name=inner_name(name))
+        self.enable_gradients()
+
     def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         state = self.module.state_dict() if state is None else state
         base = {
@@ -154,6 +158,9 @@ class SeveralBases(PolicySet):
         if state is not None:
             state = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
         self.parts[name].export(name, folder, state)
+
+    def restore(self, name: str, folder: Path) -> None:
+        raise ConfigError("Adapters over several models lie in one file of a checkpoint and go back together only.")
 
     def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         raise ConfigError("An inference engine starts from one base, and the roles' `model`s under lora are several.")

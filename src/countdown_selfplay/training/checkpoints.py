@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 COMPLETE = "complete.json"
 FORMAT = 2
 """Of what a checkpoint holds: one that an earlier version wrote cannot be read."""
+CONJECTURER_HEALTHY = "conjecturer_healthy"
+"""In COMPLETE, under guard_scope=conjecturer."""
 _STAGING = ".incomplete"
 _OLD = ".old-"
 
@@ -101,6 +103,7 @@ def between_rounds(trainer: Host) -> bool:
 
 
 def _finish(trainer: Host, folder: Path) -> None:
+    alone = trainer.conjecturer_guard
     facts = {
         "loop": trainer.loop,
         "roles": list(trainer.roles),
@@ -114,6 +117,7 @@ def _finish(trainer: Host, folder: Path) -> None:
         "format": FORMAT,
         "attempt": trainer.frame.attempt,
         "healthy": trainer.guard.healthy,
+        **({} if alone is None else {CONJECTURER_HEALTHY: alone.healthy}),
         "processes": trainer.processes.world,
         "engine": trainer.engine.name,
         "optimizer": trainer.engine.optimizer_file,
@@ -159,13 +163,14 @@ def restore_replaced(output: Path) -> None:
 
 
 def _rotate(output: Path, limit: int | None, best: str | None) -> None:
-    """Keep the newest `limit` checkpoints, and beyond them the best one and the newest healthy one; of abandoned ones
-    as many."""
+    """Keep the newest `limit` checkpoints, and beyond them the best one, the newest healthy one and the two newest
+    with a healthy conjecturer (conjecturer_back.py); of abandoned ones as many."""
     if not limit or limit <= 0:
         return
     found = checkpoint_folders(output)
     healthy = [folder for folder in found if manifest_of(folder).get("healthy")]
-    protected = {*found[-limit:], *healthy[-1:], *([Path(best)] if best else [])}
+    alone = [folder for folder in found if manifest_of(folder).get(CONJECTURER_HEALTHY)]
+    protected = {*found[-limit:], *healthy[-1:], *alone[-2:], *([Path(best)] if best else [])}
     abandoned = [p for aside in sorted(output.glob("abandoned-*"), key=step_of) for p in checkpoint_folders(aside)]
     for folder in [*found, *abandoned[:-limit]]:
         if folder not in protected:

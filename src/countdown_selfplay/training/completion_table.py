@@ -19,6 +19,7 @@ def completion_table(trainer: Host, turns: Mapping[str, Turn]) -> dict[str, Any]
     those of judged samples alone. Of a role with several turns it holds the last one.
     """
     table = _trl.empty_logs({}, "")
+    turns = {role: turn for role, turn in turns.items() if role in trainer.completion_logs}  # others: nothing sampled
     logs = {role: trainer.completion_logs[role] for role in turns}
     functions = list(dict.fromkeys(name for log in logs.values() for name in log["rewards"]))
     extras = list(dict.fromkeys(name for log in logs.values() for name in log["extra"]))

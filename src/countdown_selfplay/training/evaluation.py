@@ -11,6 +11,7 @@ from ..config.script import EvaluationArguments
 from ..domains import held_out_of, name_of
 from ..errors import ConfigError
 from ..evaluation.pooled import pooled
+from ..evaluation.presets import preset
 from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import ProverEvaluation, evaluate_conjecturer, evaluate_prover
 from ..evaluation.sampling import evaluating
@@ -27,7 +28,8 @@ def evaluate_in_training(trainer: Host, dataset: Iterable[Mapping[str, Any]] | N
     """`<prefix>_pass@k` for k = 1, 2, 4, ... up to `num_generations_eval` answers per problem, by the verifier's bit
     alone.
 
-    The processes share the problems out. Sampling is the prover's own setting; its seed depends on the step only.
+    The processes share the problems out. Sampling is the prover's own setting, or that of `eval_preset`; its seed
+    depends on the step only.
     """
     rows: Any = trainer.eval_dataset if dataset is None else dataset
     if rows is None:
@@ -101,11 +103,11 @@ def evaluating_as(trainer: Host, role: str, label: str | None, unit: str) -> Ite
     settings, main = trainer.roles[role], trainer.processes.main
     bar = ProgressLine(label or role, unit, enabled=label is not None and main and not trainer.args.disable_tqdm)
     with trainer.sampling_as(role), trainer.engine.whole_weights(trainer.model_wrapped), bar:
+        own = {name: getattr(settings, name) for name in ("temperature", "top_p", "top_k")}
+        own["max_new_tokens"] = settings.max_completion_length
+        answers = settings.kind == trainer.args.solver.kind  # proposals are sampled as in training
         yield {
-            "temperature": settings.temperature,
-            "top_p": settings.top_p,
-            "top_k": settings.top_k,
-            "max_new_tokens": settings.max_completion_length,
+            **(preset(trainer.args.eval_preset, own) if answers else own),
             "processes": trainer.processes,
             "progress": bar,
         }
@@ -122,7 +124,7 @@ def evaluate_role(
     batch_size: int | None = None,
     seed: int = 0,
 ) -> ProverEvaluation:
-    """`n` answers of `role`, as it samples in training, to each problem. `batch_size`: None for at least `n`."""
+    """`n` answers of `role`, sampled as `eval_preset` says, to each problem. `batch_size`: None for at least `n`."""
     size = max(trainer.args.per_device_eval_batch_size, n) if batch_size is None else batch_size
     with evaluating_as(trainer, role, label, "answers") as sampling:
         return evaluate_prover(

@@ -13,7 +13,7 @@ from trl import GRPOTrainer
 
 from ..config import JointSelfPlayConfig, RoleSettings
 from ..contract.game import Game
-from ..curriculum import CollapseGuard
+from ..curriculum import CollapseGuard, ConjecturerGuard
 from ..distributed.ddp import Engine
 from ..distributed.processes import Processes
 from ..generation.base import Sampler
@@ -48,6 +48,8 @@ class Host(GRPOTrainer):
     sampler: Sampler
     frame: Frame
     guard: CollapseGuard
+    conjecturer_guard: ConjecturerGuard | None
+    """Under guard_scope=conjecturer."""
     solve_rate: CumulativeSolveRate | None
     """Of the data set's problems; None for a stream."""
     held_out: frozenset[str]

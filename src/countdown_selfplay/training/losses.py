@@ -9,7 +9,7 @@ from ..config import RoleSettings
 from ..objectives.base import LossInputs, Objective, checked_loss
 from ..objectives.importance import truncated_weight
 from ..objectives.normalization import normalise
-from ..objectives.regularizers import EntropyCoefficient, entropy_bonus, kl_k3
+from ..objectives.regularizers import KL_ESTIMATORS, EntropyCoefficient, entropy_bonus, kl_k3
 
 
 class RoleLoss:
@@ -67,10 +67,11 @@ class RoleLoss:
         if "ref_per_token_logps" in batch:
             # Beside the mask stands padding, whose log-prob may be so low that e to its difference is infinite.
             reference_BT = torch.where(inputs.mask_BT.bool(), batch["ref_per_token_logps"], logps.detach())
-            kl_BT = kl_k3(logps, reference_BT)
             if self.settings.kl_in == "loss":
-                loss = loss + self.settings.beta * normalise(kl_BT, inputs, self.objective.normalization)
-            self._add("kl", normalise(kl_BT, inputs, "token"))
+                kl_BT = KL_ESTIMATORS[self.settings.kl_estimator](logps, reference_BT)
+                how = "token" if self.settings.kl_reduction == "mean" else self.objective.normalization
+                loss = loss + self.settings.beta * normalise(kl_BT, inputs, how)
+            self._add("kl", normalise(kl_k3(logps.detach(), reference_BT), inputs, "token"))
         if self.entropy.applied:
             loss = loss - self.entropy.applied * entropy_bonus(entropies, inputs)
         self._add("entropy", entropy_bonus(entropies.detach(), inputs))

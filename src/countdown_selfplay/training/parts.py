@@ -14,10 +14,11 @@ from transformers.utils import logging as transformers_logging
 from ..config import JointSelfPlayConfig, RoleSettings
 from ..config.checks import check_run
 from ..config.guard_fields import GuardFields, trips_of
+from ..config.role_checks import refuse_ignored_charges
 from ..contract.frame_metrics import FRAME_METRICS
 from ..contract.game import Game
 from ..contract.metric import UNBOUNDED, Metric, Range, declaration_of, for_players
-from ..curriculum import CollapseGuard
+from ..curriculum import CollapseGuard, ConjecturerGuard
 from ..domains import example_rows, name_of
 from ..errors import ConfigError, GameError
 from ..evaluation.sampling import check_stop_strings, end_token_ids
@@ -106,6 +107,8 @@ def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGu
                 low, high = trips.get(metric.name, metric.trip) or UNBOUNDED
                 bound = UNBOUNDED[side] if value == side else value  # 0 and 1: never
                 trips[metric.name] = (low, bound) if side else (bound, high)
+    if conjecturer_guard_of(args) is not None:
+        trips |= {m.name: UNBOUNDED for m in declared if m.name.endswith("/parseable_rate")}
     rounds = args.guard_max_starved_rounds
     if rounds != defaults["guard_max_starved_rounds"]:
         declared = [replace(m, in_a_row=rounds) if m.name == "round/starved" else m for m in declared]
@@ -120,6 +123,23 @@ def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGu
         declared += [] if name in names else [found]
         trips[name] = bounds
     return CollapseGuard(declared, args.guard_window, trips)
+
+
+def conjecturer_guard_of(args: JointSelfPlayConfig) -> ConjecturerGuard | None:
+    """The guard of the conjecturers alone, under guard_scope=conjecturer."""
+    players = args.players_of("conjecturer")
+    if not args.guard or args.guard_scope == "run" or not players:
+        return None
+    return ConjecturerGuard(players, args.guard_min_parseable_rate)
+
+
+def refuse_engine_for_conjecturer(guard: ConjecturerGuard | None, engine: str) -> None:
+    """Where weights or optimizer are cut over processes, a part of a checkpoint cannot be loaded."""
+    if guard is not None and engine != "ddp":
+        raise ConfigError(
+            f"`guard_scope` (conjecturer) cannot take one policy back under {engine}, whose checkpoints hold all of "
+            "them in one piece; set guard_scope=run, or launch with accelerate_configs/ddp.yaml."
+        )
 
 
 def refuse_unsupported(args: JointSelfPlayConfig, engine: str) -> None:
@@ -173,6 +193,7 @@ def role_objectives(
         refuse_class(f"objectives[{role!r}]", objective)
         if not hasattr(objective, "advantages") or not hasattr(objective, "loss"):
             raise ConfigError(f"The {role}'s objective ({objective!r}) must have `advantages` and `loss`.")
+        refuse_ignored_charges(args, settings.kind, f"objectives[{role!r}]", type(objective).__name__, objective)
         found[role] = objective
     return found
 

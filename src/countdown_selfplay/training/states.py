@@ -24,6 +24,7 @@ def states_of(trainer: Host) -> dict[str, Stateful]:
     parts |= {f"objective/{role}": objective for role, objective in trainer.objectives.items()}
     parts |= {f"entropy/{role}": loss.entropy for role, loss in trainer.losses.items()}
     parts |= {f"replay/{role}": replay for role, replay in trainer.replays.items()}
+    parts["guard/conjecturer"] = trainer.conjecturer_guard
     parts["solve_rate"] = trainer.solve_rate
     return {name: part for name, part in parts.items() if isinstance(part, Stateful)}
 

@@ -49,10 +49,12 @@ from .parts import (
     advise_threads,
     check_parts,
     checked_verdicts,
+    conjecturer_guard_of,
     declared_metrics,
     end_tokens,
     game_of,
     guard_of,
+    refuse_engine_for_conjecturer,
     refuse_mapping,
     refuse_mixed_tables,
     refuse_odd_weights,
@@ -125,6 +127,8 @@ class JointConjecturerProverTrainer(Host):
         self.game: Game = game_of(args, conjecturer_reward, game)
         self.frame = Frame()
         self.guard = guard_of(args, declared_metrics(self.game, args.players_by_kind))
+        self.conjecturer_guard = conjecturer_guard_of(args)
+        refuse_engine_for_conjecturer(self.conjecturer_guard, self.engine.name)
         # Data before models: a bad row is reported without waiting for a 7B model to load.
         refuse_mapping(eval_dataset)
         eval_rows = None if eval_dataset is None else anchor_dataset(eval_dataset, self.domain, args.seed)
@@ -149,7 +153,8 @@ class JointConjecturerProverTrainer(Host):
         self.policies = build_policies(model, self.roles, args.policy_sharing, peft_config, args.model_init_kwargs)
         if reward_funcs is None:
             name, longest = f"{name_of(self.domain)}_reward", args.solver.max_completion_length
-            reward_funcs = default_reward_funcs(name, args.length_penalty, args.added_overlong, longest)
+            charges = (args.length_penalty, args.added_overlong, longest, args.length_penalty_floor)
+            reward_funcs = default_reward_funcs(name, *charges)
         refuse_odd_weights(args, reward_funcs)
         make_folder(args.output_dir)
         with _trl.trl_defaults(args):

@@ -12,6 +12,7 @@ from ..config.script import EvaluationArguments
 from ..config.settled import Settled
 from ..domains import domain_from
 from ..errors import ConfigError
+from ..evaluation.presets import PRESETS, TRAINING, preset
 
 
 @dataclass
@@ -37,12 +38,21 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
         super().__post_init__()
         at_least(self, 1, "eval_samples", "max_completion_length")
         check_numbers(self)
+        if self.eval_preset not in (TRAINING, *PRESETS):
+            raise ConfigError(
+                f"`eval_preset` ({self.eval_preset!r}) must be one of {', '.join((TRAINING, *PRESETS))}."
+            )
         _ = self.played
 
     @property
     def played(self) -> Any:
         """The domain that these fields describe."""
         return domain_from(self)
+
+    @property
+    def evaluated_as(self) -> dict[str, Any]:
+        """`sampling` of an evaluation: that of `eval_preset` for a prover."""
+        return preset(self.eval_preset if self.role == "prover" else TRAINING, self.sampling)
 
     @property
     def sampling(self) -> dict[str, Any]:
@@ -63,7 +73,8 @@ class SFTArguments(WarmStartArguments):
         default=None,
         metadata={
             "help": "Demonstrations: a hub id or a .jsonl/.parquet file of `countdown-selfplay dataset --schema "
-            "solved` (or proposed). None: made by the exact solver."
+            "solved` (or proposed), or a corpus with columns `query` and `completion`. None: made by the exact "
+            "solver."
         },
     )
     dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name to train on."})
@@ -108,7 +119,11 @@ class IPOArguments(WarmStartArguments):
         },
     )
     dataset_name: str | None = field(
-        default=None, metadata={"help": "Problems to sample on: a hub id or a file. None: the exact generator."}
+        default=None,
+        metadata={
+            "help": "Problems to sample on, a hub id or a file; with columns `chosen` and `rejected` the pairs "
+            "themselves. None: the exact generator."
+        },
     )
     dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name."})
     problems: int = field(default=512, metadata={"help": "Problems that are sampled, at most."})
@@ -185,13 +200,19 @@ class SFTSettings(_Settled, SFTConfig):
 class IPOSettings(_Settled, DPOConfig):
     """Differs from DPOConfig in that the loss is IPO's (Azar et al. 2024, equation 17), (h - 1 / (2 beta))^2.
 
-    h is the difference of the log-ratios to the start of chosen and rejected, each per token of its completion (TRL
-    divides by the length, as the paper's authors did); seed 001, section 3.1 has the same formula. Neither seed 001
-    nor seed 004 states its beta or learning rate for IPO: the defaults are TRL's, beta 0.1 and learning rate 1e-6.
+    h is the difference of the log-ratios to the start of chosen and rejected. `ipo_reduction` mean: each log-ratio per
+    token of its completion, as TRL has it (IPO's authors told TRL's that they averaged). sum: those of whole
+    sequences, as seed 001 writes it (section 3.1); the margin that is aimed at, 1 / (2 beta), is one of sums. Neither
+    seed 001 nor seed 004 states its beta or learning rate: the defaults are TRL's, beta 0.1 and learning rate 1e-6
+    (the code of seed 001's authors: sums, 0.1, 5e-6).
     """
 
     output_dir: str = field(default="ipo", metadata={"help": "The folder of the run and of the model."})
     loss_type: list[str] = field(default_factory=lambda: ["ipo"], metadata={"help": "Always ipo."})
+    ipo_reduction: Literal["mean", "sum"] = field(
+        default="mean",
+        metadata={"help": "Log-ratios per token of a completion (mean, as in TRL) or of whole ones (sum, seed 001)."},
+    )
 
     def __post_init__(self) -> None:
         self.settle()
@@ -200,6 +221,8 @@ class IPOSettings(_Settled, DPOConfig):
             raise ConfigError(
                 f"`loss_type` ({', '.join(self.loss_type)}) must be ipo here; TRL's DPOTrainer has the other losses."
             )
+        if self.ipo_reduction not in ("mean", "sum"):
+            raise ConfigError(f"`ipo_reduction` ({self.ipo_reduction!r}) must be mean or sum.")
         if self.beta <= 0:
             raise ConfigError(f"`beta` ({self.beta}) must be above 0: the margin that is aimed at is 1 / (2 beta).")
         self.refuse({"sync_ref_model": "the reference is the weights that were passed in"})

@@ -10,6 +10,7 @@ from typing import Any
 from ..contract.domain import Domain, P
 from ..domains import is_held_out
 from ..errors import DataError
+from .corpora import demonstration_row
 from .demonstrations import SCHEMA
 from .encoding import text_of
 
@@ -56,15 +57,17 @@ def clean_demonstrations(
     """The demonstrations that may be trained on, as rows with `prompt`, `completion` and the columns of their problem.
 
     A row needs `prompt`, `completion` and its problem (Countdown: numbers or nums, target), for without the problem
-    nobody can say whether it is held out. Left out: held-out problems (`is_held_out`; `evaluated` are keys), and,
-    unless `keep_wrong`, completions that are not a correct answer (prover) or do not hold the row's problem, playable
-    (conjecturer). DataError names a row that cannot be read.
+    nobody can say whether it is held out; or `query` and `completion`, where the query asks for the problem. Left
+    out: held-out problems (`is_held_out`; `evaluated` are keys), and, unless `keep_wrong`, completions that are not a
+    correct answer (prover) or do not hold the row's problem, playable (conjecturer). DataError names a row that cannot
+    be read.
     """
     kept: list[dict[str, Any]] = []
     left_out: Counter[str] = Counter()
     index = -1
     for index, row in enumerate(rows):
         try:
+            row = demonstration_row(row, index, role, domain)
             problem = domain.problem(row, index)
             for name in ("prompt", "completion"):
                 if row.get(name) is None:

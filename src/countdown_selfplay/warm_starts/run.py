@@ -62,7 +62,7 @@ def measure(
     unit = "proposals" if script.role == "conjecturer" else "answers"
     bar = ProgressLine(script.role, unit, enabled=accelerator.is_main_process and not args.disable_tqdm)
     shared = {"processes": processes_of(accelerator), "progress": bar, "batch_size": batch_size}
-    sampling = {**script.sampling, **shared}
+    sampling = {**script.evaluated_as, **shared}
     with bar:
         if script.role == "conjecturer":
             domain = Asking(script.played, problems) if getattr(script, "helping", False) else script.played
@@ -140,7 +140,7 @@ def write_card(
         said,
     )
     if table:
-        text += f"\nMeasured at temperature {script.temperature:g}:\n\n```\n{table}\n```\n"
+        text += f"\nMeasured at temperature {script.evaluated_as['temperature']:g}:\n\n```\n{table}\n```\n"
     (Path(args.output_dir) / "README.md").write_text(text)
 
 

@@ -181,7 +181,7 @@ any_text = st.tuples(st.text(max_size=300), st.booleans(), st.sampled_from(["las
 
 def check_any_text(drawn):
     text, lenient, rule = drawn
-    rules = Rules(lenient_unicode=lenient, answer_rule=rule, allow_equals=lenient, unary_minus=lenient)
+    rules = Rules(lenient_unicode=lenient, answer_rule=rule, allow_equals=lenient, leading_minus=lenient)
     for wrapped in (text, f"<answer>{text}</answer>", f"<think>{text}</think><answer>3+4</answer>{text}"):
         verdict = verify(wrapped, Problem((3, 4), 7), rules)
         assert verdict.score in (0.0, 0.1, 1.0)

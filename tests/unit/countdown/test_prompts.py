@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, Problem, ProblemSpec, is_solvable
-from countdown_selfplay.countdown.prompts import completion_shots, json_example, print_like_numpy
+from countdown_selfplay.countdown.domain import CountdownDomain
+from countdown_selfplay.countdown.problem import heldout_key, problem_of_key
+from countdown_selfplay.countdown.prompts import (
+    completion_shots,
+    json_example,
+    print_like_numpy,
+    problem_in_prompt,
+)
+from countdown_selfplay.countdown.rows import proposed_row
 from countdown_selfplay.errors import UnknownNameError
 
 P = Problem((44, 19, 35), 98)
@@ -110,3 +118,33 @@ def test_the_tier_prompt_is_a_system_prompt_that_says_or_more_for_the_top_tier()
     assert domain.stop_strings("conjecturer/1") == ["</answer>"] and domain.stop_strings("prover") is None
     texts = ['<answer>{"target": 24.0, "numbers": [4, 5, 1]}</answer>', '<answer>{"target": 24, "numbers": [4, 5, 1]}']
     assert [p.problem for p in domain.parse(texts)] == [Problem((4, 5, 1), 24)] * 2
+
+
+def test_the_six_fixed_shots_are_solvable_and_the_same_whatever_is_asked_for():
+    """Seed 001's authors: six fixed shots of three and four numbers, prefilled; a copy of one is refused."""
+    domain = CountdownDomain(conjecturer_prompt="six_shots")
+    prompt = CONJECTURER_PROMPTS["six_shots"](3, ProblemSpec())
+    assert prompt == CONJECTURER_PROMPTS["six_shots"](4, ProblemSpec()) and prompt.endswith("\n<problem> numbers=[")
+    shots = [domain.parse([line])[0] for line in prompt.split("\n")[1:7]]
+    assert all(shot.reason == "copied_example" for shot in shots) and len(domain.example_keys) == 6
+    problems = [problem_of_key(key) for key in domain.example_keys]
+    assert sorted(len(p.numbers) for p in problems) == [3, 3, 3, 4, 4, 4]
+    assert all(is_solvable(p) and ProblemSpec().admits(p) and not heldout_key(p.key) for p in problems)
+    assert domain.stop_strings("conjecturer") == ["</problem>"]
+    assert domain.parse(["44, 19, 35], target=98 \n\n"])[0].problem == P  # a blank line ends a proposal too
+
+
+def test_the_problem_of_a_prompt_is_read_back():
+    """The inverse of the public renderings; what asks for nothing legal is None."""
+    for style in ("countdown_3to4", "tinyzero"):
+        prompt = PROVER_PROMPTS[style](P)
+        assert problem_in_prompt(prompt if isinstance(prompt, str) else prompt[1]["content"]) == P
+    for text in ("", "numbers [1, 2]", "numbers [0, 2] equals 3", "numbers [] equals 3", "numbers [1 2] [3] equals 4"):
+        assert problem_in_prompt(text) is None
+
+
+@pytest.mark.parametrize("style", CONJECTURER_PROMPTS)
+def test_a_demonstration_of_each_conjecturer_prompt_is_read_back_as_its_problem(style):
+    domain = CountdownDomain(conjecturer_prompt=style)
+    completion = proposed_row(P, domain)["completion"]
+    assert domain.parse([completion])[0].problem == P

@@ -90,7 +90,9 @@ COMPACT = {
 }
 
 CASES = [
-    (s, t, e) for s, c in (("json", JSON), ("completion", COMPLETION), ("compact", COMPACT)) for t, e in c.items()
+    (s, t, e)
+    for s, c in (("json", JSON), ("completion", COMPLETION), ("six_shots", COMPLETION), ("compact", COMPACT))
+    for t, e in c.items()
 ]
 
 

@@ -58,10 +58,10 @@ def test_one_minus_sign_may_precede_an_operand_if_the_rules_say_so():
         ("-3+7", (3, 7), 4), ("7*(-3+4)", (7, 3, 4), 7), ("-(3-7)", (3, 7), 4), ("7*-3", (3, 7), -21),
         ("12/-3*-1", (12, 3, 1), 4), ("- 3 + 7", (3, 7), 4), ("8--3", (8, 3), 11),
     ]:  # fmt: skip
-        assert reason(expression, numbers, target, unary_minus=True) is Reason.CORRECT, expression
+        assert reason(expression, numbers, target, leading_minus=True) is Reason.CORRECT, expression
         assert reason(expression, numbers, target) is Reason.MALFORMED, expression
     for expression in ("--3+7", "+3+7", "8---3", "-", "3-"):
-        assert reason(expression, (3, 7), 10, unary_minus=True) is Reason.MALFORMED, expression
+        assert reason(expression, (3, 7), 10, leading_minus=True) is Reason.MALFORMED, expression
 
 
 def test_look_alikes_are_read_if_the_rules_say_so():

@@ -184,8 +184,12 @@ def test_a_guide_scores_what_was_played_and_learns_a_solution_to_it():
     assert guide.outcome.solution_P == ["7 + 3 * 5", None, None, None]
 
 
+@pytest.mark.parametrize(
+    "filled", [{}, {"anchor_fraction": 0.0, "fill": "truncate", "truncate_multiple": 3}], ids=["anchors", "three"]
+)
 @pytest.mark.parametrize("world", [2, 4])
-def test_processes_find_out_together_what_one_would(world):
+def test_processes_find_out_together_what_one_would(world, filled):
+    """Also where the conjecturer's problems are fewer than the processes (three for four)."""
     texts = ["3 5 7 = 22", "?", "7 5 3 = 22", "2 3 4 = 24", "6 5 4 = 15", "1 1 1 = 99", "9 8 7 = 24", "?"]
 
     def play(rank, gather, world):
@@ -195,7 +199,7 @@ def test_processes_find_out_together_what_one_would(world):
         made = ScriptedRound(
             write, {"prover": (24, 4), "conjecturer": (8, 2)}, rank=rank, world=world, gather=gather
         )  # 6 slots: three are the anchors', and four processes have 1, 2, 1 and 2 of them
-        game = ProposeAndSolve(settings=Settings(novelty_window=2))
+        game = ProposeAndSolve(settings=Settings(novelty_window=2, **filled))
         return game.play(made, ANCHORS), game.archive
 
     (alone, memory) = play(0, list, 1)

@@ -7,7 +7,7 @@ import torch
 
 from countdown_selfplay.config import RoleSettings
 from countdown_selfplay.objectives import make_objective
-from countdown_selfplay.objectives.regularizers import kl_k3
+from countdown_selfplay.objectives.regularizers import kl_k1, kl_k3
 from countdown_selfplay.training.losses import RoleLoss
 
 
@@ -58,3 +58,35 @@ def test_tokens_that_the_sampler_could_not_score_are_not_corrected():
     sampled = torch.tensor([[math.nan, -1.0], [-1.0 - math.log(1.5), 0.0]])  # second row: ratio 1.5
     loss(logps, torch.zeros(2, 2), batch(sampling_per_token_logps=sampled))
     assert loss.pop_sums()["importance_weight"].item() == pytest.approx((1.0 + 1.5) / 2)
+
+
+def test_k1_is_the_log_ratio_and_its_gradient_vanishes_on_average():
+    """Exact sum over a 3-token vocabulary: E_pi[k1] = KL(pi || ref) > 0, and E_pi[grad k1] = E_pi[grad log pi] = 0: as
+    a loss term on samples of the policy it anchors nothing on average. k3's gradient does not vanish."""
+    logits, ref = torch.tensor([0.3, -0.2, 1.0], requires_grad=True), torch.tensor([0.2, 0.2, 0.6]).log()
+    logps = logits.log_softmax(0)
+    pi = logps.exp().detach()
+    assert kl_k1(torch.tensor(-2.0), torch.tensor(-1.0)).item() == -1.0
+    exact = (pi * (pi.log() - ref)).sum()
+    assert (pi * kl_k1(logps, ref)).sum().item() == pytest.approx(exact.item(), abs=1e-6)
+    (k1,) = torch.autograd.grad((pi * kl_k1(logps, ref)).sum(), logits, retain_graph=True)
+    (k3,) = torch.autograd.grad((pi * kl_k3(logps, ref)).sum(), logits)
+    assert k1.abs().max() < 1e-6 and k3.abs().max() > 0.05
+
+
+@pytest.mark.parametrize(
+    ("estimator", "reduction", "expected"),
+    [  # d = log ref - log pi: .5, .5 in the first completion, -.5 in the second (one token); rewards' part is 0
+        ("k3", "sum", (2 * (math.exp(0.5) - 1.5) + math.exp(-0.5) - 0.5) / 2),
+        ("k3", "mean", (2 * (math.exp(0.5) - 1.5) + math.exp(-0.5) - 0.5) / 3),
+        ("k1", "sum", (-1.0 + 0.5) / 2),
+        ("k1", "mean", (-1.0 + 0.5) / 3),
+    ],
+)
+def test_the_kl_term_by_estimator_and_reduction(estimator, reduction, expected):
+    loss = RoleLoss(make_objective("rloo"), settings(beta=1.0, kl_estimator=estimator, kl_reduction=reduction))
+    loss.normalise_by(2.0, 3.0)
+    logps = torch.tensor([[-1.0, -1.0], [-1.0, -1.0]])
+    known = batch(ref_per_token_logps=torch.tensor([[-0.5, -0.5], [-1.5, 9.0]]))
+    known["advantages"] = torch.zeros(2)
+    assert loss(logps, torch.zeros(2, 2), known).item() == pytest.approx(expected, abs=1e-6)

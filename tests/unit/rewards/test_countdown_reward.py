@@ -1,5 +1,7 @@
 """The prover's reward callables, called as TRL calls them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,14 @@ def test_the_length_penalty_is_the_share_of_the_longest_times_alpha():
         [0, -0.025, -0.1]
     )
     assert penalty.__name__ == "length_penalty"
+
+
+def test_the_length_penalty_with_a_floor_never_takes_the_sum_below_it():
+    """The authors' clamp: max(0, score - 0.1 len / max). Full length: 0 stays 0, .05 loses .05 only, 1 becomes .9."""
+    penalty = make_length_penalty(0.1, 10, floor=0.0)
+    verdicts = [SimpleNamespace(score=score) for score in (0.0, 0.05, 1.0)]
+    ids = [[1] * 10] * 3
+    assert penalty(["a"] * 3, ids, verdict=verdicts) == pytest.approx([0.0, -0.05, -0.1])
 
 
 @pytest.mark.parametrize(("alpha", "length"), [(-0.1, 10), (float("nan"), 10), (float("inf"), 10), (0.1, 0)])

@@ -15,6 +15,7 @@ from ...rewards import make_conjecturer_reward
 from .arms import arms_of, over_seeds
 from .load import Run
 from .pictures import Curve, Figure, heat_map, line_chart
+from .solve_counts import solve_count_chart
 from .tables import definition
 
 _POINTS = 600  # most points of a curve; in a longer run single rounds are not drawn
@@ -117,6 +118,7 @@ def drawn(
     for run in runs:
         title = "Solve rates of conjectured problems" if len(runs) == 1 else f"Solve rates: {run.name}"
         found["Curriculum"] |= solve_rate_map(run, title)
+    found["Prover"] |= solve_count_chart(runs)
     return found
 
 

@@ -149,6 +149,7 @@ def _evaluation(path: Path) -> dict[str, Any]:
             },
             "problems": prover.get("problems", len(prover.get("correct", []))),
             "n": prover.get("n"),
+            "correct": prover.get("correct", []),
             "truncated_rate": prover.get("truncated_rate"),
         }
     for name, value in (raw.get("difference") or {}).items():

@@ -20,13 +20,17 @@ RewardFunc = Callable[..., Any]
 
 
 def default_reward_funcs(
-    name: str, length_penalty: float, soft_overlong: float, max_completion_length: int
+    name: str,
+    length_penalty: float,
+    soft_overlong: float,
+    max_completion_length: int,
+    length_penalty_floor: float | None = None,
 ) -> list[RewardFunc]:
     """The verdict's score, logged under `name`; seed 001's length penalty if its alpha is not 0, and seed 003's soft
     overlong charge if its share is not 0."""
     rewards: list[RewardFunc] = [make_verdict_reward(name)]
     if length_penalty:
-        rewards.append(make_length_penalty(length_penalty, max_completion_length))
+        rewards.append(make_length_penalty(length_penalty, max_completion_length, length_penalty_floor))
     if soft_overlong:
         rewards.append(make_soft_overlong(soft_overlong, max_completion_length))
     return rewards

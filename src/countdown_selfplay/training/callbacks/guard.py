@@ -1,4 +1,5 @@
-"""What the collapse guard does: keep a healthy checkpoint to go back to, and ask for the rollback."""
+"""What the collapse guard does: keep a healthy checkpoint to go back to, and ask for the rollback, of the run or of a
+conjecturer alone."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Any
 from transformers import TrainerCallback
 
 from ...curriculum import Trip
+from ..conjecturer_back import take_back
 from ..host import Host
 from ..steps import ends_round
 
@@ -41,6 +43,12 @@ class GuardCallback(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if not args.guard or not ends_round(args, state.global_step):
             return
-        trip = self.trainer.guard.observe(self.trainer.round_metrics[-1])
+        metrics, alone = self.trainer.round_metrics[-1], self.trainer.conjecturer_guard
+        trip = self.trainer.guard.observe(metrics)
+        fallen = {} if alone is None else alone.fallen(metrics)
         if trip is not None:
             raise Rollback(trip, state.global_step)
+        if alone is not None:
+            metrics |= {f"{player}/rolled_back": int(player in fallen) for player in alone.players}
+        if fallen:
+            take_back(self.trainer, fallen)

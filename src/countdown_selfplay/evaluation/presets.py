@@ -1,0 +1,20 @@
+"""Sampling settings of papers' evaluations, by name: one flag gives all compared models the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "joint_rloo": {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048},
+    "cdg": {"temperature": 0.95, "top_p": 1.0, "top_k": 10, "max_new_tokens": 8192},
+}
+"""joint_rloo: seed 001, section 4, for all directly compared models. cdg: seed 002, appendix A, majority voting (its
+pass@1 is greedy: `eval --temperature 0`)."""
+
+TRAINING = "training"
+"""The setting in which a role samples in training."""
+
+
+def preset(name: str, own: dict[str, Any]) -> dict[str, Any]:
+    """temperature, top_p, top_k and max_new_tokens of the preset; `own` for the training setting."""
+    return dict(own if name == TRAINING else PRESETS[name])

@@ -1,0 +1,39 @@
+"""`eval_preset`: one evaluation setting for all models, in a run's own evaluations and in `eval` of its exports."""
+
+import json
+
+from countdown_selfplay.cli.eval import parse
+from countdown_selfplay.countdown import generate_problems
+from countdown_selfplay.data.run_files import ROLES_FILE
+from countdown_selfplay.evaluation.presets import PRESETS
+from countdown_selfplay.evaluation.setting import setting_of
+from countdown_selfplay.tiny import TINY_SPEC
+from countdown_selfplay.training.evaluation import evaluate_role, evaluating_as
+
+
+def test_a_run_is_evaluated_in_the_preset_and_proposals_as_in_training(build, monkeypatch):
+    monkeypatch.setitem(PRESETS, "joint_rloo", {**PRESETS["joint_rloo"], "max_new_tokens": 16})  # what the model holds
+    trainer = build(eval_preset="joint_rloo", conjecturer_temperature=0.7)
+    found = evaluate_role(trainer, "prover", generate_problems(2, TINY_SPEC), 2)
+    said = {name: found.setting[name] for name in PRESETS["joint_rloo"]}
+    assert said == {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 16}
+    with evaluating_as(trainer, "conjecturer", None, "proposals") as sampling:
+        assert (sampling["temperature"], sampling["top_p"]) == (0.7, 1.0)
+
+
+def test_eval_follows_the_runs_preset_a_flag_and_a_single_option_in_this_order(build, tmp_path):
+    run = tmp_path / "run"
+    config = {"eval_preset": "joint_rloo", "temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_completion_length": 512}
+    spec = {"operands": [3, 4], "number_low": 1, "number_high": 99, "target_low": 10, "target_high": 100}
+    prompts = {"prover_prompt": "countdown_3to4", "conjecturer_prompt": "six_shots"}
+    for role in ("prover", "conjecturer"):
+        (run / role).mkdir(parents=True)
+        (run / role / ROLES_FILE).write_text(json.dumps({"roles": [role]}))
+    (run / "run.json").write_text(json.dumps({"name": "run", "rules": {}, "config": {**config, **spec, **prompts}}))
+
+    def asked(role, *flags):
+        return tuple(setting_of(parse(["--model", str(run / role), "--role", role, *flags])).sampling.values())
+
+    assert asked("prover") == (0.6, 0.95, 20, 2048)
+    assert asked("prover", "--eval_preset", "training") == (1.0, 1.0, 0, 512) == asked("conjecturer")
+    assert asked("prover", "--eval_preset", "cdg", "--temperature", "0") == (0.0, 1.0, 10, 8192)

@@ -1,0 +1,82 @@
+"""Settings with which seed 001 is run as its authors ran it: where they reach, and what is refused."""
+
+from typing import get_args, get_type_hints
+
+import pytest
+
+from countdown_selfplay.config import JointSelfPlayConfig
+from countdown_selfplay.config.countdown_fields import EvaluationFields
+from countdown_selfplay.countdown import CountdownDomain, Problem, Rules, verify
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.evaluation.presets import PRESETS, TRAINING, preset
+from countdown_selfplay.warm_starts.configs import IPOArguments
+
+
+def config(tmp_path, **changes):
+    return JointSelfPlayConfig(str(tmp_path), use_cpu=True, report_to="none", **changes)
+
+
+def test_rules_of_the_yaml_reach_the_verifier_and_the_results(tmp_path):
+    domain = CountdownDomain.from_config(config(tmp_path, use_all=False, leading_minus=True))
+    assert domain.to_dict()["rules"]["leading_minus"] is True and domain.to_dict()["rules"]["use_all"] is False
+    some, minus = Problem((3, 7, 9), 10), Problem((3, 7), 4)
+    assert verify("<answer> 3 + 7 </answer>", some, domain.rules).correct  # 9 is left out
+    assert verify("<answer> -3 + 7 </answer>", minus, domain.rules).correct
+    assert not verify("<answer> --3 + 7 </answer>", minus, domain.rules).correct  # a chain
+    plain = CountdownDomain.from_config(config(tmp_path))
+    assert plain.rules == Rules()
+    assert Rules.from_dict({"unary_minus": True}).leading_minus  # the name in results of earlier versions
+
+
+def test_a_role_can_have_a_kl_of_its_own(tmp_path):
+    c = config(tmp_path, kl_estimator="k1", conjecturer_kl_reduction="mean")
+    found = [(c.role(r).kl_estimator, c.role(r).kl_reduction) for r in ("prover", "conjecturer")]
+    assert found == [("k1", "sum"), ("k1", "mean")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"prover_kl_estimator": "k2"}, r"`prover_kl_estimator` \('k2'\) must be one of k3, k1"),
+        ({"kl_in": "reward", "kl_reduction": "mean"}, r"`kl_reduction` \(mean\) is of the KL as a loss term"),
+        ({"length_penalty_floor": 0.0}, r"`length_penalty_floor` \(0.0\) bounds a penalty that is not charged"),
+        ({"eval_preset": "paper"}, r"`eval_preset` \('paper'\) must be one of training, joint_rloo, cdg"),
+        ({"guard_scope": "prover"}, r"`guard_scope` \('prover'\) must be one of run, conjecturer"),
+        ({"fill": "keep"}, r"`fill` \('keep'\) must be one of anchor, truncate, keep_all, none"),
+        ({"prover_stop": [")"]}, r"`prover_stop` \(\['\)'\]\) cuts what the prompt asks for, '<think>"),
+        ({"conjecturer_stop": "target"}, r"`conjecturer_stop` \(\['target'\]\) cuts what the prompt asks for"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_sentence(tmp_path, changes, message):
+    with pytest.raises(ConfigError, match=message):
+        config(tmp_path, **changes)
+
+
+@pytest.mark.parametrize("objective", ["reinforce_half", "expert_iteration", "maxrl"])
+@pytest.mark.parametrize("charge", ["length_penalty", "soft_overlong"])
+def test_a_charge_that_the_objective_would_ignore_is_refused(tmp_path, objective, charge):
+    with pytest.raises(ConfigError, match=rf"`{charge}` \(0.1\) has no effect on `prover_objective` \({objective}\)"):
+        config(tmp_path, prover_objective=objective, **{charge: 0.1})
+
+
+def test_shaped_maxrl_reads_the_charge(tmp_path):
+    assert config(tmp_path, prover_objective="maxrl", prover_objective_kwargs={"shaped": True}, length_penalty=0.1)
+
+
+def test_the_papers_stops_leave_its_prompts_readable(tmp_path):
+    stops = dict(prover_stop=["</answer>"], conjecturer_stop=["</problem>", "\n\n"])
+    for prompt in ("completion", "six_shots"):
+        assert config(tmp_path, conjecturer_prompt=prompt, **stops)
+    assert config(tmp_path, conjecturer_prompt="json", conjecturer_stop=["</answer>"])
+
+
+def test_presets_are_the_papers_and_those_that_the_field_names():
+    """Seed 001, section 4: temp 0.6, top-p 0.95, top-k 20, max_tokens 2048. Seed 002, appendix A, majority voting:
+    8,192 tokens, temperature 0.95, top-k 10."""
+    assert preset("joint_rloo", {}) == {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048}
+    assert preset("cdg", {}) == {"temperature": 0.95, "top_p": 1.0, "top_k": 10, "max_new_tokens": 8192}
+    assert preset(TRAINING, {"temperature": 2.0}) == {"temperature": 2.0}
+    assert get_args(get_type_hints(EvaluationFields)["eval_preset"]) == (TRAINING, *PRESETS)
+    with pytest.raises(ConfigError, match=r"`eval_preset` \('x'\)"):
+        IPOArguments(eval_preset="x")
+    assert IPOArguments(eval_preset="joint_rloo").evaluated_as == PRESETS["joint_rloo"]
