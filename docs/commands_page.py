@@ -18,23 +18,24 @@ from typing import Any
 
 from trl import ModelConfig
 
-from countdown_selfplay.cli import ipo, joint, sft
-from countdown_selfplay.cli.early_check import TABLE, described
+from countdown_selfplay.cli import cdg, ipo, joint, sft
+from countdown_selfplay.cli.early_check import AS_JOINT, TABLE, described
 from countdown_selfplay.cli.main import PROG, TRAINERS, available_commands, help_line, usage
 from countdown_selfplay.cli.trainer_help import section_of, titles
 from countdown_selfplay.cli.trainer_options import parser_of
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.config.script import JointScriptArguments
+from countdown_selfplay.iterated.settings import IteratedSettings
 from countdown_selfplay.warm_starts.configs import IPOArguments, IPOSettings, SFTArguments, SFTSettings
 
 PAGE = Path(__file__).parent / "commands.md"
 CLASSES: dict[str, tuple[type, ...]] = {
     "joint": (JointScriptArguments, JointSelfPlayConfig, ModelConfig),
-    "rloo": (JointScriptArguments, JointSelfPlayConfig, ModelConfig),
+    "cdg": (cdg.IteratedArguments, IteratedSettings, ModelConfig),
     "sft": (SFTArguments, SFTSettings, ModelConfig),
     "ipo": (IPOArguments, IPOSettings, ModelConfig),
 }
-EPILOGS = {"joint": joint.EXTRA_HELP, "rloo": joint.EXTRA_HELP, "sft": sft.EPILOG, "ipo": ipo.EPILOG}
+EPILOGS = {"joint": joint.EXTRA_HELP, "sft": sft.EPILOG, "ipo": ipo.EPILOG, "cdg": cdg.EPILOG}
 WIDTH = 100
 HEAD = """# Commands
 
@@ -52,8 +53,7 @@ def actions(command: str) -> list[argparse.Action]:
 
 def table() -> str:
     """options.json."""
-    names = [command for command in CLASSES if command != "rloo"]  # it takes the options of joint
-    commands = {command: [described(action) for action in actions(command)] for command in names}
+    commands = {command: [described(action) for action in actions(command)] for command in CLASSES}
     lines = [f'"{name}": [\n' + ",\n".join(map(json.dumps, rows)) + "\n]" for name, rows in commands.items()]
     versions = json.dumps({package: version(package) for package in ("trl", "transformers")})
     return f'{{"versions": {versions},\n"commands": {{{", ".join(lines)}}}}}\n'
@@ -64,8 +64,8 @@ def page() -> str:
     parts = [HEAD, f"```text\n{usage()}\n```\n"]
     for command, module in available_commands().items():
         parts.append(f"## {command}\n\n{help_line(module)}.\n")
-        if command == "rloo":
-            parts.append("The options of [joint](#joint), without a conjecturer.\n")
+        if command in AS_JOINT:
+            parts.append("The options of [joint](#joint).\n")
         elif command in TRAINERS:
             parts.append(f"{EPILOGS[command].strip()}\n")
             parts += sections(command)

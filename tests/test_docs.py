@@ -16,6 +16,7 @@ import yaml
 
 from countdown_selfplay.contract.frame_metrics import FRAME_METRICS, LOG_METRICS
 from countdown_selfplay.contract.metric import Metric
+from countdown_selfplay.domains import DOMAINS
 from countdown_selfplay.games import GAMES
 from countdown_selfplay.guides import GUIDES
 from countdown_selfplay.proposers import PROPOSERS
@@ -128,6 +129,8 @@ def test_registered_names_in_the_readme_are_those_of_the_registries():
 
     rows = re.findall(r"^\| ([\w ]+) \| (.*?) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
     table = {part: set(re.findall(r"`(\w+)`", names)) for part, names in rows}
+    for part, registry in {"game": GAMES, "proposer": PROPOSERS, "domain": DOMAINS, "guide": GUIDES}.items():
+        assert table[part] == set(registry), part
     assert table["objective"] == set(OBJECTIVES)
     assert table["conjecturer reward"] == set(CONJECTURER_REWARDS)
     assert table["prompts"] == set(PROVER_PROMPTS) | set(CONJECTURER_PROMPTS)

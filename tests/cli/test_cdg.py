@@ -35,7 +35,7 @@ def test_online_it_is_a_joint_run_with_the_games_recipe(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--training", "offline"], "`training` (offline) must be iterated or online."),
+        (["--training", "offline"], "choose from 'iterated', 'online'"),
         (["--role_training", "{}"], "`role_training` ('{}') must map kinds to their settings"),
         (["--iteration", "2"], "Unknown option '--iteration'. Did you mean '--iterations'?"),
         (["--game_kwargs", '{"eta": -1}'], "`eta` (-1) must be at least 0"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,6 +60,8 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
         raise ConfigError(f"`training` ({way}) must be iterated or online.")
     if way == "online":
         return joint.main(_online(argv), launch)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ConfigError("`--training iterated` runs in one process; leave the launch out, or train online.")
     script, settings, model = parse_options(
         argv, "cdg", IteratedArguments, IteratedSettings, EPILOG, "tiny/iterated_cdg"
     )

@@ -19,6 +19,8 @@ from .countdown_options import OneLineParser, flag_value, nearest_only
 
 TABLE = Path(__file__).parent / "options.json"
 _PACKAGE = Path(__file__).resolve().parents[1]
+AS_JOINT = ("rloo", "pool", "sgs", "symbolic")
+"""Commands with the options of `joint`; so has `cdg --training online`."""
 _HELP = ("-h", "--help", "--help-all", "--help_all")
 
 
@@ -28,8 +30,12 @@ def check_flags(command: str, argv: list[str]) -> None:
     if any(argument in _HELP for argument in argv):
         return
     table = json.loads(TABLE.read_text(encoding="utf-8"))
-    options = table["commands"]["joint" if command == "rloo" else command]
-    known = {flag for option in options for flag in option["flags"]} | {"--config"}
+    online = command == "cdg" and flag_value(argv, "--training") == "online"
+    options = table["commands"]["joint" if online or command in AS_JOINT else command]
+    known = {flag for option in options for flag in option["flags"]} | {
+        "--config",
+        "--training" if online else "--config",
+    }
     for name in (argument.partition("=")[0] for argument in argv if argument.startswith("--")):
         if name not in known:
             if may_be_newer(name[2:], table["versions"]):
