@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.cli.test_precedence import solve_rates_of_a_run
 
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
@@ -30,7 +31,9 @@ def test_the_default_run_leaves_a_complete_run_folder(tmp_path, capsys, monkeypa
     assert set(result["difference"]) == {"pass@1", "pass@4"}
 
 
-def test_every_shipped_recipe_resolves(capsys):
+def test_every_shipped_recipe_resolves(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    solve_rates_of_a_run()
     names = set(recipes())
     seed_001 = {"conservative_binary", "aggressive_binary", "anchored_shaped", "anchored_shaped_fixed"}
     assert {f"{model}/{run}" for model in ("tiny", "qwen2.5-0.5b") for run in seed_001} | {"tiny/default"} <= names

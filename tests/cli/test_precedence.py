@@ -1,6 +1,7 @@
 """Command line over YAML over recipe; within one source a role's own field over the plain one."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,8 @@ VALUES = {  # field -> (what the recipe says, what the flag says); each pair is 
     "warmup_steps": (3.0, 7.0),
     "max_grad_norm": (1.0, 0.25),
     "beta": (0.02, 0.5),
+    "kl_estimator": ("k3", "k1"),
+    "kl_reduction": ("sum", "mean"),
     "entropy_coef": (0.01, 0.03),
     "entropy_target": (0.3, 0.6),
     "temperature": (0.7, 0.9),
@@ -27,6 +30,13 @@ VALUES = {  # field -> (what the recipe says, what the flag says); each pair is 
     "max_completion_length": (64, 32),
     "vllm_server_base_url": ("http://one:8000", "http://two:8000"),
 }
+
+
+def solve_rates_of_a_run():
+    """What recipes of symbolic proposers with a predictor begin with, in the current folder."""
+    folder = Path("runs", "tiny-rloo")
+    folder.mkdir(parents=True)
+    (folder / "solve_rates.jsonl").write_text('{"numbers": [3, 5, 7], "target": 22, "correct": 1, "attempts": 8}\n')
 
 
 def settings(*argv):
@@ -54,6 +64,7 @@ def test_every_plain_field_of_a_role_field_is_tried_below():
 def test_a_plain_flag_acts_although_the_file_sets_the_roles_own_fields(name, tmp_path):
     low, high = VALUES[name]
     base = {"per_device_train_batch_size": 16, "use_adaptive_entropy": "true", "generation_backend": "vllm_server"}
+    base |= {"beta": 0.02} if name.startswith("kl_") else {}
     file = write(tmp_path / "a.yaml", **base, **of_roles(name, low))
     assert found(settings("--config", file), name) == [low, low]
     assert found(settings("--config", file, f"--{name}", str(high)), name) == [high, high]
@@ -127,8 +138,10 @@ def test_a_number_that_cannot_be_used_is_refused_in_python_as_on_the_command_lin
 
 
 @pytest.mark.parametrize("name", sorted(recipes()))
-def test_a_recipe_in_python_is_the_one_of_the_command(name, tmp_path):
+def test_a_recipe_in_python_is_the_one_of_the_command(name, tmp_path, monkeypatch):
     """Every field but those that are drawn anew: a folder in which a time stands, and what torch has set up."""
+    monkeypatch.chdir(tmp_path)
+    solve_rates_of_a_run()
     same = dict(output_dir=str(tmp_path), report_to="none", use_cpu=True)
     own = JointSelfPlayConfig.from_recipe(name, **same)
     theirs = settings("--recipe", name, "--output_dir", str(tmp_path), "--use_cpu")

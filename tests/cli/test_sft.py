@@ -137,8 +137,10 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, ar
 
 
 def test_the_recipes_of_a_command_are_its_own():
-    assert set(recipes("sft")) == {"tiny/sft"} and set(recipes("ipo")) == {"tiny/ipo"}
-    assert recipes("rloo").keys() == recipes().keys() and not {"tiny/sft", "tiny/ipo"} & set(recipes())
+    own = [set(recipes(command)) for command in ("sft", "ipo", "cdg", "joint")]
+    for found, word in zip(own, ("sft", "ipo", "iterated", ""), strict=True):
+        assert found and all(name.split("/")[1].startswith(word) for name in found)
+    assert sum(map(len, own)) == len(set().union(*own)) and recipes("rloo").keys() == recipes().keys()
 
 
 @pytest.mark.slow

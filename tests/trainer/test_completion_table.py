@@ -17,7 +17,9 @@ class Doubled(RLOO):
         return 2 * super().advantages(rewards_PG, correct_PG)
 
 
-def test_the_table_holds_the_runs_own_rewards_and_advantages_per_role(build, capsys):
+def test_the_table_holds_the_runs_own_rewards_and_advantages_per_role(build, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")  # room for the names of roles
+
     def length(completions, log_extra, **kwargs):
         log_extra("words", [len(text.split()) for text in completions])
         return [float(len(text)) for text in completions]

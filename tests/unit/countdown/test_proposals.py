@@ -105,9 +105,13 @@ def test_a_proposal_is_a_problem_or_a_reason(style, text, expected):
         assert (proposal.problem, proposal.reason) == (None, expected)
 
 
+LIKE = {"tier": "json", "six_shots": "completion"}
+"""Styles that are read as others are."""
+
+
 @pytest.mark.parametrize("style", PROPOSAL_PARSERS)
 def test_a_chat_is_read_and_what_holds_no_text_is_refused(style):
-    text = {t: e for s, t, e in CASES if s == style and isinstance(e, Problem)}
+    text = {t: e for s, t, e in CASES if s == LIKE.get(style, style) and isinstance(e, Problem)}
     good, expected = next(iter(text.items()))
     assert parse_proposal([{"role": "assistant", "content": good}], style).problem == expected
     for other in (None, b"3 5 7 = 22", 7, [], [{"role": "assistant", "content": None}]):

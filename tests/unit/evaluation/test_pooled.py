@@ -11,7 +11,16 @@ from countdown_selfplay.statistics.bootstrap import Estimate
 
 def one(correct, score, truncated):
     return ProverEvaluation(
-        correct, 4, {}, Estimate(score, score - 0.1, score + 0.1), Counter(ok=sum(correct)), truncated, 0.0, 1.0
+        n=4,
+        pass_at={},
+        score=Estimate(score, score - 0.1, score + 0.1),
+        truncated_rate=truncated,
+        several_answers_rate=0.0,
+        reasons=Counter(ok=sum(correct)),
+        seconds=1.0,
+        setting={},
+        correct=correct,
+        keys=[str(i) for i in range(len(correct))],
     )
 
 

@@ -48,6 +48,9 @@ def test_a_value_that_it_refuses_is_said_with_its_name(ladder):
 
 
 def test_games_are_found_in_the_same_way():
-    assert game_class("propose_and_solve") is ProposeAndSolve and set(GAMES) == {"propose_and_solve"}
+    assert game_class("propose_and_solve") is ProposeAndSolve and set(GAMES) == {
+        "propose_and_solve",
+        "critic_discernment",
+    }
     with pytest.raises(UnknownNameError, match=r"Unknown game 'propose_solve'. Did you mean 'propose_and_solve'"):
         game_class("propose_solve")

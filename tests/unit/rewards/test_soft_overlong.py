@@ -51,7 +51,7 @@ def test_the_configuration_switches_it_on(tmp_path):
 @pytest.mark.parametrize("objective", ["reinforce_half", "cispo", "expert_iteration"])
 def test_a_charge_that_the_objective_would_not_see_is_refused(tmp_path, objective):
     changes = {"prover_objective": objective, "soft_overlong": 0.2, "use_cpu": True}
-    with pytest.raises(ConfigError, match=r"`soft_overlong` \(0.2\) is added .* set overlong=replace"):
+    with pytest.raises(ConfigError, match=r"`soft_overlong` \(0.2\) has no effect on .* set overlong=replace"):
         JointSelfPlayConfig(str(tmp_path), **changes)
     args = JointSelfPlayConfig(str(tmp_path), overlong="replace", **changes)
     assert (args.added_overlong, args.role("prover").soft_overlong, args.role("conjecturer").soft_overlong) == (
