@@ -12,6 +12,7 @@ import importlib
 import io
 import json
 import os
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.config.script import JointScriptArguments
 from countdown_selfplay.iterated.settings import IteratedSettings
 from countdown_selfplay.warm_starts.configs import IPOArguments, IPOSettings, SFTArguments, SFTSettings
+
+sys.path.insert(0, str(Path(__file__).parent))
+from paper_names import by_name
 
 PAGE = Path(__file__).parent / "commands.md"
 CLASSES: dict[str, tuple[type, ...]] = {
@@ -71,7 +75,7 @@ def page() -> str:
             parts += sections(command)
         else:
             parts.append(f"```text\n{shown_help(module)}```\n")
-    return "\n".join(parts)
+    return by_name("\n".join(parts))
 
 
 def sections(command: str) -> list[str]:

@@ -7,6 +7,7 @@ written by hand. A test compares the page with what this script makes.
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 from countdown_selfplay.contract import frame_metrics
@@ -15,6 +16,9 @@ from countdown_selfplay.games import critic_metrics, metrics
 from countdown_selfplay.guides import judge, learned
 from countdown_selfplay.proposers import targets, tiers
 from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
+
+sys.path.insert(0, str(Path(__file__).parent))
+from paper_names import by_name
 
 PAGE = Path(__file__).parent / "metrics.md"
 BEGIN, END = "<!-- declared: docs/metrics_page.py writes from here -->", "<!-- declared: to here -->"
@@ -70,7 +74,8 @@ def guarded(metric: Metric) -> str:
 
 
 def row(metric: Metric) -> str:
-    cells = (f"`{shown(metric.name)}`", metric.help.replace("|", "\\|"), range_text(metric.healthy), guarded(metric))
+    text = by_name(metric.help).replace("|", "\\|")
+    cells = (f"`{shown(metric.name)}`", text, range_text(metric.healthy), guarded(metric))
     return f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |")
 
 

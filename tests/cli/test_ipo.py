@@ -107,7 +107,16 @@ def test_preference_data_is_trained_on_as_it_is(tmp_path, capsys):
         for p in problems
     ]  # fmt: skip
     file = write_rows(tmp_path / "dpo.jsonl", *rows)
-    line = ["--dataset_name", file, "--output_dir", str(tmp_path / "ipo"), "--ipo_reduction", "sum", "--warmup_steps", "0"]
+    line = [
+        "--dataset_name",
+        file,
+        "--output_dir",
+        str(tmp_path / "ipo"),
+        "--ipo_reduction",
+        "sum",
+        "--warmup_steps",
+        "0",
+    ]
     assert main(["ipo", *line, "--dry_run", "true", "--eval_problems", "0"]) == 0
     assert "6 pairs of 7 preferences (1 held-out problem)" in capsys.readouterr().out
     assert main(["ipo", *line, "--eval_problems", "0", *QUICK]) == 0
