@@ -93,6 +93,7 @@ def test_the_tables_of_the_page_are_those_that_the_simulator_prints(simulator):
     assert simulator.updated(page, found) == page
 
 
+@pytest.mark.matrix
 def test_the_throughput_benchmark_runs_and_its_ratios_are_those_of_its_steps(tmp_path):
     command = [
         sys.executable,

@@ -112,6 +112,7 @@ def test_a_trainer_that_has_ended_takes_no_further_step(bench, tmp_path):
     paced.join()
 
 
+@pytest.mark.matrix
 def test_the_overhead_of_a_round_is_told_with_the_machine_it_was_measured_on(tmp_path):
     output = tmp_path / "new" / "found.json"
     command = [sys.executable, str(BENCHMARKS / "step_overhead.py"), "--rounds", "2", "--warmup", "1"]
