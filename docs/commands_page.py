@@ -12,7 +12,6 @@ import importlib
 import io
 import json
 import os
-import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,15 +21,12 @@ from trl import ModelConfig
 from countdown_selfplay.cli import cdg, ipo, joint, sft
 from countdown_selfplay.cli.early_check import AS_JOINT, TABLE, described
 from countdown_selfplay.cli.main import PROG, TRAINERS, available_commands, help_line, usage
-from countdown_selfplay.cli.trainer_help import section_of, titles
+from countdown_selfplay.cli.trainer_help import by_name, section_of, titles
 from countdown_selfplay.cli.trainer_options import parser_of
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.config.script import JointScriptArguments
 from countdown_selfplay.iterated.settings import IteratedSettings
 from countdown_selfplay.warm_starts.configs import IPOArguments, IPOSettings, SFTArguments, SFTSettings
-
-sys.path.insert(0, str(Path(__file__).parent))
-from paper_names import by_name
 
 PAGE = Path(__file__).parent / "commands.md"
 CLASSES: dict[str, tuple[type, ...]] = {

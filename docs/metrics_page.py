@@ -7,18 +7,15 @@ written by hand. A test compares the page with what this script makes.
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
+from countdown_selfplay.cli.trainer_help import by_name
 from countdown_selfplay.contract import frame_metrics
 from countdown_selfplay.contract.metric import Metric, range_text
 from countdown_selfplay.games import critic_metrics, metrics
 from countdown_selfplay.guides import judge, learned
 from countdown_selfplay.proposers import targets, tiers
 from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
-
-sys.path.insert(0, str(Path(__file__).parent))
-from paper_names import by_name
 
 PAGE = Path(__file__).parent / "metrics.md"
 BEGIN, END = "<!-- declared: docs/metrics_page.py writes from here -->", "<!-- declared: to here -->"

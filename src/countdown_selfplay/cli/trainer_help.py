@@ -23,6 +23,13 @@ _SECTIONS = {  # class that declares a field -> its section
     "SFTSettings": "Run",
     "IPOSettings": "Run",
 }
+_PAPERS = {
+    "000": "Multimodal LLM Self-Play",
+    "001": "Allen and Ståblein",
+    "002": "Wang et al.",
+    "003": "SGS",
+    "004": "Task Difficulty and Diversity",
+}
 _FIRST = "Data, evaluation, report"
 _ORDER = (
     *(_FIRST, "Problems and prompts", "Rounds: proposals, rewards, anchors", "The prover", "The conjecturer"),
@@ -110,8 +117,13 @@ def _kind(action: argparse.Action) -> str:
     return f"{kind} ..." if action.nargs in ("+", "*") else kind
 
 
+def by_name(text: str) -> str:
+    """`text` with the papers by name: the "seed 001" of the source reads as a random seed to everyone else."""
+    return re.sub(r"\b[Ss]eed (00[0-4])\b", lambda found: _PAPERS[found[1]], text)
+
+
 def _explanation(action: argparse.Action, brief: bool) -> str:
-    text = (action.help or "").replace("%%", "%")
+    text = by_name((action.help or "").replace("%%", "%"))
     if brief:
         text = re.split(r"(?<=[a-z`)])\.\s", text, maxsplit=1)[0].rstrip(".") + "."
     default: Any = action.default
