@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from ..config import JointSelfPlayConfig, RoleSettings
-from ..distributed.ddp import Engine
 from ..distributed.processes import Processes
 from ..policies import PolicySet
 
@@ -56,22 +55,3 @@ class Generate(Sampler):
 
     def begin(self, role: str, step: int) -> dict[str, Any]:
         return {}
-
-
-def make_sampler(turns: Turns, engine: Engine, source: object) -> Sampler:
-    """The backend that the arguments name; its engine is started here. `engine`: what the run trains on. `source`: the
-    model as it was passed to the trainer."""
-    backend = turns.args.generation_backend
-    if backend == "continuous_batching":
-        from .continuous import ContinuousBatching
-
-        return ContinuousBatching(turns)
-    if backend == "vllm":
-        from .colocate import Colocate
-
-        return Colocate(turns, engine, source)
-    if backend == "vllm_server":
-        from .server import Server
-
-        return Server(turns, engine)
-    return Generate(turns)
