@@ -102,6 +102,12 @@ class CriticDiscernment(Stateless):
                     f"`roles.{kind}.players` ({len(players)}) must be 1 in the game critic_discernment, which plays "
                     "one player of a kind."
                 )
+        for charge, acts in (("length_penalty", "length_penalty"), ("soft_overlong", "added_overlong")):
+            if getattr(args, acts, 0):
+                raise ConfigError(
+                    f"`{charge}` ({getattr(args, acts)}) is added to reward functions, which do not act in the game "
+                    "critic_discernment; set it to 0 (soft_overlong: or overlong=replace)."
+                )
         if not any(args.players_by_kind.get(kind) for kind in CRITICS):
             raise ConfigError(
                 "The game critic_discernment needs a critic: configure roles.helpful or roles.misleading."

@@ -218,6 +218,9 @@ def test_a_question_that_does_not_fit_is_refused_with_the_worst_case():
         CriticDiscernment().check(config(players=2))
     with pytest.raises(ConfigError, match=r"needs a critic: configure roles.helpful or roles.misleading"):
         CriticDiscernment().check(config(kinds=("prover",)))
+    charged = SimpleNamespace(**vars(config(capacity=99)), length_penalty=0.1)
+    with pytest.raises(ConfigError, match=r"`length_penalty` \(0.1\) is added to reward functions, which do not act"):
+        CriticDiscernment().check(charged)
     with pytest.raises(ConfigError, match=r"`eta` \(-1\)"):
         CriticDiscernment(eta=-1)
     with pytest.raises(ConfigError, match="'game' or 'answer'"):
