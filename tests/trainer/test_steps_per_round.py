@@ -224,7 +224,9 @@ def test_an_objective_on_kept_samples_trains_in_two_steps_and_resumes(build):
     assert equal(weights(straight), weights(resumed)) and resumed.replays["prover"].kept == kept
 
 
-@pytest.mark.parametrize("name", ["pool", "debate", "frozen", "symbolic"])
+@pytest.mark.parametrize(
+    "name", [*(pytest.param(name, marks=pytest.mark.matrix) for name in ("pool", "debate")), "frozen", "symbolic"]
+)
 def test_each_probe_game_is_played_in_two_steps_a_round_and_resumed(build, name):
     settings = dict(steps_per_round=2, max_steps=3, save_strategy="steps", save_steps=2)
     straight = build("straight", **probe(name, **settings))
