@@ -78,6 +78,7 @@ class Predictor:
     def estimate(self, round: Round, problems: Sequence[Any], features_NF: np.ndarray) -> np.ndarray:
         if self.labels is not None and not len(self.rate_L):
             self.learn(*read_labels(self.labels, round.domain))
+        self._check(features_NF)
         if not self.models:
             if not self.warned:
                 logger.warning(
@@ -86,11 +87,6 @@ class Predictor:
                 )  # fmt: skip
                 self.warned = True
             return np.full(len(problems), PRIOR)
-        if features_NF.shape[1] != self.features_LF.shape[1]:
-            raise ConfigError(
-                f"The predictor's labels have {self.features_LF.shape[1]} features, and the domain now gives "
-                f"{features_NF.shape[1]}; start a new run, or label anew."
-            )
         return self.predict(features_NF)
 
     def predict(self, features_NF: np.ndarray) -> np.ndarray:
@@ -104,12 +100,20 @@ class Predictor:
     def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
         """Add labels and fit anew. What is logged: Brier score, AUC and calibration error of predictions of labels
         that the trees had not seen, over all labels."""
+        self._check(features_LF)
         many_L = np.broadcast_to(np.asarray(attempts, dtype=float), rate_L.shape)
         kept_LF = self.features_LF if len(self.rate_L) else features_LF[:0]
         self.features_LF = np.concatenate([kept_LF, features_LF])[-self.capacity :]
         self.rate_L = np.concatenate([self.rate_L, rate_L])[-self.capacity :]
         self.attempts_L = np.concatenate([self.attempts_L, many_L])[-self.capacity :]
         return self._fit() if len(self.rate_L) >= self.least else {}
+
+    def _check(self, features_NF: np.ndarray) -> None:
+        if len(self.rate_L) and features_NF.shape[1] != self.features_LF.shape[1]:
+            raise ConfigError(
+                f"The predictor's labels have {self.features_LF.shape[1]} features, and the domain now gives "
+                f"{features_NF.shape[1]}; start a new run, or label anew."
+            )
 
     def _fit(self) -> dict[str, float]:
         unseen_L = np.zeros(len(self.rate_L))

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..contract.game import Outcome, Proposal
-from ..contract.round import Round, Turn
+from ..contract.round import Round, Turn, from_main
 from ..curriculum.difficulty import DIFFICULTIES, Difficulty, measured_rates
-from ..curriculum.novelty import NoveltyArchive
+from ..curriculum.novelty import NOVELTIES, NoveltyArchive
 from ..curriculum.problem_replay import ProblemReplay
 from ..curriculum.reservoir import Reservoir
 from ..curriculum.selection import Selection
@@ -43,11 +43,11 @@ class Scored(NamedTuple):
 class Symbolic:
     """Every `refresh` rounds `candidates` seeds, of the data set (the round's anchors) and, with probability
     `archive_seeds`, of the archive of generated problems, become candidates. Those that pass the symbolic checks get
-    an estimated solve rate (`difficulty`, with `difficulty_kwargs`), a distance to the archive (`features`: 7 or 13)
-    and the score R_gen; `selection` (with `selection_kwargs`: low, high, diversity, least_diversity, ...) takes at
-    most `keep` of them into the archive and the buffer (`replay`: capacity, half_life, softness). In every round
-    `generated_fraction` of the prover's slots are drawn from the buffer. Give the game an `anchor_fraction` of 1 minus
-    that.
+    an estimated solve rate (`difficulty`, with `difficulty_kwargs`), a distance to the archive (`features`: 7, 13 or
+    learned, with `features_kwargs`) and the score R_gen; `selection` (with `selection_kwargs`: low, high, diversity,
+    least_diversity, ...) takes at most `keep` of them into the archive and the buffer (`replay`: capacity, half_life,
+    softness). In every round `generated_fraction` of the prover's slots are drawn from the buffer. Give the game an
+    `anchor_fraction` of 1 minus that.
 
     A difficulty that learns gets labels every `relabel_every` refreshes: `relabel` candidates of the reservoir, with
     `relabel_samples` answers each of the current solver; 0: never. The first refresh is in round 0.
@@ -60,7 +60,8 @@ class Symbolic:
     archive_seeds: float = 0.5
     difficulty: str = "rollout"
     difficulty_kwargs: dict[str, Any] | None = None
-    features: int = 13
+    features: int | str = 13
+    features_kwargs: dict[str, Any] | None = None
     selection: str = "top_k"
     selection_kwargs: dict[str, Any] | None = None
     replay: dict[str, Any] | None = None
@@ -81,13 +82,9 @@ class Symbolic:
             check_count(name, getattr(self, name), low)
         for name in ("generated_fraction", "archive_seeds"):
             check_share(name, getattr(self, name))
-        if self.features not in (7, 13):
-            raise ConfigError(
-                f"`features` ({self.features!r}) must be 13 (solution trees, numbers and target) or 7 (trees alone, "
-                "which collapses: seed 004, section 5)."
-            )
         self.select = Selection(self.selection, **self._known("selection_kwargs", Selection))  # type: ignore[arg-type]
         self.estimator: Difficulty = DIFFICULTIES.make(self.difficulty, self.difficulty_kwargs)
+        self.space: Any = NOVELTIES.make(str(self.features), self.features_kwargs)
         self.archive = NoveltyArchive(self.features)
         self.buffer = ProblemReplay(**self._known("replay", ProblemReplay))
         self.pool = Reservoir(self.reservoir)
@@ -166,7 +163,7 @@ class Symbolic:
         rows = np.array([i for i, reason in enumerate(reasons) if reason == "ok"], dtype=int)
         problems, keys = [mutants.problems[i] for i in rows], [domain.key(mutants.problems[i]) for i in rows]
         p_V = from_main(round, self.estimator.estimate(round, problems, mutants.features[rows]))
-        points_VF = domain.novelty(problems, self.features, mutants.features[rows])
+        points_VF = self.space.points(round, problems, mutants.features[rows])
         diversity_V = self.archive.distance(points_VF)
         scored = Scored(rows, [choice.arms[i] for i in rows], p_V, self.select.reward(p_V, diversity_V))
         self.pool.add(keys, p_V)
@@ -257,7 +254,8 @@ class Symbolic:
             setattr(self, name, value)
 
     def _parts(self) -> dict[str, Any]:
-        return {"archive": self.archive, "buffer": self.buffer, "reservoir": self.pool, "difficulty": self.estimator}
+        own = {"archive": self.archive, "buffer": self.buffer, "reservoir": self.pool, "difficulty": self.estimator}
+        return {**own, "space": self.space}
 
 
 def pairs(number_actions: Sequence[str], expression_actions: Sequence[str]) -> list[str]:
@@ -277,11 +275,6 @@ def _cascade(reasons: Sequence[str], verdicts: Sequence[str], arms: Sequence[str
         found["proposer/eligible_rate"] = gate.pop("admitted", 0) / valid
         found |= {f"proposer/refused_{verdict}": count / valid for verdict, count in sorted(gate.items())}
     return found
-
-
-def from_main(round: Round, values: np.ndarray) -> np.ndarray:
-    """What the first process has computed, on all: processors may differ in the last bit."""
-    return np.asarray(round.gather(values.tolist() if round.rank == 0 else []), dtype=float)
 
 
 def check_count(name: str, value: object, low: int) -> None:

@@ -97,7 +97,7 @@ def test_the_state_of_a_bandit_comes_back():
         ("ucb", {"pulls": 0}, "`pulls` \\(0\\) of the proposer must be a whole number of at least 1"),
         ("mutation", {"candidates": 1.5}, "`candidates` \\(1.5\\)"),
         ("mutation", {"archive_seeds": 2}, "`archive_seeds` \\(2\\) of the proposer must be a share"),
-        ("mutation", {"features": 21}, "`features` \\(21\\) must be 13"),
+        ("mutation", {"features": 21}, "Unknown features '21'"),
         ("mutation", {"selection_kwargs": {"lo": 0.1}}, "`selection_kwargs` does not take lo; it takes low, high"),
         ("mutation", {"replay": {"size": 3}}, "`replay` does not take size; it takes capacity"),
         ("mutation", {"difficulty": "guess"}, "Unknown difficulty 'guess'"),
