@@ -50,7 +50,9 @@ class Symbolic:
     `anchor_fraction` of 1 minus that.
 
     A difficulty that learns gets labels every `relabel_every` refreshes: `relabel` candidates of the reservoir, with
-    `relabel_samples` answers each of the current solver; 0: never. The first refresh is in round 0.
+    `relabel_samples` answers each of the current solver; 0: never. With `played_labels` it also learns, before each
+    refresh, from all problems that were played since the last one, anchors and generated: their solve rates were
+    measured in training and cost no answer more. The first refresh is in round 0.
     """
 
     candidates: int = 256
@@ -69,6 +71,7 @@ class Symbolic:
     relabel_every: int = 5
     relabel: int = 96
     relabel_samples: int = 8
+    played_labels: bool = False
     logged_now: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     needs: ClassVar[Sequence[str]] = ("prover",)
@@ -80,6 +83,8 @@ class Symbolic:
             ("relabel_samples", 1),
         ):  # fmt: skip
             check_count(name, getattr(self, name), low)
+        if not isinstance(self.played_labels, bool):
+            raise ConfigError(f"`played_labels` ({self.played_labels!r}) of the proposer must be true or false.")
         for name in ("generated_fraction", "archive_seeds"):
             check_share(name, getattr(self, name))
         self.select = Selection(self.selection, **self._known("selection_kwargs", Selection))  # type: ignore[arg-type]
@@ -88,6 +93,7 @@ class Symbolic:
         self.archive = NoveltyArchive(self.features)
         self.buffer = ProblemReplay(**self._known("replay", ProblemReplay))
         self.pool = Reservoir(self.reservoir)
+        self.played: dict[str, tuple[float, int]] = {}  # problem -> solve rate and answers, since the last refresh
         self.refreshes = 0
         self.accepted = 0.0  # share of the last refresh's candidates that were selected
         self.selected_p = 0.5  # their mean estimated solve rate
@@ -144,6 +150,10 @@ class Symbolic:
             change = self.buffer.measured(key, float(rate_P[index]))
             if change is not None:
                 changes.setdefault(entry.arm, []).append(change)
+        if self.played_labels and self.estimator.wants_labels:
+            answers = outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2]
+            for problem, rate in zip(outcome.problems, outcome.correct_MPG.mean((0, 2)).tolist(), strict=True):
+                self.played[round.domain.key(problem)] = (rate, answers)
         if errors:
             self.logged_now["proposer/estimate_error"] = float(np.mean(errors))
         self.learn_progress(changes)
@@ -160,6 +170,7 @@ class Symbolic:
         choice = self.choose(round, seeds)
         mutants = domain.mutate(seeds, choice.number_actions, choice.expression_actions, round.seed("mutate"))
         reasons = self._filtered(round, mutants)
+        learned, self.played = self._learned(round, self.played), {}
         rows = np.array([i for i, reason in enumerate(reasons) if reason == "ok"], dtype=int)
         problems, keys = [mutants.problems[i] for i in rows], [domain.key(mutants.problems[i]) for i in rows]
         p_V = from_main(round, self.estimator.estimate(round, problems, mutants.features[rows]))
@@ -173,7 +184,7 @@ class Symbolic:
         self.archive.add([keys[i] for i in chosen], points_VF[chosen])
         self.accepted = len(chosen) / len(seeds)
         self.selected_p = float(p_V[chosen].mean()) if len(chosen) else self.selected_p
-        self.logged_now = _cascade(reasons, verdicts, choice.arms)
+        self.logged_now = learned | _cascade(reasons, verdicts, choice.arms)
         self.logged_now["proposer/selected"] = len(chosen)
         if len(rows):
             self.logged_now["proposer/score"] = float(scored.score.mean())
@@ -222,22 +233,27 @@ class Symbolic:
         return reasons
 
     def _relabel(self, round: Round) -> dict[str, Any]:
-        """Fresh labels for the predictor, and how wrong it was before and is after."""
+        """Fresh labels for the predictor from the reservoir."""
         keys = self.pool.draw(self.relabel, self.select.low, self.select.high, round.seed("relabel"))
-        problems = [round.domain.problem_of_key(key) for key in keys]
-        if not problems:
+        rates = measured_rates(round, [round.domain.problem_of_key(key) for key in keys], self.relabel_samples)
+        return self._learned(round, {k: (r, self.relabel_samples) for k, r in zip(keys, rates.tolist(), strict=True)})
+
+    def _learned(self, round: Round, found: dict[str, tuple[float, int]]) -> dict[str, Any]:
+        """Teach the predictor rates (by problem, of so many answers); how wrong it was before and is after."""
+        if not found:
             return {}
-        rate_L = measured_rates(round, problems, self.relabel_samples)
+        problems = [round.domain.problem_of_key(key) for key in found]
+        rate_L, attempts_L = (np.array(column) for column in zip(*found.values(), strict=True))
         features_LF = round.domain.features(problems)
         before_L = from_main(round, self.estimator.estimate(round, problems, features_LF))
-        found = self.estimator.learn(features_LF, rate_L, self.relabel_samples)
+        found_out = self.estimator.learn(features_LF, rate_L, attempts_L)
         logged = {
             "proposer/brier_before": brier(before_L, rate_L),
             "proposer/calibration_before": calibration_error(before_L, rate_L),
             "proposer/bias_before": float(before_L.mean() - rate_L.mean()),
         }
         names = {"brier": "brier_after", "calibration_error": "calibration_after", "auc": "predictor_auc"}
-        logged |= {f"proposer/{names[name]}": value for name, value in found.items()}
+        logged |= {f"proposer/{names[name]}": value for name, value in found_out.items()}
         logged["proposer/labels"] = len(getattr(self.estimator, "rate_L", rate_L))
         bins = getattr(self.estimator, "reliability", ())
         return logged | {f"proposer/rate_at_{min(int(10 * p), 9)}": rate for _, p, rate in bins}
@@ -245,11 +261,12 @@ class Symbolic:
     def state_dict(self) -> dict[str, Any]:
         parts = {name: part.state_dict() for name, part in self._parts().items()}
         counts = {"refreshes": self.refreshes, "accepted": self.accepted, "selected_p": self.selected_p}
-        return {**parts, "counts": counts}
+        return {**parts, "counts": counts, "played": {key: list(found) for key, found in self.played.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for name, part in self._parts().items():
             part.load_state_dict(state[name])
+        self.played = {key: (rate, answers) for key, (rate, answers) in state["played"].items()}
         for name, value in state["counts"].items():
             setattr(self, name, value)
 
