@@ -90,8 +90,9 @@ def main(argv: list[str]) -> int:
             middle = (low + high) / 2
             at_most = refused(middle, own, domain, estimator, options.seeds) <= wanted
             low, high = (middle, high) if at_most else (low, middle)
-        found = refused(low, own, domain, estimator, options.seeds)
-        print(f"| {features} | {wanted:.1%} | {low:.5f} | {found:.1%} |", flush=True)
+        value = low or high  # where every threshold above 0 refuses more: the least that was tried
+        found = refused(value, own, domain, estimator, options.seeds)
+        print(f"| {features} | {wanted:.1%} | {value:.5f} | {found:.1%} |", flush=True)
     return 0
 
 

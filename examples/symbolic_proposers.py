@@ -6,8 +6,8 @@
 
 An arm is a recipe of examples/recipes/tiny with a few changes. All start from the embedded model, play problems with
 numbers up to 20 (it knows those up to 12) and are scored on the same 1,024 held-out problems, 16 answers each: 600
-with numbers up to 12 and 424 others. The RLOO run of a seed gives the labels of that seed's predictors. `rloo_matched`
-and `maxrl_matched` play as many rounds more as UCB's rollouts, or the labels of `ours`, cost in answers; `trained`,
+with numbers up to 12 and 424 others. The RLOO run of a seed gives the labels of that seed's predictors. The runs of
+`rloo_matched`, `maxrl_matched` and `ours` have as many rounds more as UCB's rollouts cost in answers; `trained`,
 `frozen` and `uniform` differ in nothing but how actions are chosen.
 
 Runs are resumable: start the command again and it goes on where it stopped; what is finished is read, not repeated.
@@ -50,7 +50,7 @@ ARMS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "p_solver": ("tiny/symbolic_p_solver", {}, {}),
     "refresh": ("tiny/symbolic_refresh", {}, {}),
     "refresh_diversity": ("tiny/symbolic_refresh_diversity", {}, {}),
-    "ours": ("tiny/symbolic_ours", {}, {}),
+    "ours": ("tiny/symbolic_ours", {"rounds": MATCHED}, {}),
     "trained": ("tiny/symbolic_ucb", {"proposer": "factorized"}, LEARNED),
     "frozen": ("tiny/symbolic_ucb", {"proposer": "factorized"}, {**LEARNED, "learning_rate": 0.0}),
     "uniform": ("tiny/symbolic_ucb", {"proposer": "mutation"}, LEARNED),
