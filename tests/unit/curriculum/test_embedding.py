@@ -1,6 +1,8 @@
 """Learned features of novelty: they part arithmetic structures on problems that they have not seen."""
 
+import importlib.util
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,17 +16,16 @@ from countdown_selfplay.errors import ConfigError, UnknownNameError
 
 DOMAIN = CountdownDomain.tiny()
 SMALL = {"problems": 100, "steps": 3}
+SPEC = importlib.util.spec_from_file_location(
+    "novelty_features", Path(__file__).parents[3] / "benchmarks" / "novelty_features.py"
+)
+MEASURE = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(MEASURE)
 
 
 def points(embedding, problems, domain=DOMAIN):
     a_round = ScriptedRound(lambda role, row, i: "", {"prover": (8, 8)}, domain=domain)
     return embedding.points(a_round, problems, DOMAIN.features(problems))
-
-
-def distances(points_PF):
-    found_PP = np.sqrt(np.square(points_PF[:, None] - points_PF[None]).mean(axis=2))
-    np.fill_diagonal(found_PP, np.inf)
-    return found_PP
 
 
 def test_structures_are_shares_of_solutions():
@@ -47,20 +48,24 @@ def test_wanted_distances_by_hand():
 
 def test_problems_of_one_structure_are_nearest_on_held_out_problems_and_do_not_collapse():
     problems = DOMAIN.held_out(400)
-    structures = DOMAIN.structures(problems)
-    same_PP = np.abs(structures[:, None] - structures[None]).sum(axis=2) < 1e-9
-    other_PP = (structures @ structures.T) == 0
-    parted, nearest, gap = {}, {}, {}
-    for name, space in (("7", NOVELTIES.make("7")), ("13", NOVELTIES.make("13")), ("learned", Embedding())):
-        found_PP = distances(points(space, problems))
-        of_same, of_other = (found_PP[mask & np.isfinite(found_PP)] for mask in (same_PP, other_PP))
-        parted[name] = np.mean(np.searchsorted(np.sort(of_other), of_same, side="right") / len(of_other))
-        nearest[name] = same_PP[np.arange(400), found_PP.argmin(axis=1)].mean()
-        gap[name] = found_PP.min(axis=1).mean()
+    found = {
+        name: MEASURE.separation(points_PF, DOMAIN.structures(problems))
+        for name, points_PF in MEASURE.spaces(DOMAIN, problems).items()
+    }
     # a pair that shares all structures is nearer than one that shares none; the nearest problem shares all
-    assert parted["learned"] < 0.005 < parted["13"]
-    assert nearest["learned"] > max(nearest["7"], nearest["13"]) + 0.1
-    assert gap["learned"] > 5 * gap["7"]
+    assert found["learned"].parted > 0.995 > found["13"].parted
+    assert found["learned"].nearest > max(found["7"].nearest, found["13"].nearest) + 0.1
+    assert found["learned"].gap > 5 * found["7"].gap
+
+
+def test_separation_by_hand():
+    # on a line at 0, 1, 3 and 4; the first two have one structure, the others another
+    found = MEASURE.separation(np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([[1, 0], [1, 0], [0, 1], [0, 1]]))
+    # pairs of one structure are 1 apart, others 2 or more
+    assert found == (1.0, 1.0, 1.0)
+    found = MEASURE.separation(np.array([[0.0], [3.0], [1.0], [4.0]]), np.array([[1, 0], [1, 0], [0, 1], [0, 1]]))
+    # pairs of one structure are 3 apart, which is less than one of the others: 1, 4, 2 and 1
+    assert found == (0.25, 0.0, 1.0)
 
 
 def test_training_and_a_restored_encoder_are_exact():
