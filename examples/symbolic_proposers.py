@@ -41,11 +41,12 @@ COMMON: dict[str, Any] = dict(
 )
 LEARNED = dict(candidates=256, refresh=10, keep=48, difficulty="predictor", relabel_every=1, relabel=48)
 MATCHED = 1.3  # 100 rounds of 256 answers and 10 refreshes of 96 problems x 8 answers are 130 rounds
+SOLVER = dict(prover_objective="maxrl", num_generations=16, beta=0.1, lr_scheduler_type="cosine")  # as ours
 ARMS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     # name: recipe, changes of it, changes of its proposer_kwargs
     "rloo": ("tiny/rloo", {}, {}),
     "rloo_matched": ("tiny/rloo", {"rounds": MATCHED}, {}),
-    "maxrl_matched": ("tiny/rloo", {"rounds": MATCHED, "prover_objective": "maxrl"}, {}),
+    "maxrl_matched": ("tiny/rloo", {"rounds": MATCHED, **SOLVER}, {}),
     "ucb": ("tiny/symbolic_ucb", {}, {}),
     "p_solver": ("tiny/symbolic_p_solver", {}, {}),
     "refresh": ("tiny/symbolic_refresh", {}, {}),
