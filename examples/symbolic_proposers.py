@@ -5,8 +5,8 @@
     python examples/symbolic_proposers.py --arms rloo ucb ours --seeds 0 1
 
 An arm is a recipe of examples/recipes/tiny with a few changes. All start from the embedded model, play problems with
-numbers up to 20 (it knows those up to 12) and are scored on the same 1,024 held-out problems, 16 answers each: 600
-with numbers up to 12 and 424 others. The RLOO run of a seed gives the labels of that seed's predictors. The runs of
+numbers up to 20 (it knows those up to 12) and are scored on the same 1,024 held-out problems, 16 answers each: 512
+with numbers up to 12 and 512 others. The RLOO run of a seed gives the labels of that seed's predictors. The runs of
 `rloo_matched`, `maxrl_matched` and `ours` have as many rounds more as UCB's rollouts cost in answers; `trained`,
 `frozen` and `uniform` differ in nothing but how actions are chosen.
 
@@ -100,14 +100,15 @@ def own_domain() -> Any:
 
 
 def scored_problems(count: int, tuning: bool) -> list[Any]:
-    """`count` of 1,024 held-out problems in equal steps, 600 of which the embedded model can read; or for tuning of
+    """`count` of 1,024 held-out problems in equal steps, 512 of which the embedded model can read; or for tuning of
     512 of the training side, 320 of which it can."""
     from countdown_selfplay.countdown import CountdownDomain, generate_problems
 
-    known, others, side = (320, 192, "train") if tuning else (600, 424, "heldout")
-    spec = CountdownDomain.tiny().spec
-    listed = generate_problems(known, spec, seed=7, split=side)
-    listed += generate_problems(others, own_domain().spec, seed=8, split=side, accept=lambda p: not spec.admits(p))
+    tiny, spec = CountdownDomain.tiny(), own_domain().spec
+    side = "train" if tuning else "heldout"
+    listed = generate_problems(320, tiny.spec, seed=7) if tuning else tiny.held_out(512)
+    others = 192 if tuning else 512
+    listed += generate_problems(others, spec, seed=8, split=side, accept=lambda p: not tiny.spec.admits(p))
     return listed[:: max(1, len(listed) // count)][:count]
 
 
