@@ -173,8 +173,7 @@ def tables(root: Path, arms: list[str], seeds: list[int]) -> str:
     """Markdown: pass@k with differences to the controls, what each cost, how candidates were filtered, and how
     diversity and predictor went from refresh to refresh."""
     from countdown_selfplay.evaluation.compare.arms import aligned_arms, load_arms, write_counts
-    from countdown_selfplay.evaluation.compare.comparison import compare_arms
-    from countdown_selfplay.evaluation.compare.comparison_tables import markdown, rows_of
+    from countdown_selfplay.evaluation.compare.comparison import compare_arms, markdown, rows_of
 
     paths = {arm: [root / arm / f"seed-{seed}" for seed in seeds] for arm in arms}
     words = [f"{arm}={','.join(str(path / 'evaluation.json') for path in found)}" for arm, found in paths.items()]
