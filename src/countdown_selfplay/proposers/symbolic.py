@@ -3,7 +3,6 @@ are made is a subclass's."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -19,7 +18,7 @@ from ..curriculum.reservoir import Reservoir
 from ..curriculum.selection import Selection
 from ..errors import ConfigError, GameError
 from ..statistics.calibration import brier, calibration_error
-from .symbolic_metrics import SYMBOLIC
+from .symbolic_metrics import SYMBOLIC, cascade
 
 
 class Choice(NamedTuple):
@@ -89,6 +88,11 @@ class Symbolic:
             check_share(name, getattr(self, name))
         self.select = Selection(self.selection, **self._known("selection_kwargs", Selection))  # type: ignore[arg-type]
         self.estimator: Difficulty = DIFFICULTIES.make(self.difficulty, self.difficulty_kwargs)
+        if self.played_labels and not self.estimator.wants_labels:
+            raise ConfigError(
+                f"`played_labels` (true) is for a difficulty that learns from labels, and {self.difficulty} measures; "
+                "set difficulty: predictor or uncertainty, or leave it out."
+            )
         self.space: Any = NOVELTIES.make(str(self.features), self.features_kwargs)
         self.archive = NoveltyArchive(self.features)
         self.buffer = ProblemReplay(**self._known("replay", ProblemReplay))
@@ -184,7 +188,7 @@ class Symbolic:
         self.archive.add([keys[i] for i in chosen], points_VF[chosen])
         self.accepted = len(chosen) / len(seeds)
         self.selected_p = float(p_V[chosen].mean()) if len(chosen) else self.selected_p
-        self.logged_now = learned | _cascade(reasons, verdicts, choice.arms)
+        self.logged_now = learned | cascade(reasons, verdicts, choice.arms)
         self.logged_now["proposer/selected"] = len(chosen)
         if len(rows):
             self.logged_now["proposer/score"] = float(scored.score.mean())
@@ -278,20 +282,6 @@ class Symbolic:
 def pairs(number_actions: Sequence[str], expression_actions: Sequence[str]) -> list[str]:
     """ "small+divide": each action is counted for itself."""
     return [f"{number}+{kind}" for number, kind in zip(number_actions, expression_actions, strict=True)]
-
-
-def _cascade(reasons: Sequence[str], verdicts: Sequence[str], arms: Sequence[str]) -> dict[str, Any]:
-    """Shares of raw, valid and eligible candidates, by reason and by arm."""
-    counts, gate = Counter(reasons), Counter(verdicts)
-    made = Counter(name for arm in arms for name in arm.split("+"))
-    raw, valid = len(reasons), counts.pop("ok", 0)
-    found: dict[str, Any] = {"proposer/raw": raw, "proposer/valid_rate": valid / raw}
-    found |= {f"proposer/rejected_{reason}": count / raw for reason, count in sorted(counts.items())}
-    found |= {f"proposer/arm_{arm}": count / raw for arm, count in sorted(made.items())}
-    if valid:
-        found["proposer/eligible_rate"] = gate.pop("admitted", 0) / valid
-        found |= {f"proposer/refused_{verdict}": count / valid for verdict, count in sorted(gate.items())}
-    return found
 
 
 def check_count(name: str, value: object, low: int) -> None:

@@ -103,6 +103,9 @@ def test_the_state_of_a_bandit_comes_back():
         ("mutation", {"difficulty": "guess"}, "Unknown difficulty 'guess'"),
         ("mutation", {"difficulty_kwargs": {"k": 8}}, "Difficulty 'rollout' does not take k; it takes samples"),
         ("factorized", {"baseline": 2}, "`baseline` \\(2\\) of factorized must be a number from 0 to 1"),
+        ("mutation", {"played_labels": 1}, "`played_labels` \\(1\\) of the proposer must be true or false"),
+        ("mutation", {"played_labels": True}, "is for a difficulty that learns from labels, and rollout measures"),
+        ("mutation", {"features_kwargs": {"steps": 3}}, "Features '13' does not take steps; it takes no argument"),
         ("mutation", {"arms": 3}, "Proposer 'mutation' does not take arms"),
     ],
 )
