@@ -13,15 +13,33 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import defaultdict
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from countdown_selfplay.cli.main import as_program
 from countdown_selfplay.data.run_files import write_atomically
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.evaluation.answering import answer_batches
+from countdown_selfplay.evaluation.answers import answer_batches
 from countdown_selfplay.evaluation.model import load_model, place_of
 from countdown_selfplay.evaluation.setting import find_run, setting_of
+
+
+def collect(
+    policy: tuple[Any, Any], domain: Any, problems: Sequence[Any], samples: int, out: Path, seed: int, **sampling: Any
+) -> float:
+    """Write the solve rates of a policy (model and tokenizer) to `out`; their mean."""
+    correct: Counter[int] = Counter()
+    for batch in answer_batches(*policy, problems, domain, samples, seed=seed, **sampling):
+        for answer in batch:
+            correct[answer.index] += answer.correct
+    lines = [
+        {"numbers": list(p.numbers), "target": p.target, "correct": correct[i], "attempts": samples}
+        for i, p in enumerate(problems)
+    ]
+    write_atomically(out, "".join(json.dumps(line) + "\n" for line in lines))
+    return correct.total() / (len(problems) * samples)
 
 
 def main(argv: list[str]) -> int:
@@ -42,23 +60,10 @@ def main(argv: list[str]) -> int:
             f"'{options.model}' is not a run folder with a prover in it; pass a run's output_dir, or tiny."
         )
     setting = setting_of(asked)
-    model, tokenizer = load_model(name, place_of(None))
     problems = setting.domain.random(options.problems, options.seed, frozenset())
-
-    correct: dict[int, int] = defaultdict(int)
-    answers = answer_batches(
-        model, tokenizer, problems, setting.domain, options.samples, seed=options.seed, **setting.sampling
-    )
-    for batch in answers:
-        for answer in batch:
-            correct[answer.index] += answer.correct
-    lines = [
-        {"numbers": list(p.numbers), "target": p.target, "correct": correct[i], "attempts": options.samples}
-        for i, p in enumerate(problems)
-    ]
     out = options.out or (run if run.is_dir() else Path()) / "solve_rates.jsonl"
-    write_atomically(out, "".join(json.dumps(line) + "\n" for line in lines))
-    mean = sum(correct.values()) / (len(problems) * options.samples)
+    policy = load_model(name, place_of(None))
+    mean = collect(policy, setting.domain, problems, options.samples, out, options.seed, **setting.sampling)
     print(f"{len(problems)} problems x {options.samples} answers, mean solve rate {mean:.3f} -> {out}")
     return 0
 

@@ -1,58 +1,74 @@
 """Every row of seed 004's table at the size of the embedded model, and what of its findings holds here.
 
-    python examples/symbolic_proposers.py                 # 5 seeds, two processes: hours on two cores
+    python examples/symbolic_proposers.py                 # 5 seeds, two processes
     python examples/symbolic_proposers.py --quick         # 1 seed, 20 rounds, the main rows: minutes
     python examples/symbolic_proposers.py --arms rloo ucb ours --seeds 0 1
 
 An arm is a recipe of examples/recipes/tiny with a few changes. All start from the embedded model, play problems with
-numbers up to 20 (it knows those up to 12) and are scored on the same 1,024 held-out problems, 16 answers each. The
-RLOO run of a seed gives the labels of that seed's predictors. `rloo_matched` plays as many rounds more as UCB's
-rollouts cost in answers; `trained`, `frozen` and `uniform` differ in nothing but how actions are chosen.
+numbers up to 20 (it knows those up to 12) and are scored on the same 1,024 held-out problems, 16 answers each: 512
+with numbers up to 12 and 512 others. The RLOO run of a seed gives the labels of that seed's predictors. The runs of
+`rloo_matched`, `maxrl_matched` and `ours` have as many rounds more as UCB's rollouts cost in answers; `trained`,
+`frozen` and `uniform` differ in nothing but how actions are chosen.
 
 Runs are resumable: start the command again and it goes on where it stopped; what is finished is read, not repeated.
-Written to --folder: a run folder per arm and seed, report.html of all runs (with the filtering table, the diversity of
-the selected and the predictor's calibration), study.md and study.json.
+Written to --folder: a run folder per arm and seed, report.html of all runs, study.md and study.json. --tuning scores
+on 512 problems of the training side instead, which the run does not play: what settings may be chosen by.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 ANSWERS, KS = 16, (1, 4, 16)
+HIGH = 20  # greatest number of the problems; the embedded model can read numbers up to 12
 COMMON: dict[str, Any] = dict(
-    number_high=20, save_steps=50, save_total_limit=1, guard=False, use_cpu=True, disable_tqdm=True, report_to="none"
+    number_high=HIGH,
+    save_steps=50,
+    save_total_limit=1,
+    guard=False,
+    guard_trips=None,
+    use_cpu=True,
+    report_to="none",
+    disable_tqdm=True,
 )
 LEARNED = dict(candidates=256, refresh=10, keep=48, difficulty="predictor", relabel_every=1, relabel=48)
+MATCHED = 1.3  # 100 rounds of 256 answers and 10 refreshes of 96 problems x 8 answers are 130 rounds
+SOLVER = dict(prover_objective="maxrl", num_generations=16, beta=0.1, lr_scheduler_type="cosine")  # as ours
 ARMS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     # name: recipe, changes of it, changes of its proposer_kwargs
     "rloo": ("tiny/rloo", {}, {}),
-    "rloo_matched": ("tiny/rloo", {"rounds": 1.2}, {}),
+    "rloo_matched": ("tiny/rloo", {"rounds": MATCHED}, {}),
+    "maxrl_matched": ("tiny/rloo", {"rounds": MATCHED, **SOLVER}, {}),
     "ucb": ("tiny/symbolic_ucb", {}, {}),
     "p_solver": ("tiny/symbolic_p_solver", {}, {}),
     "refresh": ("tiny/symbolic_refresh", {}, {}),
     "refresh_diversity": ("tiny/symbolic_refresh_diversity", {}, {}),
-    "ours": ("tiny/symbolic_ours", {}, {}),
+    "ours": ("tiny/symbolic_ours", {"rounds": MATCHED}, {}),
     "trained": ("tiny/symbolic_ucb", {"proposer": "factorized"}, LEARNED),
     "frozen": ("tiny/symbolic_ucb", {"proposer": "factorized"}, {**LEARNED, "learning_rate": 0.0}),
     "uniform": ("tiny/symbolic_ucb", {"proposer": "mutation"}, LEARNED),
 }
 WARM = ("sft", "ipo")  # the embedded model, which is warm-started; and after IPO on its own answers
+TAUGHT = ("p_solver", "refresh", "refresh_diversity", "trained", "frozen", "uniform")  # by labels of the RLOO run
 QUICK = ("sft", "rloo", "ucb", "refresh", "refresh_diversity", "ours")
+CONTROLS = {"rloo": (), "rloo_matched": (), "ucb": (), "frozen": ("trained",), "uniform": ("trained",)}
+"""What others are compared with: all of them, or those that are named."""
 
 
-def run(task: tuple[str, int, str, int, int]) -> None:
-    """Train and score one arm with one seed, or finish what an earlier call began."""
-    arm, seed, root, rounds, problems = task
+def run(task: tuple[str, int, str, int, int, bool]) -> str:
+    """Train and score one arm with one seed, or finish what an earlier call began; a line about it."""
+    arm, seed, root, rounds, problems, tuning = task
     folder = Path(root) / arm / f"seed-{seed}"
     if (folder / "evaluation.json").exists():
-        return
+        return ""
     os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
     import torch
     import transformers
@@ -60,18 +76,46 @@ def run(task: tuple[str, int, str, int, int]) -> None:
     torch.set_num_threads(1)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    start = time.perf_counter()
-    found, cost = warm(arm, seed, folder, problems) if arm in WARM else train(arm, seed, folder, rounds, problems)
+    start, used = time.perf_counter(), time.process_time()
+    scored = scored_problems(problems, tuning)
+    found, cost = warm(arm, seed, folder, scored) if arm in WARM else train(arm, seed, folder, rounds, scored)
+    cost["cpu_seconds"] = time.process_time() - used
     # Written last: its presence says that the run is finished.
     partial = folder / "evaluation.json.part"
     partial.write_text(json.dumps({"after": {"prover": found.to_dict()}, "cost": cost}))
     partial.rename(folder / "evaluation.json")
     values = "  ".join(f"pass@{k} {found.pass_at[k].value:.3f}" for k in KS)
-    print(f"{arm:>18} seed {seed}: {values}  ({time.perf_counter() - start:.0f} s)", flush=True)
+    seconds = f"{time.perf_counter() - start:.0f} s, {cost['cpu_seconds']:.0f} of the processor"
+    return f"{arm:>18} seed {seed}: {values}  ({seconds})"
 
 
-def train(arm: str, seed: int, folder: Path, rounds: int, problems: int) -> tuple[Any, dict[str, Any]]:
+def own_domain() -> Any:
+    """The embedded model's, with numbers up to HIGH."""
+    from dataclasses import replace
+
+    from countdown_selfplay.countdown import CountdownDomain
+
+    domain = CountdownDomain.tiny()
+    return replace(domain, spec=replace(domain.spec, number_high=HIGH))
+
+
+def scored_problems(count: int, tuning: bool) -> list[Any]:
+    """`count` of 1,024 held-out problems in equal steps, 512 of which the embedded model can read; or for tuning of
+    512 of the training side, 320 of which it can."""
+    from countdown_selfplay.countdown import CountdownDomain, generate_problems
+
+    tiny, spec = CountdownDomain.tiny(), own_domain().spec
+    side = "train" if tuning else "heldout"
+    listed = generate_problems(320, tiny.spec, seed=7) if tuning else tiny.held_out(512)
+    others = 192 if tuning else 512
+    listed += generate_problems(others, spec, seed=8, split=side, accept=lambda p: not tiny.spec.admits(p))
+    return listed[:: max(1, len(listed) // count)][:count]
+
+
+def train(arm: str, seed: int, folder: Path, rounds: int, scored: list[Any]) -> tuple[Any, dict[str, Any]]:
     """The arm's run, and what its prover sampled."""
+    import datasets
+    from collect_solve_rates import collect
     from transformers import PrinterCallback
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
@@ -84,93 +128,128 @@ def train(arm: str, seed: int, folder: Path, rounds: int, problems: int) -> tupl
     recipe, changes, of_proposer = ARMS[arm]
     changes = {**COMMON, **changes}
     changes["max_steps"] = round(rounds * changes.pop("rounds", 1))
-    changes["guard_trips"] = None
+    labels = folder.parents[1] / "rloo" / f"seed-{seed}" / "solve_rates.jsonl"
     kwargs = dict(recipe_fields(recipe, {}, JointSelfPlayConfig).get("proposer_kwargs", {}))
     if kwargs:
         kwargs |= of_proposer
-        if of_proposer or "labels" in kwargs.get("difficulty_kwargs", {}):
-            labels = folder.parents[1] / "rloo" / f"seed-{seed}" / "solve_rates.jsonl"
+        if arm in TAUGHT:
             kwargs["difficulty_kwargs"] = {"labels": str(labels)}
         changes["proposer_kwargs"] = kwargs
     args = JointSelfPlayConfig.from_recipe(recipe, output_dir=str(folder), seed=seed, **changes)
     domain = domain_from(args)
-    trainer = JointConjecturerProverTrainer(str(TINY_MODEL_PATH), args=args)
+    # None of the scored problems is played: the trainer keeps out what it is evaluated on.
+    kept_out = datasets.Dataset.from_list([{"nums": list(p.numbers), "target": p.target} for p in scored])
+    trainer = JointConjecturerProverTrainer(str(TINY_MODEL_PATH), args=args, eval_dataset=kept_out)
     trainer.remove_callback(PrinterCallback)
     trainer.train(resume_from_checkpoint=newest(folder, 1) is not None)
+    policy = trainer.policies.module, trainer.processing_class
     with trainer.sampling_as("prover"):
-        policy = trainer.policies.module, trainer.processing_class
-        sampling: dict[str, Any] = dict(n=ANSWERS, ks=KS, max_new_tokens=args.max_completion_length)
-        found = evaluate_prover(*policy, domain.held_out(problems), domain, **sampling)
-    if arm == "rloo":
-        from collect_solve_rates import main as collect
-
-        from countdown_selfplay.training.exports import export_policies
-
-        export_policies(trainer, folder)
-        collect([str(folder), "--problems", str(2 * problems), "--seed", str(seed)])
+        tokens = args.max_completion_length
+        found = evaluate_prover(*policy, scored, domain, n=ANSWERS, ks=KS, max_new_tokens=tokens)
+        if arm == "rloo":
+            asked = domain.random(20 * rounds, seed, frozenset(domain.key(problem) for problem in scored))
+            collect(policy, domain, asked, 8, labels, seed, max_new_tokens=tokens)
     frame = trainer.frame
     return found, {"prover_samples": frame.samples["prover"], "prover_tokens": frame.tokens["prover"]}
 
 
-def warm(arm: str, seed: int, folder: Path, problems: int) -> tuple[Any, dict[str, Any]]:
+def warm(arm: str, seed: int, folder: Path, scored: list[Any]) -> tuple[Any, dict[str, Any]]:
     """The embedded model as it is, or after IPO."""
-    from dataclasses import replace
-
     from countdown_selfplay.cli.main import main as command
-    from countdown_selfplay.countdown import CountdownDomain
     from countdown_selfplay.evaluation import evaluate_prover
     from countdown_selfplay.evaluation.model import load_model
 
     folder.mkdir(parents=True, exist_ok=True)
     if arm == "ipo":
         words = ["ipo", "--recipe", "tiny/ipo", "--output_dir", str(folder / "model"), "--seed", str(seed)]
-        if command([*words, "--number_high", str(COMMON["number_high"]), "--report_to", "none"]) != 0:
-            raise SystemExit("The IPO run failed; its last line says why.")
-    domain = CountdownDomain.tiny()
-    domain = replace(domain, spec=replace(domain.spec, number_high=COMMON["number_high"]))
+        if command([*words, "--number_high", str(HIGH), "--report_to", "none"]) != 0:
+            raise RuntimeError("The IPO run failed; its last line says why.")
     model = load_model(str(folder / "model") if arm == "ipo" else "tiny", "cpu")
-    found = evaluate_prover(*model, domain.held_out(problems), domain, n=ANSWERS, ks=KS, max_new_tokens=16, seed=seed)
+    found = evaluate_prover(*model, scored, own_domain(), n=ANSWERS, ks=KS, max_new_tokens=16, seed=seed)
     return found, {"prover_samples": 0, "prover_tokens": 0}
 
 
 def tables(root: Path, arms: list[str], seeds: list[int]) -> str:
-    """Markdown: pass@k and differences to RLOO and to UCB, what each cost, and how candidates were filtered."""
-    from countdown_selfplay.evaluation import write_report
-    from countdown_selfplay.evaluation.compare.arms import aligned_arms, load_arms
-    from countdown_selfplay.evaluation.compare.comparison import compare_arms
-    from countdown_selfplay.evaluation.compare.comparison_tables import markdown, rows_of
-    from countdown_selfplay.evaluation.report import load_runs
-    from countdown_selfplay.evaluation.report.symbolic import filtering
+    """Markdown: pass@k with differences to the controls, what each cost, how candidates were filtered, and how
+    diversity and predictor went from refresh to refresh."""
+    from countdown_selfplay.evaluation.compare.arms import aligned_arms, load_arms, write_counts
+    from countdown_selfplay.evaluation.compare.comparison import compare_arms, markdown, rows_of
 
     paths = {arm: [root / arm / f"seed-{seed}" for seed in seeds] for arm in arms}
     words = [f"{arm}={','.join(str(path / 'evaluation.json') for path in found)}" for arm, found in paths.items()]
-    loaded = {arm.name: arm for arm in aligned_arms(load_arms(words))}
-    lines, out = [], {}
-    for control in [name for name in ("rloo", "ucb") if name in loaded and len(loaded) > 1]:
-        found = compare_arms([loaded[control], *(arm for name, arm in loaded.items() if name != control)], KS)
-        lines += [f"### Against {control}", "", markdown(rows_of(found), found.notes()), ""]
-        out[control] = found.to_dict()
-    lines += ["### Answers sampled in training", "", "| arm | thousand answers |", "|---|---|"]
+    aligned = aligned_arms(load_arms(words))
+    write_counts(root / "counts.json", aligned)
+    loaded, lines, out = {arm.name: arm for arm in aligned}, [], {}
+    for control, wanted in CONTROLS.items():
+        others = [arm for name, arm in loaded.items() if name != control and (not wanted or name in wanted)]
+        if control in loaded and others:
+            found = compare_arms([loaded[control], *others], KS)
+            lines += [f"### Against {control}", "", markdown(rows_of(found), found.notes()), ""]
+            out[control] = found.to_dict()
+    lines += ["### What a run cost", "", "| arm | thousand answers in training | processor, s |", "|---|---|---|"]
     for arm, folders in paths.items():
-        cost = [json.loads((path / "evaluation.json").read_text())["cost"]["prover_samples"] for path in folders]
-        lines.append(f"| {arm} | {sum(cost) / len(cost) / 1000:.1f} |")
-    trained = [path for arm in arms if arm not in WARM for path in paths[arm]]
-    if trained:
-        write_report(trained, root / "report.html")
-    symbolic = [path for arm in arms if arm not in (*WARM, "rloo", "rloo_matched") for path in paths[arm][:1]]
-    cascade = filtering(load_runs(symbolic)) if symbolic else None
-    if cascade:
-        names = [path.parent.name for path in symbolic]
-        lines += [
-            "",
-            f"### Filters, seed {seeds[0]}",
-            "",
-            f"| | {' | '.join(names)} |",
-            "|---" * (len(names) + 1) + "|",
-        ]
-        lines += [f"| {row[0]['text']} | {' | '.join(cell or '' for cell in row[1:])} |" for row in cascade.rows]
+        costs = [json.loads((path / "evaluation.json").read_text())["cost"] for path in folders]
+        answers, seconds = (sum(cost[of] for cost in costs) / len(costs) for of in ("prover_samples", "cpu_seconds"))
+        lines.append(f"| {arm} | {answers / 1000:.1f} | {seconds:.0f} |")
     (root / "study.json").write_text(json.dumps(out, indent=1) + "\n")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", *proposer_tables(paths)]) + "\n"
+
+
+CURVES = {
+    "proposer/diversity": "Diversity of the selected: mean distance to the archive",
+    "proposer/least_p": "Least estimated solve rate among the selected",
+    "proposer/score": "Mean R_gen of the valid candidates",
+    "proposer/estimate_error": "Mean |estimated - measured solve rate| of problems when they are first played",
+    "proposer/brier_before": "Brier score of the predictor on fresh labels, before it learns from them",
+    "proposer/brier_after": "and after, of trees that had not seen the label",
+    "proposer/bias_before": "Mean estimate less mean fresh solve rate, before",
+}
+
+
+def proposer_tables(paths: dict[str, list[Path]]) -> list[str]:
+    """Lines of Markdown about the runs that have a symbolic proposer; report.html of all runs is written beside."""
+    from countdown_selfplay.evaluation import write_report
+    from countdown_selfplay.evaluation.report import load_runs
+    from countdown_selfplay.evaluation.report.symbolic import filtering
+
+    trained = {arm: load_runs(found) for arm, found in paths.items() if arm not in WARM}
+    symbolic = {arm: runs for arm, runs in trained.items() if runs[0].series("proposer/raw")}
+    if trained:
+        root = next(iter(paths.values()))[0].parents[1]
+        write_report([run.path for runs in trained.values() for run in runs], root / "report.html")
+    if not symbolic:
+        return []
+    pooled = {arm: filtering(runs) for arm, runs in symbolic.items()}
+    reasons = dict.fromkeys(row[0]["text"] for found in pooled.values() if found for row in found.rows)
+    lines = ["### Filters, mean over seeds and refreshes", "", *header(["", *symbolic])]
+    for reason in reasons:
+        cells = []
+        for found in pooled.values():
+            row = next((row[1:] for row in found.rows if row[0]["text"] == reason), []) if found else []
+            values = [float(str(cell).rstrip("%")) for cell in row if cell is not None]
+            percent = "%" if any("%" in str(cell) for cell in row) else ""
+            cells.append(f"{sum(values) / len(values):.1f}{percent}" if values else "")
+        lines.append(f"| {reason} | {' | '.join(cells)} |")
+    for metric, title in CURVES.items():
+        series = {arm: [dict(run.series(metric)) for run in runs] for arm, runs in symbolic.items()}
+        steps = sorted({10 * (step // 10) for found in series.values() for points in found for step in points})
+        if steps:
+            lines += ["", f"### {title}", "", *header(["round", *map(str, steps)])]
+        for arm, found in series.items():
+            if any(found):
+                means = [mean_at(found, low) for low in steps]
+                lines.append(f"| {arm} | {' | '.join('' if m is None else f'{m:.3f}' for m in means)} |")
+    return lines
+
+
+def header(cells: list[str]) -> list[str]:
+    return [f"| {' | '.join(cells)} |", "|---" * len(cells) + "|"]
+
+
+def mean_at(found: list[dict[int, float]], low: int) -> float | None:
+    """Over the ten rounds from `low` on, and over seeds."""
+    values = [value for points in found for step, value in points.items() if low <= step < low + 10]
+    return sum(values) / len(values) if values else None
 
 
 def main() -> None:
@@ -180,23 +259,28 @@ def main() -> None:
     parser.add_argument("--arms", nargs="+", choices=names)
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--rounds", type=int, help="Rounds of a run (100, as in the paper; quick: 20).")
-    parser.add_argument("--problems", type=int, help="Held-out problems (1,024; quick: 128).")
+    parser.add_argument("--problems", type=int, help="Scored problems (1,024; quick: 128).")
     parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
     parser.add_argument("--quick", action="store_true", help="Few arms, one seed, short runs: does everything work?")
+    parser.add_argument("--tuning", action="store_true", help="Score on problems of the training side.")
     options = parser.parse_args()
     arms = options.arms or list(QUICK if options.quick else names)
     seeds = options.seeds or ([0] if options.quick else [0, 1, 2, 3, 4])
     rounds = options.rounds or (20 if options.quick else 100)
     problems = options.problems or (128 if options.quick else 1024)
     root = options.folder or Path("runs/symbolic-quick" if options.quick else "runs/symbolic")
-    if "rloo" not in arms and any(arm not in (*WARM, "rloo_matched", "ucb", "ours") for arm in arms):
-        parser.error("The predictors are first trained on the RLOO run; add rloo to --arms.")
+    needy = [arm for arm in arms if arm in TAUGHT]
+    if needy and "rloo" not in arms:
+        parser.error(f"The predictor of {needy[0]} is first trained on the RLOO run; add rloo to --arms.")
     start = time.perf_counter()
-    with multiprocessing.get_context("spawn").Pool(options.workers, maxtasksperchild=10) as pool:
+    with ProcessPoolExecutor(options.workers, get_context("spawn"), max_tasks_per_child=10) as pool:
         for batch in (["rloo"], [arm for arm in arms if arm != "rloo"]):  # the others read its labels
-            tasks = [(arm, seed, str(root), rounds, problems) for seed in seeds for arm in batch if arm in arms]
-            for _ in pool.imap_unordered(run, tasks):
-                pass
+            tasks = [
+                (arm, seed, str(root), rounds, problems, options.tuning)
+                for seed in seeds for arm in batch if arm in arms
+            ]  # fmt: skip
+            for line in as_completed([pool.submit(run, task) for task in tasks]):
+                print(line.result(), flush=True)
     text = tables(root, arms, seeds)
     (root / "study.md").write_text(text)
     print(f"\n{text}\n{time.perf_counter() - start:.0f} s. Also in {root}: study.md, study.json and report.html.")

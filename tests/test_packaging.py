@@ -91,6 +91,24 @@ def test_the_domain_needs_only_numpy_and_the_standard_library(path):
     assert outside <= {"numpy", "countdown_selfplay"}
 
 
+SCRIPTS = [path for folder in ("examples", "benchmarks", "tools") for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_a_script_imports_from_the_package_is_there(path):
+    """Most of it is imported in the middle of a run: a module that has moved would show after the training."""
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    for node in nodes:
+        place = PACKAGE.parent.joinpath(*(node.module or "").split("."))
+        if not (node.module or "").startswith("countdown_selfplay") or (place / "__init__.py").exists():
+            continue  # another library, or a package, whose names may be lazy
+        nodes_of_it = list(ast.walk(ast.parse(place.with_suffix(".py").read_text())))
+        defined = {n.name for n in nodes_of_it if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+        defined |= {n.id for n in nodes_of_it if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        defined |= {a.asname or a.name for n in nodes_of_it if isinstance(n, ast.ImportFrom) for a in n.names}
+        assert {alias.name for alias in node.names} <= defined, f"{node.module}, line {node.lineno}"
+
+
 def test_no_source_file_has_more_than_400_lines():
     lengths = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
     assert {name: length for name, length in lengths.items() if length > 400} == {}

@@ -11,8 +11,9 @@ from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.countdown import CountdownDomain
 
 NAMES = sorted(name for name in recipes() if "symbolic" in name or "pool" in name)
-LIKE_ANOTHER = {f"tiny/symbolic_{name}" for name in ("p_solver", "refresh", "ours")}
-"""They take the paths of symbolic_refresh_diversity and symbolic_ucb with other numbers."""
+LIKE_ANOTHER = {f"tiny/symbolic_{name}" for name in ("p_solver", "refresh")}
+LIKE_ANOTHER |= {f"qwen2.5-0.5b/symbolic_{name}" for name in ("p_solver", "refresh", "refresh_diversity", "ours")}
+"""They take the paths of others with other numbers."""
 
 
 def play(command, name, folder, *more):
@@ -25,7 +26,7 @@ def play(command, name, folder, *more):
 
 
 def test_these_are_the_recipes():
-    assert len(NAMES) == 8
+    assert len(NAMES) == 12
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "pool" in name])

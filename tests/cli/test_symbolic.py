@@ -1,11 +1,18 @@
 """`countdown-selfplay symbolic`: what it refuses before a model loads, and the report of a run with a predictor."""
 
+import importlib.util
 import json
 
 import pytest
+from tests.cli.test_recipes_played import ROOT
 from tests.unit.evaluation.made_up_runs import write_run
 
+from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.main import main
+from countdown_selfplay.config.recipes import recipe_fields
+from countdown_selfplay.countdown import CountdownDomain, heldout_key
+from countdown_selfplay.curriculum.difficulty import Rollout
+from countdown_selfplay.curriculum.difficulty_predictor import read_labels
 from countdown_selfplay.evaluation.report import load_run, write_report
 from countdown_selfplay.evaluation.report.symbolic import drawn_symbolic, filtering, reliability
 
@@ -64,3 +71,35 @@ def test_a_run_without_a_symbolic_proposer_has_no_such_section(tmp_path):
     run = load_run(write_run(tmp_path / "plain", rounds=12))
     assert drawn_symbolic([run]) == {} and filtering([run]) is None
     assert "symbolic" not in write_report([run.path], tmp_path / "report.html").read_text().lower()
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, capsys):
+    out = tmp_path / "rates.jsonl"
+    assert example("collect_solve_rates").main(["tiny", "--problems", "12", "--samples", "2", "--out", str(out)]) == 0
+    features, rates, attempts = read_labels(str(out), CountdownDomain.tiny())
+    assert features.shape == (12, 21) and set(attempts) == {2} and set(rates) <= {0, 0.5, 1} and rates.sum() > 0
+    assert f"mean solve rate {rates.mean():.3f}" in capsys.readouterr().out
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert not any(heldout_key(",".join(map(str, sorted(row["numbers"]))) + f"={row['target']}") for row in rows)
+
+
+def test_the_least_diversity_is_fitted_by_the_share_of_the_band_that_it_refuses():
+    class Half(Rollout):
+        def estimate(self, round, problems, features):
+            return 0.5 + 0 * features[:, 0]  # all within the band
+
+    fit = example("fit_least_diversity")
+    kwargs = recipe_fields("tiny/symbolic_p_solver", {}, JointSelfPlayConfig)["proposer_kwargs"]
+    kwargs |= {"difficulty": "rollout", "candidates": 40}
+    shares = [fit.refused(threshold, kwargs, CountdownDomain.tiny(), Half(), 1) for threshold in (0.0, 0.01, 1.1)]
+    # R_div lies in [0, 1], and is 1 in the first refresh
+    assert shares[0] == 0 and 0 < shares[1] <= 0.9 and shares[2] == 1
+    # the table: 27.8 of 27.8 + 44.7, and 1.7 of 1.7 + 68.2
+    assert fit.REFUSED[7] == pytest.approx(0.3834, abs=1e-4) and fit.REFUSED[13] == pytest.approx(0.0243, abs=1e-4)

@@ -56,6 +56,7 @@ def main(output, resume, config, signal=None):
             "replays": {role: [asdict(s) for s in replay.kept] for role, replay in trainer.replays.items()},
             "entropy": {role: loss.entropy.state_dict() for role, loss in trainer.losses.items()},
             "solve_rate": trainer.solve_rate.state_dict(),
+            "game": json.loads(json.dumps(trainer.game.state_dict(), default=lambda value: value.tolist())),
         },
     }
     (Path(output) / f"rank{rank}.json").write_text(json.dumps(found))

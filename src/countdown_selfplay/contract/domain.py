@@ -145,6 +145,11 @@ class SymbolicDomain(OpenDomain[P], Protocol):
         """(P, columns) each in [0, 1]: where a problem lies among others."""
         ...
 
+    def structures(self, problems: Sequence[P]) -> Any:
+        """(P, structures) the share of a problem's solutions that have each structure. Only `features: learned` asks
+        for it."""
+        ...
+
     def seed_features(self, problems: Sequence[P]) -> Any:
         """(P, columns) about [0, 1]: what may be known of a problem without solving it."""
         ...

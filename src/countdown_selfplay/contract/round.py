@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import numpy as np
+
 from .domain import Row
 
 if TYPE_CHECKING:  # a report reads the declarations of games without it
@@ -148,3 +150,8 @@ class Round(Protocol):
         """A seed for private randomness of the game: another one each round and attempt, the same on all
         processes."""
         ...
+
+
+def from_main(round: Round, values: np.ndarray) -> np.ndarray:
+    """What the first process has computed, on all: processors may differ in the last bit."""
+    return np.asarray(round.gather(values.tolist() if round.rank == 0 else []), dtype=float)

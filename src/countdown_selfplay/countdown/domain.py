@@ -13,7 +13,7 @@ from ..contract.domain import Checked
 from . import critique
 from .exact.batch import is_solvable_batch
 from .exact.solver import is_solvable
-from .features import FEATURES, feature_matrix, features
+from .features import FEATURES, feature_matrix, features, structures
 from .generator import generate_problems
 from .guide import Review, help_features, rubric
 from .helping import HELP_PROMPTS, REVIEW_PROMPTS, read_review
@@ -252,6 +252,10 @@ class CountdownDomain:
     ) -> np.ndarray:
         """(P, 7 or 13) where a problem lies among others; `features_PF`, if known, is what `features` returned."""
         return scaled_features(problems, self.spec, self.rules, feature_set, features_PF)
+
+    def structures(self, problems: Sequence[Problem]) -> np.ndarray:
+        """(P, structures) the share of a problem's solutions that have each structure."""
+        return structures(problems, self.rules)
 
     def seed_features(self, problems: Sequence[Problem]) -> np.ndarray:
         """(P, 7) the features of SEED_FEATURES, divided by what makes them about 1."""

@@ -8,7 +8,7 @@ none: it is NaN there, and `solutions` is 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from types import MappingProxyType
@@ -157,6 +157,24 @@ def solution_columns(
     columns |= {f"{name}_min": least[name] for name in _LEAST}
     columns = {name: np.where(solved, column, np.nan) for name, column in columns.items()}
     return columns | {"solutions": solutions, "log_solutions": np.log1p(solutions)}
+
+
+def structures(problems: Sequence[Problem], rules: Rules = DEFAULT_RULES, workers: int | None = None) -> Array:
+    """(problems, structures) the share of a problem's solutions that have each structure; 0 throughout without a
+    solution. Two solutions have the same structure where they use the same operators and their trees have the same
+    depth, number of sums and products, and number of parentheses: 14 with three numbers. A column for each structure
+    that one of these problems has. Raises DataError beyond 6 numbers."""
+    rows, codes = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for members, numbers_PK, target_P in by_operands(problems):
+        numbers_PK.sort(axis=1)
+        for _, part in solutions_between(numbers_PK, target_P, target_P, rules, workers):
+            columns = (part.operators, part.depth, part.nodes, part.parentheses)
+            codes.append(np.ravel_multi_index([c.astype(np.int64) for c in columns], (16, 16, 16, 16)))
+            rows.append(np.asarray(members)[part.problems])
+    known, place = np.unique(np.concatenate(codes), return_inverse=True)
+    found = np.zeros((len(problems), len(known)))
+    np.add.at(found, (np.concatenate(rows), place), 1.0)
+    return found / np.maximum(found.sum(axis=1, keepdims=True), 1.0)
 
 
 def operators_of(tree: Node) -> set[str]:

@@ -24,8 +24,8 @@ class Difficulty(Protocol):
         """(N,) probabilities in [0, 1] that one answer of the current solver is right."""
         ...
 
-    def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int) -> dict[str, float]:
-        """Take in L measured solve rates; numbers about it that are logged."""
+    def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
+        """Take in L measured solve rates, of so many answers each; numbers about it that are logged."""
         ...
 
     def state_dict(self) -> dict[str, Any]: ...
@@ -56,7 +56,7 @@ class Rollout(Stateless):
     def estimate(self, round: Round, problems: Sequence[Any], features_NF: np.ndarray) -> np.ndarray:
         return measured_rates(round, problems, self.samples)
 
-    def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int) -> dict[str, float]:
+    def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
         return {}
 
 

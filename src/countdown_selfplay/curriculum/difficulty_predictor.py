@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +26,7 @@ FOLDS = 5
 PRIOR = 0.5
 
 
+@dataclass
 class Predictor:
     """f(features) -> p, fitted with a cross-entropy loss to measured solve rates, and calibrated: two numbers, by
     which the logits are stretched and moved (Platt), are fitted to predictions of problems that the trees had not
@@ -38,37 +40,33 @@ class Predictor:
     trees.
     """
 
-    wants_labels = True
+    labels: str | None = None
+    trees: int = 100
+    leaves: int = 15
+    learning_rate: float = 0.08
+    least: int = 50
+    capacity: int = 20_000
+    members: int = 1
+    confidence: float = 0.0
 
-    def __init__(
-        self,
-        labels: str | None = None,
-        trees: int = 100,
-        leaves: int = 15,
-        learning_rate: float = 0.08,
-        least: int = 50,
-        capacity: int = 20_000,
-        members: int = 1,
-        confidence: float = 0.0,
-    ) -> None:
+    wants_labels: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
         library()
-        for name, value, low in (
-            ("trees", trees, 1), ("leaves", leaves, 2), ("least", least, 2 * FOLDS), ("capacity", capacity, 2 * FOLDS),
-            ("members", members, 1),
-        ):  # fmt: skip
+        for name, low in (("trees", 1), ("leaves", 2), ("least", 2 * FOLDS), ("capacity", 2 * FOLDS), ("members", 1)):
+            value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < low:
                 raise ConfigError(f"`{name}` ({value!r}) of the predictor must be a whole number of at least {low}.")
-        for name, number in (("learning_rate", learning_rate), ("confidence", confidence)):
+        for name in ("learning_rate", "confidence"):
+            number = getattr(self, name)
             if not is_number(number) or number < 0:
                 raise ConfigError(f"`{name}` ({number!r}) of the predictor must be a number of at least 0.")
-        if labels is not None and not Path(labels).is_file():
+        if self.labels is not None and not Path(self.labels).is_file():
             raise ConfigError(
-                f"`labels` ({labels}) is not a file; make it by `python examples/collect_solve_rates.py RUN`, or "
+                f"`labels` ({self.labels}) is not a file; make it by `python examples/collect_solve_rates.py RUN`, or "
                 "leave it out: the predictor then learns from the run alone."
             )
-        self.labels, self.least, self.capacity = labels, least, capacity
-        self.trees, self.members, self.confidence = trees, members, confidence
-        self.options = {"num_leaves": leaves, "learning_rate": learning_rate, "min_data_in_leaf": 20}
+        self.options = {"num_leaves": self.leaves, "learning_rate": self.learning_rate, "min_data_in_leaf": 20}
         self.features_LF = np.zeros((0, 0))
         self.rate_L, self.attempts_L = np.zeros(0), np.zeros(0)
         self.texts: list[str] = []
@@ -80,6 +78,7 @@ class Predictor:
     def estimate(self, round: Round, problems: Sequence[Any], features_NF: np.ndarray) -> np.ndarray:
         if self.labels is not None and not len(self.rate_L):
             self.learn(*read_labels(self.labels, round.domain))
+        self._check(features_NF)
         if not self.models:
             if not self.warned:
                 logger.warning(
@@ -88,11 +87,6 @@ class Predictor:
                 )  # fmt: skip
                 self.warned = True
             return np.full(len(problems), PRIOR)
-        if features_NF.shape[1] != self.features_LF.shape[1]:
-            raise ConfigError(
-                f"The predictor's labels have {self.features_LF.shape[1]} features, and the domain now gives "
-                f"{features_NF.shape[1]}; start a new run, or label anew."
-            )
         return self.predict(features_NF)
 
     def predict(self, features_NF: np.ndarray) -> np.ndarray:
@@ -106,12 +100,20 @@ class Predictor:
     def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
         """Add labels and fit anew. What is logged: Brier score, AUC and calibration error of predictions of labels
         that the trees had not seen, over all labels."""
+        self._check(features_LF)
         many_L = np.broadcast_to(np.asarray(attempts, dtype=float), rate_L.shape)
         kept_LF = self.features_LF if len(self.rate_L) else features_LF[:0]
         self.features_LF = np.concatenate([kept_LF, features_LF])[-self.capacity :]
         self.rate_L = np.concatenate([self.rate_L, rate_L])[-self.capacity :]
         self.attempts_L = np.concatenate([self.attempts_L, many_L])[-self.capacity :]
         return self._fit() if len(self.rate_L) >= self.least else {}
+
+    def _check(self, features_NF: np.ndarray) -> None:
+        if len(self.rate_L) and features_NF.shape[1] != self.features_LF.shape[1]:
+            raise ConfigError(
+                f"The predictor's labels have {self.features_LF.shape[1]} features, and the domain now gives "
+                f"{features_NF.shape[1]}; start a new run, or label anew."
+            )
 
     def _fit(self) -> dict[str, float]:
         unseen_L = np.zeros(len(self.rate_L))
@@ -162,22 +164,13 @@ class Predictor:
         self.warned = state["warned"]
 
 
+@dataclass
 class Uncertainty(Predictor):
     """Differs from Predictor in that it is several, each fitted to labels drawn with replacement, and says the upper
     confidence bound of the difficulty 1 - p: p less `confidence` standard deviations over the members."""
 
-    def __init__(
-        self,
-        labels: str | None = None,
-        trees: int = 100,
-        leaves: int = 15,
-        learning_rate: float = 0.08,
-        least: int = 50,
-        capacity: int = 20_000,
-        members: int = 5,
-        confidence: float = 1.0,
-    ) -> None:
-        super().__init__(labels, trees, leaves, learning_rate, least, capacity, members, confidence)
+    members: int = 5
+    confidence: float = 1.0
 
 
 def library() -> Any:

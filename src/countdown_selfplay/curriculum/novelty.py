@@ -8,11 +8,42 @@ from typing import Any
 
 import numpy as np
 
+from ..contract.round import Round
+from ..contract.stateful import Stateless
 from ..errors import ConfigError
+from ..registry import Registry
 from .nearest import Nearest
 
 VERSION = 1
 """Of the feature vectors; a checkpoint with another one holds other distances."""
+
+
+NOVELTIES: Registry[Any] = Registry(
+    "features",
+    {
+        "7": "countdown_selfplay.curriculum.novelty:Trees",
+        "13": "countdown_selfplay.curriculum.novelty:TreesAndNumbers",
+        "learned": "countdown_selfplay.curriculum.embedding:Embedding",
+    },
+)
+"""Where a problem lies among others: `points(round, problems, features_PF)` says it, in columns of [0, 1] that are
+equal on all processes. Stateful."""
+
+
+class Trees(Stateless):
+    """Structure and operators of the solution trees alone. Many problems share a point: the archive collapses (seed
+    004, section 5)."""
+
+    columns = 7
+
+    def points(self, round: Round, problems: Sequence[Any], features_PF: np.ndarray) -> np.ndarray:
+        return np.asarray(round.domain.novelty(problems, self.columns, features_PF))
+
+
+class TreesAndNumbers(Trees):
+    """Differs from Trees in that numbers and target are columns too (seed 004, section 4)."""
+
+    columns = 13
 
 
 class NoveltyArchive:
@@ -22,12 +53,12 @@ class NoveltyArchive:
     paper does not say which distance it takes.
     """
 
-    def __init__(self, feature_set: int) -> None:
+    def __init__(self, feature_set: int | str) -> None:
         self.feature_set = feature_set
         self.keys: dict[str, None] = {}  # in order, and quick to look up
         self.listed: list[str] = []
         self.domain: dict[str, Any] | None = None
-        self.index: Nearest = Nearest(feature_set)
+        self.index: Nearest = Nearest(0)  # its columns are those of the first points
 
     def __len__(self) -> int:
         return len(self.listed)
@@ -57,8 +88,8 @@ class NoveltyArchive:
         return self.index.distance(points_NF) / np.sqrt(points_NF.shape[1])
 
     def add(self, keys: Sequence[str], points_NF: np.ndarray) -> None:
-        if not len(self) and points_NF.shape[1] != self.index.points_AF.shape[1]:
-            self.index = Nearest(points_NF.shape[1])  # problems of six numbers have a column more
+        if not len(self):
+            self.index = Nearest(points_NF.shape[1])
         self.keys.update(dict.fromkeys(keys))
         self.listed += keys
         self.index.add(points_NF)
@@ -76,6 +107,6 @@ class NoveltyArchive:
                     "`features` that it was made with."
                 )
         self.keys, self.listed, self.domain = {}, [], state["domain"]
-        self.index = Nearest(self.feature_set)
+        self.index = Nearest(0)
         if state["keys"]:
             self.add(list(state["keys"]), np.asarray(state["points"]))

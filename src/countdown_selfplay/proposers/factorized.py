@@ -133,6 +133,12 @@ class Policy:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        saved, own = ([tuple(np.shape(w)) for w in weights] for weights in (state["weights"], self.weights))
+        if saved != own:
+            raise ConfigError(
+                f"The checkpoint's action policy has weights of shapes {saved}, and this run's {own}: the features of "
+                "seed tasks, the actions or `hidden` have changed. Start a new run, or set them back."
+            )
         with torch.no_grad():
             for weight, saved in zip(self.weights, state["weights"], strict=True):
                 weight.copy_(torch.tensor(saved, dtype=weight.dtype))

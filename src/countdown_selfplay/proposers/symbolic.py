@@ -3,7 +3,6 @@ are made is a subclass's."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -11,15 +10,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..contract.game import Outcome, Proposal
-from ..contract.round import Round, Turn
+from ..contract.round import Round, Turn, from_main
 from ..curriculum.difficulty import DIFFICULTIES, Difficulty, measured_rates
-from ..curriculum.novelty import NoveltyArchive
+from ..curriculum.novelty import NOVELTIES, NoveltyArchive
 from ..curriculum.problem_replay import ProblemReplay
 from ..curriculum.reservoir import Reservoir
 from ..curriculum.selection import Selection
 from ..errors import ConfigError, GameError
 from ..statistics.calibration import brier, calibration_error
-from .symbolic_metrics import SYMBOLIC
+from .symbolic_metrics import SYMBOLIC, cascade
 
 
 class Choice(NamedTuple):
@@ -43,14 +42,16 @@ class Scored(NamedTuple):
 class Symbolic:
     """Every `refresh` rounds `candidates` seeds, of the data set (the round's anchors) and, with probability
     `archive_seeds`, of the archive of generated problems, become candidates. Those that pass the symbolic checks get
-    an estimated solve rate (`difficulty`, with `difficulty_kwargs`), a distance to the archive (`features`: 7 or 13)
-    and the score R_gen; `selection` (with `selection_kwargs`: low, high, diversity, least_diversity, ...) takes at
-    most `keep` of them into the archive and the buffer (`replay`: capacity, half_life, softness). In every round
-    `generated_fraction` of the prover's slots are drawn from the buffer. Give the game an `anchor_fraction` of 1 minus
-    that.
+    an estimated solve rate (`difficulty`, with `difficulty_kwargs`), a distance to the archive (`features`: 7, 13 or
+    learned, with `features_kwargs`) and the score R_gen; `selection` (with `selection_kwargs`: low, high, diversity,
+    least_diversity, ...) takes at most `keep` of them into the archive and the buffer (`replay`: capacity, half_life,
+    softness). In every round `generated_fraction` of the prover's slots are drawn from the buffer. Give the game an
+    `anchor_fraction` of 1 minus that.
 
     A difficulty that learns gets labels every `relabel_every` refreshes: `relabel` candidates of the reservoir, with
-    `relabel_samples` answers each of the current solver; 0: never. The first refresh is in round 0.
+    `relabel_samples` answers each of the current solver; 0: never. With `played_labels` it also learns, before each
+    refresh, from all problems that were played since the last one, anchors and generated: their solve rates were
+    measured in training and cost no answer more. The first refresh is in round 0.
     """
 
     candidates: int = 256
@@ -60,7 +61,8 @@ class Symbolic:
     archive_seeds: float = 0.5
     difficulty: str = "rollout"
     difficulty_kwargs: dict[str, Any] | None = None
-    features: int = 13
+    features: int | str = 13
+    features_kwargs: dict[str, Any] | None = None
     selection: str = "top_k"
     selection_kwargs: dict[str, Any] | None = None
     replay: dict[str, Any] | None = None
@@ -68,6 +70,7 @@ class Symbolic:
     relabel_every: int = 5
     relabel: int = 96
     relabel_samples: int = 8
+    played_labels: bool = False
     logged_now: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     needs: ClassVar[Sequence[str]] = ("prover",)
@@ -79,18 +82,22 @@ class Symbolic:
             ("relabel_samples", 1),
         ):  # fmt: skip
             check_count(name, getattr(self, name), low)
+        if not isinstance(self.played_labels, bool):
+            raise ConfigError(f"`played_labels` ({self.played_labels!r}) of the proposer must be true or false.")
         for name in ("generated_fraction", "archive_seeds"):
             check_share(name, getattr(self, name))
-        if self.features not in (7, 13):
-            raise ConfigError(
-                f"`features` ({self.features!r}) must be 13 (solution trees, numbers and target) or 7 (trees alone, "
-                "which collapses: seed 004, section 5)."
-            )
         self.select = Selection(self.selection, **self._known("selection_kwargs", Selection))  # type: ignore[arg-type]
         self.estimator: Difficulty = DIFFICULTIES.make(self.difficulty, self.difficulty_kwargs)
+        if self.played_labels and not self.estimator.wants_labels:
+            raise ConfigError(
+                f"`played_labels` (true) is for a difficulty that learns from labels, and {self.difficulty} measures; "
+                "set difficulty: predictor or uncertainty, or leave it out."
+            )
+        self.space: Any = NOVELTIES.make(str(self.features), self.features_kwargs)
         self.archive = NoveltyArchive(self.features)
         self.buffer = ProblemReplay(**self._known("replay", ProblemReplay))
         self.pool = Reservoir(self.reservoir)
+        self.played: dict[str, tuple[float, int]] = {}  # problem -> solve rate and answers, since the last refresh
         self.refreshes = 0
         self.accepted = 0.0  # share of the last refresh's candidates that were selected
         self.selected_p = 0.5  # their mean estimated solve rate
@@ -147,6 +154,10 @@ class Symbolic:
             change = self.buffer.measured(key, float(rate_P[index]))
             if change is not None:
                 changes.setdefault(entry.arm, []).append(change)
+        if self.played_labels and self.estimator.wants_labels:
+            answers = outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2]
+            for problem, rate in zip(outcome.problems, outcome.correct_MPG.mean((0, 2)).tolist(), strict=True):
+                self.played[round.domain.key(problem)] = (rate, answers)
         if errors:
             self.logged_now["proposer/estimate_error"] = float(np.mean(errors))
         self.learn_progress(changes)
@@ -163,10 +174,11 @@ class Symbolic:
         choice = self.choose(round, seeds)
         mutants = domain.mutate(seeds, choice.number_actions, choice.expression_actions, round.seed("mutate"))
         reasons = self._filtered(round, mutants)
+        learned, self.played = self._learned(round, self.played), {}
         rows = np.array([i for i, reason in enumerate(reasons) if reason == "ok"], dtype=int)
         problems, keys = [mutants.problems[i] for i in rows], [domain.key(mutants.problems[i]) for i in rows]
         p_V = from_main(round, self.estimator.estimate(round, problems, mutants.features[rows]))
-        points_VF = domain.novelty(problems, self.features, mutants.features[rows])
+        points_VF = self.space.points(round, problems, mutants.features[rows])
         diversity_V = self.archive.distance(points_VF)
         scored = Scored(rows, [choice.arms[i] for i in rows], p_V, self.select.reward(p_V, diversity_V))
         self.pool.add(keys, p_V)
@@ -176,7 +188,7 @@ class Symbolic:
         self.archive.add([keys[i] for i in chosen], points_VF[chosen])
         self.accepted = len(chosen) / len(seeds)
         self.selected_p = float(p_V[chosen].mean()) if len(chosen) else self.selected_p
-        self.logged_now = _cascade(reasons, verdicts, choice.arms)
+        self.logged_now = learned | cascade(reasons, verdicts, choice.arms)
         self.logged_now["proposer/selected"] = len(chosen)
         if len(rows):
             self.logged_now["proposer/score"] = float(scored.score.mean())
@@ -225,22 +237,27 @@ class Symbolic:
         return reasons
 
     def _relabel(self, round: Round) -> dict[str, Any]:
-        """Fresh labels for the predictor, and how wrong it was before and is after."""
+        """Fresh labels for the predictor from the reservoir."""
         keys = self.pool.draw(self.relabel, self.select.low, self.select.high, round.seed("relabel"))
-        problems = [round.domain.problem_of_key(key) for key in keys]
-        if not problems:
+        rates = measured_rates(round, [round.domain.problem_of_key(key) for key in keys], self.relabel_samples)
+        return self._learned(round, {k: (r, self.relabel_samples) for k, r in zip(keys, rates.tolist(), strict=True)})
+
+    def _learned(self, round: Round, found: dict[str, tuple[float, int]]) -> dict[str, Any]:
+        """Teach the predictor rates (by problem, of so many answers); how wrong it was before and is after."""
+        if not found:
             return {}
-        rate_L = measured_rates(round, problems, self.relabel_samples)
+        problems = [round.domain.problem_of_key(key) for key in found]
+        rate_L, attempts_L = (np.array(column) for column in zip(*found.values(), strict=True))
         features_LF = round.domain.features(problems)
         before_L = from_main(round, self.estimator.estimate(round, problems, features_LF))
-        found = self.estimator.learn(features_LF, rate_L, self.relabel_samples)
+        found_out = self.estimator.learn(features_LF, rate_L, attempts_L)
         logged = {
             "proposer/brier_before": brier(before_L, rate_L),
             "proposer/calibration_before": calibration_error(before_L, rate_L),
             "proposer/bias_before": float(before_L.mean() - rate_L.mean()),
         }
         names = {"brier": "brier_after", "calibration_error": "calibration_after", "auc": "predictor_auc"}
-        logged |= {f"proposer/{names[name]}": value for name, value in found.items()}
+        logged |= {f"proposer/{names[name]}": value for name, value in found_out.items()}
         logged["proposer/labels"] = len(getattr(self.estimator, "rate_L", rate_L))
         bins = getattr(self.estimator, "reliability", ())
         return logged | {f"proposer/rate_at_{min(int(10 * p), 9)}": rate for _, p, rate in bins}
@@ -248,40 +265,23 @@ class Symbolic:
     def state_dict(self) -> dict[str, Any]:
         parts = {name: part.state_dict() for name, part in self._parts().items()}
         counts = {"refreshes": self.refreshes, "accepted": self.accepted, "selected_p": self.selected_p}
-        return {**parts, "counts": counts}
+        return {**parts, "counts": counts, "played": {key: list(found) for key, found in self.played.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for name, part in self._parts().items():
             part.load_state_dict(state[name])
+        self.played = {key: (rate, answers) for key, (rate, answers) in state["played"].items()}
         for name, value in state["counts"].items():
             setattr(self, name, value)
 
     def _parts(self) -> dict[str, Any]:
-        return {"archive": self.archive, "buffer": self.buffer, "reservoir": self.pool, "difficulty": self.estimator}
+        own = {"archive": self.archive, "buffer": self.buffer, "reservoir": self.pool, "difficulty": self.estimator}
+        return {**own, "space": self.space}
 
 
 def pairs(number_actions: Sequence[str], expression_actions: Sequence[str]) -> list[str]:
     """ "small+divide": each action is counted for itself."""
     return [f"{number}+{kind}" for number, kind in zip(number_actions, expression_actions, strict=True)]
-
-
-def _cascade(reasons: Sequence[str], verdicts: Sequence[str], arms: Sequence[str]) -> dict[str, Any]:
-    """Shares of raw, valid and eligible candidates, by reason and by arm."""
-    counts, gate = Counter(reasons), Counter(verdicts)
-    made = Counter(name for arm in arms for name in arm.split("+"))
-    raw, valid = len(reasons), counts.pop("ok", 0)
-    found: dict[str, Any] = {"proposer/raw": raw, "proposer/valid_rate": valid / raw}
-    found |= {f"proposer/rejected_{reason}": count / raw for reason, count in sorted(counts.items())}
-    found |= {f"proposer/arm_{arm}": count / raw for arm, count in sorted(made.items())}
-    if valid:
-        found["proposer/eligible_rate"] = gate.pop("admitted", 0) / valid
-        found |= {f"proposer/refused_{verdict}": count / valid for verdict, count in sorted(gate.items())}
-    return found
-
-
-def from_main(round: Round, values: np.ndarray) -> np.ndarray:
-    """What the first process has computed, on all: processors may differ in the last bit."""
-    return np.asarray(round.gather(values.tolist() if round.rank == 0 else []), dtype=float)
 
 
 def check_count(name: str, value: object, low: int) -> None:

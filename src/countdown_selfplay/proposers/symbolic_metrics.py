@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from math import inf
+from typing import Any
 
 from ..contract.metric import Metric
 
@@ -89,3 +92,17 @@ SYMBOLIC = (
     ),
 )
 """Symbolic proposers."""
+
+
+def cascade(reasons: Sequence[str], verdicts: Sequence[str], arms: Sequence[str]) -> dict[str, Any]:
+    """Shares of raw, valid and eligible candidates, by reason and by arm."""
+    counts, gate = Counter(reasons), Counter(verdicts)
+    made = Counter(name for arm in arms for name in arm.split("+"))
+    raw, valid = len(reasons), counts.pop("ok", 0)
+    found: dict[str, Any] = {"proposer/raw": raw, "proposer/valid_rate": valid / raw}
+    found |= {f"proposer/rejected_{reason}": count / raw for reason, count in sorted(counts.items())}
+    found |= {f"proposer/arm_{arm}": count / raw for arm, count in sorted(made.items())}
+    if valid:
+        found["proposer/eligible_rate"] = gate.pop("admitted", 0) / valid
+        found |= {f"proposer/refused_{verdict}": count / valid for verdict, count in sorted(gate.items())}
+    return found

@@ -117,6 +117,11 @@ def test_labels_are_read_from_a_file_and_bad_lines_are_named(tmp_path):
     assert len(predictor.rate_L) == 60 and predictor.models
     with pytest.raises(ConfigError, match="labels have 21 features, and the domain now gives 4"):
         predictor.estimate(None, PROBLEMS, np.zeros((30, 4)))
+    young = Predictor()
+    young.learn(np.zeros((20, 4)), np.zeros(20), 8)  # too few for trees
+    for ask in (lambda: young.estimate(None, [], features), lambda: young.learn(features, rate, 8)):
+        with pytest.raises(ConfigError, match="labels have 4 features, and the domain now gives 21"):
+            ask()
     for row in ({**rows[0], "correct": 9}, {**rows[0], "attempts": 0}, {"numbers": [1, 2], "target": 3}):
         file.write_text(json.dumps(row) + "\n")
         with pytest.raises(DataError, match="line 1: `correct`"):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.proposers.factorized import Policy, _drawn
 
 
@@ -68,3 +69,10 @@ def test_a_restored_policy_goes_on_bit_for_bit():
     for own in (straight, again):
         own.step(states, actions, reward, 0.01)
     assert all(torch.equal(a, b) for a, b in zip(straight.weights, again.weights, strict=True))
+
+
+def test_a_saved_policy_of_other_seed_features_or_actions_is_refused():
+    saved = policy().state_dict()
+    for own in (policy(inputs=4), policy(actions=[4, 3]), policy(hidden=5)):
+        with pytest.raises(ConfigError, match=r"weights of shapes .*, and this run's .*have changed"):
+            own.load_state_dict(saved)

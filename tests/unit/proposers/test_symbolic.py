@@ -21,8 +21,18 @@ SMALL = {"refresh": 2, "candidates": 48, "keep": 12, "relabel": 24, "relabel_eve
 KINDS = {
     "mutation": {"difficulty": "predictor", "difficulty_kwargs": {"least": 10, "trees": 10}},
     "ucb": {"window": 6},
-    "thompson": {"discount": 0.9, "reward": "progress"},
-    "factorized": {"difficulty": "uncertainty", "difficulty_kwargs": {"least": 10, "trees": 10, "members": 2}},
+    "thompson": {
+        "discount": 0.9,
+        "reward": "progress",
+        "features": "learned",
+        "features_kwargs": {"problems": 200, "steps": 5},
+    },
+    "factorized": {
+        "difficulty": "uncertainty",
+        "difficulty_kwargs": {"least": 10, "trees": 10, "members": 2},
+        "played_labels": True,
+        "relabel_every": 0,
+    },
 }
 
 
@@ -109,6 +119,26 @@ def test_a_predictor_is_relabelled_from_three_strata_and_says_how_wrong_it_was()
     # refreshes 2, 4 and 6: what was labelled before is known now, and the estimates are better than the prior
     assert last["proposer/labels"] == 24 * 4 and last["proposer/brier_before"] < first["proposer/brier_before"]
     assert "proposer/brier_after" in last and "proposer/predictor_auc" in last
+
+
+def test_a_predictor_learns_from_what_was_played_and_asks_for_no_answer_of_its_own():
+    own = make_proposer("mutation", {**SMALL, **KINDS["mutation"], "relabel_every": 0, "played_labels": True})
+    own = ProposeAndSolve(own, settings=Settings(anchor_fraction=0.75))
+    asked = []
+    for index in range(5):
+        asked.append(a_round(index))
+        found = own.play(asked[-1], ANCHORS).metrics
+        # 16 problems a round, refreshes in rounds 0, 2 and 4; a problem that is played twice counts once
+        labels = own.proposer.estimator.rate_L
+        assert (len(labels) == 0) if index < 2 else (16 < len(labels) <= 16 * (index - index % 2))
+        assert ("proposer/brier_before" in found) == (index in (2, 4))
+    assert all(len(played.rows["prover"]) == 16 for played in asked)
+    assert {row["target"] for row in asked[4].rows["prover"]} == {
+        int(key.split("=")[1]) for key in own.proposer.played
+    }
+    assert set(own.proposer.estimator.attempts_L) == {8}
+    last = own.proposer.played  # as the scripted solver answers
+    assert all(rate == (8 - int(key.split("=")[1]) // 12) / 8 for key, (rate, _) in last.items())
 
 
 def rates(own):
