@@ -33,6 +33,7 @@ ARMS = {  # arm -> recipe
     "cispo_alone": "tiny/sgs_cispo_alone",
     "expert_iteration": "tiny/sgs_expert_iteration",
     "parallel_sampling": "tiny/sgs_parallel_sampling",
+    "stp": "tiny/sgs_stp",
     "judge": "tiny/sgs_judge",
     "learned": "tiny/sgs_learned",
 }
@@ -217,8 +218,9 @@ def main() -> None:
     for name, usual in (("arms", list(ARMS)), ("seeds", None), ("generations", 80_000), ("targets", 320)):
         if getattr(options, name) is None:
             setattr(options, name, given.get(name, usual))
-    reviewed = options.prepare or "judge" in options.arms
-    prepare(options.targets, options.quick, ["prover", "conjecturer", *(["guide"] if reviewed else [])])
+    own = {"judge": "guide", "stp": "stp_conjecturer"}  # roles that one arm alone starts from
+    more = [role for arm, role in own.items() if options.prepare or arm in options.arms]
+    prepare(options.targets, options.quick, ["prover", "conjecturer", *more])
     if options.prepare:
         return
     root = options.folder or START / ("quick" if options.quick else "study")

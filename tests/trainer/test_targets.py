@@ -6,7 +6,7 @@ import pytest
 from datasets import Dataset
 
 from countdown_selfplay.countdown import ProblemSpec, generate_problems
-from countdown_selfplay.countdown.helping import HELP_PROMPTS
+from countdown_selfplay.countdown.helping import HELP_PROMPTS, VARIANT_PROMPTS
 from countdown_selfplay.errors import CheckpointError, ConfigError, DataError
 
 from .conftest import equal, make_config, optimizer_state, rounds, weights
@@ -56,6 +56,28 @@ def test_a_run_stops_and_goes_on_bit_for_bit(build):
     moved = weights(straight)
     for name in ("prover", "conjecturer"):
         assert any(not value.equal(start[key]) for key, value in moved.items() if key.startswith(f"{name}:"))
+
+
+def test_stp_starts_when_a_target_is_solved_and_goes_on_bit_for_bit(build, monkeypatch):
+    # the embedded model was never shown an answer in the prompt; what it knows stands in for it
+    monkeypatch.setitem(VARIANT_PROMPTS, "compact", lambda problem, solution, spec: "propose 3 :")
+    stp = dict(
+        proposer="stp", proposer_kwargs={"batch": 6}, guide=None, conjecturer_reward="binary_band",
+        conjecturer_reward_kwargs={"low": 0.01, "high": 0.25}, prover_objective="expert_iteration",
+        conjecturer_objective="rest", conjecturer_objective_kwargs={"tau": 1.0, "rounds": 3},
+    )  # fmt: skip
+    saving = dict(save_strategy="steps", save_steps=2, **stp)
+    straight = build_sgs(build, **saving)
+    straight.train()
+    resumed = build_sgs(build, "resumed", **saving)
+    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-4"))
+    assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
+    left, right = (trainer.game.proposer for trainer in (straight, resumed))
+    assert left.state_dict() == right.state_dict() and left.answers.keys() == left.solved.keys() != set()
+    logged = rounds(straight.args.output_dir)
+    # the first round has nothing to show; from then on one problem is asked for each unsolved target of the six
+    assert logged[0].get("round/conjectured_slots", 0) == 0 and straight.frame.samples["conjecturer"] > 0
+    assert not any(name.startswith("targets/presolve") for line in logged for name in line)
 
 
 def test_another_target_set_is_refused_on_resume_with_both_counts(build):

@@ -12,6 +12,7 @@ from transformers import AutoTokenizer, TrainerCallback
 from trl import ModelConfig, get_peft_config
 
 from .. import __version__, _trl  # noqa: F401  (the seam quiets a warning of TRL that nobody can act on)
+from ..countdown.rows import compact_solution
 from ..data.run_files import append_lines
 from ..distributed.processes import processes_of
 from ..errors import CheckpointError
@@ -65,7 +66,7 @@ def measure(
     sampling = {**script.evaluated_as, **shared}
     with bar:
         if script.role == "conjecturer":
-            domain = Asking(script.played, problems) if getattr(script, "helping", False) else script.played
+            domain = asking(script, problems)
             found = evaluate_conjecturer(model, tokenizer, domain, n=script.eval_proposals, **sampling)
             return {"conjecturer": found.to_dict()}
         n = script.eval_samples
@@ -74,11 +75,21 @@ def measure(
         return {"prover": answered.to_dict()}
 
 
-class Asking:
-    """A domain whose proposals are asked for as a help with `targets`, 64 of them at most, in turn."""
+def asking(script: WarmStartArguments, problems: Sequence[Any]) -> Any:
+    """The domain, asking for proposals as the demonstrations did, for the sake of 64 of `problems` at most."""
+    if getattr(script, "helping", False):
+        return Asking(script.played, [{"target": problem} for problem in problems[:64]])
+    if getattr(script, "variants", False):
+        shown = [(problem, compact_solution(problem, script.played.rules)) for problem in problems[:64]]
+        return Asking(script.played, [{"variant_of": problem, "solution": text} for problem, text in shown])
+    return script.played
 
-    def __init__(self, domain: Any, targets: Sequence[Any]) -> None:
-        self._domain, self.asks = domain, [{"target": target} for target in targets[:64]]
+
+class Asking:
+    """A domain whose proposals are asked for with `asks`, in turn."""
+
+    def __init__(self, domain: Any, asks: Sequence[dict[str, Any]]) -> None:
+        self._domain, self.asks = domain, asks
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._domain, name)
