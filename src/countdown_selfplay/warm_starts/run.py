@@ -17,6 +17,7 @@ from ..data.run_files import append_lines
 from ..distributed.processes import processes_of
 from ..errors import CheckpointError
 from ..evaluation.progress import ProgressLine
+from ..evaluation.reviews import evaluate_guide
 from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
 from ..evaluation.sampling import id_list
 from ..evaluation.terminal import before_after_table
@@ -57,14 +58,16 @@ def measure(
 ) -> dict:
     """The role's figures with private randomness; {} if evaluation is off. The processes share the work out and all
     return the same."""
-    if script.eval_problems == 0 or script.role == "guide":
+    if script.eval_problems == 0:
         return {}
     batch_size = max(args.per_device_eval_batch_size, script.eval_samples)
-    unit = "proposals" if script.role == "conjecturer" else "answers"
+    unit = {"conjecturer": "proposals", "guide": "reviews"}.get(script.role, "answers")
     bar = ProgressLine(script.role, unit, enabled=accelerator.is_main_process and not args.disable_tqdm)
     shared = {"processes": processes_of(accelerator), "progress": bar, "batch_size": batch_size}
     sampling = {**script.evaluated_as, **shared}
     with bar:
+        if script.role == "guide":
+            return {"guide": evaluate_guide(model, tokenizer, problems, script.played, **sampling)}
         if script.role == "conjecturer":
             domain = asking(script, problems)
             found = evaluate_conjecturer(model, tokenizer, domain, n=script.eval_proposals, **sampling)
