@@ -13,7 +13,8 @@ SUBSETS = 100  # fits on half of the points
 
 def fits_without_tails(points: Points) -> dict[float, ScalingFit]:
     """Share of each run's last points that is taken off -> the fit to the rest; {} where a run has one point."""
-    parts, found = points.series(), {}
+    parts = points.series()
+    found: dict[float, ScalingFit] = {}
     for share in TAILS if min(len(x) for x, _ in parts) > 1 else ():
         cut = [(x[: len(x) - round(share * len(x))], y[: len(x) - round(share * len(x))]) for x, y in parts]
         x_cut, y_cut = (np.concatenate(part) for part in zip(*cut, strict=True))

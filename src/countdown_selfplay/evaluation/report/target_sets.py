@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -94,11 +95,11 @@ def _solved_of(run: Run, first: Mapping[str, int | None], keys: set[str]) -> Ser
 def stories(runs: Sequence[Run]) -> dict[str, Figure]:
     """Figure 5, left: a row for each of the targets solved last, a cell for each round before in which it was played,
     green where its synthetic problem was suitable for training."""
-    found = {}
+    found: dict[str, Figure] = {}
     for run in runs:
         solved = [] if run.path is None else _read(run, STORIES).get("solved", [])
         rows = [marks for _, _, marks in sorted(solved, key=lambda story: story[1]) if marks][-LAST_SOLVED:]
-        if rows:
+        if any("1" in row for row in rows):  # without a conjecturer that sees the target there are none
             title = f"The {len(rows)} targets solved last" + (f": {run.name}" if len(runs) > 1 else "")
             words = ("no suitable problem", "suitable for training")
             found[title] = mark_map(title, rows, "time that it was played before it was solved", words)
@@ -109,7 +110,7 @@ def fit_checks(runs: Sequence[Run]) -> dict[str, Figure]:
     """Figure 8, two panels for each arm: the fits without the last 10, 20 and 30% of its points, and those on 100
     random halves, of which the lowest and the highest asymptote are drawn. {} where an arm's curve cannot be fitted.
     Of many points every n-th is fitted, about POINTS of them."""
-    found = {}
+    found: dict[str, Figure] = {}
     for arm in arms_of(runs):
         curves = [solved_by(run) for run in arm.runs]
         every = max(1, sum(len(x) for x, _ in curves) // POINTS)
@@ -146,7 +147,10 @@ def composition(run: Run) -> dict[str, Figure]:
     if not first or run.config.get("domain", "countdown") != "countdown":
         return {}
     keys = list(first)[:MOST]
-    columns = dict(zip(FEATURES, feature_matrix([problem_of_key(key) for key in keys]).T, strict=True))
+    try:
+        columns = dict(zip(FEATURES, feature_matrix([problem_of_key(key) for key in keys]).T, strict=True))
+    except ValueError:  # of a domain that was passed as an object
+        return {}
     solved_P = np.array([first[key] is not None for key in keys])
     needs = {"+": "add", "-": "sub", "*": "mul", "/": "div", "fraction": "fraction"}
     kinds = {word: columns[f"needs_{name}"] == 1 for word, name in needs.items()}
@@ -158,7 +162,7 @@ def composition(run: Run) -> dict[str, Figure]:
         word: (count_P >= low) & (count_P < high)
         for word, low, high in zip(words, limits[:-1], limits[1:], strict=True)
     }
-    found = {}
+    found: dict[str, Figure] = {}
     for title, groups, label in (
         ("What the targets need", kinds, "every solution needs"),
         ("How many solutions the targets have", levels, "inequivalent solutions"),
@@ -170,7 +174,7 @@ def composition(run: Run) -> dict[str, Figure]:
     return found
 
 
-def _read(run: Run, name: str) -> dict:
+def _read(run: Run, name: str) -> dict[str, Any]:
     """A JSON object of the run folder; {} without the file."""
     place = run.path / name
     if not place.is_file():

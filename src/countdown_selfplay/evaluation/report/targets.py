@@ -48,7 +48,7 @@ LINES = {"targets/problem_size": "targets/set_size", "targets/problem_complex": 
 def target_figures(runs: Sequence[Run], yardsticks: Mapping[str, float] | None = None) -> dict[str, Figure]:
     """By title; {} unless a run has targets. yardsticks: name -> solve rate of something else on the same targets,
     such as the pass@4 of a larger model, drawn as a line."""
-    runs = [run for run in runs if run.series("targets/solve_rate")]
+    runs = [run for run in runs if len(solved_by(run)[0])]
     if not runs:
         return {}
     found = _cumulative(runs, yardsticks or {})
