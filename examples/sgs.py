@@ -40,6 +40,7 @@ ARMS = {  # arm -> recipe
 CORE, SEEDS, FEWER = ("sgs", "no_guide", "frozen", "unconditioned", "cispo", "reinforce_half"), 5, 3
 GRID = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
 START = Path("runs/tiny-sgs")
+EASIEST = 0.3  # share of the targets that the warm-started solver may solve in 8 attempts
 QUICK = {"arms": ["sgs", "reinforce_half"], "seeds": [0], "generations": 8000, "targets": 128}
 
 
@@ -66,6 +67,8 @@ def prepare(targets: int, quick: bool, roles: list[str]) -> None:
     found = hard_problems(
         *load_tiny_model(START / "prover"), domain, targets, max_new_tokens=args.max_completion_length, say=print
     )
+    if found.baseline >= EASIEST:
+        raise SystemExit(f"The solver has solved {found.baseline:.0%} of the targets already; train it for less long.")
     rows = [{"nums": list(p.numbers), "target": p.target} for p in found.problems]
     (START / "targets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     print(
