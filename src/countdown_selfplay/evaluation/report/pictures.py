@@ -120,12 +120,10 @@ def bar_chart(title: str, labels: Sequence[str], bars: Sequence[tuple[str, Seque
     figure, axes = _axes(title, x_label)
     width = 0.8 / len(bars)
     at = np.arange(len(labels))
-    drawn = [
+    for i, (_, heights) in enumerate(bars):
         axes.bar(at + (i - (len(bars) - 1) / 2) * width, heights, width, color=f"C{i}")
-        for i, (_, heights) in enumerate(bars)
-    ]
     axes.set_xticks(at, labels)
-    _add_legend(figure, axes, [(one, name) for one, (name, _) in zip(drawn, bars, strict=True)])
+    _add_legend(figure, axes, [(Patch(facecolor=f"C{i}"), name) for i, (name, _) in enumerate(bars)])
     return figure
 
 
