@@ -112,10 +112,9 @@ def fit_checks(runs: Sequence[Run]) -> dict[str, Figure]:
     Of many points every n-th is fitted, about POINTS of them."""
     found: dict[str, Figure] = {}
     for arm in arms_of(runs):
-        curves = [solved_by(run) for run in arm.runs]
-        every = max(1, sum(len(x) for x, _ in curves) // POINTS)
-        series = [(x[::every], y[::every]) for x, y in curves]
-        points = Points.of(series, 0)
+        known = [solved_by(run) for run in arm.runs]
+        every = max(1, sum(len(x) for x, _ in known) // POINTS)
+        points = Points.of([(x[::every].tolist(), y[::every].tolist()) for x, y in known], 0)
         x_N, y_N = points.pooled()
         whole = points.fit(x_N, y_N) if len(x_N) else None
         if whole is None or whole.asymptote is None:
