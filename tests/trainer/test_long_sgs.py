@@ -40,7 +40,7 @@ def test_memory_stays_flat_and_adam_keeps_its_state(bench, tmp_path, monkeypatch
     assert found["memory_slope_mib_per_round"] < 0.05, watch.memory[::20]
     # Adam: one count from the first step to the last, in each round up by two steps at most
     gained = [b["prover"] - a["prover"] for a, b in zip(watch.adam, watch.adam[1:], strict=False)]
-    assert found["adam_never_reset"] and set(gained) <= {0.0, 1.0, 2.0} and found["adam_steps"]["prover"] > ROUNDS / 4
+    assert found["adam_never_reset"] and set(gained) <= {0.0, 1.0, 2.0} and found["adam_steps"]["prover"] > 10
     assert found["generations"] == sum(trainer.frame.samples.values()) >= ROUNDS * 6 * 4
 
 
