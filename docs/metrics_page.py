@@ -14,7 +14,7 @@ from countdown_selfplay.contract import frame_metrics
 from countdown_selfplay.contract.metric import Metric, range_text
 from countdown_selfplay.games import critic_metrics, metrics
 from countdown_selfplay.guides import judge, learned
-from countdown_selfplay.proposers import targets, tiers
+from countdown_selfplay.proposers import targets_metrics, tiers
 from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
 
 PAGE = Path(__file__).parent / "metrics.md"
@@ -24,7 +24,7 @@ SECTIONS = {
     "The conjecturer's proposals": ("Each rate is a share of all proposals of the round.", metrics.PROPOSALS),
     "Targets": (
         "Of the proposer `targets` and the guides beside it; see [self-guided self-play](sgs.md).",
-        (*targets.METRICS, *judge.Judge.metrics, *learned.Learned.metrics),
+        (*targets_metrics.METRICS, *judge.Judge.metrics, *learned.Learned.metrics),
     ),
     "A pool's tiers": ("With the proposer `tiers` ([Pools](pools.md)).", tiers.TIERS),
     "The prover's answers": ("", metrics.ANSWERS),

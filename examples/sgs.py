@@ -33,12 +33,14 @@ ARMS = {  # arm -> recipe
     "cispo_alone": "tiny/sgs_cispo_alone",
     "expert_iteration": "tiny/sgs_expert_iteration",
     "parallel_sampling": "tiny/sgs_parallel_sampling",
+    "stp": "tiny/sgs_stp",
     "judge": "tiny/sgs_judge",
     "learned": "tiny/sgs_learned",
 }
 CORE, SEEDS, FEWER = ("sgs", "no_guide", "frozen", "unconditioned", "cispo", "reinforce_half"), 5, 3
 GRID = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
 START = Path("runs/tiny-sgs")
+EASIEST = 0.3  # share of the targets that the warm-started solver may solve in 8 attempts
 QUICK = {"arms": ["sgs", "reinforce_half"], "seeds": [0], "generations": 8000, "targets": 128}
 
 
@@ -65,6 +67,8 @@ def prepare(targets: int, quick: bool, roles: list[str]) -> None:
     found = hard_problems(
         *load_tiny_model(START / "prover"), domain, targets, max_new_tokens=args.max_completion_length, say=print
     )
+    if found.baseline >= EASIEST:
+        raise SystemExit(f"The solver has solved {found.baseline:.0%} of the targets already; train it for less long.")
     rows = [{"nums": list(p.numbers), "target": p.target} for p in found.problems]
     (START / "targets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     print(
@@ -140,63 +144,6 @@ def sweep(root: Path, arm: str, seeds: list[int], generations: int, workers: int
     return "\n".join(lines)
 
 
-def study(root: Path, arms: list[str], seeds: dict[str, list[int]], generations: int) -> str:
-    """Markdown: what each arm solved, the fitted asymptote, entropy, and how it did where the baseline never did."""
-    import numpy as np
-
-    from countdown_selfplay.evaluation.asymptotes import fit_arm
-    from countdown_selfplay.evaluation.report import load_run
-
-    solved = {
-        arm: [json.loads((root / arm / f"seed-{s}" / "first_solved.json").read_text()) for s in seeds[arm]]
-        for arm in arms
-    }
-    base = solved.get("reinforce_half", [])
-    hard = {
-        key
-        for key in (base[0]["first_solved"] if base else {})
-        if all(one["first_solved"][key] is None for one in base)
-    }
-    lines = [
-        "| arm | seeds | solved | asymptote [95%] | of D_hard | entropy, first and last rounds | trainable a round |",
-        "|---" * 7 + "|",
-    ]
-    out: dict[str, Any] = {"generations": generations, "D_hard": sorted(hard), "arms": {}}
-    for arm in arms:
-        runs = [load_run(root / arm / f"seed-{s}") for s in seeds[arm]]
-        curves = [
-            [[row[name] for row in run.rounds] for name in ("round/generations", "targets/solve_rate")] for run in runs
-        ]
-        fit = fit_arm(arm, [(x, y) for x, y in curves])
-        ends = [
-            np.mean([row["prover/entropy"] for run in runs for row in part(run.rounds) if "prover/entropy" in row])
-            for part in (lambda rows: rows[:5], lambda rows: rows[-5:])
-        ]
-        rate = float(np.mean([y[-1] for _, y in curves]))
-        of_hard = (
-            np.mean([sum(one["first_solved"][k] is not None for k in hard) / len(hard) for one in solved[arm]])
-            if hard
-            else None
-        )
-        trainable = [row["targets/trainable"] for run in runs for row in run.rounds if "targets/trainable" in row]
-        interval = "" if fit.interval is None else f" [{fit.interval.low:.3f}, {fit.interval.high:.3f}]"
-        cells = [
-            arm,
-            str(len(runs)),
-            f"{rate:.3f}",
-            f"{fit.fit.asymptote:.3f}{interval}" if fit.fit.converged else "no fit",
-        ]
-        cells += ["–" if of_hard is None else f"{of_hard:.3f}", f"{ends[0]:.3f}, {ends[1]:.3f}"]
-        lines.append("| " + " | ".join([*cells, f"{np.mean(trainable):.1f}" if trainable else "–"]) + " |")
-        out["arms"][arm] = {"solve_rate": rate, "fit": fit.to_dict(), "entropy": ends, "of_D_hard": of_hard}
-    (root / "study.json").write_text(json.dumps(out, indent=1, default=float) + "\n")
-    notes = (
-        f"Targets solved at least once after {generations:,} generations; D_hard: the {len(hard)} that "
-        "reinforce_half never solved."
-    )
-    return "\n".join([*lines, "", notes]) + "\n"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, help="Default: runs/tiny-sgs/study, with --quick runs/tiny-sgs/quick.")
@@ -217,8 +164,9 @@ def main() -> None:
     for name, usual in (("arms", list(ARMS)), ("seeds", None), ("generations", 80_000), ("targets", 320)):
         if getattr(options, name) is None:
             setattr(options, name, given.get(name, usual))
-    reviewed = options.prepare or "judge" in options.arms
-    prepare(options.targets, options.quick, ["prover", "conjecturer", *(["guide"] if reviewed else [])])
+    own = {"judge": "guide", "stp": "stp_conjecturer"}  # roles that one arm alone starts from
+    more = [role for arm, role in own.items() if options.prepare or arm in options.arms]
+    prepare(options.targets, options.quick, ["prover", "conjecturer", *more])
     if options.prepare:
         return
     root = options.folder or START / ("quick" if options.quick else "study")
@@ -229,6 +177,8 @@ def main() -> None:
         return
     tasks = [(arm, seed, str(root), options.generations, None) for arm in options.arms for seed in seeds[arm]]
     play(tasks, options.workers)
+    from sgs_study import study
+
     from countdown_selfplay.evaluation.report import write_report
 
     text = study(root, options.arms, seeds, options.generations)

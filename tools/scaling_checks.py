@@ -26,13 +26,11 @@ from countdown_selfplay.evaluation.asymptotes import (
     Series,
     fit_arm,
 )
+from countdown_selfplay.evaluation.stability import SUBSETS, TAILS, fits_on_halves, fits_without_tails
 from countdown_selfplay.evaluation.terminal import aligned
 from countdown_selfplay.statistics.bootstrap import Interval
 from countdown_selfplay.statistics.scaling import Curve
 from countdown_selfplay.statistics.seeds import two_level_draws
-
-TAILS = (0.1, 0.2, 0.3)  # shares of the last points that seed 003 takes off (appendix A, figure 8)
-SUBSETS = 100  # fits on half of the points
 
 
 @dataclass(frozen=True)
@@ -69,20 +67,12 @@ def assess(
 def checked(arm: ScalingArm, drop_below: float, seed: int = 0, subsets: int | None = None) -> Assessment:
     """The two checks of an arm that was fitted."""
     points = Points.of(arm.curves, drop_below)
-    parts = points.series()
-    tails = {}
-    for share in TAILS if min(len(x) for x, _ in parts) > 1 else ():
-        cut = [(x[: len(x) - round(share * len(x))], y[: len(x) - round(share * len(x))]) for x, y in parts]
-        x_cut, y_cut = (np.concatenate(part) for part in zip(*cut, strict=True))
-        tails[share] = points.fit(x_cut, y_cut).asymptote
+    tails = {share: fit.asymptote for share, fit in fits_without_tails(points).items()}
     own = {name: getattr(arm, name) for name in ScalingArm.__dataclass_fields__}
     if arm.fit.asymptote is None:
         return Assessment(**own, tails=tails)
     count = SUBSETS if subsets is None else subsets
-    rng = np.random.default_rng([seed, 1])
-    x_N, y_N = points.pooled()
-    halves = [rng.permutation(len(x_N))[: -(-len(x_N) // 2)] for _ in range(count)]
-    found = np.array([a for half in halves if (a := points.fit(x_N[half], y_N[half]).asymptote) is not None])
+    found = np.array([fit.asymptote for fit in fits_on_halves(points, seed, count)], dtype=float)
     return Assessment(**own, tails=tails, subsets=found, lost=1 - len(found) / max(count, 1))
 
 

@@ -18,7 +18,7 @@ SGS = sorted(name for name in recipes() if name.partition("/")[2].startswith("sg
 
 def test_the_recipes_are_those_of_the_page():
     page = (Path(__file__).resolve().parents[2] / "docs" / "sgs.md").read_text()
-    assert len(SGS) == 12 and all(f"`{name}`" in page for name in SGS)
+    assert len(SGS) == 13 and all(f"`{name}`" in page for name in SGS)
 
 
 @pytest.mark.parametrize("name", SGS)
@@ -30,7 +30,8 @@ def test_a_recipe_holds_together_and_its_round_fits(name, tmp_path):
     assert args.slots_per_round >= batch * (1 if alone else 2)
     assert alone or args.capacity("conjecturer") >= batch
     assert (args.adam_beta1, args.adam_beta2, args.overlong) == (0.9, 0.95, "replace")
-    assert args.reward_arguments == ({} if alone else {"top_of": "between", "starved": "paper"})
+    own = {"low": 0.01, "high": 0.25} if args.proposer == "stp" else {"top_of": "between", "starved": "paper"}
+    assert args.reward_arguments == ({} if alone else own)
 
 
 def run(tmp_path, *arguments):
@@ -58,7 +59,7 @@ def test_what_is_not_there_yet_is_said_with_the_command_that_makes_it(tmp_path, 
     assert main(["sgs", "--use_cpu"]) == 2
     assert "'runs/tiny-sgs/prover'" in (said := capsys.readouterr().err) and "examples/sgs.py --prepare" in said
     assert main(["sgs", "--recipe", "tiny/default", "--use_cpu"]) == 2
-    assert "`proposer` (None) must be targets here" in capsys.readouterr().err
+    assert "`proposer` (None) must be targets or stp here" in capsys.readouterr().err
 
 
 def test_hard_problems_are_those_that_the_model_rarely_solves():

@@ -6,7 +6,7 @@ import pytest
 from datasets import Dataset
 
 from countdown_selfplay.countdown import ProblemSpec, generate_problems
-from countdown_selfplay.countdown.helping import HELP_PROMPTS
+from countdown_selfplay.countdown.helping import HELP_PROMPTS, VARIANT_PROMPTS
 from countdown_selfplay.errors import CheckpointError, ConfigError, DataError
 
 from .conftest import equal, make_config, optimizer_state, rounds, weights
@@ -58,11 +58,50 @@ def test_a_run_stops_and_goes_on_bit_for_bit(build):
         assert any(not value.equal(start[key]) for key, value in moved.items() if key.startswith(f"{name}:"))
 
 
-def test_another_target_set_is_refused_on_resume_with_both_counts(build):
-    saving = dict(max_steps=2, save_strategy="steps", save_steps=1)
+def test_stp_starts_when_a_target_is_solved_and_goes_on_bit_for_bit(build, monkeypatch):
+    # the embedded model was never shown an answer in the prompt; what it knows stands in for it
+    monkeypatch.setitem(VARIANT_PROMPTS, "compact", lambda problem, solution, spec: "propose 3 :")
+    stp = dict(
+        proposer="stp", proposer_kwargs={"batch": 6}, guide=None, conjecturer_reward="binary_band",
+        conjecturer_reward_kwargs={"low": 0.01, "high": 0.25}, prover_objective="expert_iteration",
+        conjecturer_objective="rest", conjecturer_objective_kwargs={"tau": 1.0, "rounds": 3},
+    )  # fmt: skip
+    saving = dict(save_strategy="steps", save_steps=2, **stp)
+    straight = build_sgs(build, **saving)
+    straight.train()
+    resumed = build_sgs(build, "resumed", **saving)
+    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-4"))
+    assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
+    left, right = (trainer.game.proposer for trainer in (straight, resumed))
+    assert left.state_dict() == right.state_dict() and left.answers.keys() == left.solved.keys() != set()
+    logged = rounds(straight.args.output_dir)
+    # the first round has nothing to show; from then on one problem is asked for each unsolved target of the six
+    assert logged[0].get("round/conjectured_slots", 0) == 0 and straight.frame.samples["conjecturer"] > 0
+    assert not any(name.startswith("targets/presolve") for line in logged for name in line)
+
+
+def test_another_target_set_is_refused_on_resume_with_the_difference(build):
+    saving = dict(max_steps=2, save_strategy="steps", save_steps=2)
+    rows = targets().to_list()
     build_sgs(build, **saving).train()
-    with pytest.raises(CheckpointError, match=r"train_dataset \(12 problems \(.*\) there, 11 problems"):
-        build_sgs(build, data=targets(11), **saving).train(resume_from_checkpoint=True)
+    changed = [{"nums": [1, 2, 3], "target": 6}, *rows[:-2]]  # one came, the last two went
+    went = ", ".join(f"{','.join(map(str, sorted(row['nums'])))}={row['target']}" for row in rows[-2:])
+    difference = rf"there, 11 problems \(.*\) here; 1 new \(1,2,3=6\), 2 gone \({went}\)\)\. Keep"
+    with pytest.raises(CheckpointError, match=rf"train_dataset \(12 problems \(.*\) {difference}"):
+        build_sgs(build, data=Dataset.from_list(changed), **saving).train(resume_from_checkpoint=True)
+    other = Dataset.from_list(rows[::-1])
+    with pytest.raises(CheckpointError, match="here; the same ones, in another order or number"):
+        build_sgs(build, data=other, **saving).train(resume_from_checkpoint=True)
+
+
+def test_a_problem_that_stands_twice_is_one_target_and_the_count_is_said(build, caplog):
+    rows = targets(6).to_list()
+    same = {"nums": rows[0]["nums"][::-1], "target": rows[0]["target"]}  # in another order, which is the same problem
+    trainer = build_sgs(build, data=Dataset.from_list([*rows, rows[1], same]), max_steps=2)
+    assert "2 of 8 rows of train_dataset are targets that stand in it before" in caplog.text
+    assert "6 targets are left" in caplog.text
+    trainer.train()
+    assert len(trainer.game.proposer.known) == 6
 
 
 def test_a_judge_is_sampled_and_never_trained(build):

@@ -41,7 +41,8 @@ schemas: nums           nums, target
          solved         prompt, completion, numbers, target: demonstrations for the prover
          proposed       prompt, completion, numbers, target: demonstrations for the conjecturer
          helping        the same for one that helps with a target problem (seed 003)
-         reviewed       the same for its guide
+         variant        the same for one that is shown a solved problem and its solution (STP)
+         reviewed       the same for the guide of seed 003
 
 example: countdown-selfplay dataset train.parquet --count 100000 --operands 3 4 --exclude test.jsonl
 The rules, ranges, seed and split that the problems come from are written to a second file: out.jsonl.meta, in JSON.

@@ -20,9 +20,9 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
     if not any(has_flag(argv, name) for name in ("--recipe", "--config", "--model_name_or_path")):
         argv += ["--recipe", DEFAULT_RECIPE]
     script, training, model = parse(argv, "sgs")
-    if training.proposer != "targets":
+    if training.proposer not in ("targets", "stp"):
         raise ConfigError(
-            f"`proposer` ({training.proposer}) must be targets here; other rounds are played by `joint`."
+            f"`proposer` ({training.proposer}) must be targets or stp here; other rounds are played by `joint`."
         )
     made = [model.model_name_or_path, *(s.model for s in training.all_roles.values()), script.dataset_name]
     missing = [

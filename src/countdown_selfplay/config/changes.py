@@ -126,10 +126,15 @@ def allowed_names(given: str | Iterable[str] | None) -> list[str]:
 
 
 def changed_settings(
-    saved: Mapping[str, Any], now: Mapping[str, Any], allowed: Iterable[str], folder: object
+    saved: Mapping[str, Any],
+    now: Mapping[str, Any],
+    allowed: Iterable[str],
+    folder: object,
+    more: Mapping[str, str] | None = None,
 ) -> dict[str, list[Any]]:
     """The differences between a checkpoint's settings and this run's as {name: [there, here]}; CheckpointError if one
-    is not allowed. A setting that only one of the two knows is of another version and not compared."""
+    is not allowed. A setting that only one of the two knows is of another version and not compared. more: setting ->
+    what else is known of its difference, in words."""
     changed = {
         name: [there, now[name]]
         for name, there in saved.items()
@@ -139,8 +144,10 @@ def changed_settings(
     refused = [name for name in changed if plain_name(name) in NEVER or not {name, plain_name(name)} & allowed]
     if refused:
         shown = {name: changed[name] for name in refused}
+        said = {name: f"; {text}" for name, text in (more or {}).items() if text}
         listed = "; ".join(
-            f"{name} ({_short(there)} there, {_short(here)} here)" for name, (there, here) in shown.items()
+            f"{name} ({_short(there)} there, {_short(here)} here{said.get(name, '')})"
+            for name, (there, here) in shown.items()
         )
         names = ",".join([*(name for name in changed if name not in refused), *refused])
         raise CheckpointError(

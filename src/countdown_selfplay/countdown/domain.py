@@ -16,7 +16,7 @@ from .exact.solver import is_solvable
 from .features import FEATURES, feature_matrix, features, structures
 from .generator import generate_problems
 from .guide import Review, help_features, rubric
-from .helping import HELP_PROMPTS, REVIEW_PROMPTS, read_review
+from .helping import HELP_PROMPTS, REVIEW_PROMPTS, VARIANT_PROMPTS, read_review
 from .mutations import EXPRESSION_ACTIONS, NUMBER_ACTIONS, Mutants, mutate, seed_features
 from .problem import Problem, ProblemSpec, heldout_key, problem_from_row, problem_of_key
 from .prompts import COMPLETION_STOP, CONJECTURER_PROMPTS, EXAMPLES, PROPOSAL_TEXTS, PROVER_PROMPTS
@@ -87,8 +87,13 @@ class CountdownDomain:
 
     def propose_row(self, operands: int | None = None, target: Problem | None = None, **asked: Any) -> dict[str, Any]:
         """A row that asks the conjecturer for a problem with this many numbers; without a count for one that helps
-        with the problem `target`, or for any. asked: `or_more` (True: at least as many), `operators` (each of "+-*/"
-        in it is needed by every solution), and bounds of `spec`, such as `number_high`."""
+        with the problem `target`, for a variant of the problem `variant_of`, of which `solution` is an answer that was
+        given, or for any. asked: `or_more` (True: at least as many), `operators` (each of "+-*/" in it is needed by
+        every solution), and bounds of `spec`, such as `number_high`."""
+        if "variant_of" in asked:
+            problem, solution = asked["variant_of"], asked["solution"]
+            written = verify(solution, problem, self.rules).expression or str(solution)
+            return {"prompt": VARIANT_PROMPTS[self.conjecturer_prompt](problem, written, self.spec)}
         if operands is None:
             return {"prompt": HELP_PROMPTS[self.conjecturer_prompt](target, self.spec)}
         bounds = {name: value for name, value in asked.items() if name in _BOUNDS}

@@ -31,6 +31,12 @@ _FREE = (
 """Appendix E.2, likewise."""
 
 
+_AS_JSON = (
+    "Output the final problem as JSON between answer tags, the problem WITHOUT any solution: "
+    '<answer>{"target": <integer>, "numbers": [<integer>, ...]}</answer>'
+)
+
+
 def _limits(spec: ProblemSpec) -> str:
     """What a problem is and may hold, in one sentence."""
     counts = [str(count) for count in sorted(set(spec.operands))]
@@ -51,10 +57,7 @@ def help_json(target: Problem | None, spec: ProblemSpec) -> Prompt:
             "Please generate a problem that is a step of it or a related problem and that is useful for solving the "
             f"above problem. {_limits(spec)} {_HELPFUL}\n"
         )
-    return chat(
-        f"{asked}Output the final problem as JSON between answer tags, the problem WITHOUT any solution: "
-        '<answer>{"target": <integer>, "numbers": [<integer>, ...]}</answer>'
-    )
+    return chat(f"{asked}{_AS_JSON}")
 
 
 def help_completion(target: Problem | None, spec: ProblemSpec) -> Prompt:
@@ -85,6 +88,46 @@ HELP_PROMPTS: Registry[Callable[[Problem | None, ProblemSpec], Prompt]] = Regist
 )
 """For a conjecturer that is to help with a target problem (None: the same without one), under the names of
 CONJECTURER_PROMPTS."""
+
+
+_VARIANT = (
+    "It should be a new problem that is related to the problem above or a variant of it. "
+    "It should NOT be identical to the problem above, nor equivalent through reordering its numbers."
+)
+
+
+def variant_json(problem: Problem, solution: str, spec: ProblemSpec) -> Prompt:
+    """Chat and JSON, from a problem that is solved and its solution."""
+    return chat(
+        f"Here is a countdown arithmetic problem:\n{problem_json(problem)}\nHere is a solution of it:\n{solution}\n"
+        f"Please generate another problem. {_limits(spec)} {_VARIANT}\n{_AS_JSON}"
+    )
+
+
+def variant_completion(problem: Problem, solution: str, spec: ProblemSpec) -> Prompt:
+    """The same as raw text that ends in `<problem> numbers=[`."""
+    return (
+        f"{_limits(spec)} Here is such a problem, and a solution of it:\n{problem_tag(problem)}\n{solution}\n"
+        f"Below it stands another problem. {_VARIANT}\n{COMPLETION_PREFIX}"
+    )
+
+
+def variant_compact(problem: Problem, solution: str, spec: ProblemSpec) -> Prompt:
+    """The tiny model's prompt: `propose like 3 5 7 = 22 : 3 * 5 + 7 :`."""
+    return f"propose like {compact(problem)} {solution} :"
+
+
+VARIANT_PROMPTS: Registry[Callable[[Problem, str, ProblemSpec], Prompt]] = Registry(
+    "conjecturer prompt",
+    {
+        "json": variant_json,
+        "tier": variant_json,
+        "completion": variant_completion,
+        "six_shots": variant_completion,
+        "compact": variant_compact,
+    },
+)
+"""For a conjecturer that is shown a solved problem and its solution (STP), under the names of CONJECTURER_PROMPTS."""
 
 
 def review_compact(target: Problem, problem: Problem) -> Prompt:

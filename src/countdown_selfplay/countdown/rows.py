@@ -70,6 +70,15 @@ def helping_row(problem: Problem, domain: CountdownDomain) -> Row:
     return {"prompt": prompt, "completion": _reply(prompt, _proposed(found, domain)), **nums_of(found)}
 
 
+def variant_row(problem: Problem, domain: CountdownDomain) -> Row:
+    """The same for a conjecturer that is shown `problem` with its solution (STP)."""
+    found = _helping(problem, domain)
+    text = compact_solution(problem, domain.rules)
+    given = text if domain.prover_prompt == "compact" else f"{OPEN} {text} {CLOSE}"
+    prompt = domain.propose_row(variant_of=problem, solution=given)["prompt"]
+    return {"prompt": prompt, "completion": _reply(prompt, _proposed(found, domain)), **nums_of(found)}
+
+
 def reviewed_row(problem: Problem, domain: CountdownDomain) -> Row:
     """The same for a guide: the rubric's review of a problem that may help with `problem`."""
     found = _helping(problem, domain)
@@ -101,6 +110,7 @@ ROW_SCHEMAS: Registry[Callable[[Problem, CountdownDomain], Row]] = Registry(
         "solved": solved_row,
         "proposed": proposed_row,
         "helping": helping_row,
+        "variant": variant_row,
         "reviewed": reviewed_row,
     },
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -104,6 +105,20 @@ def repeated(rows: Dataset | IterableDataset, args: Any) -> Dataset | IterableDa
         return rows
     times = -(-args.loader_problems // len(rows))
     return rows if times == 1 else rows.select(list(range(len(rows))) * times)
+
+
+def warn_twice(listed: list[str] | None) -> None:
+    """Say how many rows of a set of targets are merged: a problem is one target, whatever the order of its numbers."""
+    counts = Counter(listed or ())
+    if twice := [key for key, count in counts.items() if count > 1]:
+        logger.warning(
+            "%d of %d rows of train_dataset are targets that stand in it before, and are merged with them: %d targets "
+            "are left; twice are %s.",
+            counts.total() - len(counts),
+            counts.total(),
+            len(counts),
+            ", ".join(twice[:3]) + (", ..." if len(twice) > 3 else ""),
+        )
 
 
 def warn_overlap(listed: list[str] | None, held_out: frozenset[str]) -> None:

@@ -20,16 +20,17 @@ def _prover_rows(result: dict[str, Any], first: str, second: str) -> list[tuple[
 
 
 def before_after_table(result: dict[str, Any]) -> str:
-    """Prover and conjecturer before and after training, with 95% intervals; `result` as in evaluation.json."""
+    """Prover, conjecturer and guide before and after training, with 95% intervals; `result` as in evaluation.json."""
     rows: list[tuple[str, ...]] = [("", "before", "after", "difference")]
     if "difference" in result:
         rows += _prover_rows(result, "before", "after")
-    figures = [result[when].get("conjecturer", {}) for when in ("before", "after")]
-    for name in rates(*figures):
-        pair = [found.get(name) for found in figures]
-        if any(value is not None for value in pair):
-            change = "" if None in pair else _change(*pair)
-            rows.append((f"conjecturer {name.replace('_', ' ')}", *(_estimate(value) for value in pair), change))
+    for role in ("conjecturer", "guide"):
+        figures = [result[when].get(role, {}) for when in ("before", "after")]
+        for name in rates(*figures):
+            pair = [found.get(name) for found in figures]
+            if any(value is not None for value in pair):
+                change = "" if None in pair else _change(*pair)
+                rows.append((f"{role} {name.replace('_', ' ')}", *(_estimate(value) for value in pair), change))
     return aligned(rows)
 
 

@@ -15,6 +15,7 @@ PROPOSERS: Registry[Any] = Registry(
     {
         "policies": "countdown_selfplay.proposers.policies:Policies",
         "targets": "countdown_selfplay.proposers.targets:Targets",
+        "stp": "countdown_selfplay.proposers.stp:STP",
         "tiers": "countdown_selfplay.proposers.tiers:Tiers",
         "mutation": "countdown_selfplay.proposers.mutations:Mutation",
         "ucb": "countdown_selfplay.proposers.bandits:UCB",

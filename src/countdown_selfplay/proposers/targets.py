@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..contract.game import Outcome, Proposal
-from ..contract.metric import Metric
 from ..contract.round import Round, Turn
 from ..errors import ConfigError, DataError
 from .policies import Policies
+from .targets_metrics import METRICS, forms
 
 logger = logging.getLogger(__name__)
 
@@ -24,40 +24,12 @@ BINS = 10
 LAST_SOLVED = 300
 """Targets whose histories are averaged, those solved last (figure 5)."""
 
+STORIES = "targets.json"
+"""File of a run folder: [target, round that solved it, a 1 for each time before that its problem was trainable and a 0
+for each other time] of the last LAST_SOLVED."""
+
 TRAINABLE = 0.5
 """A synthetic problem is worth training on if it was solved, and at no more than this rate (REINFORCE^1/2)."""
-
-METRICS = (
-    Metric(
-        "targets/solve_rate",
-        "Cumulative solve rate: share of the targets with a right answer in this round or an earlier one (seed 003, "
-        "figure 1). It never falls. Flat: the rest is out of reach.",
-        word="targets",
-    ),
-    Metric("targets/unsolved", "Targets that no answer has solved so far; each gets synthetic problems."),
-    Metric("targets/newly_solved", "Targets that were solved for the first time in this round."),
-    Metric(
-        "targets/pass_at_n",
-        "Share of the round's targets with a right answer among the round's n attempts (figure 3: n = 8). Under "
-        "`targets/solve_rate` by what is no longer solved.",
-    ),
-    Metric(
-        "targets/set_aside",
-        "Targets that have no solution: they are reported, and played no more. Above 0: mend the data set.",
-        healthy=(0, 0),
-    ),
-    Metric(
-        "targets/trainable",
-        "Synthetic problems that were solved, at a rate of at most 0.5 (figure 6): what the prover learns from beside "
-        "the targets. 0: the conjecturer's problems are too easy or too hard.",
-    ),
-    Metric(
-        "targets/presolve_<k>",
-        "Of the 300 targets solved last, with at least ten rounds before: the share of rounds in tenth k of that time "
-        "(0 first, 9 last) in which its synthetic problem was trainable (figure 5). Rising with k: problems come into "
-        "reach before their targets do.",
-    ),
-)
 
 
 class Targets(Policies):
@@ -70,8 +42,9 @@ class Targets(Policies):
     still as often. The conjecturer's `num_generations` are the synthetic problems per unsolved target (1 in the
     paper). Without a conjecturer this is plain RL on the targets, the paper's baseline.
 
-    Its state: which targets there are, the round in which each was solved, which of its synthetic problems were
-    trainable until then, and the order of batches. A target is solved for good.
+    Its state: which targets there are and which were set aside, the round in which each was solved, which of its
+    synthetic problems were trainable until then (kept of those solved last), which were attempted, and the order of
+    batches. A target is solved for good.
     """
 
     needs: Sequence[str] = ()
@@ -84,13 +57,17 @@ class Targets(Policies):
         if not isinstance(conditioned, bool):
             raise ValueError(f"`conditioned` ({conditioned!r}) must be true or false.")
         self.batch, self.conditioned = batch, conditioned
-        self.problems: dict[str, Any] = {}  # of the run at hand, by key; the rest is state
+        self.problems: dict[str, Any] = {}  # of the run at hand, by key, and the form of them; the rest is state
+        self.form: dict[str, float] = {}
         self.known: list[str] = []
         self.solved: dict[str, int] = {}
         self.history: dict[str, str] = {}
         self.presolve: list[list[float]] = []
+        self.stories: list[list[Any]] = []  # [key, round, history] of the targets solved last
         self.waiting: list[str] = []
-        self.aside = 0
+        self.aside: list[str] = []
+        self.attempted: set[str] = set()
+        self.mastered: list[str] = []  # those that every answer solved when they were attempted first
         self.chosen: list[str] = []
         self.values: dict[str, float] = {}
 
@@ -120,18 +97,18 @@ class Targets(Policies):
         checked = round.domain.check(list(found.values()), [None] * len(found))
         bad = [key for key, one in zip(found, checked, strict=True) if one.reason == "unsolvable"]
         self.problems = {key: problem for key, problem in found.items() if key not in set(bad)}
-        self.aside = len(bad)
+        self.aside = bad
         if not self.problems:
             raise DataError(f"The target set is empty: none of the {len(found)} problems of the data set is solvable.")
         if bad and round.rank == 0:
             logger.warning("%d of %d targets have no solution and are set aside: %s", len(bad), len(found), _few(bad))
-        new, gone = [k for k in self.problems if k not in set(self.known)], [k for k in self.known if k not in found]
-        if self.known and (new or gone) and round.rank == 0:
-            said = "The target set has changed: %d new (%s), %d gone (%s)"
-            logger.warning(said, len(new), _few(new), len(gone), _few(gone))
-        self.known = list(self.problems)
+        if self.known and round.rank == 0 and (said := _difference(self.known, list(self.problems))):
+            logger.warning("The target set has changed: %s", said)
+        self.known, self.form = list(self.problems), forms(round.domain, list(self.problems.values()), "targets/set")
         self.waiting = [key for key in self.waiting if key in self.problems]
         self.solved = {key: at for key, at in self.solved.items() if key in self.problems}
+        self.attempted &= self.problems.keys()
+        self.mastered = [key for key in self.mastered if key in self.problems]
         self.history = {key: self.history.get(key, "") for key in self.known if key not in self.solved}
 
     def _next(self, round: Round, count: int) -> list[str]:
@@ -174,7 +151,9 @@ class Targets(Policies):
         new = [key for key in dict.fromkeys(right) if key in self.problems and key not in self.solved]
         self.solved |= dict.fromkeys(new, round.index + 1)
         for key in new:
-            history = np.array([float(c) for c in self.history.pop(key)[:-1]])  # without the round that solved it
+            story = self.history.pop(key)[:-1]  # without the round that solved it
+            self.stories = [*self.stories, [key, round.index + 1, story]][-LAST_SOLVED:]
+            history = np.array([float(c) for c in story])
             if len(history) >= BINS:
                 self.presolve.append([float(part.mean()) for part in np.array_split(history, BINS)])
         self.presolve = self.presolve[-LAST_SOLVED:]
@@ -182,10 +161,28 @@ class Targets(Policies):
             said = "All %d targets are solved after %d rounds: nothing more is proposed; take harder ones to go on."
             logger.warning(said, len(self.known), round.index + 1)
         played = {index for index in outcome.problem_of if index is not None}
-        attempted = {key: rate > 0 for i, (key, rate) in enumerate(zip(keys, rate_P, strict=True)) if i not in played}
+        own = {key: rate for i, (key, rate) in enumerate(zip(keys, rate_P, strict=True)) if i not in played}
+        self._report_mastered(round, {key: rate for key, rate in own.items() if key in self.problems})
+        attempted = {key: rate > 0 for key, rate in own.items()}
         trainable = int(trainable_P[sorted(played)].sum()) if round.players("conjecturer") else None
         self.values = self._measured(len(new), [attempted[key] for key in self.chosen if key in attempted], trainable)
+        made = [problem for i, problem in enumerate(outcome.problems) if i in played]
+        self.values |= self.form | forms(round.domain, made, "targets/problem") if made else {}
         return turns
+
+    def _report_mastered(self, round: Round, rates: Mapping[str, float]) -> None:
+        """Say which targets no answer failed at their first attempt. rates: solve rates of the round's targets."""
+        first = {key: rate for key, rate in rates.items() if key not in self.attempted}
+        mastered = [key for key, rate in first.items() if rate == 1]
+        self.attempted |= first.keys()
+        self.mastered += mastered
+        if mastered and round.rank == 0:
+            said = (
+                "%d of %d targets that were attempted first in round %d were solved by every answer (a pass@1 of 1): "
+                "%s. They get no synthetic problems and teach next to nothing; `evaluation.hard.hard_problems` finds "
+                "harder ones."
+            )
+            logger.warning(said, len(mastered), len(first), round.index + 1, _few(mastered))
 
     def _measured(self, new: int, hits: list[bool], trainable: int | None) -> dict[str, float]:
         """What is logged. hits: of the targets that were attempted, whether one answer was right."""
@@ -193,7 +190,8 @@ class Targets(Policies):
             "targets/solve_rate": len(self.solved) / len(self.known),
             "targets/unsolved": len(self.known) - len(self.solved),
             "targets/newly_solved": new,
-            "targets/set_aside": self.aside,
+            "targets/set_aside": len(self.aside),
+            "targets/mastered": len(self.mastered),
         }
         values |= {"targets/pass_at_n": sum(hits) / len(hits)} if hits else {}
         values |= {"targets/trainable": trainable} if trainable is not None else {}
@@ -214,13 +212,21 @@ class Targets(Policies):
     def logged(self) -> dict[str, float]:
         return self.values
 
+    def run_files(self) -> dict[str, Any]:
+        """Of the run folder: what became of the synthetic problems of the targets solved last (figure 5, left)."""
+        return {STORIES: {"solved": self.stories}}
+
     def state_dict(self) -> dict[str, Any]:
         return {
             "known": self.known,
             "solved": self.solved,
             "history": self.history,
             "presolve": self.presolve,
+            "stories": self.stories,
             "waiting": self.waiting,
+            "aside": self.aside,
+            "attempted": [key for key in self.known if key in self.attempted],
+            "mastered": self.mastered,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -228,10 +234,26 @@ class Targets(Policies):
         self.known, self.waiting = list(state["known"]), list(state["waiting"])
         self.solved, self.history = dict(state["solved"]), dict(state["history"])
         self.presolve = [list(bins) for bins in state["presolve"]]
+        self.stories = [list(story) for story in state.get("stories", [])]
+        self.aside, self.mastered = list(state.get("aside", [])), list(state.get("mastered", []))
+        self.attempted = set(state.get("attempted", []))
+
+    @staticmethod
+    def changed(state: Mapping[str, Any], keys: Sequence[str]) -> str:
+        """How a data set with the problems `keys` differs from the one of a saved `state`, in words."""
+        there = [*state["known"], *state.get("aside", [])]
+        return _difference(there, list(dict.fromkeys(keys))) or "the same ones, in another order or number"
 
 
 def _target(proposal: Proposal) -> Any:
     return proposal.asked.get("target") if isinstance(proposal.asked, Mapping) else None
+
+
+def _difference(there: Sequence[str], here: Sequence[str]) -> str:
+    """Which targets came and which went; "" if they are the same."""
+    new = [key for key in here if key not in set(there)]
+    gone = [key for key in there if key not in set(here)]
+    return f"{len(new)} new ({_few(new)}), {len(gone)} gone ({_few(gone)})" if new or gone else ""
 
 
 def _few(keys: Sequence[str]) -> str:

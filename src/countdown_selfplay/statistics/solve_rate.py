@@ -47,6 +47,11 @@ class CumulativeSolveRate:
         return {key: round_ for key, round_ in self._round.items() if round_ is not None}
 
     @property
+    def keys(self) -> list[str]:
+        """All problems, in the order of D."""
+        return list(self._round)
+
+    @property
     def unsolved(self) -> list[str]:
         """Keys that no answer has solved yet, in the order of D."""
         return [key for key, round_ in self._round.items() if round_ is None]

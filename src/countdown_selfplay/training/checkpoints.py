@@ -255,7 +255,16 @@ def changes(trainer: Host, folder: Path, state: dict[str, Any] | None = None) ->
                 f"Cannot resume from {folder}: its {name} is {state[name]} and this run's is {value}."
             )
     allowed = allowed_names(trainer.args.allow_changed)
-    return changed_settings(state.get("settings", {}), trainer.settings, allowed, folder)
+    more = {"train_dataset": _changed_targets(trainer, state)}
+    return changed_settings(state.get("settings", {}), trainer.settings, allowed, folder, more)
+
+
+def _changed_targets(trainer: Host, state: dict[str, Any]) -> str:
+    """What a proposer with targets, whose state holds their keys, says of a data set that changed; "" from another."""
+    changed = getattr(getattr(trainer.game, "proposer", None), "changed", None)
+    known = state["states"].get("game", {}).get("state", {}).get("proposer")
+    keys = None if trainer.solve_rate is None else trainer.solve_rate.keys
+    return "" if changed is None or known is None or keys is None else changed(known, keys)
 
 
 def load_state(trainer: Host, folder: Path) -> dict[str, list[Any]]:

@@ -94,9 +94,10 @@ def export_round(trainer: Host, folder: Path) -> None:
         staged.rename(whole)
 
 
-def write_proposer_files(trainer: Host, folder: Path) -> None:
-    """What the proposer's `files()` names, as JSON; nothing if it has no such method."""
-    files = getattr(getattr(trainer.game, "proposer", None), "files", dict)
+def write_proposer_files(trainer: Host, folder: Path, method: str = "files") -> None:
+    """What the proposer's `files()` names, or for a run folder `run_files()`, as JSON; nothing if it has no such
+    method."""
+    files = getattr(getattr(trainer.game, "proposer", None), method, dict)
     for name, content in files().items():
         write_atomically(folder / name, json.dumps(content) + "\n")
 

@@ -19,7 +19,7 @@ from ..config import JointSelfPlayConfig
 from ..config.changes import model_settings, run_settings
 from ..contract.domain import OpenDomain
 from ..contract.game import Game
-from ..data.anchors import anchor_dataset, check_enough, listed_keys, problem_keys, repeated, warn_overlap
+from ..data.anchors import anchor_dataset, check_enough, listed_keys, problem_keys, repeated, warn_overlap, warn_twice
 from ..distributed.choose import choose_engine
 from ..distributed.processes import processes_of
 from ..domains import domain_from, name_of
@@ -136,6 +136,7 @@ class JointConjecturerProverTrainer(Host):
         rows = anchor_dataset(train_dataset, self.domain, args.seed, self.held_out)
         listed = listed_keys(rows, self.domain)
         if hasattr(getattr(self.game, "proposer", None), "targets"):
+            warn_twice(listed)
             rows = repeated(rows, args)
         check_enough(rows, args)
         refuse_mixed_tables(args, self.domain, rows)

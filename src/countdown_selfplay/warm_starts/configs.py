@@ -91,6 +91,13 @@ class SFTArguments(WarmStartArguments):
             "for them, instead of problems with a number of operands."
         },
     )
+    variants: bool = field(
+        default=False,
+        metadata={
+            "help": "The same, but the conjecturer is shown the target problem with its solution, as the proposer stp "
+            "asks for them."
+        },
+    )
     keep_wrong: bool = field(
         default=False, metadata={"help": "Also train on demonstrations that the verifier refuses."}
     )
@@ -98,13 +105,18 @@ class SFTArguments(WarmStartArguments):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, 1, "demonstrations", "demonstrations_per_problem")
-        if self.helping and self.role != "conjecturer":
-            raise ConfigError(f"`helping` (True) is for role=conjecturer, and `role` is {self.role}; leave it unset.")
+        for name in ("helping", "variants"):
+            if getattr(self, name) and self.role != "conjecturer":
+                raise ConfigError(
+                    f"`{name}` (True) is for role=conjecturer, and `role` is {self.role}; leave it unset."
+                )
+        if self.helping and self.variants:
+            raise ConfigError("`helping` and `variants` (True) ask in two ways; set the one that the run will use.")
 
     @property
     def schema(self) -> str | None:
         """The schema of the demonstrations that are made; None: the role's usual one."""
-        return "helping" if self.helping else None
+        return "helping" if self.helping else "variant" if self.variants else None
 
 
 @dataclass

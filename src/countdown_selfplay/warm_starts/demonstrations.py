@@ -19,7 +19,7 @@ from ..errors import ConfigError
 
 SCHEMA = {"prover": "solved", "conjecturer": "proposed", "guide": "reviewed"}
 """Role -> the schema of `countdown-selfplay dataset` that holds its demonstrations; a conjecturer's may be "helping"
-too."""
+or "variant" too."""
 
 WRITTEN_UP_TO = 3  # operands; beyond it the ways to write a solution are too many to list
 
@@ -36,8 +36,8 @@ def generated_rows(
     """Demonstrations for `role` on `n` distinct problems of the training side, none of them in `exclude` (keys), each
     problem `per_problem` times with its numbers in another order. schema: None for the role's.
 
-    What helps with a target (`helping`, `reviewed`) is shown for targets with more numbers than the fewest of the
-    domain, where it has several counts: a step towards one has fewer.
+    What helps with a target (`helping`, `variant`, `reviewed`) is shown for targets with more numbers than the fewest
+    of the domain, where it has several counts: a step towards one has fewer.
 
     With the compact prompt each shows another solution too, all ways to write one being equally likely up to three
     numbers, all inequivalent ones beyond. Shown only the solver's first solution, the tiny model learns which one that
@@ -51,7 +51,7 @@ def generated_rows(
         )
     schema = schema or SCHEMA[role]
     row_of, spec = ROW_SCHEMAS[schema], domain.spec
-    if schema in ("helping", "reviewed"):
+    if schema in ("helping", "variant", "reviewed"):
         larger = tuple(k for k in spec.operands if k > min(spec.operands))
         spec = replace(spec, operands=larger or spec.operands)
     problems = generate_problems(n, spec, seed=seed, exclude=exclude, split="train", rules=domain.rules)

@@ -12,10 +12,12 @@ from transformers import AutoTokenizer, TrainerCallback
 from trl import ModelConfig, get_peft_config
 
 from .. import __version__, _trl  # noqa: F401  (the seam quiets a warning of TRL that nobody can act on)
+from ..countdown.rows import compact_solution
 from ..data.run_files import append_lines
 from ..distributed.processes import processes_of
 from ..errors import CheckpointError
 from ..evaluation.progress import ProgressLine
+from ..evaluation.reviews import evaluate_guide
 from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
 from ..evaluation.sampling import id_list
 from ..evaluation.terminal import before_after_table
@@ -56,16 +58,18 @@ def measure(
 ) -> dict:
     """The role's figures with private randomness; {} if evaluation is off. The processes share the work out and all
     return the same."""
-    if script.eval_problems == 0 or script.role == "guide":
+    if script.eval_problems == 0:
         return {}
     batch_size = max(args.per_device_eval_batch_size, script.eval_samples)
-    unit = "proposals" if script.role == "conjecturer" else "answers"
+    unit = {"conjecturer": "proposals", "guide": "reviews"}.get(script.role, "answers")
     bar = ProgressLine(script.role, unit, enabled=accelerator.is_main_process and not args.disable_tqdm)
     shared = {"processes": processes_of(accelerator), "progress": bar, "batch_size": batch_size}
     sampling = {**script.evaluated_as, **shared}
     with bar:
+        if script.role == "guide":
+            return {"guide": evaluate_guide(model, tokenizer, problems, script.played, **sampling)}
         if script.role == "conjecturer":
-            domain = Asking(script.played, problems) if getattr(script, "helping", False) else script.played
+            domain = asking(script, problems)
             found = evaluate_conjecturer(model, tokenizer, domain, n=script.eval_proposals, **sampling)
             return {"conjecturer": found.to_dict()}
         n = script.eval_samples
@@ -74,11 +78,21 @@ def measure(
         return {"prover": answered.to_dict()}
 
 
-class Asking:
-    """A domain whose proposals are asked for as a help with `targets`, 64 of them at most, in turn."""
+def asking(script: WarmStartArguments, problems: Sequence[Any]) -> Any:
+    """The domain, asking for proposals as the demonstrations did, for the sake of 64 of `problems` at most."""
+    if getattr(script, "helping", False):
+        return Asking(script.played, [{"target": problem} for problem in problems[:64]])
+    if getattr(script, "variants", False):
+        shown = [(problem, compact_solution(problem, script.played.rules)) for problem in problems[:64]]
+        return Asking(script.played, [{"variant_of": problem, "solution": text} for problem, text in shown])
+    return script.played
 
-    def __init__(self, domain: Any, targets: Sequence[Any]) -> None:
-        self._domain, self.asks = domain, [{"target": target} for target in targets[:64]]
+
+class Asking:
+    """A domain whose proposals are asked for with `asks`, in turn."""
+
+    def __init__(self, domain: Any, asks: Sequence[dict[str, Any]]) -> None:
+        self._domain, self.asks = domain, asks
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._domain, name)

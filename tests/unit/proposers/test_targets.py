@@ -124,7 +124,7 @@ def test_expert_iteration_attempts_a_target_until_it_has_its_answers():
     assert len(round.rows["prover"]) == 2  # 2 + 2 right answers: done with after two rounds
 
 
-def test_unsolvable_targets_and_duplicates_are_set_aside_and_reported(caplog):
+def test_unsolvable_targets_are_set_aside_and_reported(caplog):
     bad = Problem((1, 1, 1), 99)
     with caplog.at_level(logging.WARNING):
         result = game().play(played({}, problems=[EASY, bad, HARD]), [])
@@ -132,6 +132,31 @@ def test_unsolvable_targets_and_duplicates_are_set_aside_and_reported(caplog):
     assert result.metrics["round/anchor_slots"] == 2
     with pytest.raises(DataError, match="target set is empty: none of the 1 problems"):
         game().play(played({}, problems=[bad]), [])
+
+
+def test_targets_that_every_answer_solves_at_once_are_reported_and_a_later_full_house_is_not(caplog):
+    # round 1: 4 of 4 answers to the first target, 1 of 4 to the second; round 2: 4 of 4 to all that are attempted
+    made, round = game(), played({"3 5 7 = 22 :": 4, "2 4 9 = 26 :": 1})
+    result = made.play(round, [])
+    assert "1 of 3 targets that were attempted first in round 1 were solved by every answer" in caplog.text
+    assert f"(a pass@1 of 1): {EASY.key}." in caplog.text and result.metrics["targets/mastered"] == 1
+    caplog.clear()
+    again = round.next(write=script({"3 5 7 = 22 :": 4, "2 4 9 = 26 :": 4, "6 7 8 = 50 :": 4}))
+    assert made.play(again, []).metrics["targets/mastered"] == 1 and "pass@1" not in caplog.text
+    assert made.state_dict()["proposer"]["mastered"] == [EASY.key]
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "said"),
+    [
+        ("abcde", "cdefghi", "4 new (f, g, h, ...), 2 gone (a, b)"),
+        ("ab", "ba", "the same ones, in another order or number"),
+        ("abx", "ab", "0 new (none), 1 gone (x)"),  # x was set aside
+    ],
+)
+def test_the_difference_of_two_sets_is_said_in_counts_and_first_ones(there, here, said):
+    state = {"known": [key for key in there if key != "x"], "aside": ["x"] * ("x" in there)}
+    assert Targets.changed(state, list(here)) == said
 
 
 def test_a_round_that_cannot_hold_them_says_what_to_change():

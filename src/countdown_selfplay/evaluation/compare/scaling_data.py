@@ -20,6 +20,9 @@ from ...statistics.solve_rate import FIRST_SOLVED
 GENERATIONS = "generations"
 """Texts sampled so far, of all trained roles: steps times the texts of a round, where a run does not log them."""
 
+COUNTED = "round/generations"
+"""The same as a run counts them itself: across resumes, and without the slots that stayed empty."""
+
 CUMULATIVE = "cumulative_solve_rate"
 
 
@@ -32,7 +35,8 @@ def curve_of(compute: Sequence[float] | np.ndarray, rate: Sequence[float] | np.n
 def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Curve, str, str]:
     """The points of a run folder, a .csv or a .jsonl file, and the names of the two columns.
 
-    Rows without both are passed over. Without names: `compute` is the column of that name, else the generations;
+    Rows without both are passed over. Without names: `compute` is the column of that name, else the generations
+    (those that a run counted, where it did);
     `rate` is the column of that name, else a metric that ends in cumulative_solve_rate, else eval_pass@1. A rate of
     that ending, and any rate that never falls, is taken for a cumulative one. The rates of a run folder that holds
     FIRST_SOLVED are counted from it. DataError if there is no file, no such column, or a value that is not a finite
@@ -57,7 +61,7 @@ def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Curve,
     columns = list(dict.fromkeys(name for row in rows for name in row))
     rate = rate or _default_rate(columns, place)
     if compute is None:
-        compute = next((name for name in ("compute", GENERATIONS) if name in columns), GENERATIONS)
+        compute = next((name for name in ("compute", GENERATIONS, COUNTED) if name in columns), GENERATIONS)
     if compute == GENERATIONS and compute not in columns and run is not None:
         each = texts_per_round(run)
         rows = [{**row, compute: row["step"] * each} if "step" in row else row for row in rows]
@@ -78,9 +82,10 @@ def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Curve,
     if run is None or not rate.endswith(CUMULATIVE) or not (run / FIRST_SOLVED).is_file():
         return curve, compute, rate
     problems, round_P, rounds = _first_solved(run / FIRST_SOLVED)
+    each = _steps_per_round(run)
     # The record may end before a killed run.
-    steps = np.array([float(step) for _, _, step in points if step <= rounds])
-    first_P = np.searchsorted(steps, round_P)
+    steps = np.array([float(step) for _, _, step in points if step <= rounds * each])
+    first_P = np.searchsorted(steps, round_P * each)
     y_J = np.searchsorted(np.sort(first_P), np.arange(len(steps)), side="right") / len(problems)
     return Curve(curve.compute[: len(steps)], y_J, True, problems, first_P), compute, rate
 
@@ -97,6 +102,15 @@ def _first_solved(place: Path) -> tuple[tuple[str, ...], np.ndarray, int]:
             f"'{place}' does not say in which round each problem was solved ({type(error).__name__}: {error}); "
             "delete it to fit the rates of metrics.jsonl alone."
         ) from None
+
+
+def _steps_per_round(run: Path) -> int:
+    """Optimizer steps of a round, in which metrics.jsonl counts; 1 where run.json does not say."""
+    try:
+        config = json.loads((run / "run.json").read_text(encoding="utf-8"))["config"]
+        return int(config.get("steps_per_round") or 1)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return 1
 
 
 def texts_per_round(run: Path) -> int:

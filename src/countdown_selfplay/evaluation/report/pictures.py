@@ -99,6 +99,35 @@ def heat_map(title: str, starts: Sequence[float], end: float, shares_CB: np.ndar
 
 
 @styled
+def mark_map(title: str, rows: Sequence[str], x_label: str, words: tuple[str, str]) -> Figure:
+    """A row per text of "0" and "1", the first at the top, a cell per character; `words`: what 0 and 1 are."""
+    figure, axes = _axes(title, x_label)
+    axes.grid(False)
+    cells = np.full((len(rows), max(map(len, rows))), np.nan)
+    for cell, row in zip(cells, rows, strict=True):
+        cell[: len(row)] = [float(mark) for mark in row]
+    shades = LinearSegmentedColormap.from_list("marks", ["C6", "C2"])
+    edges = np.arange(cells.shape[1] + 1) + 0.5, np.arange(len(rows) + 1) + 0.5
+    axes.pcolormesh(*edges, np.ma.masked_invalid(cells), cmap=shades, vmin=0, vmax=1)
+    axes.invert_yaxis()
+    _add_legend(figure, axes, [(Patch(facecolor=c), word) for c, word in zip(("C6", "C2"), words, strict=True)])
+    return figure
+
+
+@styled
+def bar_chart(title: str, labels: Sequence[str], bars: Sequence[tuple[str, Sequence[float]]], x_label: str) -> Figure:
+    """Groups of bars side by side: a group per label, in it a bar for each (name, heights)."""
+    figure, axes = _axes(title, x_label)
+    width = 0.8 / len(bars)
+    at = np.arange(len(labels))
+    for i, (_, heights) in enumerate(bars):
+        axes.bar(at + (i - (len(bars) - 1) / 2) * width, heights, width, color=f"C{i}")
+    axes.set_xticks(at, labels)
+    _add_legend(figure, axes, [(Patch(facecolor=f"C{i}"), name) for i, (name, _) in enumerate(bars)])
+    return figure
+
+
+@styled
 def svg(figure: Figure) -> str:
     """The figure as an SVG element, good as a file too. Its colours are for a light page; a dark one turns them."""
     text = io.StringIO()

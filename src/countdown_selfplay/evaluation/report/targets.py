@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from .arms import arms_of, over_seeds
-from .charts import SHARE, Chart, compare, draw
+from .arms import arms_of
+from .charts import SHARE, Chart, compare, curve, draw
 from .load import Run
 from .pictures import Curve, Figure, line_chart
+from .target_sets import beyond_baseline, composition, fit_checks, over_generations, solved_by, stories
 
 SECTION = "Targets"
 BINS = 10
@@ -27,48 +28,58 @@ CHARTS = (
         (0.0,),
     ),
     Chart("Synthetic problems to train on", (("targets/trainable", "solved, at most half of the time"),), (0.0,)),
+    Chart(
+        "Size of the synthetic problems",
+        (("targets/problem_size", "their numbers"), ("targets/set_size", "of the target set")),
+    ),
+    Chart(
+        "Complex synthetic problems",
+        (("targets/problem_complex", "share"), ("targets/set_complex", "of the target set")),
+        SHARE,
+    ),
     Chart("Reviews that can be read", (("guide/format_rate", "share"),), SHARE),
 )
-"""Figures 3 (left and right) and 6 (right), over rounds."""
+"""Figures 3 (left and right), 6 (right) and 2, over rounds."""
+
+LINES = {"targets/problem_size": "targets/set_size", "targets/problem_complex": "targets/set_complex"}
+"""Metric -> the target set's own value, which is a line in the chart of several runs too (figure 2)."""
 
 
 def target_figures(runs: Sequence[Run], yardsticks: Mapping[str, float] | None = None) -> dict[str, Figure]:
     """By title; {} unless a run has targets. yardsticks: name -> solve rate of something else on the same targets,
     such as the pass@4 of a larger model, drawn as a line."""
-    runs = [run for run in runs if run.series("targets/solve_rate")]
+    runs = [run for run in runs if len(solved_by(run)[0])]
     if not runs:
         return {}
     found = _cumulative(runs, yardsticks or {})
     for chart in CHARTS:
-        found |= draw(chart, runs[0]) if len(runs) == 1 else compare(chart, runs)
-    return found | _before_solved(runs)
+        own = next((metric for metric, _ in chart.metrics if metric in LINES), None)
+        if len(runs) > 1 and own is not None:
+            found |= _beside_the_set(chart, own, runs)
+        else:
+            found |= draw(chart, runs[0]) if len(runs) == 1 else compare(chart, runs)
+    found |= _before_solved(runs) | stories(runs) | fit_checks(runs)
+    return found | beyond_baseline(runs) | composition(runs[0])
 
 
-def solved_by(runs: Sequence[Run]) -> tuple[np.ndarray, np.ndarray]:
-    """Generations (X) and cumulative solve rates (R, X) of runs of one arm, at the generations that any of them logged
-    and all of them reached; a rate holds until the next one."""
-    curves = []
-    for run in runs:
-        rows = [row for row in run.rounds if "targets/solve_rate" in row and "round/generations" in row]
-        curves.append(
-            (np.array([r["round/generations"] for r in rows]), np.array([r["targets/solve_rate"] for r in rows]))
-        )
-    first, last = max(at[0] for at, _ in curves), min(at[-1] for at, _ in curves)
-    x = np.unique(np.concatenate([at for at, _ in curves]))
-    x = x[(x >= first) & (x <= last)]
-    return x, np.stack([rate[np.searchsorted(at, x, side="right") - 1] for at, rate in curves])
+def _beside_the_set(chart: Chart, metric: str, runs: Sequence[Run]) -> dict[str, Figure]:
+    """Figure 2: a curve per arm, and the target set's own value."""
+    runs = [run for run in runs if run.series(metric)]
+    if not runs:
+        return {}
+    curves = [curve(arm.runs, metric, arm.name, chart.y_range == SHARE, raw=False) for arm in arms_of(runs)]
+    ends = np.array([min(one.x[0] for one in curves), max(one.x[-1] for one in curves)])
+    own = runs[0].series(LINES[metric])[0][1]
+    curves.append(Curve("the target set", ends, np.full(2, own)))
+    return {chart.title: line_chart(chart.title, curves, y_range=chart.y_range)}
 
 
 def _cumulative(runs: Sequence[Run], yardsticks: Mapping[str, float]) -> dict[str, Figure]:
     """Figure 1, right: mean over the seeds of an arm, with their interval as a band."""
     title, curves = "Cumulative solve rate of the targets", []
     for arm in arms_of(runs):
-        x, rate_RX = solved_by(arm.runs)
-        ends = [over_seeds(column.tolist()) for column in rate_RX.T] if len(rate_RX) > 1 else []
-        low = np.array([max(end.low, 0.0) for end in ends]) if ends else None
-        high = np.array([min(end.high, 1.0) for end in ends]) if ends else None
         label = arm.name if len(runs) > 1 else "solved so far"
-        curves.append(Curve(label, x, rate_RX.mean(0), None, low, high))
+        curves.append(over_generations(label, [solved_by(run) for run in arm.runs]))
     ends_at = np.array([min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves)])
     lines = [Curve(name, ends_at, np.full(2, rate)) for name, rate in yardsticks.items()]
     return {title: line_chart(title, [*curves, *lines], y_range=(0.0,), x_label="generations")}

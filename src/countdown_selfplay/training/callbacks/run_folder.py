@@ -15,6 +15,7 @@ from transformers import TrainerCallback
 from ... import __version__
 from ...contract.metric import as_json
 from ...data.run_files import append_lines, write_atomically
+from ..exports import write_proposer_files
 from ..host import Host
 from ..metrics import HISTOGRAM
 
@@ -90,6 +91,8 @@ class RunFolder(TrainerCallback):
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.is_world_process_zero and self.trainer.solve_rate is not None:
             self.trainer.solve_rate.write(Path(args.output_dir), self.trainer.frame.rounds)
+        if state.is_world_process_zero:
+            write_proposer_files(self.trainer, Path(args.output_dir), "run_files")
 
     on_train_end = on_save
 

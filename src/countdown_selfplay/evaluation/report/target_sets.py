@@ -1,0 +1,184 @@
+"""More figures of seed 003: how far the fits can be trusted (8), what the target set is made of (10), what is solved
+beyond the baseline (13), and the time before single targets were solved (5, left)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...countdown import problem_of_key
+from ...countdown.features import FEATURES, feature_matrix
+from ...errors import DataError
+from ...statistics.solve_rate import FIRST_SOLVED
+from ..asymptotes import Points
+from ..stability import fits_on_halves, fits_without_tails
+from .arms import arms_of, over_seeds
+from .load import Run
+from .pictures import Curve, Figure, bar_chart, line_chart, mark_map
+
+STORIES = "targets.json"
+LAST_SOLVED = 300
+MOST = 2000
+"""Targets whose features are computed for figure 10, the first ones."""
+
+POINTS = 100
+"""About how many points of an arm figure 8 fits, 104 times."""
+
+Series = tuple[np.ndarray, np.ndarray]
+"""Generations and rate of one run."""
+
+
+def solved_by(run: Run, metric: str = "targets/solve_rate") -> Series:
+    """Generations and cumulative solve rate of the rounds that were logged."""
+    rows = [row for row in run.rounds if metric in row and "round/generations" in row]
+    return np.array([r["round/generations"] for r in rows]), np.array([r[metric] for r in rows])
+
+
+def on_one_grid(curves: Sequence[Series]) -> tuple[np.ndarray, np.ndarray]:
+    """Generations (X) and rates (R, X) of runs of one arm, at the generations that any of them logged and all of them
+    reached; a rate holds until the next one."""
+    first, last = max(at[0] for at, _ in curves), min(at[-1] for at, _ in curves)
+    x = np.unique(np.concatenate([at for at, _ in curves]))
+    x = x[(x >= first) & (x <= last)]
+    return x, np.stack([rate[np.searchsorted(at, x, side="right") - 1] for at, rate in curves])
+
+
+def over_generations(label: str, curves: Sequence[Series]) -> Curve:
+    """Mean over the seeds of an arm, with their interval as a band."""
+    x, rate_RX = on_one_grid(curves)
+    ends = [over_seeds(column.tolist()) for column in rate_RX.T] if len(rate_RX) > 1 else []
+    low = np.array([max(end.low, 0.0) for end in ends]) if ends else None
+    high = np.array([min(end.high, 1.0) for end in ends]) if ends else None
+    return Curve(label, x, rate_RX.mean(0), None, low, high)
+
+
+def first_solved(run: Run) -> dict[str, int | None]:
+    """Target -> the round in which it was solved first, None for never; {} where the run has not written it."""
+    return {} if run.path is None else _read(run, FIRST_SOLVED).get("first_solved", {})
+
+
+def is_baseline(run: Run) -> bool:
+    """REINFORCE^1/2 on the targets alone: what D_hard is defined by."""
+    alone = run.config.get("conjecturer_micro_batches") == 0
+    rate = run.config.get("prover_learning_rate")
+    return alone and run.config.get("prover_objective") == "reinforce_half" and rate != 0
+
+
+def beyond_baseline(runs: Sequence[Run]) -> dict[str, Figure]:
+    """Figure 13: of the targets that no run of the baseline ever solved, the share that each arm has solved. {}
+    without a baseline among the runs, or if it solved everything."""
+    known = {id(run): first_solved(run) for run in runs}
+    base = [known[id(run)] for run in runs if is_baseline(run) and known[id(run)]]
+    hard = {key for key in (base[0] if base else {}) if all(one.get(key) is None for one in base)}
+    if not hard or len(base) == len(runs):
+        return {}
+    curves = []
+    for arm in arms_of([run for run in runs if known[id(run)]]):
+        own = [(run, known[id(run)]) for run in arm.runs]
+        curves.append(over_generations(arm.name, [_solved_of(run, first, hard) for run, first in own]))
+    title = f"Of the {len(hard)} targets that the baseline never solved"
+    return {title: line_chart(title, curves, y_range=(0.0,), x_label="generations")}
+
+
+def _solved_of(run: Run, first: Mapping[str, int | None], keys: set[str]) -> Series:
+    """The share of `keys` that was solved, at the generations of the logged rounds."""
+    x, _ = solved_by(run)
+    per_round = int(run.config.get("steps_per_round") or 1)
+    rounds = [row["step"] / per_round for row in run.rounds if "targets/solve_rate" in row]
+    at = np.sort([value for key in keys if (value := first.get(key)) is not None])
+    return x, np.searchsorted(at, rounds, side="right") / len(keys)
+
+
+def stories(runs: Sequence[Run]) -> dict[str, Figure]:
+    """Figure 5, left: a row for each of the targets solved last, a cell for each round before in which it was played,
+    green where its synthetic problem was suitable for training."""
+    found: dict[str, Figure] = {}
+    for run in runs:
+        solved = [] if run.path is None else _read(run, STORIES).get("solved", [])
+        rows = [marks for _, _, marks in sorted(solved, key=lambda story: story[1]) if marks][-LAST_SOLVED:]
+        if any("1" in row for row in rows):  # without a conjecturer that sees the target there are none
+            title = f"The {len(rows)} targets solved last" + (f": {run.name}" if len(runs) > 1 else "")
+            words = ("no suitable problem", "suitable for training")
+            found[title] = mark_map(title, rows, "time that it was played before it was solved", words)
+    return found
+
+
+def fit_checks(runs: Sequence[Run]) -> dict[str, Figure]:
+    """Figure 8, two panels for each arm: the fits without the last 10, 20 and 30% of its points, and those on 100
+    random halves, of which the lowest and the highest asymptote are drawn. {} where an arm's curve cannot be fitted.
+    Of many points every n-th is fitted, about POINTS of them."""
+    found: dict[str, Figure] = {}
+    for arm in arms_of(runs):
+        known = [solved_by(run) for run in arm.runs]
+        every = max(1, sum(len(x) for x, _ in known) // POINTS)
+        points = Points.of([(x[::every].tolist(), y[::every].tolist()) for x, y in known], 0)
+        x_N, y_N = points.pooled()
+        whole = points.fit(x_N, y_N) if len(x_N) else None
+        if whole is None or whole.asymptote is None:
+            continue
+        x = np.linspace(x_N.min(), x_N.max(), 120)
+        name = f": {arm.name}" if len(runs) > 1 else ""
+        dots = (x_N.tolist(), y_N.tolist())
+        curves = [Curve(f"all points: {whole.asymptote:.3f}", x, whole(x), dots=dots)]
+        for share, fit in fits_without_tails(points).items():
+            if fit.converged:
+                curves.append(Curve(f"without the last {share:.0%}: {fit.asymptote:.3f}", x, fit(x)))
+        title = f"Fits without the end of the run{name}"
+        found[title] = line_chart(title, curves, y_range=(0.0,), x_label="generations")
+        halves = sorted(fits_on_halves(points), key=lambda fit: fit.asymptote or 0.0)
+        if len(halves) > 1:
+            values = np.array([fit.asymptote for fit in halves], dtype=float)
+            said = f"{values.mean():.3f} ± {values.std(ddof=1):.3f} over {len(halves)} halves"
+            ends = [(f"highest: {values[-1]:.3f}", halves[-1]), (f"lowest: {values[0]:.3f}", halves[0])]
+            curves = [Curve(said, x, whole(x), dots=dots), *(Curve(label, x, fit(x)) for label, fit in ends)]
+            title = f"Fits to halves of the points{name}"
+            found[title] = line_chart(title, curves, y_range=(0.0,), x_label="generations")
+    return found
+
+
+def composition(run: Run) -> dict[str, Figure]:
+    """Figure 10: the targets by the operations that every solution needs and by how many solutions there are, and how
+    many of each were solved. {} for a domain whose keys are no Countdown problems."""
+    first = first_solved(run)
+    if not first or run.config.get("domain", "countdown") != "countdown":
+        return {}
+    keys = list(first)[:MOST]
+    try:
+        columns = dict(zip(FEATURES, feature_matrix([problem_of_key(key) for key in keys]).T, strict=True))
+    except ValueError:  # of a domain that was passed as an object
+        return {}
+    solved_P = np.array([first[key] is not None for key in keys])
+    needs = {"+": "add", "-": "sub", "*": "mul", "/": "div", "fraction": "fraction"}
+    kinds = {word: columns[f"needs_{name}"] == 1 for word, name in needs.items()}
+    kinds["none of them"] = ~np.any(list(kinds.values()), axis=0)
+    limits = [1, 2, 3, 5, 9, np.inf]
+    words = ["1", "2", "3 to 4", "5 to 8", "9 or more"]
+    count_P = columns["solutions"]
+    levels = {
+        word: (count_P >= low) & (count_P < high)
+        for word, low, high in zip(words, limits[:-1], limits[1:], strict=True)
+    }
+    found: dict[str, Figure] = {}
+    for title, groups, label in (
+        ("What the targets need", kinds, "every solution needs"),
+        ("How many solutions the targets have", levels, "inequivalent solutions"),
+    ):
+        bars = [(name, [float((chosen & of).sum()) for of in groups.values()]) for name, chosen in (
+            ("targets", np.ones(len(keys), dtype=bool)), ("solved", solved_P),
+        )]  # fmt: skip
+        found[title] = bar_chart(title, list(groups), bars, label)
+    return found
+
+
+def _read(run: Run, name: str) -> dict[str, Any]:
+    """A JSON object of the run folder; {} without the file."""
+    place = run.path / name
+    if not place.is_file():
+        return {}
+    try:
+        return dict(json.loads(place.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(f"'{place}' is not a JSON object ({error}); delete it to report without it.") from None

@@ -1,0 +1,75 @@
+"""What the proposer `targets` logs, and the form of problems that seed 003 watches (figure 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..contract.metric import Metric
+
+METRICS = (
+    Metric(
+        "targets/solve_rate",
+        "Cumulative solve rate: share of the targets with a right answer in this round or an earlier one (seed 003, "
+        "figure 1). It never falls. Flat: the rest is out of reach.",
+        word="targets",
+    ),
+    Metric("targets/unsolved", "Targets that no answer has solved so far; each gets synthetic problems."),
+    Metric("targets/newly_solved", "Targets that were solved for the first time in this round."),
+    Metric(
+        "targets/pass_at_n",
+        "Share of the round's targets with a right answer among the round's n attempts (figure 3: n = 8). Under "
+        "`targets/solve_rate` by what is no longer solved.",
+    ),
+    Metric(
+        "targets/set_aside",
+        "Targets that have no solution: they are reported, and played no more. Above 0: mend the data set.",
+        healthy=(0, 0),
+    ),
+    Metric(
+        "targets/mastered",
+        "Targets that every answer solved when they were attempted first, at a pass@1 of 1: they were not hard. They "
+        "are reported, and played on as solved ones.",
+        healthy=(0, 0),
+    ),
+    Metric(
+        "targets/trainable",
+        "Synthetic problems that were solved, at a rate of at most 0.5 (figure 6): what the prover learns from beside "
+        "the targets. 0: the conjecturer's problems are too easy or too hard.",
+    ),
+    Metric(
+        "targets/problem_size",
+        "Mean count of numbers of the synthetic problems that were played (figure 2: the length of a conclusion). "
+        "Rising far above `targets/set_size`: the conjecturer makes problems longer without a guide to hold it.",
+    ),
+    Metric(
+        "targets/problem_complex",
+        "Share of the synthetic problems that were played whose every solution is nested three deep or passes through "
+        "a fraction (figure 2: disjunctive conclusions). Far above `targets/set_complex`: artificially hard problems.",
+    ),
+    Metric("targets/set_size", "The same count of the target set itself: the line of figure 2."),
+    Metric("targets/set_complex", "The same share of the target set itself: the line of figure 2."),
+    Metric(
+        "targets/presolve_<k>",
+        "Of the 300 targets solved last, with at least ten rounds before: the share of rounds in tenth k of that time "
+        "(0 first, 9 last) in which its synthetic problem was trainable (figure 5). Rising with k: problems come into "
+        "reach before their targets do.",
+    ),
+)
+
+DEEP = 3
+"""Depth of a solution tree from which on a problem is complex, as in the rubric (countdown/guide.py)."""
+
+
+def forms(domain: Any, problems: Sequence[Any], prefix: str) -> dict[str, float]:
+    """Mean size and share of complex problems as `<prefix>_size` and `<prefix>_complex`; {} without a problem, and
+    for a domain without such features. A problem without a solution is complex."""
+    names = list(getattr(domain, "feature_names", ()))
+    if not problems or not {"operands", "depth_min", "needs_fraction"} <= set(names):
+        return {}
+    found_PF = domain.features(problems)
+    size_P, depth_P, fraction_P = (found_PF[:, names.index(n)] for n in ("operands", "depth_min", "needs_fraction"))
+    complex_P = np.isnan(depth_P) | (depth_P >= DEEP) | (fraction_P == 1)
+    return {f"{prefix}_size": float(size_P.mean()), f"{prefix}_complex": float(complex_P.mean())}

@@ -1,0 +1,64 @@
+"""One of two processes that play the recipe tiny/sgs, made small: straight, and resumed from its middle.
+
+Started by test_sgs.py, never collected by pytest. Each process writes what it saw to <output>/rank<r>.json.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay.countdown.helping import HELP_PROMPTS
+from countdown_selfplay.tiny import TINY_MODEL_PATH
+from tests.distributed.worker import digest
+from tests.trainer.conftest import on_sample, optimizer_state, remembered, weights
+from tests.trainer.test_targets import targets
+
+# The embedded model was never shown `propose like ...`; what it knows stands in for it.
+HELP_PROMPTS["compact"] = lambda target, spec: "propose 3 :"
+
+
+def build(output, config):
+    args = JointSelfPlayConfig.from_recipe("tiny/sgs", output_dir=str(output), **config)
+    return JointConjecturerProverTrainer(str(TINY_MODEL_PATH), args=args, train_dataset=targets())
+
+
+def found(trainer):
+    """What must be equal on both processes, and after a resume."""
+    proposer = trainer.game.proposer
+    return {
+        "weights": digest(weights(trainer)),
+        "optimizer": digest(optimizer_state(trainer)),
+        "remembered": remembered(trainer),
+        "targets": proposer.state_dict(),
+        "logged": proposer.logged(),
+    }
+
+
+def main(output, resume_at, config):
+    output, rank = Path(output), os.environ["RANK"]
+    config = {**config, "conjecturer_model": str(TINY_MODEL_PATH)}
+    trainer, asked, chosen = build(output / "straight", config), [], []
+
+    def see(role, rollout):
+        asked.append((trainer.frame.rounds, role, [row["prompt"] for row in rollout.rows], rollout.texts))
+        chosen.append([trainer.frame.rounds, list(trainer.game.proposer.chosen)])
+
+    on_sample(trainer, see)
+    trainer.train()
+    again = build(output / "resumed", config)
+    again.train(resume_from_checkpoint=str(output / "straight" / f"checkpoint-{resume_at}"))
+    shared = {
+        "processes": trainer.accelerator.num_processes,
+        "chosen": chosen,
+        "straight": found(trainer),
+        "resumed": found(again),
+    }
+    (output / f"rank{rank}.json").write_text(json.dumps({"shared": shared, "asked": asked}))
+
+
+if __name__ == "__main__":
+    main(**json.loads(sys.argv[1]))
