@@ -22,10 +22,11 @@ from countdown_selfplay.cli import cdg, ipo, joint, sft
 from countdown_selfplay.cli.early_check import AS_JOINT, TABLE
 from countdown_selfplay.cli.main import PROG, TRAINERS, available_commands, help_line, usage
 from countdown_selfplay.cli.settings_file import described, options_of
-from countdown_selfplay.cli.trainer_help import by_name, section_of, titles
+from countdown_selfplay.cli.trainer_help import section_of, titles
 from countdown_selfplay.cli.trainer_options import parser_of
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.config.script import JointScriptArguments
+from countdown_selfplay.evaluation.papers import by_name
 from countdown_selfplay.iterated.settings import IteratedSettings
 from countdown_selfplay.warm_starts.configs import IPOArguments, IPOSettings, SFTArguments, SFTSettings
 

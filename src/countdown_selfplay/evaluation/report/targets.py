@@ -30,6 +30,13 @@ CHARTS = (
     Chart("Reviews that can be read", (("guide/format_rate", "share"),), SHARE),
 )
 """Figures 3 (left and right) and 6 (right), over rounds."""
+_SOLVED, _BEFORE = "Cumulative solve rate of the targets", "Trainable synthetic problems before a target is solved"
+EXPLAINED = (
+    *CHARTS,
+    Chart(_SOLVED, (("targets/solve_rate", "share of targets"),)),
+    Chart(_BEFORE, (("targets/presolve_0", "share of rounds"),)),
+)
+"""What the section shows."""
 
 
 def target_figures(runs: Sequence[Run], yardsticks: Mapping[str, float] | None = None) -> dict[str, Figure]:
@@ -61,7 +68,7 @@ def solved_by(runs: Sequence[Run]) -> tuple[np.ndarray, np.ndarray]:
 
 def _cumulative(runs: Sequence[Run], yardsticks: Mapping[str, float]) -> dict[str, Figure]:
     """Figure 1, right: mean over the seeds of an arm, with their interval as a band."""
-    title, curves = "Cumulative solve rate of the targets", []
+    title, curves = _SOLVED, []
     for arm in arms_of(runs):
         x, rate_RX = solved_by(arm.runs)
         ends = [over_seeds(column.tolist()) for column in rate_RX.T] if len(rate_RX) > 1 else []
@@ -76,7 +83,7 @@ def _cumulative(runs: Sequence[Run], yardsticks: Mapping[str, float]) -> dict[st
 
 def _before_solved(runs: Sequence[Run]) -> dict[str, Figure]:
     """Figure 5, right, of the last round that logged it: ten tenths of the rounds before a target was solved."""
-    title, curves = "Trainable synthetic problems before a target is solved", []
+    title, curves = _BEFORE, []
     for arm in arms_of(runs):
         rows = [[run.series(f"targets/presolve_{k}") for k in range(BINS)] for run in arm.runs]
         known = [[series[-1][1] for series in row] for row in rows if all(row)]
