@@ -70,7 +70,8 @@ def test_a_recipe_of_joint_is_planned(name, shapes, capsys):
     # by hand, one process in float32: weights, gradients and Adam are 16 bytes a weight of each trained model
     least = {"tiny": 0.01, "0.5b": 16 * 0.49 / 1.074, "3b": 4 * 3.09 / 1.074, "7b": 2 * 16 * 7.61 / 1.074}
     size = name.partition("/")[0].removeprefix("qwen2.5-")
-    assert least[size] < peak < 12 * least[size]
+    # the round of sgs samples 8,192 answers of 1,024 tokens at once: it is for several processes, or for vLLM
+    assert least[size] < peak < (40 if name == "qwen2.5-0.5b/sgs" else 12) * least[size]
     slots = re.search(r"^prover.* = (\d+) samples = (\d+) problems x (\d+)$", out, re.MULTILINE)
     samples, problems, answers = map(int, slots.groups())
     assert samples == problems * answers and answers == written.get("num_generations", answers)
