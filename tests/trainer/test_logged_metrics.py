@@ -97,7 +97,8 @@ def test_every_logged_metric_is_declared(build, settings):
 
 def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build):
     class Surprising(ProposeAndSolve):
-        metrics = (*ProposeAndSolve.metrics, Metric("round/surprise", "", (0.2, 1), trip=(0.1, 0.9), word="surprise"))
+        own = Metric("round/surprise", "How far off it was.", (0.2, 1), trip=(0.1, 0.9), word="surprise")
+        metrics = (*ProposeAndSolve.metrics, own)
 
         def play(self, ctx, anchors):
             result = super().play(ctx, anchors)
