@@ -19,12 +19,14 @@ from typing import Any
 from trl import ModelConfig
 
 from countdown_selfplay.cli import cdg, ipo, joint, sft
-from countdown_selfplay.cli.early_check import AS_JOINT, TABLE, described
+from countdown_selfplay.cli.early_check import AS_JOINT, TABLE
 from countdown_selfplay.cli.main import PROG, TRAINERS, available_commands, help_line, usage
-from countdown_selfplay.cli.trainer_help import by_name, section_of, titles
+from countdown_selfplay.cli.settings_file import described, options_of
+from countdown_selfplay.cli.trainer_help import section_of, titles
 from countdown_selfplay.cli.trainer_options import parser_of
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.config.script import JointScriptArguments
+from countdown_selfplay.evaluation.papers import by_name
 from countdown_selfplay.iterated.settings import IteratedSettings
 from countdown_selfplay.warm_starts.configs import IPOArguments, IPOSettings, SFTArguments, SFTSettings
 
@@ -53,7 +55,7 @@ def actions(command: str) -> list[argparse.Action]:
 
 def table() -> str:
     """options.json."""
-    commands = {command: [described(action) for action in actions(command)] for command in CLASSES}
+    commands = {command: options_of(parser_of(own, command, ""), own) for command, own in CLASSES.items()}
     lines = [f'"{name}": [\n' + ",\n".join(map(json.dumps, rows)) + "\n]" for name, rows in commands.items()]
     versions = json.dumps({package: version(package) for package in ("trl", "transformers")})
     return f'{{"versions": {versions},\n"commands": {{{", ".join(lines)}}}}}\n'

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from countdown_selfplay.cli.trainer_help import by_name
 from countdown_selfplay.contract import frame_metrics
 from countdown_selfplay.contract.metric import Metric, range_text
+from countdown_selfplay.evaluation.papers import by_name
 from countdown_selfplay.games import critic_metrics, metrics
 from countdown_selfplay.guides import judge, learned
 from countdown_selfplay.proposers import targets_metrics, tiers

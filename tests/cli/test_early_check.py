@@ -1,4 +1,5 @@
-"""Flags are checked before torch loads, in the words in which the command's own parser would refuse them."""
+"""Flags and the YAML file are checked before torch loads, in the words in which the command's own parser would refuse
+them."""
 
 import subprocess
 import sys
@@ -7,9 +8,10 @@ import pytest
 from tests.test_docs import script_of_docs
 
 from countdown_selfplay.cli import early_check
-from countdown_selfplay.cli.early_check import check_flags
+from countdown_selfplay.cli.early_check import check_early, check_file, check_flags
 from countdown_selfplay.cli.joint import parse
-from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.config.recipes import recipes
+from countdown_selfplay.errors import ConfigError, UnknownNameError
 
 WRONG = (
     "--max_stepps 3",
@@ -34,6 +36,81 @@ def test_a_wrong_flag_is_refused_in_the_words_of_the_commands_own_parser(line):
     assert said[0] == said[1]
 
 
+WRONG_FILES = {
+    "max_stepps: 3": "wrong.yaml: unknown field 'max_stepps'. Did you mean 'max_steps'?",
+    "max_steps: three": "`max_steps` (three) must be a whole number.",
+    "max_steps: 2.5": "`max_steps` (2.5) must be a whole number.",
+    "learning_rate: 1e": "`learning_rate` (1e) must be a number.",
+    "guard: maybe": "`guard` (maybe) must be true or false.",
+    "guard: null": "`guard` (None) must be true or false.",
+    "operands: 3": "`operands` (3) must be a list of whole numbers.",
+    "operands: [3, four]": "`operands` ([3, 'four']) must be a list of whole numbers.",
+    "reward_funcs: verifier": "`reward_funcs` (verifier) must be a list of texts.",
+    "conjecturer_reward_kwargs: [1]": "`conjecturer_reward_kwargs` ([1]) must be a text, or a mapping.",
+    "policy_sharing: fulll": "`policy_sharing` (fulll) must be one of full, lora, tied. Did you mean 'full'?",
+    "optim: adamw_torc": "`optim` (adamw_torc) must be one of 41 values. Did you mean 'adamw_torch'?",
+    "recipe: tiny/defualt": "Unknown recipe 'tiny/defualt'. Did you mean 'tiny/default'?",
+    "conjecturer_reward: tentt": "Unknown conjecturer reward 'tentt'. Did you mean 'tent'?",
+    "prover_objective: rlooo": "Unknown objective 'rlooo'. Did you mean 'rloo'?",
+    "game: propose": "Unknown game 'propose'. Did you mean 'propose_and_solve'?",
+    "proposer: tierss": "Unknown proposer 'tierss'. Did you mean 'tiers'?",
+    "prover_prompt: tinyzer": "Unknown prover prompt 'tinyzer'. Did you mean 'tinyzero'?",
+    "roles: {prover: {playrs: 2}}": "`roles.prover.playrs` is not a setting of a role. Did you mean 'players'?",
+    "env: 3": "wrong.yaml: `env` (3) must map environment variables to their values.",
+    "- max_steps": "wrong.yaml must be a YAML mapping from fields to values.",
+}
+
+
+@pytest.mark.parametrize("text", WRONG_FILES)
+def test_a_wrong_file_is_refused_in_the_words_of_the_commands_own_parser(text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wrong.yaml").write_text(text + "\n")
+    argv = ["--config", "wrong.yaml", "--report_to", "none"]
+    said = []
+    for refuse in (lambda argv: check_early("joint", argv), parse):
+        with pytest.raises((ConfigError, UnknownNameError)) as refused:
+            refuse(argv)
+        said.append(str(refused.value))
+    assert said[0] == said[1] and said[0].startswith(WRONG_FILES[text])
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (
+            "joint",
+            "eval_strategy: no\nmax_steps: '5'\nlearning_rate: 1e-5\nguard: 'yes'\nreport_to: [none]\nseed: 3.0",
+        ),
+        ("joint", "conjecturer_reward: my_module:mine\nroles: {prover: {players: 2, objective: rest}}\nenv: {A: 1}"),
+        ("sft", "demonstrations: 64\nprover_prompt: compact\ncompletion_only_loss: null"),
+        ("cdg", "iterations: 2\nproblems: 8"),
+    ],
+)
+def test_what_the_command_takes_in_a_file_passes(command, text, tmp_path):
+    (tmp_path / "mine.yaml").write_text(text + "\n")
+    check_file(command, ["--config", str(tmp_path / "mine.yaml")])
+
+
+def test_yaml_reads_the_word_no_as_false_and_the_field_gets_the_word(tmp_path):
+    (tmp_path / "mine.yaml").write_text("recipe: tiny/default\nsave_strategy: no\n")
+    assert parse(["--config", str(tmp_path / "mine.yaml"), "--report_to", "none"])[1].save_strategy == "no"
+
+
+def test_every_shipped_recipe_passes():
+    seen = 0
+    for command in ("joint", "sft", "ipo", "cdg"):
+        for path in recipes(command).values():
+            check_file(command, ["--config", str(path)])
+            seen += 1
+    assert seen == len(list(recipes().values())) + sum(len(recipes(one)) for one in ("sft", "ipo", "cdg")) > 30
+
+
+@pytest.mark.parametrize("flag", ["--recipe tiny/defualt", "--conjecturer_reward tentt", "--guide rubrik"])
+def test_a_name_in_a_flag_is_looked_up_early_too(flag):
+    with pytest.raises(UnknownNameError, match=r"Did you mean '(tiny/default|tent|rubric)'"):
+        check_early("joint", flag.split())
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -42,26 +119,41 @@ def test_a_wrong_flag_is_refused_in_the_words_of_the_commands_own_parser(line):
         "--config mine.yaml --recipe tiny/default --report_to none --attn_implementation sdpa",
         "--bf16 false --use_peft --lora_r 8 --resume_from_checkpoint true --eval_strategy steps --warmup_steps 0.1",
         '--roles {"prover":{"players":2}} --max_steps 3',
-        "--max_stepps 3 --help",  # the command prints its help
     ],
 )
 def test_what_the_command_takes_passes(line):
-    check_flags("joint", line.split())
+    assert check_flags("joint", line.split())
 
 
-def test_a_wrong_flag_loads_neither_torch_nor_trl():
+def test_with_help_nothing_is_checked_for_the_command_prints_it():
+    check_early("joint", ["--max_stepps", "3", "--config", "nowhere.yaml", "--help"])
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (
+            ["--max_steps", "x"],
+            "Argument --max_steps/--max-steps: invalid int value: 'x'; `countdown-selfplay sft --help`",
+        ),
+        (["--config", "wrong.yaml"], "wrong.yaml: unknown field 'demonstration'. Did you mean 'demonstrations'?"),
+        (["--prover_prompt", "compakt"], "Unknown prover prompt 'compakt'. Did you mean 'compact'?"),
+    ],
+)
+def test_what_is_wrong_by_itself_loads_neither_torch_nor_trl(argv, says, tmp_path):
+    (tmp_path / "wrong.yaml").write_text("demonstration: 3\n")
     code = (
-        "import sys; from countdown_selfplay.cli.main import main; code = main(['sft', '--max_steps', 'x'])\n"
+        f"import sys; from countdown_selfplay.cli.main import main; code = main(['sft', *{argv!r}])\n"
         "print(code, sorted({'torch', 'trl', 'transformers', 'datasets'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=tmp_path)
     assert done.stdout.split("\n")[-2] == "2 []"
-    assert "Argument --max_steps/--max-steps: invalid int value: 'x'; `countdown-selfplay sft --help`" in done.stderr
+    assert says in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_under_another_trl_a_flag_that_the_table_lacks_is_left_to_the_commands_own_parser(monkeypatch):
     monkeypatch.setattr(early_check, "version", lambda package: "9.9")
-    check_flags("joint", ["--of_the_next_version", "1"])
+    assert not check_flags("joint", ["--of_the_next_version", "1"])
     with pytest.raises(ConfigError, match="--max_steps/--max-steps: invalid int value"):
         check_flags("joint", ["--max_steps", "x"])
 

@@ -89,7 +89,7 @@ def test_the_dry_run_prints_settings_batch_arithmetic_and_memory_and_trains_noth
     assert "conjecturer: 16 x 2 x 1 = 32 samples = 1 prompts x 32" in out
     assert (
         "problems per round: at most 64, every proposal, at least a share of 0.5 anchors, padded to a multiple of 8"
-        in out
+        in " ".join(out.split())
     )
     assert "optimizer" in out and "GiB" in out
     assert not (tmp_path / "run").exists()

@@ -51,7 +51,7 @@ def symbolic_run(folder):
 
 def test_the_report_shows_the_filter_cascade_and_the_last_reliability(tmp_path):
     run = load_run(symbolic_run(tmp_path / "one"))
-    shown = {row[0]["hint"]: row[1] for row in filtering([run]).rows}
+    shown = {row[0]["hint"].partition(":")[0]: row[1] for row in filtering([run]).rows}
     # means over the two refreshes; what a refresh did not log, nobody was refused for
     assert shown == {
         "proposer/raw": "100", "proposer/valid_rate": "70.0%", "proposer/rejected_trivial": "30.0%",

@@ -26,10 +26,10 @@ def free_port():
         return s.getsockname()[1]
 
 
-def launch(output, resume=None, signal=None, options=(), **config):
-    """A run of two processes under torchrun; `signal`: see worker.py."""
+def launch(output, resume=None, signal=None, options=(), noise=None, **config):
+    """A run of two processes under torchrun; `signal`, `noise`: see worker.py."""
     output.mkdir(parents=True, exist_ok=True)
-    job = json.dumps({"output": str(output), "resume": resume, "config": config, "signal": signal})
+    job = json.dumps({"output": str(output), "resume": resume, "config": config, "signal": signal, "noise": noise})
     return torchrun(WORKER, job, options)
 
 

@@ -11,6 +11,8 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+import torch
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.trainer.conftest import make_trainer, optimizer_state, remembered, weights
@@ -37,11 +39,27 @@ def ending_at(trainer, rank, number, round_):
     trainer.game.play = ends
 
 
-def main(output, resume, config, signal=None):
+def noise_in(trainer, rank, round_):
+    """The conjecturer becomes noise before the round after `round_`, another one on each process."""
+    play, generator = trainer.game.play, torch.Generator().manual_seed(rank)
+
+    def plays(round, anchors):
+        if round.index == round_:
+            with torch.no_grad():
+                for _, parameter in trainer.policies.named_parameters("conjecturer"):
+                    parameter.normal_(0, 1, generator=generator)
+        return play(round, anchors)
+
+    trainer.game.play = plays
+
+
+def main(output, resume, config, signal=None, noise=None):
     trainer = make_trainer(output, **config)
     rank = trainer.accelerator.process_index
     if signal is not None:
         ending_at(trainer, **signal)
+    if noise is not None:
+        noise_in(trainer, rank, noise)
     trainer.train(resume_from_checkpoint=resume)
     found = {
         "processes": trainer.accelerator.num_processes,
@@ -57,6 +75,7 @@ def main(output, resume, config, signal=None):
             "entropy": {role: loss.entropy.state_dict() for role, loss in trainer.losses.items()},
             "solve_rate": trainer.solve_rate.state_dict(),
             "game": json.loads(json.dumps(trainer.game.state_dict(), default=lambda value: value.tolist())),
+            "conjecturer_guard": trainer.conjecturer_guard and trainer.conjecturer_guard.state_dict(),
         },
     }
     (Path(output) / f"rank{rank}.json").write_text(json.dumps(found))

@@ -97,7 +97,8 @@ def test_every_logged_metric_is_declared(build, settings):
 
 def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build):
     class Surprising(ProposeAndSolve):
-        metrics = (*ProposeAndSolve.metrics, Metric("round/surprise", "", (0.2, 1), trip=(0.1, 0.9), word="surprise"))
+        own = Metric("round/surprise", "How far off it was.", (0.2, 1), trip=(0.1, 0.9), word="surprise")
+        metrics = (*ProposeAndSolve.metrics, own)
 
         def play(self, ctx, anchors):
             result = super().play(ctx, anchors)
@@ -121,6 +122,7 @@ def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build):
     assert {"solved", "solvable", "played"} < set(words) and shown.endswith("surprise 0.95")
     assert trainer.guard.observe({"round/surprise": 0.95}) is None and not trainer.guard.healthy
     written = json.loads(Path(trainer.args.output_dir, "run.json").read_text())["metrics"]
+    assert all(one.pop("help") for one in written.values())  # what a report explains it with
     assert written["round/surprise"] == {"healthy": [0.2, 1], "trip": [0.1, 0.9], "word": "surprise"}
     assert written["conjecturer/parseable_rate"] == {"healthy": [0.9, None], "trip": [0.5, 1]}
     assert written["round/starved"] == {"in_a_row": 20, "healthy": [0, 0]} and written["prover/loss"] == {}

@@ -147,7 +147,7 @@ def test_a_run_with_parts_of_a_users_own_and_its_control_on_as_many_samples(own,
         "--disable_tqdm",
         "true",
     ]
-    assert main(["joint", "--output_dir", "run", "--control", "true", "--report", "false", *sizes, *parts]) == 0
+    assert main(["joint", "--output_dir", "run", "--control", "true", *sizes, *parts]) == 0
     out = capsys.readouterr().out
     assert "What the conjecturer was worth" in out
     run, control = rounds("run"), rounds("run/control")
@@ -160,6 +160,7 @@ def test_a_run_with_parts_of_a_users_own_and_its_control_on_as_many_samples(own,
     assert found["difference"]["pass@4"][0] == pytest.approx((sum(rates[1]) - sum(rates[0])) / 16)
     after = json.loads(Path("run/evaluation.json").read_text())["after"]
     assert found["run"]["prover"]["correct"] == after["prover"]["correct"]
+    assert "With and without the conjecturer" in Path("run/report.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from ..errors import ConfigError
 from ..games import GAMES
 from ..iterated.settings import IteratedSettings
 from . import joint
-from .trainer_options import flag_value, has_flag, parse_options
+from .countdown_options import flag_value, has_flag
+from .trainer_options import parse_options
 
 HELP = "Play the Critic-Discernment Game: answer, criticise, revise; --training online or iterated"
 

@@ -84,12 +84,12 @@ def run(argv: list[str]) -> int:
         raise UnknownNameError(f"Unknown command '{name}'.{nearest(name, list(known))}")
     if name in TRAINERS:
         from .countdown_options import underscored
-        from .early_check import check_flags
+        from .early_check import check_early
         from .launch import launch, split_launch_options
 
         rest = [underscored(argument) for argument in rest]
         options, rest = split_launch_options(rest)
-        check_flags(name, rest)
+        check_early(name, rest)
         if options and name in _PLANNERS and _asks_for_dry_run(rest):
             return int(importlib.import_module(known[name]).main(rest, options))
         if options:

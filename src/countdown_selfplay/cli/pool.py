@@ -6,8 +6,8 @@ from __future__ import annotations
 import sys
 
 from ..errors import ConfigError
+from .countdown_options import has_flag
 from .joint import parse, play
-from .trainer_options import has_flag
 
 HELP = "Train a pool: conjecturers by tiers of difficulty, several provers, expert iteration"
 

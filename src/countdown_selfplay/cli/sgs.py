@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from ..errors import ConfigError
+from .countdown_options import has_flag
 from .joint import parse, play
-from .trainer_options import has_flag
 
 HELP = "Train on a set of hard targets, with problems proposed for the sake of each that is unsolved"
 

@@ -10,6 +10,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..evaluation.papers import by_name
+
 ALL = ("--help-all", "--help_all")
 _COLUMN = 30  # where the explanations begin
 _SECTIONS = {  # class that declares a field -> its section
@@ -22,13 +24,6 @@ _SECTIONS = {  # class that declares a field -> its section
     "JointSelfPlayConfig": "Run",
     "SFTSettings": "Run",
     "IPOSettings": "Run",
-}
-_PAPERS = {
-    "000": "Multimodal LLM Self-Play",
-    "001": "Allen and Ståblein",
-    "002": "Wang et al.",
-    "003": "SGS",
-    "004": "Task Difficulty and Diversity",
 }
 _FIRST = "Data, evaluation, report"
 _ORDER = (
@@ -115,11 +110,6 @@ def _kind(action: argparse.Action) -> str:
     name = getattr(action.type, "__name__", "")
     kind = name.upper() if name in ("int", "float") else "TEXT"
     return f"{kind} ..." if action.nargs in ("+", "*") else kind
-
-
-def by_name(text: str) -> str:
-    """`text` with the papers by name: the "seed 001" of the source reads as a random seed to everyone else."""
-    return re.sub(r"\b[Ss]eed (00[0-4])\b", lambda found: _PAPERS[found[1]], text)
 
 
 def _explanation(action: argparse.Action, brief: bool) -> str:

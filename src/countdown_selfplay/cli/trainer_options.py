@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
-import datetime
 import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, NoReturn, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn
 
-import yaml
 from trl import ModelConfig, TrlParser
 
 from ..config.countdown_fields import CountdownFields, DomainFields
 from ..config.recipes import over, recipes
 from ..errors import ConfigError, CountdownSelfPlayError
-from .countdown_options import flag_value, has_flag, nearest_only, underscored
+from .countdown_options import flag_value, nearest_only, underscored
+from .settings_file import Option, by_field, check_keys, options_of, read_settings, split_config, typed, without
 from .trainer_help import ALL, help_text
 
 
@@ -62,21 +59,20 @@ def parse_options(
     for name in given:
         if name not in known:
             raise ConfigError(f"Unknown option '{name}'.{nearest_only(name, sorted(known))}")
-    config, argv = _config_of(argv)
-    names = recipes(command)
-    written = {} if config is None else _content(config, classes, list(names))
+    config, argv = split_config(argv)
+    names, options = recipes(command), by_field(options_of(parser, classes))
+    written = {} if config is None else _settings(config, list(names), options)
     chosen = flag_value(argv, "--recipe")
     if chosen is None:
-        chosen = _typed(written, classes, parser).get("recipe")
+        chosen = written.get("recipe")
     if chosen is None and config is None and "--model_name_or_path" not in given:
         chosen = recipe
-    shipped = {} if chosen is None else _content(str(names[chosen]), classes, list(names))
+    shipped = {} if chosen is None else _settings(str(names[chosen]), list(names), options)
     settings = over(shipped, written, training)
     flags: dict[str, Any] = {name[2:]: None for name in given}
     if flag_value(argv, "--roles") is not None:
-        flags["roles"], argv = flag_value(argv, "--roles"), _without(argv, "--roles")
+        flags["roles"], argv = flag_value(argv, "--roles"), without(argv, "--roles")
     settings = {n: v for n, v in over(settings, flags, training).items() if n == "roles" or n not in flags}
-    settings = _typed(settings, classes, parser)
     try:
         os.environ.update({key: str(value) for key, value in settings.pop("env", {}).items()})
         parser.set_defaults_with_config(**settings)
@@ -91,6 +87,13 @@ def parse_options(
     _refuse_countdowns(found, {name[2:] for name in given} | set(written))
     _refuse_unread(found[2], {name[2:] for name in given} | set(settings))
     return found  # type: ignore[return-value]
+
+
+def _settings(path: str, recipes: list[str], options: Mapping[str, Option]) -> dict[str, Any]:
+    """The settings of a YAML file, checked."""
+    content = read_settings(path, recipes)
+    check_keys(path, content, options)
+    return typed(content, options)
 
 
 def _refuse_countdowns(found: Any, named: set[str]) -> None:
@@ -113,62 +116,3 @@ def _refuse_unread(model: ModelConfig, named: set[str]) -> None:
     adapter = sorted(name for name in named if name.startswith("lora_") or name in ("use_dora", "use_rslora"))
     if adapter and not model.use_peft:
         raise ConfigError(f"`{adapter[0]}` is read under --use_peft only; pass that too, or leave it unset.")
-
-
-def _typed(settings: Mapping[str, Any], classes: tuple[type, ...], parser: OneLineTrlParser) -> dict[str, Any]:
-    """The values of a YAML file as their fields want them: argparse converts texts alone, and takes all others."""
-    hints = {name: hint for one in classes for name, hint in get_type_hints(one).items()}
-    kinds = {action.dest: action.type for action in parser._actions if action.nargs not in ("+", "*")}
-    found = dict(settings)
-    for name, value in settings.items():
-        kind, allowed = kinds.get(name), {get_origin(a) or a for a in get_args(hints.get(name)) or (hints.get(name),)}
-        if kind not in (int, float, str) or isinstance(value, str) or type(value) in allowed:
-            continue
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if kind is str and isinstance(value, int | float | datetime.date):
-            found[name] = value if isinstance(value, bool) else str(value)
-        elif not number or (kind is int and not float(value).is_integer()):
-            words = {int: "a whole number", float: "a number", str: "a text"}[kind]
-            raise ConfigError(f"`{name}` ({value}) must be {words}.")
-        else:
-            found[name] = kind(value)
-    return found
-
-
-def _config_of(argv: list[str]) -> tuple[str | None, list[str]]:
-    """The file of `--config`, and the other arguments."""
-    path = flag_value(argv, "--config")
-    if path is None:
-        if has_flag(argv, "--config"):
-            raise ConfigError("`--config` needs a YAML file.")
-        return None, argv
-    return path, _without(argv, "--config")
-
-
-def _without(argv: list[str], flag: str) -> list[str]:
-    """`argv` without the flag and its value."""
-    at = next(i for i, argument in enumerate(argv) if argument.partition("=")[0] == flag)
-    return argv[:at] + argv[at + (2 if argv[at] == flag else 1) :]
-
-
-def _content(config: str, classes: tuple[type, ...], names: list[str]) -> dict[str, Any]:
-    """The settings of a YAML file; every key is a field."""
-    if not Path(config).is_file():
-        raise ConfigError(
-            f"There is no config file '{config}'; pass a YAML file, or a --recipe: {', '.join(names) or 'none ships'}."
-        )
-    try:
-        content = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise ConfigError(f"{config} is not a YAML file: it is not UTF-8 text.") from None
-    except (yaml.YAMLError, ValueError) as error:  # a date that there is not is a ValueError
-        raise ConfigError(f"{config} is not YAML: {' '.join(str(error).split())[:120]}.") from None
-    if not isinstance(content, dict):
-        raise ConfigError(f"{config} must be a YAML mapping from fields to values.")
-    fields = sorted({f.name for one in classes for f in dataclasses.fields(one)})
-    for key in content:
-        if key not in fields and key != "env":
-            raise ConfigError(f"{config}: unknown field '{key}'.{nearest_only(str(key), fields)}")
-    if not isinstance(content.get("env", {}), dict):
-        raise ConfigError(f"{config}: `env` ({content['env']}) must map environment variables to their values.")
-    return content

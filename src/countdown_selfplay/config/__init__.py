@@ -1,7 +1,22 @@
-"""JointSelfPlayConfig: TRL's GRPOConfig plus the settings of its roles, their game and the collapse guard."""
+"""JointSelfPlayConfig: TRL's GRPOConfig plus the settings of its roles, their game and the collapse guard. The names
+are loaded on first use: recipes and roles are read before TRL is, which takes seconds."""
 
-from .joint import JointSelfPlayConfig
-from .players import RoleSettings
-from .roles import RoleConfig
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .joint import JointSelfPlayConfig
+    from .players import RoleSettings
+    from .roles import RoleConfig
+
+_LAZY = {"JointSelfPlayConfig": "joint", "RoleConfig": "roles", "RoleSettings": "players"}
 
 __all__ = ["JointSelfPlayConfig", "RoleConfig", "RoleSettings"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

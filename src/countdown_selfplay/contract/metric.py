@@ -66,7 +66,7 @@ def range_text(bounds: Range) -> str:
 
 def as_json(metric: Metric) -> dict[str, Any]:
     """What a reader of the run folder needs of a declaration, as far as it says something; null: no bound."""
-    found: dict[str, Any] = {"in_a_row": metric.in_a_row, "word": metric.word}
+    found: dict[str, Any] = {"help": metric.help, "in_a_row": metric.in_a_row, "word": metric.word}
     for name, bounds in (("healthy", metric.healthy), ("trip", metric.trip or UNBOUNDED)):
         found[name] = None if bounds == UNBOUNDED else [None if isinf(end) else end for end in bounds]
     return {name: value for name, value in found.items() if value}
@@ -75,7 +75,8 @@ def as_json(metric: Metric) -> dict[str, Any]:
 def from_json(name: str, written: Mapping[str, Any]) -> Metric:
     """What `as_json` has written; ValueError or TypeError for anything else."""
     healthy, trip = (written.get(key) and read_range(written[key]) for key in ("healthy", "trip"))
-    return Metric(name, "", healthy or UNBOUNDED, trip, written.get("in_a_row"), word=str(written.get("word") or ""))
+    text, word = (str(written.get(key) or "") for key in ("help", "word"))
+    return Metric(name, text, healthy or UNBOUNDED, trip, written.get("in_a_row"), word=word)
 
 
 def read_range(value: object) -> Range:

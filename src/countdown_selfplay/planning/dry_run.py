@@ -39,7 +39,7 @@ def print_dry_run(
     steps = args.steps_per_round
     print(f"\n# One round = {'one optimizer step' if steps == 1 else f'{steps} optimizer steps'}")
     for line in batch_arithmetic(args, engine.processes):
-        print(line)
+        print(textwrap.fill(line, 80, subsequent_indent="  "))
     print(f"\n# Memory per process, estimated in GiB ({engine.sentence})")
     if engine.bf16 and engine.device == "cpu" and not args.use_cpu:
         print(

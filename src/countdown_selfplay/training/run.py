@@ -76,6 +76,8 @@ def play_control(
         write_atomically(folder.parent / "control.json", json.dumps(found, indent=1) + "\n")
         print("What the conjecturer was worth, on as many samples of the prover:")
         print(control_table(found))
+        if script.report:  # once more, with the control's rows
+            print(f"Report: {report_of(folder.parent)}")
     trainer.processes.wait()
 
 
@@ -101,6 +103,11 @@ def tell(folder: Path, before: dict[str, Any], after: dict[str, Any], report: bo
         write_atomically(folder / "evaluation.json", json.dumps(result, indent=1) + "\n")
         print(before_after_table(result))
     if report:
-        from ..evaluation.report import write_report
+        print(f"Report: {report_of(folder)}")
 
-        print(f"Report: {write_report([folder], folder / 'report.html')}")
+
+def report_of(folder: Path) -> Path:
+    """Write report.html of a run into its folder; its path."""
+    from ..evaluation.report import write_report  # matplotlib
+
+    return write_report([folder], folder / "report.html")

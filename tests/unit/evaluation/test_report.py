@@ -7,13 +7,20 @@ from xml.etree import ElementTree
 
 import pytest
 
+from countdown_selfplay.contract.metric import Metric, as_json, for_players
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation import write_report
 from countdown_selfplay.evaluation.report import load_run, load_runs
 from countdown_selfplay.evaluation.report.findings import findings
 from countdown_selfplay.evaluation.report.page import page
+from countdown_selfplay.games import critic_metrics
+from countdown_selfplay.guides.judge import Judge
+from countdown_selfplay.proposers import targets, tiers
+from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
 
 from . import made_up_runs as made_up
+
+KINDS = ("prover", "helpful", "misleading", "guide")
 
 
 class Page(HTMLParser):
@@ -52,6 +59,10 @@ class Page(HTMLParser):
 
 def report(tmp_path, *folders):
     return Page(write_report(list(folders), tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+
+
+def flat(page):
+    return " ".join(page.text.split())
 
 
 def rewrite(path, old, new):
@@ -276,6 +287,57 @@ def test_the_head_has_time_and_tokens_and_metrics_have_their_definitions(tmp_pat
         value for name, value in page.attributes if name == "title" and value.startswith("round/starved: 1 if no")
     ]
     assert len(hints) == 2 and all(hint.endswith(" Healthy: 0 to 0.5.") for hint in hints)  # its chart and its row
+
+
+def test_the_rows_of_a_control_stand_beside_the_runs_with_their_difference(tmp_path):
+    folder = made_up.write_run(tmp_path)
+    assert "conjecturer cost" not in flat(report(tmp_path, folder))
+    sides = {
+        side: {"prover": {"pass_at": {"1": {"value": a, "low": a - 0.02, "high": a + 0.02}, "16": [b, b, b]}}}
+        for side, a, b in (("control", 0.31, 0.8), ("run", 0.355, 0.77))
+    }
+    changes = {"pass@1": [0.045, 0.021, 0.069], "pass@16": [-0.03, -0.05, -0.01]}
+    (folder / "control.json").write_text(json.dumps({**sides, "difference": changes}))
+    text = flat(report(tmp_path, folder))
+    assert "prover pass@1 0.310 [0.290, 0.330] 0.355 [0.335, 0.375] +0.045 [+0.021, +0.069]" in text
+    assert "The conjecturer cost the prover pass@16: -0.030 [-0.050, -0.010] against the run without it" in text
+    assert "cost the prover pass@1:" not in text
+    other = made_up.write_run(tmp_path, "other", seed=1)
+    head = "With and without the conjecturer demo without with difference"
+    assert head in flat(report(tmp_path, folder, other))  # the other run has no control
+    rewrite(folder / "control.json", "0.045", '"x"')
+    with pytest.raises(DataError, match=r"control.json: 'difference.pass@1' must hold a value and the two ends"):
+        report(tmp_path, folder)
+
+
+OWN = {  # what is logged: how its explanation begins, the papers by name
+    "prover/misled_rate": "Of revisions of right answers, the share that gives them up",
+    "helpful/win_rate": "Share of revisions after its critiques that mend the answer",
+    "tier_1_rung": "Where tier k stands on its ladder",
+    "prover_pass_rate_tier_1": "Mean p over the problems of tier k",
+    "targets/unsolved": "Targets that no answer has solved so far",
+    "targets/solve_rate": "",
+    "guide/format_rate": "",
+    "proposer/rejected_trivial": "",
+    "proposer/rate_at_3": "",
+    "proposer/predictor_auc": "AUC of the predictor on labels",
+    "mine/surprise": "How SGS would put it.",
+}
+
+
+def test_what_a_game_and_its_parts_declare_of_their_own_is_shown_and_explained(tmp_path):
+    """From what the run wrote down: the page knows no game, and none of its parts."""
+    own = (*critic_metrics.METRICS, *tiers.TIERS, *targets.METRICS, *Judge.metrics, *SYMBOLIC)
+    own = for_players((*own, Metric("mine/surprise", "How seed 003 would put it.")), {k: [k] for k in KINDS})
+    folder, row = made_up.write_run(tmp_path), {**dict.fromkeys(OWN, 0.1), "round/generations": 8, "proposer/raw": 3}
+    logged(folder, row, row, metrics={one.name: as_json(one) for one in own})
+    page = report(tmp_path, folder)
+    hints = [line for name, value in page.attributes if name == "title" for line in value.split("\n")]
+    for name, text in OWN.items():
+        shown = "proposer/rate_at_0" if name == "proposer/rate_at_3" else name  # one stands for all ten
+        found = {hint for hint in hints if hint.startswith(f"{shown}: {text}")}
+        assert len(found) == 1 and len(found.pop()) > len(name) + 20, name
+    assert "predictor_auc 0.1 0.1 100%" in flat(page)
 
 
 def logged(folder, *rows, metrics=None):

@@ -106,6 +106,12 @@ def hints(runs: Sequence[Run], more: Mapping[str, tuple[Chart, ...]] = MappingPr
     return found
 
 
+def metrics_of(more: Mapping[str, tuple[Chart, ...]] = MappingProxyType({})) -> set[str]:
+    """The metrics that charts show."""
+    charts = (chart for charts in {**more, **SECTIONS}.values() for chart in charts)
+    return {metric for chart in charts for metric, _ in chart.metrics}
+
+
 def drawn(
     runs: Sequence[Run], more: Mapping[str, tuple[Chart, ...]] = MappingProxyType({})
 ) -> dict[str, dict[str, Figure]]:

@@ -22,7 +22,8 @@ _SECRET = ("_token", "api_key", "password")
 @dataclass(frozen=True)
 class Run:
     """What a run folder holds. metrics: one dict of finite numbers per line of metrics.jsonl, by rising step, of each
-    step the last line written (a rollback writes steps again). evaluation: {} if the run was not evaluated."""
+    step the last line written (a rollback writes steps again). evaluation: {} if the run was not evaluated. control:
+    pass@k without (control) and with (run) a conjecturer and the difference; {} for a run without a control."""
 
     path: Path
     name: str
@@ -36,6 +37,7 @@ class Run:
     evaluation: dict[str, Any] = field(default_factory=dict)
     rollbacks: list[dict[str, Any]] = field(default_factory=list)
     metrics: list[Metric] = field(default_factory=list)
+    control: dict[str, Any] = field(default_factory=dict)
 
     def series(self, metric: str) -> list[tuple[int, float]]:
         """(step, value) wherever the run has the metric, by rising step."""
@@ -88,6 +90,7 @@ def load_run(folder: Path) -> Run:
         evaluation=_evaluation(folder / "evaluation.json"),
         rollbacks=[row for row, _ in _lines(folder / "rollbacks.jsonl", optional=True)],
         metrics=_declared(description.get("metrics"), folder / "run.json"),
+        control=_control(folder / "control.json"),
     )
 
 
@@ -155,6 +158,20 @@ def _evaluation(path: Path) -> dict[str, Any]:
     for name, value in (raw.get("difference") or {}).items():
         found["difference"][name] = Interval(*_ends(value, path, f"difference.{name}"))
     return found
+
+
+def _control(path: Path) -> dict[str, Any]:
+    """control.json with its intervals read; {} if the file is absent."""
+    if not path.exists():
+        return {}
+    raw = _object(path)
+    found: dict[str, Any] = {
+        side: {f"pass@{k}": Estimate(*_ends(v, path, f"{side}.prover.pass_at.{k}")) for k, v in rates.items()}
+        for side in ("control", "run")
+        for rates in [((raw.get(side) or {}).get("prover") or {}).get("pass_at", {})]
+    }
+    changes = (raw.get("difference") or {}).items()
+    return {**found, "difference": {name: Interval(*_ends(v, path, f"difference.{name}")) for name, v in changes}}
 
 
 def _ends(value: Any, path: Path, where: str) -> tuple[float, float, float]:

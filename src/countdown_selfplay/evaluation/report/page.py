@@ -8,14 +8,15 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from . import pool, tables
+from ..papers import by_name
+from . import pool, symbolic, tables, targets
 from .arms import arms_of, band_text
-from .charts import hints, window_text
+from .charts import hints, metrics_of, window_text
 from .comparison import comparison, gains
+from .control import against_control, cost_of_the_conjecturer
 from .examples import examples
 from .findings import findings
 from .load import Run
-from .symbolic import filtering
 
 
 def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: int | None = None) -> str:
@@ -23,7 +24,7 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
     Equal runs give equal text: nothing here depends on the time or the machine. What runs and models wrote is escaped
     by the template."""
     arms = arms_of(runs)
-    shown = {"Before and after": tables.results(runs)}
+    shown = {"Before and after": tables.results(runs), "With and without the conjecturer": against_control(runs)}
     curves = window_text(runs[0])
     if len(runs) > 1:
         shown |= {"Over training seeds": gains(arms), "Comparison": comparison(arms)}
@@ -31,7 +32,9 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
         curves = f"Running means; a gap has no value. {band_text(arms)}"
     shown["Early and late rounds of the pool"] = pool.windows(runs)
     shown["Health of the curriculum"] = tables.health(runs)
-    shown["Filters of the symbolic proposer"] = filtering(runs)
+    shown["Filters of the symbolic proposer"] = symbolic.filtering(runs)
+    more = {**pool.charts(runs), symbolic.SECTION: symbolic.EXPLAINED, targets.SECTION: targets.EXPLAINED}
+    shown["Metrics of the game, its proposer and guide"] = tables.own_metrics(runs, metrics_of(more))
     names = " and ".join(run.name for run in runs) if len(runs) < 3 else f"{len(runs)} runs"
     environment = Environment(
         loader=PackageLoader(__package__),
@@ -40,13 +43,14 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
         trim_blocks=True,
         extensions=["jinja2.ext.do"],
     )
+    environment.filters["by_name"] = by_name
     return environment.get_template("page.html.j2").render(
         title=f"Self-play: {names}",
         heads=[_head(run) for run in runs],
         tables=shown,
         charts=charts,
         curves=curves,
-        hints=hints(runs, pool.charts(runs)),
+        hints=hints(runs, more),
         reload=reload,
     )
 
@@ -78,7 +82,7 @@ def _head(run: Run) -> dict[str, Any]:
     return {
         "name": run.name,
         "facts": facts,
-        "findings": findings(run),
+        "findings": [*findings(run), *cost_of_the_conjecturer(run)],
         "setting": tables.setting(run),
         "config": tables.whole_config(run),
         "examples": examples(run),

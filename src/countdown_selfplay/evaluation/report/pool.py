@@ -9,7 +9,7 @@ from typing import Any
 
 from .charts import SHARE, Chart
 from .load import Run
-from .tables import Table
+from .tables import Table, definition
 
 SECTION = "Pool"
 WINDOW = 5
@@ -51,7 +51,7 @@ def windows(runs: Sequence[Run]) -> Table | None:
     rows: list[list[Any]] = []
     for words, metric in names.items():
         cells = [_shown(end) for run in runs for end in ends(run, metric)]
-        rows.append([{"text": words, "hint": metric}, *cells])
+        rows.append([{"text": words, "hint": definition(metric, runs)}, *cells])
     note = (
         f"Means over the first and the last {WINDOW} rounds (seed 000, table 2: .30 to .56, .16 to .50, tier 1 .15 to "
         ".51). The problems are those of the round: a pass rate may rise because problems became easier."

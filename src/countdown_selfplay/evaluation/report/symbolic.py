@@ -9,7 +9,7 @@ import numpy as np
 from .charts import SHARE, Chart, compare, draw
 from .load import Run
 from .pictures import Curve, Figure, line_chart
-from .tables import Table
+from .tables import Table, definition
 
 SECTION = "Symbolic proposer"
 CHARTS = (
@@ -50,6 +50,10 @@ FILTERS = (  # metric, in words
 )  # fmt: skip
 
 
+EXPLAINED = (*CHARTS, Chart("Reliability of the predictor", (("proposer/rate_at_0", "measured"),)), Chart("", FILTERS))
+"""What the section shows."""
+
+
 def drawn_symbolic(runs: Sequence[Run]) -> dict[str, dict[str, Figure]]:
     """The section's charts; {} if no run had a symbolic proposer."""
     found: dict[str, Figure] = {}
@@ -85,7 +89,7 @@ def filtering(runs: Sequence[Run]) -> Table | None:
         totals = [sum(value for _, value in run.series(metric)) for run in runs]  # a share that is not logged is 0
         counted = metric in ("proposer/raw", "proposer/selected")
         if any(totals):
-            rows.append([{"text": words, "hint": metric}, *(
+            rows.append([{"text": words, "hint": definition(metric, runs)}, *(
                 None if not n else f"{total / n:.4g}" if counted else f"{total / n:.1%}"
                 for total, n in zip(totals, refreshes, strict=True)
             )])  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,8 +120,26 @@ def _result_note(evaluated: Sequence[dict[str, Any]]) -> str:
 
 def health(runs: Sequence[Run]) -> Table | None:
     """Mean, maximum and share of rounds above 0 of each curriculum metric, runs side by side (seed 001, table 4)."""
+    note = (
+        "Shares of proposals, problems or answers. Means are over the rounds that have the value (a starved round has "
+        "no solve rate); the share of rounds above 0 is of all logged rounds."
+    )
+    return _over_rounds(runs, HEALTH, note)
+
+
+def own_metrics(runs: Sequence[Run], charted: Collection[str]) -> Table | None:
+    """The same of what the game, its proposer and guide declare of their own and no chart shows (`charted`)."""
+    known = {metric.help for metric in (*FRAME_METRICS, *LOG_METRICS, *METRICS)}
+    own = {one.name: one for run in runs for one in run.metrics if one.help and one.help not in known}
+    left = [one for one in own.values() if not any(declaration_of(name, [one]) for name in charted)]
+    logged = sorted({name for run in runs for row in run.rounds for name in row})
+    return _over_rounds(runs, [(name, name) for one in left for name in logged if declaration_of(name, [one])])
+
+
+def _over_rounds(runs: Sequence[Run], metrics: Sequence[tuple[str, str]], note: str = "") -> Table | None:
+    """`metrics`: metric, in words."""
     rows = []
-    for metric, words in HEALTH:
+    for metric, words in metrics:
         cells: list[str | None] = []
         for run in runs:
             values = [value for _, value in run.series(metric)]
@@ -133,10 +151,6 @@ def health(runs: Sequence[Run]) -> Table | None:
                 cells += [None, None, None]
         if any(cells):
             rows.append([{"text": words, "hint": definition(metric, runs)}, *cells])
-    note = (
-        "Shares of proposals, problems or answers. Means are over the rounds that have the value (a starved round has "
-        "no solve rate); the share of rounds above 0 is of all logged rounds."
-    )
     groups = [run.name for run in runs] if len(runs) > 1 else []
     return Table(["", *["mean", "max", "rounds > 0"] * len(runs)], rows, note, groups=groups) if rows else None
 
@@ -144,8 +158,8 @@ def health(runs: Sequence[Run]) -> Table | None:
 def definition(metric: str, runs: Sequence[Run]) -> str:
     """The name of a metric as it is logged, what it is, and the range that the run declared as healthy."""
     declared = next((one for run in runs if (one := declaration_of(metric, run.metrics)) is not None), None)
-    shipped = declaration_of(metric, _SHIPPED)  # run.json holds ranges and no explanations
-    text = f"{metric}: {shipped.help}" if shipped else metric
+    explained = declared if declared and declared.help else declaration_of(metric, _SHIPPED)
+    text = f"{metric}: {explained.help}" if explained else metric
     bounds = range_text(declared.healthy) if declared else ""
     return f"{text} Healthy: {bounds}." if bounds else text
 

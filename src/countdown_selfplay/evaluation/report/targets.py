@@ -44,6 +44,14 @@ CHARTS = (
 LINES = {"targets/problem_size": "targets/set_size", "targets/problem_complex": "targets/set_complex"}
 """Metric -> the target set's own value, which is a line in the chart of several runs too (figure 2)."""
 
+_SOLVED, _BEFORE = "Cumulative solve rate of the targets", "Trainable synthetic problems before a target is solved"
+EXPLAINED = (
+    *CHARTS,
+    Chart(_SOLVED, (("targets/solve_rate", "share of targets"),)),
+    Chart(_BEFORE, (("targets/presolve_0", "share of rounds"),)),
+)
+"""What the section shows."""
+
 
 def target_figures(runs: Sequence[Run], yardsticks: Mapping[str, float] | None = None) -> dict[str, Figure]:
     """By title; {} unless a run has targets. yardsticks: name -> solve rate of something else on the same targets,
@@ -76,7 +84,7 @@ def _beside_the_set(chart: Chart, metric: str, runs: Sequence[Run]) -> dict[str,
 
 def _cumulative(runs: Sequence[Run], yardsticks: Mapping[str, float]) -> dict[str, Figure]:
     """Figure 1, right: mean over the seeds of an arm, with their interval as a band."""
-    title, curves = "Cumulative solve rate of the targets", []
+    title, curves = _SOLVED, []
     for arm in arms_of(runs):
         label = arm.name if len(runs) > 1 else "solved so far"
         curves.append(over_generations(label, [solved_by(run) for run in arm.runs]))
@@ -87,7 +95,7 @@ def _cumulative(runs: Sequence[Run], yardsticks: Mapping[str, float]) -> dict[st
 
 def _before_solved(runs: Sequence[Run]) -> dict[str, Figure]:
     """Figure 5, right, of the last round that logged it: ten tenths of the rounds before a target was solved."""
-    title, curves = "Trainable synthetic problems before a target is solved", []
+    title, curves = _BEFORE, []
     for arm in arms_of(runs):
         rows = [[run.series(f"targets/presolve_{k}") for k in range(BINS)] for run in arm.runs]
         known = [[series[-1][1] for series in row] for row in rows if all(row)]
