@@ -16,10 +16,11 @@ from typing import Any
 
 from ..errors import ConfigError
 from .countdown_options import OneLineParser, flag_value, nearest_only
+from .systems import SYSTEMS
 
 TABLE = Path(__file__).parent / "options.json"
 _PACKAGE = Path(__file__).resolve().parents[1]
-AS_JOINT = ("rloo", "pool", "sgs", "symbolic")
+AS_JOINT = ("rloo", *SYSTEMS)
 """Commands with the options of `joint`; so has `cdg --training online`."""
 _HELP = ("-h", "--help", "--help-all", "--help_all")
 
