@@ -31,6 +31,6 @@ def test_what_is_no_pool_is_refused_in_one_line(tmp_path, capsys, monkeypatch):
             "is not there yet; `python ex",
         ),
     ):
-        assert main(["pool", "--output_dir", str(tmp_path), "--report_to", "none", *options]) == 2
+        assert main(["pool", "--output_dir", "run", "--report_to", "none", *options]) == 2
         error = capsys.readouterr().err
         assert error.count("\n") == 1 and words in error, error
