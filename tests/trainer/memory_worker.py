@@ -25,7 +25,7 @@ def main(model, players):
         operands=[2, 3],
         roles={"prover": {**role, "micro_batches": 2}, "conjecturer": {**role, "micro_batches": 1}},
         per_device_train_batch_size=4,
-        max_completion_length=48,
+        max_completion_length=16,
         prover_prompt="compact",
         conjecturer_prompt="compact",
         gradient_checkpointing=False,

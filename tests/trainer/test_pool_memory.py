@@ -44,7 +44,7 @@ def needed(model, players):
     done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert len(found["lengths"]) == 2 * players and set(found["lengths"].values()) == {48}
+    assert len(found["lengths"]) == 2 * players and set(found["lengths"].values()) == {16}
     return found["bytes"]
 
 
