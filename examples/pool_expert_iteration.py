@@ -73,15 +73,17 @@ def warm_start(root: Path, names: Sequence[str], quick: bool) -> None:
     root.mkdir(parents=True, exist_ok=True)
     # There are 212 training problems of two numbers and 4,101 of three: each prover gets half of them.
     keys = [domain.key(problem) for problem in generate_problems(2 * count, domain.spec, seed=0)]
-    rows = {"prover_a": generated_rows(count, "prover", domain, 0, exclude=keys[1::2], per_problem=4)}
-    taken = {*keys[::2], *(domain.key(domain.problem(row)) for row in rows["prover_a"])}
-    rows["prover_b"] = generated_rows(count, "prover", domain, 1, exclude=taken, per_problem=4)
-    both = [row | {"prompt": turned(domain.problem(row))} for row in rows["prover_a"][::2]]
-    rows["prover_both"] = rows["prover_a"][1::2] + both
-    rows["conjecturer"] = generated_rows(256 if quick else 2048, "conjecturer", domain, 0)
+    a = generated_rows(count, "prover", domain, 0, exclude=keys[1::2], per_problem=6)
+    taken = {*keys[::2], *(domain.key(domain.problem(row)) for row in a)}
+    rows = {
+        "prover_a": lambda: a,
+        "prover_b": lambda: generated_rows(count, "prover", domain, 1, exclude=taken, per_problem=6),
+        "prover_both": lambda: a[1::2] + [row | {"prompt": turned(domain.problem(row))} for row in a[::2]],
+        "conjecturer": lambda: generated_rows(256 if quick else 2048, "conjecturer", domain, 0),
+    }
     jobs = []
     for name in missing:
-        (root / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[name]))
+        (root / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[name]()))
         role = "conjecturer" if name == "conjecturer" else "prover"
         options = ["--role", role, "--dataset_name", str(root / f"{name}.jsonl"), "--output_dir", str(root / name)]
         jobs.append([*options, "--operands", "2", "3", "4", "--number_high", "12", "--eval_problems", "0"])

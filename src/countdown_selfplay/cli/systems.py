@@ -66,7 +66,7 @@ SYSTEMS = {
         "tiny/pool",
         _pool,
         "runs/pool-start",
-        "`python examples/pool_expert_iteration.py --warm_start` makes it in under three minutes: a prover and a "
+        "`python examples/pool_expert_iteration.py --warm_start` makes it in a few minutes: a prover and a "
         "conjecturer of two to four numbers",
     ),
     "sgs": System(
