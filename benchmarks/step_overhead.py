@@ -74,6 +74,16 @@ def stock_trainer(
     )  # fmt: skip
 
 
+def proposal_reward_of(domain: CountdownDomain) -> Any:
+    """What the joint round does with a proposal besides having it solved: parse, range, solvability."""
+
+    def proposal_reward(completions: list[str], **_: Any) -> list[float]:
+        parsed = [p.problem for p in domain.parse(completions)]
+        return [float(p is not None and domain.in_range(p) and domain.solvable(p)) for p in parsed]
+
+    return proposal_reward
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=40, help="timed optimizer steps of each trainer")
@@ -85,12 +95,7 @@ def main() -> None:
     domain = CountdownDomain.tiny()
     problems = [domain.prove_row(p) for p in generate_problems(2048, TINY_SPEC, seed=0)]
     requests = [domain.propose_row(3)] * 64
-
-    def proposal_reward(completions: list[str], **_: Any) -> list[float]:
-        """What the joint round does with a proposal besides having it solved: parse, range, solvability."""
-        parsed = [p.problem for p in domain.parse(completions)]
-        return [float(p is not None and domain.in_range(p) and domain.solvable(p)) for p in parsed]
-
+    proposal_reward = proposal_reward_of(domain)
     with tempfile.TemporaryDirectory() as folder:
         joint = Paced(joint_trainer(f"{folder}/joint", steps))
         prover = Paced(

@@ -65,7 +65,7 @@ def page() -> str:
     """commands.md."""
     parts = [HEAD, f"```text\n{usage()}\n```\n"]
     for command, module in available_commands().items():
-        parts.append(f"## {command}\n\n{help_line(module)}.\n")
+        parts.append(f"## {command}\n\n{help_line(command)}.\n")
         if command in AS_JOINT:
             parts.append("The options of [joint](#joint).\n")
         elif command in TRAINERS:

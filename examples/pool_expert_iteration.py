@@ -2,24 +2,22 @@
 
     python examples/pool_expert_iteration.py                 # 5 seeds, two processes
     python examples/pool_expert_iteration.py --quick         # 1 seed, a few rounds: does everything run?
-    python examples/pool_expert_iteration.py --warm_start    # only the models that the pools start from
+    python examples/pool_expert_iteration.py --warm_start    # only what `countdown-selfplay pool` can start from
     python examples/pool_expert_iteration.py --arms pool single --seeds 1 2
 
 Every arm starts from warm-started models: provers that sometimes solve four numbers, two of them from disjoint
 problems, and a conjecturer that knows the form. The pool and its control play 100 rounds, the findings' arms 30. All
 are scored on the same held-out problems with equally many answers: what a pool of two provers solves, against one
 prover that had, and has, as many samples as both. Runs are resumable: start the command again and it goes on where it
-stopped. (The compact prompt shows no worked example, so that copies of one cannot be studied here.)
-Written to --folder: a run folder per arm and seed, their reports' table 2 and figure 1, `study.md`.
+stopped. Written to --folder: a run folder per arm and seed; `study.md`; `report.html` of the pool and its control,
+with the paper's figure 1 and table 2.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import multiprocessing.pool
-import os
 import subprocess
 import sys
 import time
@@ -29,9 +27,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from countdown_selfplay.evaluation.compare.study import FINISHED, compared, finish, play_all, run_folder
+
 ROUNDS, SHORT = 100, 30
 HELD_OUT, ANSWERS = 256, 32  # answers to a problem, of all provers together
-KS = (1, 8)
+START = Path("runs/pool-start")
+FOR_A_POOL, FOR_ARMS = ("prover_a", "conjecturer"), ("prover_b", "prover_both")
 
 TIERS = {"start": [3, 4], "low": 0.2, "high": 0.7, "floor": 2, "ceiling": 4, "min_valid": 6}
 APART = [{"model": "prover_a", "temperature": 0.8}, {"model": "prover_b", "temperature": 1.2}]
@@ -41,6 +42,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "single": {"roles": {"prover": {"players": 1, "num_generations": 8, "micro_batches": 16}}},
     "per_prover_rate": {"solve_rate_over": "provers"},
     "solver_as_conjecturer": {"roles": {"conjecturer": {"model": "prover_a"}}},
+    "worked_example": {"conjecturer_phrasing": "shown"},
     "other_phrasing": {"phrasing": "turned"},
     "several_phrasings": {"phrasing": "turned", "roles": {"prover": {"model": "prover_both"}}},
     "hysteresis": {"proposer_kwargs": {**TIERS, "hysteresis": True, "window": 3}},
@@ -57,33 +59,36 @@ LONG = ("pool", "single")
 # -- the models that the pools start from ----------------------------------------------------------------------------
 
 
-def warm_start(root: Path, quick: bool) -> None:
-    """Make the models that are missing, two at a time: prover_a and prover_b from disjoint problems of two to four
-    numbers, prover_both from prover_a's under two phrasings, and the conjecturer."""
+def warm_start(root: Path, names: Sequence[str], quick: bool) -> None:
+    """Make those of the models that are missing, two at a time: prover_a and prover_b from disjoint problems of two to
+    four numbers, prover_both from prover_a's under two phrasings, and the conjecturer."""
     from countdown_selfplay.countdown import generate_problems
     from countdown_selfplay.warm_starts.demonstrations import generated_rows
 
+    missing = [name for name in names if not (root / name / "config.json").exists()]
+    if not missing:
+        return
     count = 256 if quick else 6144
-    domain = domain_of("compact")
+    domain = domain_of("compact", "compact")
     root.mkdir(parents=True, exist_ok=True)
     # There are 212 training problems of two numbers and 4,101 of three: each prover gets half of them.
     keys = [domain.key(problem) for problem in generate_problems(2 * count, domain.spec, seed=0)]
-    rows = {"prover_a": generated_rows(count, "prover", domain, 0, exclude=keys[1::2], per_problem=4)}
-    taken = {*keys[::2], *(domain.key(domain.problem(row)) for row in rows["prover_a"])}
-    rows["prover_b"] = generated_rows(count, "prover", domain, 1, exclude=taken, per_problem=4)
-    both = [row | {"prompt": turned(domain.problem(row))} for row in rows["prover_a"][::2]]
-    rows["prover_both"] = rows["prover_a"][1::2] + both
-    rows["conjecturer"] = generated_rows(256 if quick else 2048, "conjecturer", domain, 0)
+    a = generated_rows(count, "prover", domain, 0, exclude=keys[1::2], per_problem=6)
+    taken = {*keys[::2], *(domain.key(domain.problem(row)) for row in a)}
+    rows = {
+        "prover_a": lambda: a,
+        "prover_b": lambda: generated_rows(count, "prover", domain, 1, exclude=taken, per_problem=6),
+        "prover_both": lambda: a[1::2] + [row | {"prompt": turned(domain.problem(row))} for row in a[::2]],
+        "conjecturer": lambda: generated_rows(256 if quick else 2048, "conjecturer", domain, 0),
+    }
     jobs = []
-    for name, own in rows.items():
-        if (root / name / "config.json").exists():
-            continue
-        (root / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in own))
+    for name in missing:
+        (root / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[name]()))
         role = "conjecturer" if name == "conjecturer" else "prover"
         options = ["--role", role, "--dataset_name", str(root / f"{name}.jsonl"), "--output_dir", str(root / name)]
         jobs.append([*options, "--operands", "2", "3", "4", "--number_high", "12", "--eval_problems", "0"])
     with multiprocessing.pool.ThreadPool(2) as pool:
-        pool.map(_fine_tune, jobs)
+        pool.map(_fine_tune, jobs, chunksize=1)
 
 
 def _fine_tune(options: list[str]) -> None:
@@ -98,71 +103,79 @@ def turned(problem: Any) -> str:
     return f"{problem.target} = {' '.join(map(str, problem.numbers))} :"
 
 
-def domain_of(phrasing: str) -> Any:
-    """The recipe's Countdown, its problems put to provers in that phrasing."""
-    from countdown_selfplay.countdown import PROVER_PROMPTS, CountdownDomain, ProblemSpec
+def shown(operands: int, spec: Any, **asked: Any) -> str:
+    """The conjecturer's compact prompt behind a worked example of its size: `2 3 4 = 24 propose 3 :`."""
+    from countdown_selfplay.countdown.prompts import json_example, propose_compact
 
-    PROVER_PROMPTS["turned"] = turned
-    made = CountdownDomain.tiny()
+    example = json_example(operands)
+    numbers = " ".join(map(str, example.numbers))
+    return f"{numbers} = {example.target} {propose_compact(operands, spec, **asked)}"
+
+
+def domain_of(phrasing: str, of_conjecturer: str) -> Any:
+    """The recipe's Countdown, with these prompts for provers and conjecturers."""
+    from countdown_selfplay.countdown import PROVER_PROMPTS, CountdownDomain, ProblemSpec
+    from countdown_selfplay.countdown.prompts import CONJECTURER_PROMPTS, EXAMPLES, json_example
+    from countdown_selfplay.countdown.proposals import PROPOSAL_PARSERS
+
+    PROVER_PROMPTS["turned"], CONJECTURER_PROMPTS["shown"] = turned, shown
+    PROPOSAL_PARSERS["shown"] = PROPOSAL_PARSERS["compact"]
+    EXAMPLES["shown"] = lambda spec: map(json_example, spec.operands)
     spec = ProblemSpec((2, 3, 4), number_low=1, number_high=12, target_low=1, target_high=99)
-    return replace(made, spec=spec, prover_prompt=phrasing, admit_unsolvable=True)
+    prompts = {"prover_prompt": phrasing, "conjecturer_prompt": of_conjecturer}
+    return replace(CountdownDomain.tiny(), spec=spec, admit_unsolvable=True, **prompts)
 
 
 # -- a run -----------------------------------------------------------------------------------------------------------
 
 
-def run(task: tuple[str, int, str, bool]) -> None:
-    """Train and score one arm with one seed, or finish what an earlier call began."""
-    arm, seed, root, quick = task
-    folder = Path(root) / arm / f"seed-{seed}"
-    if (folder / "evaluation.json").exists():
+def run(task: tuple[str, int, str, str, int]) -> None:
+    """Train and score one arm with one seed for so many rounds, or finish what an earlier call began."""
+    arm, seed, root, start, rounds = task
+    folder = run_folder(root, arm, seed)
+    if (folder / FINISHED).exists():
         return
-    os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
-    import torch
     import transformers
     from datasets import Dataset
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+    from countdown_selfplay.data.run_files import step_of
     from countdown_selfplay.evaluation.pooled import pooled
     from countdown_selfplay.training.checkpoints import newest
     from countdown_selfplay.training.evaluation import evaluate_provers
 
-    torch.set_num_threads(1)
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
     changes = dict(ARMS[arm])
-    domain = domain_of(changes.pop("phrasing", "compact"))
-    steps = (6 if quick else ROUNDS) if arm in LONG else (4 if quick else SHORT)
+    domain = domain_of(changes.pop("phrasing", "compact"), changes.pop("conjecturer_phrasing", "compact"))
     args = JointSelfPlayConfig.from_recipe(
         "tiny/pool",
         output_dir=str(folder),
         seed=seed,
-        max_steps=steps,
-        save_steps=max(steps // 2, 1),
+        max_steps=rounds,
+        save_steps=max(rounds // 2, 1),
+        save_total_limit=1,
         export_every=0,
         report_to="none",
         disable_tqdm=True,
         guard=False,  # a control must not be rolled back
-        **{**changes, "roles": _roles(changes.get("roles", {}), Path(root) / "start")},
+        **{**changes, "roles": _roles(changes.get("roles", {}), Path(start))},
     )
-    held_out = domain.held_out(HELD_OUT // (8 if quick else 1))
+    held_out = domain.held_out(HELD_OUT if rounds >= SHORT else HELD_OUT // 8)
     rows = [{"nums": list(p.numbers), "target": p.target} for p in held_out]
-    start = time.perf_counter()
     trainer = JointConjecturerProverTrainer(
-        str(Path(root) / "start" / "prover_a"), args=args, eval_dataset=Dataset.from_list(rows), domain=domain
+        str(Path(start) / "prover_a"), args=args, eval_dataset=Dataset.from_list(rows), domain=domain
     )
     trainer.remove_callback(transformers.PrinterCallback)
-    trainer.train(resume_from_checkpoint=newest(folder, 1) is not None)
-    answers = ANSWERS // len(args.players_of("prover"))
-    each = evaluate_provers(trainer, held_out, answers, KS)
-    found = pooled([*each.values()], KS)
-    result = {name: one.to_dict() for name, one in each.items()} | {"prover": found.to_dict()}
-    partial = folder / "evaluation.json.part"  # renamed last: its presence says that the run is finished
-    partial.write_text(json.dumps({"before": {}, "after": result, "samples": trainer.frame.samples}))
-    partial.rename(folder / "evaluation.json")
+    earlier, began = newest(folder, 1), time.process_time()
+    trainer.train(resume_from_checkpoint=earlier is not None)
+    trained = (time.process_time() - began) / max(rounds - (step_of(earlier) if earlier else 0), 1)
+    each = evaluate_provers(trainer, held_out, ANSWERS // len(args.players_of("prover")), (1, 8))
+    for i, one in enumerate(each.values()):
+        finish(folder, {"after": {"prover": one.to_dict()}}, f"prover_{i}.json")
+    found = pooled([*each.values()], (1, 8, ANSWERS))
+    finish(folder, {"before": {}, "after": {"prover": found.to_dict()}, "samples": trainer.frame.samples})
     at = found.pass_at
     print(f"{arm:>22} seed {seed}: pass@1 {at[1].value:.3f}  pass@8 {at[8].value:.3f}  "
-          f"({time.perf_counter() - start:.0f} s)", flush=True)  # fmt: skip
+          f"({trained:.2f} CPU s a round, {time.process_time() - began:.0f} in all)", flush=True)  # fmt: skip
 
 
 def _roles(own: dict[str, Any], start: Path) -> dict[str, Any]:
@@ -181,47 +194,51 @@ def _roles(own: dict[str, Any], start: Path) -> dict[str, Any]:
 
 def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
     """Markdown: what the paper measures, early and late, and what the arms solve on held-out problems."""
-    from countdown_selfplay.evaluation.compare.arms import aligned_arms, load_arms
-    from countdown_selfplay.evaluation.compare.comparison import compare_arms
+    from countdown_selfplay.evaluation.compare.comparison import markdown, rows_of
 
     lines = [
-        "| arm | valid, rounds 1-5 -> last 5 | pass rate | frontier, rounds 1-5 | operands at the end | moves a tier "
-        "| distinct rates a round |",
-        "|---|---|---|---|---|---|---|",
+        "### Training",
+        "",
+        "| arm | valid, rounds 1-5 -> last 5 | pass rate | pass rate of tier 1 | frontier, rounds 1-5 | copies, same "
+        "| operands at the end | moves a tier | distinct rates a round |",
+        "|---" * 9 + "|",
     ]
     lines += [_row(root, arm, seeds) for arm in arms]
-    words = [
-        f"{arm}={','.join(str(root / arm / f'seed-{seed}' / 'evaluation.json') for seed in seeds)}" for arm in arms
-    ]
-    lines += ["", f"| arm | {' | '.join(f'pass@{k}' for k in KS)} | minus single |", "|---|---|---|---|"]
-    loaded = sorted(aligned_arms(load_arms(words)), key=lambda arm: arm.name != "single")
-    found = compare_arms(loaded, KS)
-    for arm in loaded:
-        against = [d for d in found.differences if d.arm == arm.name]
-        told = [
-            f"@{d.k} {d.percentile.difference:+.3f} [{d.percentile.low:+.3f}, {d.percentile.high:+.3f}]"
-            for d in against
-        ]
-        values = " | ".join(f"{found.values[arm.name, k].value:.3f}" for k in KS)
-        lines.append(f"| {arm.name} | {values} | {', '.join(told)} |")
-    return "\n".join(lines) + "\n"
+    if "single" not in arms or len(arms) == 1:
+        return "\n".join(lines) + "\n"
+    pools = {arm: [run_folder(root, arm, seed) / FINISHED for seed in seeds] for arm in arms}
+    provers = {"single": pools["single"]} | {
+        f"{arm}, prover {i}": [path.with_name(f"prover_{i}.json") for path in paths]
+        for arm, paths in pools.items()
+        for i in range(2)
+        if arm != "single"
+    }
+    for title, results, ks in (
+        (f"Held-out problems, all provers' answers put together ({ANSWERS} a problem)", pools, (1, 8, ANSWERS)),
+        ("Held-out problems, each prover", provers, (1, 8)),
+    ):
+        found = compared(results, ks, "single")
+        lines += ["", f"### {title}", "", markdown(rows_of(found), found.notes())]
+    return "\n".join(lines)
 
 
 def _row(root: Path, arm: str, seeds: Sequence[int]) -> str:
     from countdown_selfplay.evaluation.report.load import load_run
     from countdown_selfplay.evaluation.report.pool import ends
 
-    runs = [load_run(root / arm / f"seed-{seed}") for seed in seeds]
+    runs = [load_run(run_folder(root, arm, seed)) for seed in seeds]
 
     def mean(values: Sequence[float | None]) -> str:
         known = [value for value in values if value is not None]
         return f"{sum(known) / len(known):.2f}" if known else "-"
 
     cells = []
-    for metric in ("valid_conjecture_rate", "mean_prover_pass_rate"):
+    for metric in ("valid_conjecture_rate", "mean_prover_pass_rate", "prover_pass_rate_tier_1"):
         early, late = zip(*(ends(run, metric) for run in runs), strict=True)
         cells.append(f"{mean(early)} -> {mean(late)}")
-    cells.append(mean([ends(run, "round/frontier_share")[0] for run in runs]))
+    cells += [
+        mean([ends(run, metric)[0] for run in runs]) for metric in ("round/frontier_share", "copied_example_rate")
+    ]
     counts = [[value for _, value in run.series(f"tier_{k}_operand_count")] for run in runs for k in (0, 1)]
     cells.append(", ".join(mean([own[-1] for own in counts[k::2]]) for k in (0, 1)))
     cells.append(mean([sum(a != b for a, b in pairwise(own)) for own in counts]))
@@ -231,30 +248,36 @@ def _row(root: Path, arm: str, seeds: Sequence[int]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=Path("runs/pool-study"))
-    parser.add_argument("--seeds", type=int, nargs="+", default=None, help="Default: 1 to 5; 1 with --quick.")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--folder", type=Path, help="Default: runs/pool-study, with --quick runs/pool-quick.")
+    parser.add_argument("--seeds", type=int, nargs="+", help="Default: 1 to 5; 1 with --quick.")
     parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=list(ARMS))
+    parser.add_argument("--rounds", type=int, help=f"Of every arm ({ROUNDS} and {SHORT}; with --quick 4).")
     parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
     parser.add_argument("--quick", action="store_true", help="One seed and a few rounds of every arm.")
-    parser.add_argument("--warm_start", action="store_true", help="Make the models in FOLDER/start and stop.")
+    parser.add_argument("--warm_start", action="store_true", help=f"Make models in {START} and stop.")
     options = parser.parse_args()
-    start = time.perf_counter()
-    seeds = options.seeds or ([1] if options.quick else [1, 2, 3, 4, 5])
-    root = options.folder / "quick" if options.quick else options.folder
-    warm_start(root / "start", options.quick)
+    began = time.perf_counter()
+    root = options.folder or Path("runs/pool-quick" if options.quick else "runs/pool-study")
+    start = root / "start" if options.quick else START
+    warm_start(start, FOR_A_POOL if options.warm_start else (*FOR_A_POOL, *FOR_ARMS), options.quick)
     if options.warm_start:
-        print(f"{time.perf_counter() - start:.0f} s: {root / 'start'}")
+        own = f"--model_name_or_path {start}/prover_a --conjecturer_model_name_or_path {start}/conjecturer"
+        print(f"{time.perf_counter() - began:.0f} s. Now: countdown-selfplay pool --recipe tiny/pool {own}")
         return
-    first = [arm for arm in options.arms if arm in LONG]
-    order = [*first, *(arm for arm in options.arms if arm not in LONG)]
-    tasks = [(arm, seed, str(root), options.quick) for arm in order for seed in seeds]
-    with multiprocessing.get_context("spawn").Pool(options.workers, maxtasksperchild=10) as pool:
-        for _ in pool.imap_unordered(run, tasks):
-            pass
+    seeds = options.seeds or ([1] if options.quick else [1, 2, 3, 4, 5])
+    rounds = {arm: options.rounds or (4 if options.quick else ROUNDS if arm in LONG else SHORT) for arm in ARMS}
+    order = sorted(options.arms, key=lambda arm: arm not in LONG)  # the longest first
+    play_all(
+        run, [(arm, seed, str(root), str(start), rounds[arm]) for arm in order for seed in seeds], options.workers
+    )
     text = tables(root, options.arms, seeds)
     (root / "study.md").write_text(text)
-    print(f"\n{text}\n{time.perf_counter() - start:.0f} s. Also in {root / 'study.md'}.")
+    from countdown_selfplay.evaluation import write_report
+
+    main_arms = [arm for arm in LONG if arm in options.arms] or options.arms[:1]
+    write_report([run_folder(root, arm, seed) for arm in main_arms for seed in seeds], root / "report.html")
+    print(f"\n{text}\n{time.perf_counter() - began:.0f} s. Also in {root}: study.md and report.html.")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Four games that the frame must carry, none of which it was written for: a pool of players, three roles with two
-turns, a role that is frozen, a proposer without a model. Played by tests on one process, on two and with vLLM."""
+turns, a role that is frozen, a proposer without a model; and the pool with tiers. Played by tests on one process, on
+two and with vLLM."""
 
 import json
 from dataclasses import dataclass, field
@@ -116,19 +117,52 @@ PROBES = {
         roles={"conjecturer": {"players": 0}},
     ),
 }
+POOL = dict(
+    max_steps=4,
+    learning_rate=1e-4,
+    operands=[2, 3, 4],
+    proposer="tiers",
+    proposer_kwargs={"start": [3, 3], "ceiling": 4, "min_valid": 3},
+    admit_unsolvable=True,
+    duplicate_proposals="share",
+    fill="none",
+    anchor_fraction=0.0,
+    frontier_low=0.1,
+    frontier_high=0.7,
+    conjecturer_num_generations=None,
+    conjecturer_micro_batches=None,
+    roles={
+        "prover": {
+            "players": 2,
+            "micro_batches": 8,
+            "objective": "expert_iteration",
+            "objective_kwargs": {"rounds": 1, "solved_limit": None, "per_token": True},
+        },
+        "conjecturer": {
+            "players": 2,
+            "num_generations": 16,
+            "objective": "rest",
+            "objective_kwargs": {"rounds": 1, "tau": 0.0},
+        },
+    },
+)
+"""Seed 000's round, small: tiers, a data filter, expert iteration."""
+
 TRAINED = {
     "pool": ("prover/0", "prover/1", "conjecturer/0", "conjecturer/1"),
     "debate": ("prover", "helpful", "misleading"),
     "frozen": ("prover",),
     "symbolic": ("prover",),
 }
+TRAINED["tiers"] = TRAINED["pool"]
 """The players of each that learn."""
 
 
 def probe(name, **more):
     """What make_trainer is passed to play it: settings, and under `trainer` a game of its own."""
     trainer = {"game": Debate()} if name == "debate" else {}
-    return {**PROBES[name], **more, "trainer": {**trainer, **more.get("trainer", {})}}
+    settings = POOL if name == "tiers" else PROBES[name]
+    return {**settings, **more, "trainer": {**trainer, **more.get("trainer", {})}}
 
 
 def memory(trainer):

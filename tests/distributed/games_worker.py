@@ -48,7 +48,17 @@ def play(output, game, sharing, config, resume_at):
         "resumed": {"weights": digest(weights(again)), "memory": memory(again)},
         "frozen": [digest(frozen), digest(frozen_weights(trainer)), len(frozen)],
     }
+    if game == "tiers":
+        shared["tiers"] = tiers(trainer)
     return {"shared": shared, "turns": turns}
+
+
+def tiers(trainer):
+    """Operand counts in the end, and each round's pass rate by tier as this process had it."""
+    asks = trainer.game.proposer.files()["tier_config.json"]["asks"]
+    logged = [line for line in trainer.state.log_history if "loss" in line]
+    rates = [[line.get(f"prover_pass_rate_tier_{k}") for k in range(2)] for line in logged]
+    return [[ask["operands"] for ask in asks], rates]
 
 
 def main(output, games, resume_at, config):

@@ -25,6 +25,7 @@ CONFIG = dict(
 TWO_STEPS = {"steps_per_round": 2, "prover_objective": "grpo"}
 GAMES = {
     "pool": ("pool", "full", {}),
+    "tiers": ("tiers", "full", {}),
     "debate": ("debate", "full", {"beta": 0.02}),
     "frozen": ("frozen", "full", {}),
     "symbolic": ("symbolic", "full", {}),
@@ -80,6 +81,19 @@ def test_processes_with_other_numbers_of_rows_or_none_play_the_same_turns(launch
             assert turns == {
                 ("prover", count), ("prover", 4 * count), ("helpful", helped), ("misleading", misled)
             }  # fmt: skip
+
+
+def test_a_pool_moves_its_tiers_alike_on_both_processes_by_the_rates_of_both(launched):
+    """The paper's rule counted again from what was logged: 3 operands each at first, up above .7, down below .2."""
+    _, ranks = launched
+    (count, logged), other = (rank["tiers"]["shared"]["tiers"] for rank in ranks)
+    assert other == [count, logged] and len(logged) == ROUNDS
+    expected = [3, 3]
+    for line in logged:
+        for tier, rate in enumerate(line):
+            if rate is not None:
+                expected[tier] = min(max(expected[tier] + (rate > 0.7) - (rate < 0.2), 2), 4)
+    assert count == expected
 
 
 @pytest.mark.parametrize("name", GAMES)

@@ -2,46 +2,19 @@
 model."""
 
 import json
+import shutil
 
 import pytest
 import torch
 
 from countdown_selfplay.countdown import Problem, verify
 from countdown_selfplay.countdown.rules import Rules
-from countdown_selfplay.errors import CheckpointError, ConfigError
+from countdown_selfplay.errors import CheckpointError, CollapseError, ConfigError
 from countdown_selfplay.tiny import load_tiny_model
+from tests.probe_games import POOL
 
 from .conftest import equal, make_config, on_sample, remembered, rounds, weights
 
-POOL = dict(
-    max_steps=4,
-    learning_rate=1e-4,
-    operands=[2, 3, 4],
-    proposer="tiers",
-    proposer_kwargs={"start": [3, 3], "ceiling": 4, "min_valid": 3},
-    admit_unsolvable=True,
-    duplicate_proposals="share",
-    fill="none",
-    anchor_fraction=0.0,
-    frontier_low=0.1,
-    frontier_high=0.7,
-    conjecturer_num_generations=None,
-    conjecturer_micro_batches=None,
-    roles={
-        "prover": {
-            "players": 2,
-            "micro_batches": 8,
-            "objective": "expert_iteration",
-            "objective_kwargs": {"rounds": 1, "solved_limit": None, "per_token": True},
-        },
-        "conjecturer": {
-            "players": 2,
-            "num_generations": 16,
-            "objective": "rest",
-            "objective_kwargs": {"rounds": 1, "tau": 0.0},
-        },
-    },
-)
 SAVED = {"save_strategy": "steps", "save_steps": 2}
 
 
@@ -103,21 +76,70 @@ def test_a_resume_is_the_straight_run_bit_for_bit(straight, build):
     assert rounds(folder / "again") == rounds(folder / "straight")[2:]
 
 
+def players(**counts):
+    return dict(roles={kind: {**role, "players": counts.get(kind, 2)} for kind, role in POOL["roles"].items()})
+
+
+LADDER = {"start": [9, 12], "axis": "number_high", "levels": [9, 12]}
+
+
 @pytest.mark.parametrize(
     "changes, words",
     [
-        (dict(roles={**POOL["roles"], "prover": {**POOL["roles"]["prover"], "players": 3}}), "its roles is"),
-        (dict(proposer_kwargs={"start": [3, 3], "ceiling": 3}), r"proposer_kwargs \(.*ceiling.*4.*there"),
+        (players(prover=3), r"its roles is .*'prover/1'.* and this run's is .*'prover/2'"),
         (
-            dict(proposer_kwargs={"start": [9, 12], "axis": "number_high", "levels": [9, 12]}),
-            "differs from the one that wrote it in proposer_kwargs",
+            {**players(conjecturer=3), "proposer_kwargs": {**POOL["proposer_kwargs"], "start": [3, 3, 3]}},
+            r"its roles is .*'conjecturer/1'.* and this run's is .*'conjecturer/2'",
+        ),
+        (
+            dict(proposer_kwargs={**POOL["proposer_kwargs"], "ceiling": 3}),
+            r"in proposer_kwargs \({\"ceiling\": 4} there, {\"ceiling\": 3} here\)",
+        ),
+        (dict(proposer_kwargs=LADDER), r"proposer_kwargs \(.* there, {.*\"axis\": \"number_high\".* here\)"),
+        (
+            dict(proposer_kwargs=LADDER, allow_changed="proposer_kwargs"),
+            r"stand at \[{'operands': .*axis operands\), which 2 tiers on the axis number_high .*keep the `axis`",
         ),
     ],
 )
-def test_another_pool_cannot_resume_it(straight, build, changes, words):
+def test_another_pool_cannot_resume_it_and_is_told_the_difference(straight, build, changes, words):
     _, _, folder = straight
     with pytest.raises(CheckpointError, match=words):
         build(**{**POOL, **changes}).train(resume_from_checkpoint=str(folder / "straight" / "checkpoint-2"))
+
+
+def test_a_checkpoint_without_one_agents_folder_is_refused_by_its_name(straight, build, tmp_path):
+    _, _, folder = straight
+    shutil.copytree(folder / "straight" / "checkpoint-2", tmp_path / "checkpoint-2")
+    shutil.rmtree(tmp_path / "checkpoint-2" / "conjecturer_1")
+    with pytest.raises(CheckpointError, match=r"conjecturer_1/.* is missing"):
+        build(**POOL).train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
+
+
+def test_without_conjecturers_the_rule_alone_makes_problems_and_provers_learn(build):
+    """Two tiers of three problems each, and both provers attempt all six."""
+    trainer = build(**{**POOL, **players(conjecturer=0), "max_steps": 2})
+    seen = []
+    on_sample(trainer, lambda role, rollout: seen.append((role, len(rollout.rows))))
+    start = weights(trainer)
+    trainer.train()
+    assert seen == [("prover/0", 6), ("prover/1", 6)] * 2
+    for line in rounds(trainer.args.output_dir):
+        assert [line[f"tier_{k}_supplement"] for k in (0, 1)] == [3, 3]
+        assert "valid_conjecture_rate" not in line and 0 < line["mean_prover_pass_rate"] < 1
+    after = weights(trainer)
+    moved = {key.split(":")[0] for key in after if not torch.equal(start[key], after[key])}
+    assert moved == {"prover/0", "prover/1"}
+
+
+def test_the_guard_names_the_agent_that_collapsed_among_healthy_ones(build):
+    guarded = dict(guard=True, guard_window=1, guard_min_solve_rate=0.0, guard_max_rollbacks=0, learning_rate=1e-5)
+    trainer = build(**{**POOL, **guarded})
+    with torch.no_grad():
+        for _, parameter in trainer.policies.named_parameters("conjecturer/1"):
+            parameter.normal_(0, 1)
+    with pytest.raises(CollapseError, match=r"conjecturer/1/parseable_rate is 0, under 0\.5"):
+        trainer.train()
 
 
 def test_each_agent_has_a_folder_per_exported_round_that_loads(straight):

@@ -241,6 +241,23 @@ def test_a_probe_plays_full_texts_reads_both_halves_and_leaves_nothing(tmp_path)
     assert lines[-1].endswith("longest texts: conjecturer 16, prover 16 tokens.")
 
 
+def test_a_probe_of_a_pool_gives_every_trained_kind_an_entropy_bonus(tmp_path):
+    """Also where a role says 0 itself, in a flat field or under `roles`; one that has a bonus keeps it."""
+    from countdown_selfplay.planning.probe import _SMALL, _give_entropy
+
+    roles = {
+        "prover": {"players": 2, "entropy_coef": 0.0},
+        "conjecturer": {"players": 2, "entropy_coef": 0.5},
+        "guide": {"micro_batches": 1, "objective": "rest", "entropy_coef": 0.0},
+    }
+    args = JointSelfPlayConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, guide="judge", roles=roles)
+    _give_entropy(args)
+    found = {name: settings.entropy_coef for name, settings in args.all_roles.items()}
+    assert found == {
+        **{f"prover/{i}": _SMALL for i in range(2)}, **{f"conjecturer/{i}": 0.5 for i in range(2)}, "guide": _SMALL
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [("zero2", "zero2"), ("zero3", "zero3"), ("fsdp2", "fsdp2"), ("ddp", "ddp"), ("single_gpu", "none")],

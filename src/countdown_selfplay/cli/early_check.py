@@ -19,10 +19,11 @@ from typing import Any
 from ..errors import ConfigError
 from .countdown_options import OneLineParser, flag_value, nearest_only
 from .settings_file import TRUTHS, Option, by_field, check_keys, read_settings, split_config, typed
+from .systems import SYSTEMS
 
 TABLE = Path(__file__).parent / "options.json"
 _PACKAGE = Path(__file__).resolve().parents[1]
-AS_JOINT = ("rloo", "pool", "sgs", "symbolic")
+AS_JOINT = ("rloo", *SYSTEMS)
 """Commands with the options of `joint`; so has `cdg --training online`."""
 _HELP = ("-h", "--help", "--help-all", "--help_all")
 _NAMES = {

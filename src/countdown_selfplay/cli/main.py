@@ -14,28 +14,30 @@ import re
 import sys
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 from .. import __version__
 from ..errors import CountdownSelfPlayError, UnknownNameError
 from ..registry import nearest
+from .systems import SYSTEMS
 
 PROG = "countdown-selfplay"
 
 COMMANDS = {
-    name: f"countdown_selfplay.cli.{name.replace('-', '_')}"
+    name: f"countdown_selfplay.cli.{'systems' if name in SYSTEMS else name.replace('-', '_')}"
     for name in (
-        *("joint", "sft", "ipo", "rloo", "pool", "sgs", "symbolic", "cdg"),
+        *("joint", "sft", "ipo", "rloo", *SYSTEMS, "cdg"),
         *("eval", "compare", "fit-scaling", "solve", "verify", "report", "dataset", "env"),
     )
 }
 """Command name -> module. A command whose module is not part of the installation is neither listed nor accepted."""
 
-TRAINERS = frozenset({"joint", "sft", "ipo", "rloo", "pool", "sgs", "symbolic", "cdg"})
+TRAINERS = frozenset({"joint", "sft", "ipo", "rloo", *SYSTEMS, "cdg"})
 """Commands that take the launch options and can run in several processes."""
 
-_PLANNERS = frozenset({"joint", "rloo", "pool", "sgs", "symbolic", "cdg"})
+_PLANNERS = frozenset({"joint", "rloo", *SYSTEMS, "cdg"})
 """Commands whose --dry_run tells what a launch would need, on a machine that could not run it; nothing is launched."""
 
 
@@ -44,9 +46,11 @@ def available_commands() -> dict[str, str]:
     return {name: module for name, module in COMMANDS.items() if importlib.util.find_spec(module) is not None}
 
 
-def help_line(module: str) -> str:
+def help_line(command: str) -> str:
     """The HELP of a command's module, read from its source: to import a trainer command takes seconds."""
-    spec = importlib.util.find_spec(module)
+    if command in SYSTEMS:
+        return SYSTEMS[command].help
+    spec = importlib.util.find_spec(COMMANDS[command])
     source = Path(spec.origin).read_text(encoding="utf-8") if spec is not None and spec.origin else ""
     found = re.search(r'^HELP = "(.*)"$', source, re.MULTILINE)
     return found[1] if found else ""
@@ -54,7 +58,7 @@ def help_line(module: str) -> str:
 
 def usage() -> str:
     """The text of `--help`: one line per command."""
-    rows = {name: help_line(module) for name, module in available_commands().items()}
+    rows = {name: help_line(name) for name in available_commands()}
     width = max(map(len, rows))
     commands = "\n".join(f"  {name:<{width}}  {text}" for name, text in rows.items())
     return (
@@ -91,10 +95,16 @@ def run(argv: list[str]) -> int:
         options, rest = split_launch_options(rest)
         check_early(name, rest)
         if options and name in _PLANNERS and _asks_for_dry_run(rest):
-            return int(importlib.import_module(known[name]).main(rest, options))
+            return int(program(name)(rest, options))
         if options:
             launch(name, options, rest)
-    return _left(importlib.import_module(known[name]).main, rest)
+    return _left(program(name), rest)
+
+
+def program(command: str) -> Callable[..., int]:
+    """The `main` of a command, imported now: exit code of its arguments, and of the launch for a trainer."""
+    found = importlib.import_module(available_commands()[command]).main
+    return partial(found, command) if command in SYSTEMS else found
 
 
 def _left(command: Callable[[list[str]], int], argv: list[str]) -> int:

@@ -147,7 +147,7 @@ def changed_settings(
         said = {name: f"; {text}" for name, text in (more or {}).items() if text}
         listed = "; ".join(
             f"{name} ({_short(there)} there, {_short(here)} here{said.get(name, '')})"
-            for name, (there, here) in shown.items()
+            for name, (there, here) in zip(shown, map(_apart, shown.values()), strict=True)
         )
         names = ",".join([*(name for name in changed if name not in refused), *refused])
         raise CheckpointError(
@@ -168,6 +168,19 @@ def plain_name(name: str) -> str:
 
 def _grows(name: str, there: Any, here: Any) -> bool:
     return name in _UPWARD and there > 0 and here >= there
+
+
+def _apart(pair: list[Any]) -> tuple[Any, Any]:
+    """Two values; of two mappings, or two texts that hold JSON objects, what differs in them alone."""
+    try:
+        there, here = (json.loads(value) if isinstance(value, str) else value for value in pair)
+    except ValueError:
+        return pair[0], pair[1]
+    if not isinstance(there, dict) or not isinstance(here, dict):
+        return pair[0], pair[1]
+    same = {name for name in there if name in here and there[name] == here[name]}
+    left, right = ({name: value for name, value in one.items() if name not in same} for one in (there, here))
+    return left, right
 
 
 def _short(value: Any) -> str:

@@ -16,6 +16,8 @@ from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 from transformers.utils import logging as transformers_logging
 
 from ..config import JointSelfPlayConfig
+from ..config.players import parsed_roles
+from ..config.roles import FLAT
 from ..evaluation.terminal import aligned
 from ..training.callbacks import RoundLines
 from ..training.trainer import JointConjecturerProverTrainer
@@ -104,9 +106,7 @@ def probe(args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]) -> dict[
     args = copy.copy(args)
     args.max_steps, args.save_strategy, args.eval_strategy = ROUNDS, SaveStrategy.NO, IntervalStrategy.NO
     args.report_to, args.guard, args.drop_signalless_gradients, args.disable_tqdm = [], False, False, True
-    for name in ("entropy_coef", *(f"{role}_entropy_coef" for role in args.trained_roles)):
-        if getattr(args, name) == 0:
-            setattr(args, name, _SMALL)
+    _give_entropy(args)
     transformers_logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder:
         args.output_dir = folder
@@ -129,6 +129,19 @@ def probe(args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]) -> dict[
         "processes": trainer.accelerator.num_processes,
         "log": next((log for log in reversed(trainer.state.log_history) if "loss" in log), {}),
     }
+
+
+def _give_entropy(args: JointSelfPlayConfig) -> None:
+    """An entropy bonus for each trained role that has none: the plain field's, or one of its own where it says 0."""
+    args.entropy_coef = args.entropy_coef or _SMALL
+    for kind in dict.fromkeys(args.role(player).kind for player in args.trained_roles):
+        if args.role(kind).entropy_coef:
+            continue
+        if kind in FLAT:
+            setattr(args, f"{kind}_entropy_coef", _SMALL)
+        else:
+            roles = parsed_roles(args.roles)
+            args.roles = {**roles, kind: {**roles[kind], "entropy_coef": _SMALL}}
 
 
 def probe_table(found: dict[str, Any], estimate: MemoryEstimate | None) -> str:

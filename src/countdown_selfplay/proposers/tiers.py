@@ -13,7 +13,7 @@ from ..contract.game import Outcome, Proposal
 from ..contract.metric import Metric
 from ..contract.round import Round, Turn
 from ..curriculum.tiers import TierTracker
-from ..errors import ConfigError, DataError
+from ..errors import CheckpointError, ConfigError, DataError
 from .policies import Policies
 from .supplement import supplement
 
@@ -197,13 +197,24 @@ class Tiers(Policies):
     def files(self) -> dict[str, Any]:
         """What lies beside a checkpoint and beside exported players, to be read by people and by `start`."""
         tiers = [self.names[rung] for rung in self.tracker.rungs]
-        return {TIER_CONFIG: {"axis": self.axis, "tiers": tiers, "asks": [self.ladder[r] for r in self.tracker.rungs]}}
+        return {TIER_CONFIG: {"axis": self.axis, "tiers": tiers, "asks": self._asked(self.tracker.rungs)}}
 
     def state_dict(self) -> dict[str, Any]:
-        return self.tracker.state_dict()
+        return {**self.tracker.state_dict(), "axis": self.axis, "asks": self._asked(self.tracker.rungs)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """CheckpointError where the rungs of these tiers are not those that the state's stand on."""
+        there, here = (state["axis"], state["asks"]), (self.axis, self._asked(state["rungs"]))
+        if there != here or len(state["rungs"]) != self.count:
+            raise CheckpointError(
+                f"The tiers of the checkpoint stand at {there[1]} (axis {there[0]}), which {self.count} tiers on the "
+                f"axis {here[0]} with the rungs {self.names} cannot take over; keep the `axis`, `levels` and `floor` "
+                "of that run."
+            )
         self.tracker.load_state_dict(state)
+
+    def _asked(self, rungs: Sequence[int]) -> list[dict[str, Any] | None]:
+        return [dict(self.ladder[rung]) if rung < len(self.ladder) else None for rung in rungs]
 
 
 def _of_texts(proposals: Sequence[Proposal]) -> dict[str, float]:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from tests.unit.games.scripted import ScriptedRound, in_ranks
 
+from countdown_selfplay.config.changes import changed_settings
 from countdown_selfplay.contract.game import Outcome, Proposal
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, is_solvable
-from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.errors import CheckpointError, ConfigError, DataError
 from countdown_selfplay.proposers.supplement import supplement
 from countdown_selfplay.proposers.tiers import Tiers
 
@@ -180,6 +181,31 @@ def test_a_run_goes_on_from_a_tier_config(tmp_path):
             tiers(start=str(path))
     with pytest.raises(DataError, match="No such file"):
         tiers(start=str(tmp_path / "none.json"))
+
+
+def test_tiers_go_on_from_their_state_and_those_of_another_axis_or_number_refuse_it():
+    first = tiers(start=[2, 5])
+    state = json.loads(json.dumps(first.state_dict()))
+    same = tiers(start=[3, 4])
+    same.load_state_dict(state)
+    assert same.tracker == first.tracker and same.state_dict() == first.state_dict()
+    with pytest.raises(
+        CheckpointError, match=r"stand at \[{'operands': 2}, {'operands': 5}\] \(axis operands\), which"
+    ):
+        tiers(axis="number_high", start=[5, 9], levels=[5, 9]).load_state_dict(state)
+    for others in (tiers(start=[3, 4], floor=3), tiers(start=[3, 4], ceiling=4), tiers(start=[3])):
+        with pytest.raises(CheckpointError, match="keep the `axis`, `levels` and `floor`"):
+            others.load_state_dict(state)
+
+
+def test_a_refused_resume_tells_what_of_the_tiers_differs_alone():
+    there = {"start": [3, 3], "low": 0.2, "high": 0.7, "floor": 2, "ceiling": 4, "min_valid": 3}
+    for write in (dict, json.dumps):
+        pair = ({"proposer_kwargs": write(one)} for one in (there, {**there, "ceiling": 3, "window": 5}))
+        with pytest.raises(
+            CheckpointError, match=r'proposer_kwargs \({"ceiling": 4} there, {"ceiling": 3, "window": 5} here\)'
+        ):
+            changed_settings(*pair, [], "checkpoint-2")
 
 
 @pytest.mark.parametrize(

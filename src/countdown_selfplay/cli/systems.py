@@ -1,0 +1,103 @@
+"""`countdown-selfplay pool`, `sgs` and `symbolic`: `joint` with a recipe of its own and a check that it fits. What is
+heavy is imported when one of them runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from ..config import JointSelfPlayConfig
+
+
+@dataclass(frozen=True)
+class System:
+    """A command that is `joint` for one kind of run."""
+
+    help: str
+    """Its line in `countdown-selfplay --help`."""
+    recipe: str
+    """What it runs where neither a recipe, a config file nor a model is named."""
+    refusal: Callable[[JointSelfPlayConfig], str | None]
+    """Why other settings are not for it, or None."""
+    start: str = ""
+    """The folder of what its recipes start from."""
+    made_by: str = ""
+    """The command that fills that folder, and with what."""
+
+
+def _pool(args: JointSelfPlayConfig) -> str | None:
+    if args.proposer == "tiers":
+        return None
+    return (
+        f"`proposer` ({args.proposer}) must be tiers here; pass --recipe tiny/pool (or qwen2.5-0.5b/pool), or use "
+        "`joint`."
+    )
+
+
+def _sgs(args: JointSelfPlayConfig) -> str | None:
+    if args.proposer in ("targets", "stp"):
+        return None
+    return f"`proposer` ({args.proposer}) must be targets or stp here; other rounds are played by `joint`."
+
+
+def _symbolic(args: JointSelfPlayConfig) -> str | None:
+    if args.proposer in (None, "policies"):
+        return (
+            f"`proposer` ({args.proposer}) is not for `symbolic`; set mutation, ucb, thompson or factorized, or use "
+            "`joint`, where a conjecturer proposes."
+        )
+    if args.players_of("conjecturer"):
+        return (
+            f"`conjecturer_micro_batches` ({args.conjecturer_micro_batches}) gives the run a conjecturer that nobody "
+            f"asks for problems: `proposer` is {args.proposer}; set it to 0."
+        )
+    return None
+
+
+SYSTEMS = {
+    "pool": System(
+        "Train a pool: conjecturers by tiers of difficulty, several provers, expert iteration",
+        "tiny/pool",
+        _pool,
+        "runs/pool-start",
+        "`python examples/pool_expert_iteration.py --warm_start` makes it in a few minutes: a prover and a "
+        "conjecturer of two to four numbers",
+    ),
+    "sgs": System(
+        "Train on a set of hard targets, with problems proposed for the sake of each that is unsolved",
+        "tiny/sgs",
+        _sgs,
+        "runs/tiny-sgs",
+        "`python examples/sgs.py --prepare` makes it in a few minutes: two warm starts and a set of hard targets",
+    ),
+    "symbolic": System(
+        "Train a prover on problems that a symbolic proposer makes and selects", "tiny/symbolic_ucb", _symbolic
+    ),
+}
+
+
+def main(command: str, argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
+    """As `joint`, for a command of SYSTEMS. `launch`: as in joint."""
+    from .countdown_options import has_flag
+    from .joint import parse, play
+
+    system, argv = SYSTEMS[command], list(sys.argv[1:] if argv is None else argv)
+    if not any(has_flag(argv, name) for name in ("--recipe", "--config", "--model_name_or_path")):
+        argv += ["--recipe", system.recipe]
+    script, training, model = parse(argv, command)
+    refused = system.refusal(training)
+    if refused is not None:
+        raise ConfigError(refused)
+    players = [settings.model for settings in training.all_roles.values()]
+    named = [model.model_name_or_path, script.conjecturer_model_name_or_path, *players, script.dataset_name]
+    missing = [name for name in named if name and system.start and name.startswith(system.start)]
+    missing = [name for name in missing if not Path(name).exists()]
+    if missing and not script.dry_run:
+        raise ConfigError(f"'{missing[0]}', which this run starts from, is not there yet; {system.made_by}.")
+    return play(script, training, model, launch)
