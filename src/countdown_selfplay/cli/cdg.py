@@ -15,7 +15,9 @@ from ..config.script import EvaluationArguments
 from ..data.run_files import write_atomically
 from ..domains import domain_from
 from ..errors import ConfigError
+from ..evaluation.terminal import aligned
 from ..games import GAMES
+from ..iterated.budget import with_budget
 from ..iterated.settings import IteratedSettings
 from . import joint
 from .trainer_options import flag_value, has_flag, parse_options
@@ -46,6 +48,16 @@ class IteratedArguments(EvaluationArguments, CountdownFields):
     dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name."})
     problems: int = field(default=1024, metadata={"help": "Problems that are played in an iteration, at most."})
     eval_samples: int = field(default=8, metadata={"help": "Answers per held-out problem, the n of pass@k."})
+    budget_of: str | None = field(
+        default=None,
+        metadata={
+            "help": "The folder of a finished iterated run: each role takes as many optimizer steps in each iteration as "
+            "there, whatever its data."
+        },
+    )
+    dry_run: bool = field(
+        default=False, metadata={"help": "Print the resolved settings, the most samples and the steps, and exit."}
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,7 +77,9 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
     script, settings, model = parse_options(
         argv, "cdg", IteratedArguments, IteratedSettings, EPILOG, "tiny/iterated_cdg"
     )
-    play(script, settings, model)
+    if script.budget_of is not None:
+        settings.kinds = with_budget(settings.kinds, Path(script.budget_of), settings.iterations)
+    (print_dry_run if script.dry_run else play)(script, settings, model)
     return 0
 
 
@@ -91,8 +105,7 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
     held_out = held_out_problems(script, domain)
     evaluated = {domain.key(problem) for problem in held_out}
     problems = [p for p in problems_of(script, settings, domain, evaluated) if not is_held_out(domain, p, evaluated)]
-    arguments = script.game_kwargs
-    game = GAMES.make("critic_discernment", json.loads(arguments) if isinstance(arguments, str) else arguments)
+    game = game_of(script)
     start = resolve_model(model.model_name_or_path)
     run = IteratedSelfPlay(game, domain, start, problems[: script.problems], settings)
     for line in run.run():
@@ -106,6 +119,26 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
         result = {"before": before, "after": after, "difference": differences(before, after)}
         write_atomically(Path(settings.output_dir) / "evaluation.json", json.dumps(result, indent=1) + "\n")
         print(before_after_table(result))
+
+
+def game_of(script: IteratedArguments) -> Any:
+    """The game with its arguments."""
+    arguments = script.game_kwargs
+    return GAMES.make("critic_discernment", json.loads(arguments) if isinstance(arguments, str) else arguments)
+
+
+def print_dry_run(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
+    """Settings, samples and steps; no model and no data set is loaded."""
+    from ..iterated.dry_run import plan
+    from ..planning.dry_run import changed
+    from ..tiny import resolve_model
+
+    domain_from(script)
+    print("# Settings that differ from the library's defaults")
+    print(aligned([("field", "value"), *changed(settings), *changed(script), *changed(model)]))
+    for line in plan(settings, game_of(script), script.problems):
+        print(line)
+    print(f"\nmodel: {resolve_model(model.model_name_or_path)}, not loaded by a dry run")
 
 
 def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: Any, evaluated: set[str]) -> list[Any]:

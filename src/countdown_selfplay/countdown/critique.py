@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
@@ -17,6 +18,9 @@ from .rules import Rules
 
 REJECT = "right"
 """The tiny model's word for "this critique is not critical"."""
+
+
+_NUMBER_AND_CLOSING = re.compile(r"[0-9]+(?:\s*\))*")
 
 
 class Step(NamedTuple):
@@ -80,6 +84,48 @@ def _reaches(values: tuple[Fraction, ...], target: Fraction, integers_only: bool
             if _reaches(tuple(sorted((*rest, result))), target, integers_only, use_all):
                 return True
     return False
+
+
+def pieces_of(expression: str) -> list[tuple[str, list[Step]]]:
+    """An expression cut behind each number (and the parentheses that it closes) at which steps are complete: the parts
+    of the text, and the steps that end in each. [] for anything else, and for a division by zero."""
+    read, steps = to_postfix(expression), steps_of(expression)
+    if read is None or not steps:
+        return []
+    closed, numbers = [], 0  # of each step, how many numbers stand up to its end
+    for token in read[0]:
+        if token in "+-*/":
+            closed.append(numbers)
+        else:
+            numbers += 1
+    found: list[tuple[str, list[Step]]] = []
+    places = [match.end() for match in _NUMBER_AND_CLOSING.finditer(expression)]
+    start = 0
+    for count in sorted(set(closed)):
+        end = places[count - 1]
+        found.append((expression[start:end], [s for s, c in zip(steps, closed, strict=True) if c == count]))
+        start = end
+    return found
+
+
+def first_wrong_step(problem: Problem, answer: str, rules: Rules) -> tuple[str, str] | None:
+    """(what stands before it, the text of it): the part of an answer in which its first mistake ends."""
+    before = ""
+    for text, steps in pieces_of(answer):
+        if any(not is_on_a_path(problem, step, rules) for step in steps):
+            return before, text
+        before += text
+    return None
+
+
+def next_step(answer: str, before: str) -> str | None:
+    """The part of an answer behind `before`, if it begins with it and a part ends there."""
+    so_far = ""
+    for text, _ in pieces_of(answer):
+        if so_far == before:
+            return text
+        so_far += text
+    return None
 
 
 def critique_row(problem: Problem, prompt: str | list[Message], answer: str) -> dict[str, Any]:

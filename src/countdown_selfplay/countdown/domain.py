@@ -225,6 +225,14 @@ class CountdownDomain:
         """How often a revision says that the critique is not critical."""
         return critique.rejections(text, self.rules.answer_format == "bare")
 
+    def first_wrong_step(self, problem: Problem, answer: str) -> tuple[str, str] | None:
+        """(the steps before it, it) in the words of a bare answer, exactly; None if it has no mistake."""
+        return critique.first_wrong_step(problem, answer, self.rules)
+
+    def next_step(self, answer: str, before: str) -> str | None:
+        """The step of a bare answer behind the steps `before`; None if it begins otherwise."""
+        return critique.next_step(answer, before)
+
     def verify(self, texts: Iterable[object], problems: Iterable[Problem]) -> list[Verdict]:
         """The verdicts on completions under `rules`."""
         return [verify(text, problem, self.rules) for text, problem in zip(texts, problems, strict=True)]

@@ -18,6 +18,8 @@ Row = dict[str, Any]
 COLUMNS = ("role", "turn", "prompt", "completion", "reward", "label", "problem", "iteration", "chunk", "weights")
 """Of a data set: whose sample, of which turn, what was asked (JSON) and said, its reward and label, the problem's key,
 and where it comes from: iteration, chunk and the weights that wrote it."""
+PAIR_COLUMNS = (*COLUMNS, "before", "rejected")
+"""Of a data set of pairs besides: the worse text, and what stands before both (the right steps; else nothing)."""
 
 
 def chosen(rows: Iterable[Row], role: str, training: RoleTraining) -> list[Row]:
@@ -61,9 +63,10 @@ def write(path: Path, rows: Sequence[Row]) -> None:
     import pyarrow.parquet as pq
 
     kinds = {"turn": pa.int64(), "reward": pa.float64(), "iteration": pa.int64(), "chunk": pa.int64()}
-    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
+    columns = PAIR_COLUMNS if rows and "rejected" in rows[0] else COLUMNS
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in columns])
     new = path.with_name(f".{path.name}.new")
-    pq.write_table(pa.Table.from_pylist([{name: row[name] for name in COLUMNS} for row in rows], schema), new)
+    pq.write_table(pa.Table.from_pylist([{name: row[name] for name in columns} for row in rows], schema), new)
     new.replace(path)
 
 
