@@ -75,6 +75,8 @@ class CriticDiscernment(Stateless):
         "misleading": "criticises right answers; its critique shall spoil them",
     }
     optional_roles = CRITICS
+    imitated = ("prover",)
+    """Kinds of which samples are marked for a supervised term (`sft_coef`): right first answers."""
     metrics = METRICS
 
     def __init__(
@@ -159,7 +161,7 @@ class CriticDiscernment(Stateless):
 
         # Credit.
         first_B, second_B = self._prover_rewards(right, episodes)
-        turns = [round.credit(first, first_B)]
+        turns = [round.credit(first, first_B, imitate_B=right)]
         turns.append(round.credit(second, second_B, correct_B=[float(e.success) for e in episodes]))
         rewards_of = {kind: _critic_rewards(kind, len(said.texts), episodes) for kind, (_, said) in spoken.items()}
         turns += [round.credit(said, rewards_of[kind]) for kind, (_, said) in spoken.items()]

@@ -73,7 +73,13 @@ class CollectingRound:
         return rollout
 
     def credit(
-        self, rollout: Rollout, rewards_B: Any = None, correct_B: Any = None, kept_B: Any = None, group: Any = None
+        self,
+        rollout: Rollout,
+        rewards_B: Any = None,
+        correct_B: Any = None,
+        kept_B: Any = None,
+        group: Any = None,
+        imitate_B: Any = None,
     ) -> Turn:
         rewards = rollout.rewards_B if rewards_B is None else torch.as_tensor(rewards_B, dtype=torch.float)
         return Turn(rollout, torch.zeros(len(rollout.texts)), rewards, has_signal=False, group=group or rollout.n)
