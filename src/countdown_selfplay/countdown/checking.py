@@ -1,4 +1,4 @@
-"""What CountdownDomain adds for the evaluations of the Critic-Discernment Game: the steps of an answer, judged exactly."""
+"""What CountdownDomain adds for the critic game's evaluations: the steps of an answer, judged exactly."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from ..contract.critique import (
     NOT_CRITICAL,
     Message,
     critique_prompt,
+    first_error_prompt,
     read_marked,
     reads_wrong,
     recheck_prompt,
@@ -182,6 +183,10 @@ class MathQA:
     def calls_wrong(self, text: str) -> bool | None:
         """What the last box says."""
         return reads_wrong(text)
+
+    def annotate_row(self, problem: Question, steps: Sequence[str]) -> dict[str, Any]:
+        """Figure 8: a larger model, or a person, names the first wrong step."""
+        return self._row(problem, first_error_prompt(problem.text, steps))
 
     def recheck_row(self, problem: Question, answer: str) -> dict[str, Any]:
         """Figure 10, whose first turn is the bare question."""

@@ -16,7 +16,7 @@ class Reply(NamedTuple):
 
 
 Policy = Callable[[Sequence[Row], int, int, bool], list[list[Reply]]]
-"""(rows with a `prompt`, n, seed, greedy) -> rows x n replies; greedy: the likeliest text, whatever the temperature."""
+"""(rows with a `prompt`, n, seed, greedy) -> rows x n replies; greedy: at temperature 0, whatever the policy's own."""
 
 
 def model_policy(model: Any, tokenizer: Any, domain: Any, role: str = "prover", **sampling: Any) -> Policy:

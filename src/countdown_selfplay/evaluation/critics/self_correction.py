@@ -50,9 +50,9 @@ def _no_answer(verdict: Any) -> bool:
 def self_correction(policy: Policy, domain: Any, problems: Sequence[Any], n: int = 1, seed: int = 0) -> dict[str, Any]:
     """What checking again does, as plain JSON values with 95% intervals (bootstrap over problems).
 
-    right_to_wrong: of answers that were right, the share that is spoiled; wrong_to_right: of wrong ones, the share that
-    is mended; None where there is no such answer. before, after: accuracy of the first and of the checked answers;
-    change: after - before, paired (the column "self correction" of the paper's table 3, there in points).
+    right_to_wrong: of answers that were right, the share that is spoiled; wrong_to_right: of wrong ones, the share
+    that is mended; None where there is no such answer. before, after: accuracy of the first and of the checked
+    answers; change: after - before, paired (the column "self correction" of the paper's table 3, there in points).
     """
     found = rechecks(policy, domain, problems, n, seed)
     return correction_figures(

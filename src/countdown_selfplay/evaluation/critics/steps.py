@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...contract.critique import first_error_prompt
 from ...data.jsonl import json_lines
 from ...errors import DataError
 from ...random_state import seed_from
@@ -85,16 +84,14 @@ def drawn_items(solutions: Sequence[Solution], count: int = COUNT, seed: int = 0
 
 
 def write_solutions(path: Path, solutions: Sequence[Solution], domain: Any) -> None:
-    """A line per solution: the problem's columns, `response`, `steps`, `right`, `first_wrong` (null until it is known),
-    and for a wrong one `annotate`, the paper's prompt for an annotator (figure 8)."""
+    """A line per solution: the problem's columns, `response`, `steps`, `right`, `first_wrong` (null until it is
+    known), and for a wrong one without it `annotate`: what the domain asks an annotator (the paper's figure 8)."""
     lines = []
     for one in solutions:
         row = {name: value for name, value in domain.prove_row(one.problem).items() if name != "prompt"}
         row |= {"response": one.text, "steps": list(one.steps), "right": one.right, "first_wrong": one.first_wrong}
-        if not one.right:
-            question = domain.recheck_row(one.problem, one.text)["prompt"]
-            asked = question if isinstance(question, str) else question[0]["content"]
-            row["annotate"] = first_error_prompt(asked, one.steps)[0]["content"]
+        if not one.right and one.first_wrong is None and hasattr(domain, "annotate_row"):
+            row["annotate"] = domain.annotate_row(one.problem, one.steps)["prompt"]
         lines.append(json.dumps(row, ensure_ascii=False) + "\n")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(lines), encoding="utf-8")
