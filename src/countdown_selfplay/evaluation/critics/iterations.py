@@ -97,8 +97,5 @@ class Meetings:
         for path in paths.values():
             if path not in kept:
                 kept[path] = self.load(path)
-        roster = {
-            kind: Player(*kept[path], self.generations[kind], self.sampling)
-            for kind, path in paths.items()
-        }
+        roster = {kind: Player(*kept[path], self.generations[kind], self.sampling) for kind, path in paths.items()}
         return CollectingRound(self.domain, roster, 0, ("win_rates", self.seed))
