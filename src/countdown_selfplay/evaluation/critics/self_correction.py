@@ -11,13 +11,15 @@ from .policy import Policy, Reply
 
 
 class Recheck(NamedTuple):
-    """A first answer and what became of it: its problem's place, both texts, and whether each is right."""
+    """A first answer and what became of it. problem: its place; was_right: the first answer; is_right: the answer that
+    stands in the end; says_right: whether the second reply itself holds a right answer."""
 
     problem: int
     first: Reply
     second: Reply
     was_right: bool
     is_right: bool
+    says_right: bool
 
 
 def rechecks(
@@ -37,7 +39,7 @@ def rechecks(
     was = domain.verify([reply.text for _, reply in first], asked)
     now = domain.verify([reply.text for reply in second], asked)
     return [
-        Recheck(place, reply, checked, a.correct, a.correct if _no_answer(b) else b.correct)
+        Recheck(place, reply, checked, a.correct, a.correct if _no_answer(b) else b.correct, b.correct)
         for (place, reply), checked, a, b in zip(first, second, was, now, strict=True)
     ]
 
