@@ -7,6 +7,7 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 from ..config.countdown_fields import CountdownFields
@@ -108,6 +109,7 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
     game = game_of(script)
     start = resolve_model(model.model_name_or_path)
     run = IteratedSelfPlay(game, domain, start, problems[: script.problems], settings)
+    describe(run, script, settings)
     for line in run.run():
         print(json.dumps(line))
     if held_out:
@@ -139,6 +141,23 @@ def print_dry_run(script: IteratedArguments, settings: IteratedSettings, model: 
     for line in plan(settings, game_of(script), script.problems):
         print(line)
     print(f"\nmodel: {resolve_model(model.model_name_or_path)}, not loaded by a dry run")
+
+
+def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) -> None:
+    """run.json, from which `eval` knows in which setting the run's models play, and `report` what was run. A folder
+    that was begun keeps its own."""
+    from ..contract.metric import as_json, for_players
+    from ..evaluation.model import place_of
+    from ..training.callbacks.run_folder import write_description
+
+    if (run.folder / "run.json").exists():
+        return
+    run.folder.mkdir(parents=True, exist_ok=True)
+    place = SimpleNamespace(output_dir=settings.output_dir, device=place_of(None), world_size=1)
+    metrics = for_players(run.game.metrics, {kind: [kind] for kind in settings.kinds})
+    declared = {metric.name: as_json(metric) for metric in metrics}
+    config = {**settings.to_dict(), **vars(script), "iterations": settings.iterations, "game": "critic_discernment"}
+    write_description(place, config, run.domain, method="iterated", start=run.initial, metrics=declared)
 
 
 def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: Any, evaluated: set[str]) -> list[Any]:

@@ -10,11 +10,20 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from ..contract.critique import Message, critique_prompt, read_marked, rejections_in, revise_prompt
+from ..contract.critique import (
+    Message,
+    critique_prompt,
+    read_marked,
+    recheck_prompt,
+    rejections_in,
+    revise_prompt,
+    step_prompt,
+)
 from .exact.written import Written, combined
 from .expression import to_postfix
 from .problem import Problem
 from .rules import Rules
+from .verifier import verify
 
 REJECT = "right"
 """The tiny model's word for "this critique is not critical"."""
@@ -63,9 +72,23 @@ def is_on_a_path(problem: Problem, step: Step, rules: Rules) -> bool:
 
 
 def first_mistake(problem: Problem, answer: str, rules: Rules) -> Step | None:
-    """The first step of an answer after which the target is out of reach; None for a right answer, and for one
-    without steps."""
+    """The first step of an answer that lies on no solution path; None for a right answer, for one without steps, and
+    for one that is wrong only in what it leaves out."""
     return next((step for step in steps_of(answer) if not is_on_a_path(problem, step, rules)), None)
+
+
+def first_wrong_step(problem: Problem, text: str, rules: Rules) -> tuple[int, Step] | None:
+    """`first_mistake` of a whole completion, with its place among `steps_in` (from 0): the earlier steps all lie on a
+    solution path."""
+    for place, step in enumerate(steps_in(problem, text, rules)):
+        if not is_on_a_path(problem, step, rules):
+            return place, step
+    return None
+
+
+def steps_in(problem: Problem, text: str, rules: Rules) -> list[Step]:
+    """The steps of the expression that the rules read in a completion."""
+    return steps_of(verify(text, problem, rules).expression or "")
 
 
 @lru_cache(maxsize=1 << 14)
@@ -108,7 +131,7 @@ def pieces_of(expression: str) -> list[tuple[str, list[Step]]]:
     return found
 
 
-def first_wrong_step(problem: Problem, answer: str, rules: Rules) -> tuple[str, str] | None:
+def cut_at_mistake(problem: Problem, answer: str, rules: Rules) -> tuple[str, str] | None:
     """(what stands before it, the text of it): the part of an answer in which its first mistake ends."""
     before = ""
     for text, steps in pieces_of(answer):
@@ -145,6 +168,28 @@ def revise_row(problem: Problem, prompt: str | list[Message], answer: str, criti
     asked: Any = revise_prompt(question, answer, critique, "<answer> </answer> tags")
     if _compact(problem, prompt):
         asked = f"again {prompt} {answer} : {critique} :"
+    elif isinstance(prompt, str):
+        asked = f"{prompt}{answer}\nUser: {asked[-1]['content']}\nAssistant:"
+    return {"prompt": asked, "numbers": list(problem.numbers), "target": problem.target}
+
+
+def step_row(problem: Problem, prompt: str | list[Message], answer: str, step: str) -> dict[str, Any]:
+    """A row that asks whether a step is right; compact: the game's revision after a critique of this step, the only
+    turn in which that model says "right"."""
+    if _compact(problem, prompt):
+        return revise_row(problem, prompt, answer, step)
+    asked: Any = step_prompt(_question(prompt), answer, step)
+    if isinstance(prompt, str):
+        asked = asked[0]["content"] + "\n"
+    return {"prompt": asked, "numbers": list(problem.numbers), "target": problem.target}
+
+
+def recheck_row(problem: Problem, prompt: str | list[Message], answer: str) -> dict[str, Any]:
+    """A row that asks the prover to check its answer again; compact: `again 3 5 7 = 22 : 3 + 5 + 7 :`."""
+    question = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    asked: Any = recheck_prompt(question, answer, "<answer> </answer> tags")
+    if _compact(problem, prompt):
+        asked = f"again {prompt} {answer} :"
     elif isinstance(prompt, str):
         asked = f"{prompt}{answer}\nUser: {asked[-1]['content']}\nAssistant:"
     return {"prompt": asked, "numbers": list(problem.numbers), "target": problem.target}

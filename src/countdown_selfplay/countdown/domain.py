@@ -11,6 +11,7 @@ import numpy as np
 
 from ..contract.domain import Checked
 from . import critique
+from .checking import Checking
 from .exact.batch import is_solvable_batch
 from .exact.solver import is_solvable
 from .features import FEATURES, feature_matrix, features
@@ -38,7 +39,7 @@ _ANSWERS = {
 
 
 @dataclass(frozen=True)
-class CountdownDomain:
+class CountdownDomain(Checking):
     """An OpenDomain (contract/domain.py).
 
     spec: which proposals are in range. rules: what counts as an answer, in training and in evaluation. The two
@@ -224,14 +225,6 @@ class CountdownDomain:
     def rejections(self, text: str) -> int:
         """How often a revision says that the critique is not critical."""
         return critique.rejections(text, self.rules.answer_format == "bare")
-
-    def first_wrong_step(self, problem: Problem, answer: str) -> tuple[str, str] | None:
-        """(the steps before it, it) in the words of a bare answer, exactly; None if it has no mistake."""
-        return critique.first_wrong_step(problem, answer, self.rules)
-
-    def next_step(self, answer: str, before: str) -> str | None:
-        """The step of a bare answer behind the steps `before`; None if it begins otherwise."""
-        return critique.next_step(answer, before)
 
     def verify(self, texts: Iterable[object], problems: Iterable[Problem]) -> list[Verdict]:
         """The verdicts on completions under `rules`."""

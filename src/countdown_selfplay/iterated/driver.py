@@ -55,10 +55,10 @@ class IteratedSelfPlay:
             )
         if not problems:
             raise ConfigError("`problems` is empty; an iteration plays every problem once, so pass at least one.")
-        if settings.algorithm == "step_dpo" and not hasattr(domain, "first_wrong_step"):
+        if settings.algorithm == "step_dpo" and not hasattr(domain, "cut_at_mistake"):
             raise ConfigError(
                 f"`algorithm` (step_dpo) needs a domain that finds the first wrong step of an answer, and "
-                f"{type(domain).__name__} has no `first_wrong_step`; take dpo."
+                f"{type(domain).__name__} has no `cut_at_mistake`; take dpo."
             )
         keys = [domain.key(problem) for problem in problems]
         twice = [key for key, count in Counter(keys).items() if count > 1]

@@ -61,7 +61,7 @@ def _step_pairs(
 ) -> list[tuple[str, str, str, Row]]:
     """(steps before, right step, wrong step, the right answer's row) of the first wrong answer that gives any."""
     for row in wrong:
-        cut = domain.first_wrong_step(problems[row["problem"]], row["completion"])
+        cut = domain.cut_at_mistake(problems[row["problem"]], row["completion"])
         if cut is not None:
             before, step = cut
             next_steps = [(domain.next_step(other["completion"], before), other) for other in right]

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import DataError
 from ..random_state import seed_from
+from ..warm_starts.filters import is_loop
 from .settings import RoleTraining
 
 Row = dict[str, Any]
@@ -30,15 +31,6 @@ def chosen(rows: Iterable[Row], role: str, training: RoleTraining) -> list[Row]:
         if passes and row["completion"].strip() and not is_loop(row["completion"]):
             found.setdefault((row["prompt"], row["completion"]), row)
     return list(found.values())
-
-
-def is_loop(text: str, times: int = 4, least: int = 20) -> bool:
-    """Whether a text ends in `times` repetitions of a stretch that is together at least `least` characters (appendix
-    C.3 removes "repetitive loops" and does not say how they are found)."""
-    for size in range(1, len(text) // times + 1):
-        if size * times >= least and text.endswith(text[-size:] * times):
-            return True
-    return False
 
 
 def balanced(rows: Sequence[Row], training: RoleTraining, *key: object) -> list[Row]:

@@ -12,6 +12,7 @@ from . import pool, tables
 from .arms import arms_of, band_text
 from .charts import hints, window_text
 from .comparison import comparison, gains
+from .critic import by_iteration
 from .examples import examples
 from .findings import findings
 from .load import Run
@@ -31,6 +32,7 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
         curves = f"Running means; a gap has no value. {band_text(arms)}"
     shown["Early and late rounds of the pool"] = pool.windows(runs)
     shown["Health of the curriculum"] = tables.health(runs)
+    shown["The critic game by iteration"] = by_iteration(runs)
     shown["Filters of the symbolic proposer"] = filtering(runs)
     names = " and ".join(run.name for run in runs) if len(runs) < 3 else f"{len(runs)} runs"
     environment = Environment(
