@@ -1,9 +1,10 @@
 """`python -m tests.iterated.kills_worker FOLDER KILLS`: one iterated run in peace, then the same run killed by SIGKILL
-at random moments and resumed until it is finished, again and again until KILLS deaths; each must end in the same files.
+at random moments and resumed until it is finished, again and again until KILLS deaths; each must end in the same
+files.
 
 The processes are forked from this one, which imports everything once and computes nothing. A process dies after a
-random time, at a random one of its file operations, or just before a data set of a role gets its name. Prints, as JSON,
-in which phase each death fell and the runs that ended otherwise."""
+random time, at a random one of its file operations, or just before a data set of a role gets its name. Prints, as
+JSON, in which phase each death fell and the runs that ended otherwise."""
 
 import json
 import os

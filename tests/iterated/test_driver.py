@@ -19,7 +19,6 @@ from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.iterated import IteratedSelfPlay, IteratedSettings, RoleTraining, select
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
-
 ROOT = Path(__file__).parents[2]
 
 

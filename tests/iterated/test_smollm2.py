@@ -52,15 +52,22 @@ def test_smollm2_plays_two_iterations_of_mathematics(smollm2, tmp_path):
     every = dict(learning_rate=(1e-5,), batch_size=(2,), threshold=0.0)
     settings = IteratedSettings(
         str(tmp_path / "run"),
-        {"prover": RoleTraining(2, **every), "helpful": RoleTraining(1, **every), "misleading": RoleTraining(1, **every)},
+        {role: RoleTraining(n, **every) for role, n in (("prover", 2), ("helpful", 1), ("misleading", 1))},
         chunk=1, max_completion_length=64, per_device_train_batch_size=2, per_device_eval_batch_size=8,
     )  # fmt: skip
     game = CriticDiscernment(eta=0.5, revisions=1, first_credit="answer")
     # what the budget of 64 tokens cut is not trained on, so that little may be left; at least the play is whole
     run = IteratedSelfPlay(game, domain, smollm2, problems, settings)
     log = run.run()
-    assert [(line["iteration"], line["phase"]) for line in log] == [(t, p) for t in (1, 2) for p in ("play", *["train"] * 3)]
-    rows = [row for t in (1, 2) for c in (0, 1) for row in select.read(tmp_path / "run" / f"iteration-{t}" / f"played-0000{c}.parquet")]
+    assert [(line["iteration"], line["phase"]) for line in log] == [
+        (t, p) for t in (1, 2) for p in ("play", *["train"] * 3)
+    ]
+    rows = [
+        row
+        for t in (1, 2)
+        for c in (0, 1)
+        for row in select.read(tmp_path / "run" / f"iteration-{t}" / f"played-0000{c}.parquet")
+    ]
     keys = {domain.key(problem) for problem in problems}
     assert rows and {row["problem"] for row in rows} <= keys
     for row in rows:

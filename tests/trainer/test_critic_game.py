@@ -91,9 +91,17 @@ def test_the_supervised_term_is_a_mean_over_the_right_first_answers_tokens(tmp_p
 
 
 def test_a_supervised_term_that_nothing_would_feed_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"`roles.helpful.sft_coef` \(0.5\) has no effect: the game .* marks no samples"):
-        make_trainer(tmp_path / "a", model="nowhere", **{**GAME, "roles": {**GAME["roles"], "helpful": {**CRITIC, "sft_coef": 0.5}}})
-    with pytest.raises(ConfigError, match=r"`prover_sft_coef` \(0.5\) has no effect beside `prover_objective`, which im"):
+    with pytest.raises(
+        ConfigError, match=r"`roles.helpful.sft_coef` \(0.5\) has no effect: the game .* marks no samples"
+    ):
+        make_trainer(
+            tmp_path / "a",
+            model="nowhere",
+            **{**GAME, "roles": {**GAME["roles"], "helpful": {**CRITIC, "sft_coef": 0.5}}},
+        )
+    with pytest.raises(
+        ConfigError, match=r"`prover_sft_coef` \(0.5\) has no effect beside `prover_objective`, which im"
+    ):
         make_trainer(tmp_path / "b", model="nowhere", **GAME, prover_sft_coef=0.5, prover_objective="rest")
     with pytest.raises(ConfigError, match=r"`prover_sft_coef` \(-1\) must be a finite number of at least 0: 0 means"):
         make_trainer(tmp_path / "c", model="nowhere", **GAME, prover_sft_coef=-1)

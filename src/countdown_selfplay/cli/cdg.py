@@ -52,8 +52,8 @@ class IteratedArguments(EvaluationArguments, CountdownFields):
     budget_of: str | None = field(
         default=None,
         metadata={
-            "help": "The folder of a finished iterated run: each role takes as many optimizer steps in each iteration as "
-            "there, whatever its data."
+            "help": "The folder of a finished iterated run: each role takes as many optimizer steps in each iteration "
+            "as there, whatever its data."
         },
     )
     dry_run: bool = field(

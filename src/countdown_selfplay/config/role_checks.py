@@ -207,8 +207,8 @@ def _check_supervised(config: JointSelfPlayConfig, kind: str, objective: Any) ->
         )
     if getattr(objective, "replay", None) is not None:
         raise ConfigError(
-            f"{start} beside `{field_of(config, kind, 'objective')}`, which imitates kept samples; set it to 0, or take "
-            "an objective that weighs samples, such as grpo."
+            f"{start} beside `{field_of(config, kind, 'objective')}`, which imitates kept samples; set it to 0, or "
+            "take an objective that weighs samples, such as grpo."
         )
 
 

@@ -65,7 +65,8 @@ class RoleConfig:
     )
     """Nats per token."""
     sft_coef: float = _help(
-        "Weight of a supervised term on samples that the game marks for it (critic_discernment: right first answers).", 0.0
+        "Weight of a supervised term on samples that the game marks for it (critic_discernment: right first answers).",
+        0.0,
     )
     """0: no such term."""
     temperature: float | None = _help("Sampling temperature of the {role}. None: temperature.")

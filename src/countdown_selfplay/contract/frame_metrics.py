@@ -33,8 +33,8 @@ ROLE = (
     ),
     Metric(
         "{role}/sft_loss",
-        "Mean -log-prob per token of the samples in the supervised term (`sft_coef`), at the role's temperature; absent "
-        "at 0. It falls.",
+        "Mean -log-prob per token of the samples in the supervised term (`sft_coef`), at the role's temperature; "
+        "absent at 0. It falls.",
     ),
     Metric(
         "{role}/signal",

@@ -190,10 +190,8 @@ class CriticDiscernment(Stateless):
         answers = next(group[player] for player in group if player.split("/")[0] == "prover")
         critics = [player for player in group if player.split("/")[0] != "prover"]
         most = {player: answers * group[player] for player in critics}  # if all answers are of its kind
-        needed = {
-            player: most.get(player, answers * (1 + self.revisions * max((group[c] for c in critics), default=0)))
-            for player in group
-        }
+        said = max((group[critic] for critic in critics), default=0)
+        needed = {player: most.get(player, answers * (1 + self.revisions * said)) for player in group}
         if self.questions is not None:
             return self.questions
         fits = {player: capacity[player] // world // needed[player] for player in group}
@@ -201,9 +199,9 @@ class CriticDiscernment(Stateless):
         if fits[worst] < 1:
             raise ConfigError(
                 f"`roles.{worst}.micro_batches` holds {capacity[worst] // world} samples a process in a round, and "
-                f"one question may need {needed[worst]} of them ({answers} answers, {max((group[c] for c in critics), default=0)} "
-                f"critiques each, {self.revisions} revisions each); raise it, per_device_train_batch_size or "
-                "steps_per_round, sample less, or set game_kwargs' `questions`, with which the samples to train on "
+                f"one question may need {needed[worst]} of them ({answers} answers, {said} critiques "
+                f"each, {self.revisions} revisions each); raise it, per_device_train_batch_size "
+                "or steps_per_round, sample less, or set game_kwargs' `questions`, with which the samples to train on "
                 "are drawn by lot."
             )
         return fits[worst] * world

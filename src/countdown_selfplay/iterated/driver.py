@@ -107,8 +107,8 @@ class IteratedSelfPlay:
     def _there(self, model: Path) -> str:
         if not (model / "config.json").is_file():
             raise DataError(
-                f"The model '{model}' is not there, and the run goes on from it; put it back, or remove the folders of "
-                f"its iteration and all later ones and their lines of {LOG} to play them again."
+                f"The model '{model}' is not there, and the run goes on from it; put it back, or remove the folders "
+                f"of its iteration and all later ones and their lines of {LOG} to play them again."
             )
         return str(model)
 

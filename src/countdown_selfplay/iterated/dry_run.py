@@ -19,9 +19,9 @@ def plan(settings: IteratedSettings, game: Any, problems: int) -> list[str]:
     lines = [
         "",
         "# An iteration",
-        f"{problems} problems in chunks of {settings.chunk}; a problem: {answers} answers, at most {critiques} critiques "
-        f"and {revisions} revisions; in all at most {problems * (answers + critiques + revisions):,} samples of up to "
-        f"{settings.max_completion_length:,} tokens",
+        f"{problems} problems in chunks of {settings.chunk}; a problem: {answers} answers, at most {critiques} "
+        f"critiques and {revisions} revisions; in all at most {problems * (answers + critiques + revisions):,} "
+        f"samples of up to {settings.max_completion_length:,} tokens",
         "",
         f"# Training ({settings.algorithm}, each role from its initial model)",
     ]

@@ -14,9 +14,9 @@ from .settings import RoleTraining
 
 
 def preferred(rows: Iterable[Row], role: str, training: RoleTraining, *key: object) -> list[Row]:
-    """One pair for each prompt that has both, a success and a failure, drawn by lot from `key` (appendix B: one of each
-    per question, solution and critique; a prompt is what holds them). The success's row with the failure's text as
-    `rejected`. A text that was both, as a critique may be, is neither."""
+    """One pair for each prompt that has both, a success and a failure, drawn by lot from `key` (appendix B: one of
+    each per question, solution and critique; a prompt is what holds them). The success's row with the failure's text
+    as `rejected`. A text that was both, as a critique may be, is neither."""
     sides: dict[tuple[str, str], set[bool]] = defaultdict(set)
     found: dict[tuple[str, str], Row] = {}
     for row in rows:

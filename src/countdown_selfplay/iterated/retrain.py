@@ -47,8 +47,8 @@ def retrain(
     iteration: int,
     folder: Path,
 ) -> dict[str, Any]:
-    """Train the model `start` on `rows` (pairs, if they have `rejected`) and leave it in `folder`, whole or not at all;
-    what it cost. A run that was killed in here trains again from the start, with the same result."""
+    """Train the model `start` on `rows` (pairs, if they have `rejected`) and leave it in `folder`, whole or not at
+    all; what it cost. A run that was killed in here trains again from the start, with the same result."""
     from datasets import Dataset
 
     new = folder.with_name(f".{folder.name}.new")

@@ -109,9 +109,9 @@ class IteratedSettings:
     algorithm: Algorithm = field(
         default="rest",
         metadata={
-            "help": "How roles are retrained. rest: on the samples that are kept (the paper's way). dpo: on pairs of a "
-            "success and a failure at the same prompt. expert_iteration: on right first answers alone, without critics. "
-            "step_dpo: on pairs at the first wrong step of first answers, without critics."
+            "help": "How roles are retrained. rest: on the samples that are kept (the paper's way). dpo: on pairs of "
+            "a success and a failure at the same prompt. expert_iteration: on right first answers alone, without "
+            "critics. step_dpo: on pairs at the first wrong step of first answers, without critics."
         },
     )
     leave_out: list[str] = field(
@@ -134,15 +134,15 @@ class IteratedSettings:
     mask_first_turn: bool = field(
         default=True,
         metadata={
-            "help": "A revision's loss is on the revision alone. False: also on the first answer, which is a turn of its "
-            "prompt (chats only)."
+            "help": "A revision's loss is on the revision alone. False: also on the first answer, which is a turn of "
+            "its prompt (chats only)."
         },
     )
     imitate: str | None = field(
         default=None,
         metadata={
-            "help": "The folder of another iterated run, whose first iteration's chosen samples the model is trained on "
-            "before it plays: for base models, which do not know the game (section 4.1)."
+            "help": "The folder of another iterated run, whose first iteration's chosen samples the model is trained "
+            "on before it plays: for base models, which do not know the game (section 4.1)."
         },
     )
     chat_template_path: str | None = field(
@@ -155,9 +155,8 @@ class IteratedSettings:
     def __post_init__(self) -> None:
         if self.algorithm not in get_args(Algorithm):
             known = list(get_args(Algorithm))
-            raise ConfigError(
-                f"`algorithm` ({self.algorithm!r}) must be one of {', '.join(known)}.{suggestion(self.algorithm, known)}"
-            )
+            close = suggestion(self.algorithm, known)
+            raise ConfigError(f"`algorithm` ({self.algorithm!r}) must be one of {', '.join(known)}.{close}")
         kinds = _kinds(self.role_training, self.algorithm)
         for kind in self.leave_out:
             if kind not in kinds:
