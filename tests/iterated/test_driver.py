@@ -1,6 +1,7 @@
 """Two iterations of the Critic-Discernment Game with the tiny model: what lies in the folder, and runs that die."""
 
 import json
+import math
 import resource
 import shutil
 import subprocess
@@ -163,17 +164,24 @@ def test_the_log_counts_what_became_of_the_samples(played):
     assert line["counts"] == json.loads(json.dumps(Counter(f"{r['role']}/{r['label']}" for r in rows)))
 
 
-def test_dpo_pairs_train_every_role_and_tell_where_they_come_from(tmp_path):
+def test_dpo_trains_on_pairs_that_tell_where_they_come_from(tmp_path):
     made = driver(tmp_path / "dpo", iterations=1, algorithm="dpo")
-    lines = {line.get("role"): line for line in made.run()}
-    start = load_file(TINY_MODEL_PATH / "model.safetensors")
-    for role in ("prover", "misleading"):
-        pairs = select.read(tmp_path / "dpo" / "iteration-1" / f"{role}.parquet")
-        assert len(pairs) == lines[role]["rows"] > 0 and all(p["rejected"] != p["completion"] for p in pairs)
-        assert len({pair["prompt"] for pair in pairs}) == len(pairs)  # one a prompt
-        trained = load_file(tmp_path / "dpo" / "iteration-1" / role / "model.safetensors")
-        assert any(not trained[name].equal(start[name]) for name in start)
-        assert lines[role]["loss"] < 0.75  # log 2 before the first step
+    (line,) = [line for line in made.run() if line.get("role") == "prover"]
+    pairs = select.read(tmp_path / "dpo" / "iteration-1" / "prover.parquet")
+    assert len(pairs) == line["rows"] > 0 and all(pair["rejected"] != pair["completion"] for pair in pairs)
+    assert len({pair["prompt"] for pair in pairs}) == len(pairs)  # one a prompt
+    every = [
+        row for c in range(3) for row in select.read(tmp_path / "dpo" / "iteration-1" / f"played-0000{c}.parquet")
+    ]
+    said = {(row["prompt"], row["completion"]): row["label"] for row in every}
+    for pair in pairs:
+        assert said[pair["prompt"], pair["completion"]] in ("right", "resisted", "corrected")
+        assert said[pair["prompt"], pair["rejected"]] in ("wrong", "misled", "unclear", "not_corrected")
+    assert line["steps"] == 1 and line["loss"] == pytest.approx(math.log(2), abs=1e-4)  # the reference is the start
+    start, trained = (
+        load_file(path / "model.safetensors") for path in (TINY_MODEL_PATH, tmp_path / "dpo/iteration-1/prover")
+    )
+    assert any(not trained[name].equal(start[name]) for name in start)
 
 
 def test_expert_iteration_and_step_dpo_play_answers_alone(tmp_path):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from transformers import PrinterCallback
 from trl import DPOConfig, SFTTrainer
 
 from ..config.settled import Settled
@@ -83,6 +84,7 @@ def retrain(
         trainer = TokenizedDPOTrainer(model=model, ref_model=copy.deepcopy(model), args=args, **given)
     else:
         trainer = SFTTrainer(model=model, args=args, **given)
+    trainer.remove_callback(PrinterCallback)
     trained = trainer.train()
     trainer.accelerator.unwrap_model(trainer.model).save_pretrained(new)
     tokenizer.save_pretrained(new)
