@@ -11,6 +11,11 @@ from ..errors import ConfigError
 from .settings import RoleTraining
 
 
+def samples_of(folder: Path) -> int:
+    """Texts that an iterated run sampled and that its token limit did not cut."""
+    return sum(line["samples"] for line in read_lines(folder / "iterations.jsonl") if line["phase"] == "play")
+
+
 def with_budget(kinds: Mapping[str, RoleTraining], folder: Path, iterations: int) -> dict[str, RoleTraining]:
     """The roles with the steps (`max_steps`) that the iterated run in `folder` took; ConfigError unless it finished as
     many iterations, and trained these roles in each."""
