@@ -68,8 +68,8 @@ def test_win_rates_between_iterations_and_their_maps_in_the_report(run, capsys):
     assert played and all(f">{outcome}</span>" in transcripts for outcome in played)
 
 
-def test_the_first_answers_to_all_critics_are_the_same(run, capsys, tmp_path):
-    """Equal seeds: how often a prover is right does not depend on whom it meets, and a second run repeats the first."""
+def test_win_rates_repeat_themselves(run, capsys, tmp_path):
+    """And a second run repeats the first one."""
     arguments = ["--task", "win_rates", "--iterations", run, *FEW, "--samples", 2, "--critiques", 1, 1]
     results = []
     for name in ("a", "b"):
