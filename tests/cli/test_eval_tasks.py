@@ -1,0 +1,153 @@
+"""`countdown-selfplay eval --task`, on two iterations that `cdg` played with weights that know the game a little."""
+
+import json
+import re
+
+import pytest
+
+from countdown_selfplay.cli.main import main
+from countdown_selfplay.countdown import CountdownDomain
+from countdown_selfplay.iterated import select
+from countdown_selfplay.warm_starts.critiques import critique_demonstrations
+
+FEW = ["--n_problems", "24", "--disable_tqdm"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder of two iterations after a warm start of 40 optimizer steps: enough for critiques that can be read."""
+    folder = tmp_path_factory.mktemp("tasks")
+    rows = critique_demonstrations(430, CountdownDomain.tiny())
+    data = folder / "demonstrations.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    quiet = ["--eval_problems", "0"]
+    start = ["sft", "--dataset_name", data, "--keep_wrong", "true", "--output_dir", folder / "start", *quiet]
+    assert main([str(word) for word in [*start, "--num_train_epochs", "2"]]) == 0
+    play = ["cdg", "--model_name_or_path", folder / "start", "--output_dir", folder / "run", "--problems", "40"]
+    assert main([str(word) for word in [*play, "--chunk", "20", *quiet]]) == 0
+    return folder / "run"
+
+
+def evaluate(capsys, *arguments):
+    code = main(["eval", *map(str, arguments)])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_a_model_of_an_iterated_run_is_scored_in_its_setting(run, capsys):
+    code, out, _ = evaluate(capsys, "--model", run / "iteration-1" / "prover", *FEW, "--samples", 2)
+    assert code == 0 and "setting of run 'run'; temperature 0.95, top_p 0.95, top_k 0, max_new_tokens 16" in out
+
+
+def test_win_rates_between_iterations_and_their_maps_in_the_report(run, capsys):
+    output = run / "win_rates.json"
+    arguments = ["--task", "win_rates", "--model", run, *FEW, "--samples", 2, "--critiques", 2, 2, "--revisions", 2]
+    code, out, error = evaluate(capsys, *arguments, "--output", output)
+    assert code == 0, error
+    found = json.loads(output.read_text())
+    assert found["provers"] == found["critics"] == ["start", "1", "2"] and len(found["cells"]) == 9
+    assert re.search(r"^resisted: prover +critics start +critics 1 +critics 2$", out, re.MULTILINE)
+    for cell in found["cells"]:
+        counts = cell["outcomes"]
+        of_wrong = counts.get("corrected", 0) + counts.get("not_corrected", 0)
+        if of_wrong:
+            assert cell["corrected"]["value"] == pytest.approx(counts.get("corrected", 0) / of_wrong)
+            assert cell["corrected"]["low"] <= cell["corrected"]["value"] <= cell["corrected"]["high"]
+    assert any(cell["corrected"] for cell in found["cells"]) and any(cell["resisted"] for cell in found["cells"])
+
+    assert main(["report", str(run)]) == 0
+    page = (run / "report.html").read_text()
+    assert "Misleading critiques rejected" in page and "prover of iteration" in page
+    assert (run / "plots" / "wrong-answers-corrected.svg").is_file()
+    # The table's first row is what the parquet files hold.
+    rows = [row for path in (run / "iteration-1").glob("played-*.parquet") for row in select.read(path)]
+    first = [row["label"] for row in rows if row["turn"] == 0]
+    assert f"{first.count('right') / len(first):.3f}" in page
+    played = {row["label"] for row in rows if row["turn"] == 1}
+    transcripts = page[page.index("<h4>Transcripts</h4>") :]
+    assert played and all(f">{outcome}</span>" in transcripts for outcome in played)
+
+
+def test_win_rates_repeat_themselves(run, capsys, tmp_path):
+    """And a second run repeats the first one."""
+    arguments = ["--task", "win_rates", "--iterations", run, *FEW, "--samples", 2, "--critiques", 1, 1]
+    results = []
+    for name in ("a", "b"):
+        code, _, error = evaluate(
+            capsys, "--model", run, *arguments, "--revisions", 1, "--output", tmp_path / f"{name}.json"
+        )
+        assert code == 0, error
+        results.append(json.loads((tmp_path / f"{name}.json").read_text()))
+    assert results[0]["cells"] == results[1]["cells"]
+
+
+def test_error_detection_asks_all_models_about_the_same_steps(run, capsys, tmp_path):
+    steps = tmp_path / "steps.jsonl"
+    found = []
+    for name in ("start", "iteration-2/prover"):
+        model = run.parent / "start" if name == "start" else run / name
+        output = tmp_path / "result.json"
+        arguments = ["--task", "error_detection", "--model", model, "--n_problems", 60, "--disable_tqdm"]
+        code, out, error = evaluate(capsys, *arguments, "--step_set", steps, "--items", 12, "--output", output)
+        assert code == 0, error
+        found.append(json.loads(output.read_text()))
+        assert re.search(r"^F1, wrong steps +[01]\.\d{4} +\[", out, re.MULTILINE)
+    assert found[0]["keys"] == found[1]["keys"] and found[0]["labels"] == found[1]["labels"]
+    assert found[0]["wrong"] * 2 == found[0]["items"] <= 24
+    for result in found:  # the figures are those of the file
+        hits = sum(called == wrong for called, wrong in zip(result["judged"], result["labels"], strict=True))
+        assert result["accuracy"]["value"] == pytest.approx(hits / result["items"])
+
+
+def test_self_correction_and_its_supervised_stage(run, capsys, tmp_path):
+    output, data = tmp_path / "result.json", tmp_path / "train.jsonl"
+    model = ["--task", "self_correction", "--model", run.parent / "start"]
+    code, out, error = evaluate(capsys, *model, *FEW, "--samples", 4, "--output", output)
+    assert code == 0, error
+    found = json.loads(output.read_text())
+    counts = found["counts"]
+    assert sum(counts.values()) == found["answers"] == 24 * 4 and "change" in out
+    right = counts["right_to_right"] + counts["right_to_wrong"]
+    assert found["right_to_wrong"]["value"] == pytest.approx(counts["right_to_wrong"] / right)
+    more = ["--add", run / "iteration-2" / "prover.parquet", "--n_problems", 60, "--each", 20, "--disable_tqdm"]
+    code, out, error = evaluate(capsys, *model, "--training_data", data, *more)
+    assert code == 0, error
+    rows = [json.loads(line) for line in data.read_text().splitlines()]
+    added = select.read(run / "iteration-2" / "prover.parquet")
+    assert [row["completion"] for row in rows[-len(added) :]] == [row["completion"] for row in added]
+    own = [row["label"] for row in rows[: -len(added)]]
+    assert own.count("kept") == own.count("corrected") == len(own) / 2 > 0
+    training = ["sft", "--dataset_name", data, "--keep_wrong", "true", "--output_dir", tmp_path / "model"]
+    assert main([str(word) for word in [*training, "--max_steps", "1", "--eval_problems", "0"]]) == 0
+
+
+def test_greedy_answers_and_majorities_come_out_of_one_command(run, capsys, tmp_path):
+    output = tmp_path / "answers.jsonl"
+    arguments = ["--eval_preset", "cdg", "--max_new_tokens", 16, *FEW, "--output", output]
+    code, out, error = evaluate(capsys, "--model", run / "iteration-2" / "prover", *arguments)
+    assert code == 0, error
+    for row in ("greedy pass@1", "majority@8", "majority@32"):
+        assert re.search(rf"^{row} +[01]\.\d{{4}} +\[", out, re.MULTILINE)
+    result = json.loads((tmp_path / "answers.json").read_text())
+    assert result["n"] == 32 and result["greedy"]["setting"]["temperature"] == 0
+    alone = [json.loads(line) for line in (tmp_path / "answers.greedy.jsonl").read_text().splitlines()[1:]]
+    right = sum(row["reason"] == "correct" for row in alone)
+    assert len(alone) == 24 and result["greedy"]["pass_at"]["1"]["value"] == pytest.approx(right / 24)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--task", "win_rate"], "choose from"),
+        (["--step_set", "x.jsonl"], "`--step_set` belongs to `--task error_detection`, and the task is 'solve'"),
+        (["--task", "win_rates"], "'tiny' holds no players"),
+        (["--task", "self_correction", "--output", "x.jsonl"], "must end in .json for --task self_correction"),
+        (["--task", "self_correction", "--role", "conjecturer"], "scores a prover"),
+        (["--task", "self_correction", "--each", "3"], "pass --training_data FILE too"),
+        (["--task", "error_detection", "--domain", "math_qa", "--problems", "x.jsonl"], "`--step_set` is not set"),
+        (["--task", "win_rates", "--greedy"], "`--greedy` belongs to `--task solve`"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments, message, capsys):
+    code, _, error = evaluate(capsys, "--model", "tiny", *arguments)
+    assert code == 2 and message in error and error.count("\n") == 1
