@@ -40,7 +40,11 @@ def test_differences_are_taken_seed_by_seed_with_students_interval():
 def test_matrices_are_means_over_seeds():
     def result(*values):
         cells = [
-            {"prover": p, "critics": c, **{name: {"value": v} for name in ("corrected", "resisted", "stands", "misled")}}
+            {
+                "prover": p,
+                "critics": c,
+                **{name: {"value": v} for name in ("corrected", "resisted", "stands", "misled")},
+            }
             for (p, c), v in zip([("start", "start"), ("start", "1"), ("1", "start"), ("1", "1")], values, strict=True)
         ]
         return {"provers": ["start", "1"], "critics": ["start", "1"], "cells": cells}
