@@ -78,7 +78,7 @@ def prepare(root: Path, size: dict[str, Any]) -> None:
         )
     if not (root / "checking.json").exists():
         rows, _ = self_correction_rows(
-            policy, domain, domain.random(8 * size["each"], 1, frozenset()), each=size["each"]
+            policy, domain, domain.random(4 * size["each"], 1, frozenset()), each=size["each"]
         )
         write_atomically(root / "checking.json", json.dumps(rows))
 
