@@ -25,7 +25,9 @@ def plan(settings: IteratedSettings, game: Any, problems: int) -> list[str]:
         "",
         f"# Training ({settings.algorithm}, each role from its initial model)",
     ]
-    table = [("role", "iteration", "learning rate", "rows a step", "passes", "kept", "rows at most")]
+    table: list[tuple[str, ...]] = [
+        ("role", "iteration", "learning rate", "rows a step", "passes", "kept", "rows at most")
+    ]
     for kind, role in settings.kinds.items():
         table += [_row(kind, role, t) for t in range(1, settings.iterations + 1)]
     if settings.imitate:

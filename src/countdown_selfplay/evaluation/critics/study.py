@@ -34,7 +34,8 @@ def arm_table(values: Values, control: str | None) -> str:
         if arm == control or (control is not None and control not in values):
             continue
         cells = [
-            _cell(_differences(own[name], control and values[control][name]), control is not None) for name in names
+            _cell(_differences(own[name], None if control is None else values[control][name]), control is not None)
+            for name in names
         ]
         lines.append(f"| {arm} | {' | '.join(cells)} |")
     return "\n".join(lines)
