@@ -52,19 +52,20 @@ def iterations_of(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def samples_of(folder: Path, of_label: int = 1, of_critic: int = 3) -> list[dict[str, Any]]:
-    """Lines as in samples.jsonl: of each iteration a revision of every outcome, and a few first answers and critiques,
-    from the first chunks that have them."""
+def samples_of(folder: Path) -> list[dict[str, Any]]:
+    """Lines as in samples.jsonl: of each iteration a revision of every outcome, and two first answers and critiques of
+    each kind, from the first chunks that have them."""
     found: list[dict[str, Any]] = []
     for _, place in numbered_folders(folder, "iteration"):
-        wanted = dict.fromkeys((*OF_WRONG, *OF_RIGHT), of_label) | dict.fromkeys(("right", "wrong"), 2)
-        wanted |= dict.fromkeys(("shown", "unreadable"), 2 * of_critic)
+        wanted = {("prover", outcome): 1 for outcome in (*OF_WRONG, *OF_RIGHT)}
+        wanted |= {("prover", label): 2 for label in ("right", "wrong")}
+        wanted |= {(critic, label): 2 for critic in ("helpful", "misleading") for label in ("shown", "unreadable")}
         for path in _played(place):
             if not any(wanted.values()):
                 break
             for row in _read(path, None):
-                if wanted.get(row["label"], 0):
-                    wanted[row["label"]] -= 1
+                if wanted.get((row["role"], row["label"]), 0):
+                    wanted[row["role"], row["label"]] -= 1
                     found.append({
                         "step": row["iteration"], "role": row["role"], "prompt": json.loads(row["prompt"]),
                         "completion": row["completion"], "reward": row["reward"], "problem": row["problem"],
