@@ -6,6 +6,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,8 @@ def check_task(options: argparse.Namespace) -> None:
         raise ConfigError(f"`--output` ({options.output}) must end in .json for --task {options.task}.")
     if (options.add or options.each) and not options.training_data:
         raise ConfigError("`--add` and `--each` say what --training_data holds; pass --training_data FILE too.")
+    if options.training_data and options.training_data.suffix != ".jsonl":
+        raise ConfigError(f"`--training_data` ({options.training_data}) must end in .jsonl.")
 
 
 def run_task(options: argparse.Namespace, setting: Setting) -> Result:
@@ -90,13 +93,14 @@ def run_task(options: argparse.Namespace, setting: Setting) -> Result:
             "(StepDomain in contract/critique.py), such as countdown and math_qa."
         )
     started = time.perf_counter()
-    result = {"error_detection": _detection, "self_correction": _correction, "win_rates": _meetings}[options.task](
-        options, setting
-    )
-    return {**result, "seconds": round(time.perf_counter() - started, 3)}
+    task = {"error_detection": _detection, "self_correction": _correction, "win_rates": _meetings}[options.task]
+    with ProgressLine(options.task, "texts of a turn", enabled=not options.disable_tqdm) as bar:
+        found, table = task(options, setting, bar)
+    print(table)
+    return {**found, "seconds": round(time.perf_counter() - started, 3)}
 
 
-def _detection(options: argparse.Namespace, setting: Setting) -> Result:
+def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
     """The step set is read or made; then the model judges."""
     domain, path = setting.domain, options.step_set
     exact = hasattr(domain, "first_wrong")
@@ -105,54 +109,51 @@ def _detection(options: argparse.Namespace, setting: Setting) -> Result:
             "`--step_set` is not set, and only Countdown's steps are labelled by the solver; pass a file name: it is "
             "written with solutions of this model, and an annotator adds `first_wrong`."
         )
-    policy, described = _policy(options, setting)
+    made: Result = {}
     if path is not None and path.is_file():
-        solutions = read_solutions(path, domain)
+        items = drawn_items(read_solutions(path, domain), options.items, options.seed)
+        policy, described = _policy(options, setting, bar)
     else:
-        asked = problem_set(options, domain)
-        solutions = eligible_solutions(policy, domain, asked.problems, options.samples or SAMPLES, options.seed)
-        described |= {**asked.to_dict(domain), "samples": options.samples or SAMPLES}
+        asked, n = problem_set(options, domain), options.samples or SAMPLES
+        policy, described = _policy(options, setting, bar)
+        solutions = eligible_solutions(policy, domain, asked.problems, n, options.seed)
+        made = {**asked.to_dict(domain), "samples": n}
         if path is not None:
             write_solutions(path, solutions, domain)
             print(f"Wrote {path}: {len(solutions)} solutions, {sum(not one.right for one in solutions)} of them wrong")
         if not exact:
-            print("Put the number of the first wrong step into `first_wrong` of each wrong solution, from 1, and give "
-                  "the same command again.")  # fmt: skip
-            return {"setting": described, "solutions": len(solutions)}
-    items = drawn_items(solutions, options.items, options.seed)
+            return {"setting": described | made, "solutions": len(solutions)}, (
+                "Put the number of the first wrong step, from 1, into `first_wrong` of each wrong solution, and give "
+                "the same command again."
+            )
+        items = drawn_items(solutions, options.items, options.seed)
     result = error_detection(policy, domain, items, options.seed)
-    rows = [
-        ("F1, wrong steps", result["f1"]),
-        ("F1, right steps", result["f1_right"]),
-        ("accuracy", result["accuracy"]),
-    ]
-    _print("error detection", rows)
-    print(
+    names = {"f1": "F1, wrong steps", "f1_right": "F1, right steps", "accuracy": "accuracy"}
+    said = (
         f"{result['wrong']} wrong and {result['items'] - result['wrong']} right steps of {len(set(result['keys']))} "
         f"problems; unreadable judgements: {result['unreadable']}; greedy"
     )
-    return {**result, "setting": described}
+    return {**result, "setting": described | made}, _table(options.task, names, result) + f"\n{said}"
 
 
-def _correction(options: argparse.Namespace, setting: Setting) -> Result:
+def _correction(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
     """The test, or the data of the supervised stage."""
-    policy, described = _policy(options, setting)
     if options.training_data is not None:
         from .self_correction_data import write_training_data
 
-        return write_training_data(options, setting, policy)
-    asked = problem_set(options, setting.domain)
-    n = options.samples or 1
+        return write_training_data(options, setting, lambda: _policy(options, setting, bar)[0])
+    asked, n = problem_set(options, setting.domain), options.samples or 1
+    policy, described = _policy(options, setting, bar)
     result = self_correction(policy, setting.domain, asked.problems, n, options.seed)
     names = {"before": "accuracy before", "after": "accuracy after"}
-    names |= {"right_to_wrong": "right -> wrong", "wrong_to_right": "wrong -> right"}
-    change = {"value": result["change"]["difference"], **result["change"]}
-    _print("self-correction", [*((words, result[name]) for name, words in names.items()), ("change", change)])
-    print(f"{len(asked.problems)} problems x {n} answers, checked greedily; {result['counts']}")
-    return {**result, "setting": described | {**asked.to_dict(setting.domain), "n": n}}
+    names |= {"right_to_wrong": "right -> wrong", "wrong_to_right": "wrong -> right", "change": "change"}
+    shown = {**result, "change": {"value": result["change"]["difference"], **result["change"]}}
+    said = f"{len(asked.problems)} problems x {n} answers, checked greedily; {result['counts']}"
+    setting_of_test = described | {**asked.to_dict(setting.domain), "n": n}
+    return {**result, "setting": setting_of_test}, _table(options.task, names, shown) + f"\n{said}"
 
 
-def _meetings(options: argparse.Namespace, setting: Setting) -> Result:
+def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
     """Every prover of the run with all critics."""
     from ..evaluation.critics.iterations import Meetings, named_iterations
     from ..games import GAMES
@@ -162,43 +163,47 @@ def _meetings(options: argparse.Namespace, setting: Setting) -> Result:
     counts = dict(zip(("prover", "helpful", "misleading"), (options.samples or 4, *options.critiques), strict=True))
     game = GAMES.make("critic_discernment", {"revisions": options.revisions, "samples_per_log": 0})
     names = [one.name for one in iterations]
-    with ProgressLine("win rates", "texts of a turn", enabled=not options.disable_tqdm) as bar:
-        sampling = {**setting.sampling, "batch_size": options.batch_size or 256, "progress": bar}
-        meetings = Meetings(
-            iterations, setting.domain, lambda path: load_model(path, place), sampling, counts, options.seed
-        )
-        result = win_rates(names, names, meetings, game, asked.problems, options.seed)
+    sampling = {**setting.sampling, "batch_size": options.batch_size or 256}
+    load = partial(load_model, place=place)
+    meetings = Meetings(iterations, setting.domain, load, {**sampling, "progress": bar}, counts, options.seed)
+    result = win_rates(names, names, meetings, game, asked.problems, options.seed)
+    tables = []
     for rate in RATES:
-        shown = [[name, *map(_percent, row)] for name, row in zip(names, matrix_of(result, rate), strict=True)]
-        print(aligned([(f"{rate}: prover", *(f"critics {name}" for name in names)), *map(tuple, shown)]), "\n", sep="")
+        shown = [(name, *map(_percent, row)) for name, row in zip(names, matrix_of(result, rate), strict=True)]
+        tables.append(aligned([(f"{rate}: prover", *(f"critics {name}" for name in names)), *shown]))
     described = {
         "iterations": {one.name: dict(one.models) for one in iterations}, "counts": counts,
-        "revisions": options.revisions, **setting.sampling, "seed": options.seed, "domain": setting.domain.to_dict(),
-        **asked.to_dict(setting.domain), "device": device_name(place), "versions": versions(),
+        "revisions": options.revisions, **_sampled(options, setting, place), **asked.to_dict(setting.domain),
     }  # fmt: skip
-    return {**result, "setting": described}
+    return {**result, "setting": described}, "\n\n".join(tables)
 
 
-def _policy(options: argparse.Namespace, setting: Setting) -> tuple[Policy, Result]:
+def _policy(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Policy, Result]:
     """The model as a policy, and what identifies it and how it samples."""
     place = place_of(options.device)
     model, tokenizer = load_model(options.model, place)
     folder = folder_of(options.model)
-    sampling = {**setting.sampling, "batch_size": options.batch_size or 256}
     described = {
-        "weights": None if folder is None else weights_digest(folder), "seed": options.seed, **sampling,
+        "weights": None if folder is None else weights_digest(folder),
+        **_sampled(options, setting, place),
+    }
+    sampling = {**setting.sampling, "batch_size": options.batch_size or 256, "progress": bar}
+    return model_policy(model, tokenizer, setting.domain, **sampling), described
+
+
+def _sampled(options: argparse.Namespace, setting: Setting, place: str) -> Result:
+    return {
+        **setting.sampling, "batch_size": options.batch_size or 256, "seed": options.seed,
         "domain": setting.domain.to_dict(), "device": device_name(place), "versions": versions(),
     }  # fmt: skip
-    bar = ProgressLine(options.task, enabled=not options.disable_tqdm)
-    return model_policy(model, tokenizer, setting.domain, **sampling, progress=bar), described
 
 
-def _print(title: str, rows: list[tuple[str, Any]]) -> None:
-    cells = [(words, *_estimate(found)) for words, found in rows]
-    print(aligned([(title, "estimate", "95% interval"), *cells]))
+def _table(title: str, names: dict[str, str], result: Result) -> str:
+    rows = [(words, *_cells(result[name])) for name, words in names.items()]
+    return aligned([(title.replace("_", " "), "estimate", "95% interval"), *rows])
 
 
-def _estimate(found: dict[str, float] | None) -> tuple[str, str]:
+def _cells(found: dict[str, float] | None) -> tuple[str, str]:
     if found is None:
         return "-", ""
     return f"{found['value']:.4f}", f"[{found['low']:.4f}, {found['high']:.4f}]"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +18,25 @@ from ..warm_starts.self_correction import EACH, SAMPLES, self_correction_rows
 PROBLEMS = 1024
 
 
-def write_training_data(options: argparse.Namespace, setting: Setting, policy: Policy) -> dict[str, Any]:
+def write_training_data(
+    options: argparse.Namespace, setting: Setting, policy_of: Callable[[], Policy]
+) -> tuple[dict[str, Any], str]:
     """Rows for `sft --keep_wrong true`, and with --add the rows that a prover was trained on: seed 002, appendix C.3,
-    fine-tunes the initial model on both together."""
+    fine-tunes the initial model on both together. policy_of loads the model; (what was found, what to say)."""
     domain, path = setting.domain, options.training_data
-    if path.suffix != ".jsonl":
-        raise ConfigError(f"`--training_data` ({path}) must end in .jsonl.")
     problems = training_problems(options, domain)
     added = [] if options.add is None else added_rows(options.add, domain, problems)
     rows, counts = self_correction_rows(
-        policy, domain, problems, options.samples or SAMPLES, options.each or EACH, options.seed
+        policy_of(), domain, problems, options.samples or SAMPLES, options.each or EACH, options.seed
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in [*rows, *added]), encoding="utf-8")
-    print(
+    said = (
         f"Wrote {path}: {len(rows)} rows, half of them kept and half corrected (there were {counts['kept']} and "
         f"{counts['corrected']}), and {len(added)} added ones; train with `sft --dataset_name {path} --keep_wrong "
         "true`"
     )
-    return {"counts": counts, "rows": len(rows), "added": len(added), "problems": len(problems)}
+    return {"counts": counts, "rows": len(rows), "added": len(added), "problems": len(problems)}, said
 
 
 def training_problems(options: argparse.Namespace, domain: Any) -> list[Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...data.run_files import checkpoint_folders, numbered_folders
 from ...errors import DataError
 from ..sampled_round import CollectingRound, Player
 
@@ -30,12 +30,16 @@ def iterations_of(folder: Path) -> list[Iteration]:
     described = folder / "iterated.json"
     if described.is_file():
         models = dict(json.loads(described.read_text(encoding="utf-8"))["models"])
+        imitation = folder / "iteration-0" / "imitation"  # what all roles of a base model begin with
+        if imitation.is_dir():
+            models = dict.fromkeys(models, str(imitation))
         found = [Iteration("start", dict(models))]
-        for number, place in _numbered(folder, "iteration"):
-            models |= _models(place)
-            found.append(Iteration(str(number), dict(models)))
+        for number, place in numbered_folders(folder, "iteration"):
+            if number:
+                models |= _models(place)
+                found.append(Iteration(str(number), dict(models)))
         return found
-    found = [Iteration(place.name, _models(place)) for _, place in _numbered(folder, "checkpoint")]
+    found = [Iteration(place.name, _models(place)) for place in checkpoint_folders(folder)]
     if _models(folder):
         found.append(Iteration("end", _models(folder)))
     found = [one for one in found if one.models]
@@ -64,11 +68,6 @@ def named_iterations(words: Sequence[str]) -> list[Iteration]:
     if len(set(names)) < len(names):
         raise DataError(f"Two iterations are called '{max(names, key=names.count)}'; write name=FOLDER for each.")
     return found
-
-
-def _numbered(folder: Path, what: str) -> list[tuple[int, Path]]:
-    matches = [(re.fullmatch(rf"{what}-(\d+)", place.name), place) for place in folder.glob(f"{what}-*")]
-    return sorted((int(match[1]), place) for match, place in matches if match)
 
 
 def _models(folder: Path) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...data.run_files import numbered_folders
 from ...errors import DataError
 from ...statistics.ratios import ratio_interval
 from ..critics.win_rates import OF_RIGHT, OF_WRONG
@@ -33,9 +34,8 @@ def iterations_of(folder: Path) -> list[dict[str, Any]]:
     """Per iteration `iteration`, and each metric of SHARES that has samples as an Estimate with a 95% interval over
     problems. Texts that the token budget cut are not among an iterated run's samples. DataError for a damaged file."""
     found = []
-    for place in _folders(folder):
+    for number, place in numbered_folders(folder, "iteration"):
         rows = [row for path in _played(place) for row in _read(path, ["role", "label", "problem"])]
-        number = int(place.name.partition("-")[2])
         one: dict[str, Any] = {"iteration": number}
         for metric, (won, of) in SHARES.items():
             role = metric.partition("/")[0]
@@ -47,33 +47,31 @@ def iterations_of(folder: Path) -> list[dict[str, Any]]:
             )
             if estimate is not None:
                 one[metric] = estimate
-        found.append(one)
+        if rows:  # iteration 0, the imitation of another run, plays nothing
+            found.append(one)
     return found
 
 
-def samples_of(folder: Path, of_label: int = 1, of_critic: int = 3) -> list[dict[str, Any]]:
-    """Lines as in samples.jsonl: of each iteration a revision of every outcome, and a few first answers and critiques,
-    from the first chunks that have them."""
+def samples_of(folder: Path) -> list[dict[str, Any]]:
+    """Lines as in samples.jsonl: of each iteration a revision of every outcome, and two first answers and critiques of
+    each kind, from the first chunks that have them."""
     found: list[dict[str, Any]] = []
-    for place in _folders(folder):
-        wanted = dict.fromkeys((*OF_WRONG, *OF_RIGHT), of_label) | dict.fromkeys(("right", "wrong"), 2)
-        wanted |= dict.fromkeys(("shown", "unreadable"), 2 * of_critic)
+    for _, place in numbered_folders(folder, "iteration"):
+        wanted = {("prover", outcome): 1 for outcome in (*OF_WRONG, *OF_RIGHT)}
+        wanted |= {("prover", label): 2 for label in ("right", "wrong")}
+        wanted |= {(critic, label): 2 for critic in ("helpful", "misleading") for label in ("shown", "unreadable")}
         for path in _played(place):
             if not any(wanted.values()):
                 break
             for row in _read(path, None):
-                if wanted.get(row["label"], 0):
-                    wanted[row["label"]] -= 1
+                if wanted.get((row["role"], row["label"]), 0):
+                    wanted[row["role"], row["label"]] -= 1
                     found.append({
                         "step": row["iteration"], "role": row["role"], "prompt": json.loads(row["prompt"]),
                         "completion": row["completion"], "reward": row["reward"], "problem": row["problem"],
                         "reason": row["label"],
                     })  # fmt: skip
     return found
-
-
-def _folders(folder: Path) -> list[Path]:
-    return sorted(folder.glob("iteration-*"), key=lambda place: (len(place.name), place.name))
 
 
 def _played(place: Path) -> list[Path]:
