@@ -3,8 +3,8 @@ at random moments and resumed until it is finished, again and again until KILLS 
 files.
 
 The processes are forked from this one, which imports everything once and computes nothing. A process dies after a
-random time, at a random one of its file operations, or just before a data set of a role gets its name. Prints, as
-JSON, in which phase each death fell and the runs that ended otherwise."""
+random time, at a random one of its file operations, or just before a chunk of play or a role's data set gets its
+name. Prints, as JSON, in which phase each death fell and the runs that ended otherwise."""
 
 import json
 import os
@@ -31,9 +31,9 @@ def dying_at(folder, how, count):
         nonlocal count
         if event not in WRITES or not arguments or str(folder) not in str(arguments[0]):
             return
-        if how == "data set":
+        if how in ("chunk", "data set"):
             target = Path(str(arguments[1])).name if event == "os.rename" else ""
-            count -= target.endswith(".parquet") and not target.startswith("played")
+            count -= target.endswith(".parquet") and target.startswith("played") == (how == "chunk")
         elif event != "open" or (isinstance(arguments[1], str) and set(arguments[1]) & set("wax")):
             count -= 1
         if count < 0:
@@ -48,7 +48,7 @@ def attempt(folder, how="peace", count=0, delay=0.0):
     if child == 0:
         code = 1
         try:
-            if how in ("file", "data set"):
+            if how != "time":
                 dying_at(folder, how, count)
             driver(folder).run()
             code = 0
@@ -67,27 +67,28 @@ def attempt(folder, how="peace", count=0, delay=0.0):
 
 def phase_of(folder):
     """Where a run stands that was killed."""
-    if any(folder.glob("iteration-*/.*.new/*")):
-        return "retraining"
     log = folder / "iterations.jsonl"
     lines = log.read_text().splitlines() if log.exists() else []
     iteration, finished = divmod(len(lines), 1 + len(ROLES))
     played = len(list(folder.glob(f"iteration-{iteration + 1}/played-*.parquet")))
-    return "filtering" if finished and played == CHUNKS else "collection"
+    if not finished or played < CHUNKS:
+        return "collection"
+    next_role = list(ROLES)[finished - 1]
+    return "retraining" if (folder / f"iteration-{iteration + 1}" / f"{next_role}.parquet").exists() else "filtering"
 
 
 def main(root, kills):
     draw = random.Random(0)
     start = time.monotonic()
     attempt(root / "straight")
-    longest = (time.monotonic() - start) / 3
+    longest = (time.monotonic() - start) / 6
     whole = files(root / "straight")
     deaths, other, attempts, runs = [], [], 0, 0
     while len(deaths) < kills and attempts < 6 * kills:
         folder = root / f"killed-{runs}"
         while attempts < 6 * kills:
             attempts += 1
-            how = draw.choice(["time", "time", "file", "data set"])
+            how = draw.choice(["time", "time", "file", "chunk", "data set"])
             if attempt(folder, how, draw.randrange(12 if how == "file" else 3), draw.uniform(0.02, longest)):
                 break
             deaths.append(phase_of(folder))

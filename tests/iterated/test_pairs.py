@@ -77,6 +77,10 @@ def test_another_runs_budget_is_its_steps(tmp_path):
     ]
     (tmp_path / "iterations.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert with_budget({"prover": RoleTraining()}, tmp_path, 2)["prover"].max_steps == (4, 7)
+    lines = [{"iteration": 1, "phase": "train", "role": "helpful", "rows": 0, "note": "nothing was chosen"}]
+    (tmp_path / "less").mkdir()
+    (tmp_path / "less" / "iterations.jsonl").write_text(json.dumps(lines[0]) + "\n")
+    assert with_budget({"helpful": RoleTraining()}, tmp_path / "less", 1)["helpful"].max_steps == (0,)
     with pytest.raises(ConfigError, match=r"tells of no training of the prover in iteration 3; name a run"):
         with_budget({"prover": RoleTraining()}, tmp_path, 3)
 
@@ -90,5 +94,5 @@ def test_settings_that_cannot_be_are_refused():
         IteratedSettings("x", algorithm="step_dpo", leave_out=["prover"])
     with pytest.raises(ConfigError, match=r"`beta` \(0\) must be above 0"):
         IteratedSettings("x", beta=0)
-    with pytest.raises(ConfigError, match=r"`max_steps` \(\[0\]\) needs a number of at least 1"):
-        RoleTraining(max_steps=(0,))
+    with pytest.raises(ConfigError, match=r"`max_steps` \(\[-1\]\) needs a number of at least 0"):
+        RoleTraining(max_steps=(-1,))

@@ -17,16 +17,16 @@ def samples_of(folder: Path) -> int:
 
 
 def with_budget(kinds: Mapping[str, RoleTraining], folder: Path, iterations: int) -> dict[str, RoleTraining]:
-    """The roles with the steps (`max_steps`) that the iterated run in `folder` took; ConfigError unless it finished as
-    many iterations, and trained these roles in each."""
+    """The roles with the steps (`max_steps`) that the iterated run in `folder` took, 0 where a role kept its weights;
+    ConfigError unless it finished as many iterations with these roles."""
     lines = read_lines(folder / "iterations.jsonl")
     steps = {(line["iteration"], line["role"]): line.get("steps", 0) for line in lines if line["phase"] == "train"}
     found = {}
     for kind, training in kinds.items():
-        own = [steps.get((t, kind), 0) for t in range(1, iterations + 1)]
-        if not all(own):
+        own = [steps.get((t, kind)) for t in range(1, iterations + 1)]
+        if None in own:
             raise ConfigError(
-                f"`budget_of` ({folder}) tells of no training of the {kind} in iteration {own.index(0) + 1}; name a "
+                f"`budget_of` ({folder}) tells of no training of the {kind} in iteration {own.index(None) + 1}; name a "
                 f"run that trained it in all of {iterations}, or set `role_training.{kind}.max_steps`."
             )
         found[kind] = replace(training, max_steps=tuple(own))

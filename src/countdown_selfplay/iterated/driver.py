@@ -19,7 +19,7 @@ from ..training.run_lock import run_lock
 from . import pairs, select
 from .collect import CollectingRound, Player, play
 from .imitate import imitation, to_imitate
-from .retrain import retrain
+from .retrain import of_iteration, retrain
 from .settings import IteratedSettings
 
 SETTINGS, LOG = "iterated.json", "iterations.jsonl"
@@ -237,6 +237,9 @@ class IteratedSelfPlay:
         counts = dict(sorted(Counter(row["label"] for row in rows).items()))
         if not rows:
             self._say(iteration, "train", role=role, rows=0, note="nothing was chosen: the role keeps its weights")
+            return
+        if of_iteration(training.max_steps or (-1,), iteration) == 0:
+            self._say(iteration, "train", role=role, rows=0, note="max_steps is 0: the role keeps its weights")
             return
         start = self._start(role)
         cost = retrain(start, self._tokenizer(start), rows, training, self.settings, iteration, folder / role)

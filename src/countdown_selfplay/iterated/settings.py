@@ -41,7 +41,8 @@ class RoleTraining:
     epochs: float = 1.0
     """Passes over the data; 2 for the helpful critic."""
     max_steps: Sequence[int] | None = None
-    """Optimizer steps per iteration in place of `epochs`: the training budget of another run. None: by epochs."""
+    """Optimizer steps per iteration in place of `epochs`: the training budget of another run. 0: the role keeps its
+    weights. None: by epochs."""
 
     def __post_init__(self) -> None:
         if self.num_generations < 1 or self.epochs <= 0 or (self.balance is not None and self.balance < 1):
@@ -54,8 +55,8 @@ class RoleTraining:
                 f"`learning_rate` ({list(self.learning_rate)}) and `batch_size` ({list(self.batch_size)}) need a "
                 "value above 0 for each iteration, or one for all."
             )
-        if self.max_steps is not None and (not self.max_steps or min(self.max_steps) < 1):
-            raise ConfigError(f"`max_steps` ({list(self.max_steps)}) needs a number of at least 1 for each iteration.")
+        if self.max_steps is not None and (not self.max_steps or min(self.max_steps) < 0):
+            raise ConfigError(f"`max_steps` ({list(self.max_steps)}) needs a number of at least 0 for each iteration.")
 
     def keeps(self, reward: float, label: str) -> bool:
         """Whether a sample is trained on."""
