@@ -48,7 +48,7 @@ def attempt(folder, how="peace", count=0, delay=0.0):
     if child == 0:
         code = 1
         try:
-            if how != "time":
+            if how not in ("peace", "time"):
                 dying_at(folder, how, count)
             driver(folder).run()
             code = 0

@@ -26,8 +26,8 @@ def with_budget(kinds: Mapping[str, RoleTraining], folder: Path, iterations: int
         own = [steps.get((t, kind)) for t in range(1, iterations + 1)]
         if None in own:
             raise ConfigError(
-                f"`budget_of` ({folder}) tells of no training of the {kind} in iteration {own.index(None) + 1}; name a "
-                f"run that trained it in all of {iterations}, or set `role_training.{kind}.max_steps`."
+                f"`budget_of` ({folder}) tells of no training of the {kind} in iteration {own.index(None) + 1}; name "
+                f"a run that trained it in all of {iterations}, or set `role_training.{kind}.max_steps`."
             )
         found[kind] = replace(training, max_steps=tuple(own))
     return found
