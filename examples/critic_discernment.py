@@ -41,8 +41,8 @@ ITERATED: dict[str, list[str]] = {  # arm -> options of `countdown-selfplay cdg`
 }
 PAIRS_RATE = 3e-5  # a tenth of the recipe's, as DPO's 1e-6 is below the paper's 5e-6
 ONLINE = {"online": "tiny/cdg", "ppo": "tiny/cdg_ppo"}
-FULL = {"seeds": [0, 1, 2, 3, 4], "problems": 512, "tested": 512, "items": 200, "each": 512, "met": 256}
-QUICK = {"seeds": [0], "problems": 48, "tested": 64, "items": 20, "each": 24, "met": 24}
+FULL = {"seeds": [0, 1, 2, 3, 4], "problems": 512, "tested": 512, "items": 200, "met": 256}
+QUICK = {"seeds": [0], "problems": 48, "tested": 64, "items": 20, "met": 24}
 SAMPLING = {"temperature": 0.95, "top_k": 10, "max_new_tokens": 16, "batch_size": 1024}  # appendix C.1
 
 
@@ -65,10 +65,9 @@ def load(path: str) -> tuple[Any, Any]:
 
 
 def prepare(root: Path, size: dict[str, Any]) -> None:
-    """What all runs are measured by: steps of the warm start's solutions, and its own data of checking again."""
+    """What all runs are measured by besides the held-out problems: steps of the warm start's solutions."""
     from countdown_selfplay.evaluation.critics.policy import model_policy
     from countdown_selfplay.evaluation.critics.steps import eligible_solutions, write_solutions
-    from countdown_selfplay.warm_starts.self_correction import self_correction_rows
 
     domain = CountdownDomain.tiny()
     policy = model_policy(*load(str(WARM_START)), domain, **SAMPLING)
@@ -76,11 +75,6 @@ def prepare(root: Path, size: dict[str, Any]) -> None:
         write_solutions(
             root / "steps.jsonl", eligible_solutions(policy, domain, domain.held_out(4 * size["tested"])), domain
         )
-    if not (root / "checking.json").exists():
-        rows, _ = self_correction_rows(
-            policy, domain, domain.random(4 * size["each"], 1, frozenset()), each=size["each"]
-        )
-        write_atomically(root / "checking.json", json.dumps(rows))
 
 
 def run(task: tuple[str, int, str, dict[str, Any]]) -> None:
@@ -149,8 +143,8 @@ def online(arm: str, seed: int, folder: Path, samples: int) -> None:
 
 
 def measure(arm: str, seed: int, root: Path, size: dict[str, Any]) -> dict[str, Any]:
-    """The prover's figures, those of checking again after its supervised stage (appendix C.3), and for cdg the win
-    rates of all iterations."""
+    """The prover's figures, and for cdg the win rates of all iterations. Without the supervised stage of appendix C.3:
+    to check again is the tiny model's revision without a critique, which the warm start taught it."""
     from countdown_selfplay.evaluation.critics.figures import prover_figures
     from countdown_selfplay.evaluation.critics.iterations import Meetings, iterations_of
     from countdown_selfplay.evaluation.critics.policy import model_policy
@@ -163,47 +157,15 @@ def measure(arm: str, seed: int, root: Path, size: dict[str, Any]) -> dict[str, 
     prover = str(WARM_START) if arm == "start" else iterations_of(folder)[-1].models["prover"]
     problems = domain.held_out(size["tested"])
     items = drawn_items(read_solutions(root / "steps.jsonl", domain), size["items"])
-    found = prover_figures(model_policy(*load(prover), domain, **SAMPLING), domain, problems, items, seed=seed)
-    checker = checking_stage(arm, seed, root, folder, prover)
-    found["self_correction"] = self_correction(
-        model_policy(*load(checker), domain, **SAMPLING), domain, problems, seed=seed
-    )
+    policy = model_policy(*load(prover), domain, **SAMPLING)
+    found = prover_figures(policy, domain, problems, items, seed=seed)
+    found["self_correction"] = self_correction(policy, domain, problems, seed=seed)
     if arm == "cdg":
         meetings = Meetings(iterations_of(folder), domain, load, {**SAMPLING, "top_k": 0, "top_p": 0.95}, seed=seed)
         names = [one.name for one in meetings.iterations]
         game = GAMES.make("critic_discernment", {"samples_per_log": 0})
         found["win_rates"] = win_rates(names, names, meetings, game, domain.held_out(size["met"]), seed)
     return found
-
-
-def checking_stage(arm: str, seed: int, root: Path, folder: Path, prover: str) -> str:
-    """A model that was taught to check again: the warm start, on those data and the prover's own together; where these
-    are pairs, or an online run's that nobody kept, the prover itself on those data alone."""
-    from transformers import AutoTokenizer
-
-    from countdown_selfplay.iterated import IteratedSettings, RoleTraining, select
-    from countdown_selfplay.iterated.retrain import retrain
-
-    if not (folder / "checker" / "config.json").exists():
-        rows = [
-            {**row, "prompt": json.dumps(row["prompt"])} for row in json.loads((root / "checking.json").read_text())
-        ]
-        start, own = prover, sorted(folder.glob("iteration-*/prover.parquet"))
-        more = select.read(own[-1]) if own else []
-        if more and "rejected" not in more[0]:
-            start, rows = str(WARM_START), rows + more
-        settings = IteratedSettings(str(folder), per_device_train_batch_size=64, seed=seed)
-        how = RoleTraining(learning_rate=(3e-4,), batch_size=(64,))
-        retrain(
-            start,
-            AutoTokenizer.from_pretrained(start, padding_side="left"),
-            rows,
-            how,
-            settings,
-            1,
-            folder / "checker",
-        )
-    return str(folder / "checker")
 
 
 def tables(root: Path, arms: list[str], seeds: list[int]) -> str:

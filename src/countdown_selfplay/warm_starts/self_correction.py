@@ -21,16 +21,14 @@ def self_correction_rows(
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """(rows with `prompt`, `completion`, the problem's columns and `label`; how many there were of each label).
 
-    `samples` answers to each problem are checked again, sampled; `kept`: a right answer was given again, or left as it
-    was in the game's words for that; `corrected`: a wrong one was mended. Of each at most `each`, and as many of one
-    as of the other, drawn by lot. What is cut, runs in a loop or comes twice is left out. DataError if there is no row
-    of one kind.
+    `samples` answers to each problem are checked again, sampled; `kept`: a right answer was given again, `corrected`:
+    a wrong one was mended. Of each at most `each`, and as many of one as of the other, drawn by lot. What is cut, runs
+    in a loop or comes twice is left out. DataError if there is no row of one kind.
     """
     found: dict[str, dict[tuple[str, str], dict[str, Any]]] = {"kept": {}, "corrected": {}}
     for one in rechecks(policy, domain, problems, samples, seed, greedy=False):
         said = one.second
-        keeps = one.was_right and domain.rejections(said.text) == 1
-        if (one.says_right or keeps) and not said.truncated and not one.first.truncated and not is_loop(said.text):
+        if one.says_right and not said.truncated and not one.first.truncated and not is_loop(said.text):
             label, problem = "kept" if one.was_right else "corrected", problems[one.problem]
             row = domain.recheck_row(problem, one.first.text) | {"completion": said.text, "label": label}
             found[label].setdefault((str(row["prompt"]), said.text), row)
