@@ -10,16 +10,21 @@ import numpy as np
 from ...statistics.seeds import t_interval
 from .win_rates import RATES, matrix_of
 
+
+def _value(found: Mapping[str, Any] | None, name: str = "value") -> float:
+    return float("nan") if found is None else float(found[name])
+
+
 FIGURES: dict[str, Callable[[Mapping[str, Any]], float]] = {
-    "pass@1": lambda f: f["pass@1"]["value"],
-    "majority@8": lambda f: f["majority@8"]["value"],
-    "error detection F1": lambda f: f["error_detection"]["f1"]["value"],
-    "accuracy": lambda f: f["error_detection"]["accuracy"]["value"],
-    "right -> wrong": lambda f: f["self_correction"]["right_to_wrong"]["value"],
-    "wrong -> right": lambda f: f["self_correction"]["wrong_to_right"]["value"],
-    "change": lambda f: f["self_correction"]["change"]["difference"],
+    "pass@1": lambda f: _value(f["pass@1"]),
+    "majority@8": lambda f: _value(f["majority@8"]),
+    "error detection F1": lambda f: _value(f["error_detection"]["f1"]),
+    "accuracy": lambda f: _value(f["error_detection"]["accuracy"]),
+    "right -> wrong": lambda f: _value(f["self_correction"]["right_to_wrong"]),
+    "wrong -> right": lambda f: _value(f["self_correction"]["wrong_to_right"]),
+    "change": lambda f: _value(f["self_correction"]["change"], "difference"),
 }
-"""Name -> where it stands in what prover_figures found, with self_correction beside it."""
+"""Name -> where it stands in what prover_figures found, with self_correction beside it; NaN: there is no such rate."""
 Values = Mapping[str, Mapping[str, Sequence[float]]]
 """arm -> figure -> a value per training seed."""
 
@@ -47,6 +52,9 @@ def _differences(own: Sequence[float], other: Sequence[float] | None) -> list[fl
 
 def _cell(values: Sequence[float], signed: bool) -> str:
     sign = "+" if signed else ""
+    values = [value for value in values if value == value]  # NaN: a seed without such a rate
+    if not values:
+        return "-"
     if len(values) < 2:
         return f"{values[0]:{sign}.3f}"
     found = t_interval(values)
