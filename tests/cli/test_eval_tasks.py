@@ -18,7 +18,7 @@ FEW = ["--n_problems", "24", "--disable_tqdm"]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The folder of two iterations after a warm start of 40 optimizer steps: enough for critiques that can be read."""
+    """The folder of two iterations after a warm start of 22 optimizer steps: enough for critiques that can be read."""
     folder = tmp_path_factory.mktemp("tasks")
     rows = critique_demonstrations(430, CountdownDomain.tiny())
     data = folder / "demonstrations.jsonl"
@@ -26,8 +26,9 @@ def run(tmp_path_factory):
     quiet = ["--eval_problems", "0"]
     start = ["sft", "--dataset_name", data, "--keep_wrong", "true", "--output_dir", folder / "start", *quiet]
     assert main([str(word) for word in [*start, "--num_train_epochs", "2"]]) == 0
-    play = ["cdg", "--model_name_or_path", folder / "start", "--output_dir", folder / "run", "--problems", "24"]
-    assert main([str(word) for word in [*play, "--chunk", "12", *quiet]]) == 0
+    play = ["cdg", "--recipe", "tiny/iterated_cdg", "--model_name_or_path", folder / "start"]
+    play += ["--output_dir", folder / "run", "--problems", "24", "--chunk", "12", *quiet]
+    assert main([str(word) for word in play]) == 0
     return folder / "run"
 
 
