@@ -18,7 +18,7 @@ FEW = ["--n_problems", "24", "--disable_tqdm"]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The folder of two iterations after a warm start of 81 small optimizer steps, which teach a little of the game."""
+    """The folder of two iterations after a warm start of 81 small steps, which teach a little of the game."""
     folder = tmp_path_factory.mktemp("tasks")
     rows = critique_demonstrations(430, CountdownDomain.tiny())
     data = folder / "demonstrations.jsonl"
