@@ -39,11 +39,13 @@ def evaluate(capsys, *arguments):
     return code, printed.out, printed.err
 
 
+@pytest.mark.matrix
 def test_a_model_of_an_iterated_run_is_scored_in_its_setting(run, capsys):
     code, out, _ = evaluate(capsys, "--model", run / "iteration-1" / "prover", *FEW, "--samples", 2)
     assert code == 0 and "setting of run 'run'; temperature 0.95, top_p 0.95, top_k 0, max_new_tokens 16" in out
 
 
+@pytest.mark.matrix
 def test_win_rates_between_iterations_and_their_maps_in_the_report(run, capsys):
     output = run / "win_rates.json"
     arguments = ["--task", "win_rates", "--model", run, *FEW, "--samples", 2, "--critiques", 2, 2, "--revisions", 2]
@@ -82,38 +84,48 @@ def test_a_prover_gives_the_same_first_answers_to_all_critics():
     assert first == other and len(set(first)) > 1
 
 
-def test_error_detection_asks_all_models_about_the_same_steps(run, capsys, tmp_path):
-    steps = tmp_path / "steps.jsonl"
+def test_error_detection_asks_all_models_about_the_same_steps(capsys, tmp_path):
+    steps, output = tmp_path / "steps.jsonl", tmp_path / "result.json"
+    arguments = ["--task", "error_detection", "--disable_tqdm", "--step_set", steps, "--items", 6, "--output", output]
     found = []
-    output = tmp_path / "result.json"
-    for model in ("tiny", run / "iteration-2" / "prover"):  # the shipped weights solve most problems
-        arguments = ["--task", "error_detection", "--model", model, "--n_problems", 60, "--disable_tqdm"]
-        code, out, error = evaluate(capsys, *arguments, "--step_set", steps, "--items", 12, "--output", output)
+    for model, more in (("tiny", ["--n_problems", 40]), (TINY_MODEL_PATH, ["--n_problems", 1])):
+        code, out, error = evaluate(capsys, "--model", model, *arguments, *more)
         assert code == 0, error
         found.append(json.loads(output.read_text()))
         assert re.search(r"^F1, wrong steps +[01]\.\d{4} +\[", out, re.MULTILINE)
     assert found[0]["keys"] == found[1]["keys"] and found[0]["labels"] == found[1]["labels"]
-    assert found[0]["wrong"] * 2 == found[0]["items"] <= 24
-    for result in found:  # the figures are those of the file
+    assert found[0]["replies"] == found[1]["replies"]  # the same weights, greedily: --n_problems made no second set
+    assert 0 < found[0]["wrong"] * 2 == found[0]["items"] <= 12
+    for result in found:  # the figures are those of the file; a reply that says neither hits nothing
         hits = sum(called == wrong for called, wrong in zip(result["judged"], result["labels"], strict=True))
         assert result["accuracy"]["value"] == pytest.approx(hits / result["items"])
 
 
-def test_self_correction_and_its_supervised_stage(run, capsys, tmp_path):
-    output, data = tmp_path / "result.json", tmp_path / "train.jsonl"
-    model = ["--task", "self_correction", "--model", run / "iteration-2" / "prover"]
+def test_self_correction_is_counted(capsys, tmp_path):
+    output = tmp_path / "result.json"
+    model = ["--task", "self_correction", "--model", "tiny"]
     code, out, error = evaluate(capsys, *model, *FEW, "--samples", 4, "--output", output)
     assert code == 0, error
     found = json.loads(output.read_text())
     counts = found["counts"]
-    assert sum(counts.values()) == found["answers"] == 24 * 4 and "change" in out
+    assert sum(counts.values()) == found["answers"] == 24 * 4 and re.search(r"^change +", out, re.MULTILINE)
     right = counts["right_to_right"] + counts["right_to_wrong"]
+    assert 0 < right < 96 and found["before"]["value"] == pytest.approx(right / 96)
     assert found["right_to_wrong"]["value"] == pytest.approx(counts["right_to_wrong"] / right)
-    more = ["--add", run / "iteration-2" / "prover.parquet", "--n_problems", 80, "--each", 20, "--disable_tqdm"]
-    code, out, error = evaluate(capsys, *model, "--training_data", data, *more)
+    gained = counts["wrong_to_right"] - counts["right_to_wrong"]
+    assert found["change"]["difference"] == pytest.approx(gained / 96)
+
+
+@pytest.mark.matrix
+def test_the_supervised_stage_of_self_correction(run, capsys, tmp_path):
+    data, played = tmp_path / "train.jsonl", run / "iteration-2" / "prover.parquet"
+    arguments = ["--task", "self_correction", "--model", run / "iteration-2" / "prover", "--training_data", data]
+    code, out, error = evaluate(
+        capsys, *arguments, "--add", played, "--n_problems", 80, "--each", 20, "--disable_tqdm"
+    )
     assert code == 0, error
     rows = [json.loads(line) for line in data.read_text().splitlines()]
-    added = select.read(run / "iteration-2" / "prover.parquet")
+    added = select.read(played)
     assert [row["completion"] for row in rows[-len(added) :]] == [row["completion"] for row in added]
     own = [row["label"] for row in rows[: -len(added)]]
     assert own.count("kept") == own.count("corrected") == len(own) / 2 > 0
@@ -121,10 +133,10 @@ def test_self_correction_and_its_supervised_stage(run, capsys, tmp_path):
     assert main([str(word) for word in [*training, "--max_steps", "1", "--eval_problems", "0"]]) == 0
 
 
-def test_greedy_answers_and_majorities_come_out_of_one_command(run, capsys, tmp_path):
+def test_greedy_answers_and_majorities_come_out_of_one_command(capsys, tmp_path):
     output = tmp_path / "answers.jsonl"
     arguments = ["--eval_preset", "cdg", "--max_new_tokens", 16, *FEW, "--output", output]
-    code, out, error = evaluate(capsys, "--model", run / "iteration-2" / "prover", *arguments)
+    code, out, error = evaluate(capsys, "--model", "tiny", *arguments)
     assert code == 0, error
     for row in ("greedy pass@1", "majority@8", "majority@32"):
         assert re.search(rf"^{row} +[01]\.\d{{4}} +\[", out, re.MULTILINE)
