@@ -120,7 +120,7 @@ def test_self_correction_is_counted(capsys, tmp_path):
 def test_the_supervised_stage_of_self_correction(run, capsys, tmp_path):
     data, played = tmp_path / "train.jsonl", run / "iteration-2" / "prover.parquet"
     arguments = ["--task", "self_correction", "--model", run / "iteration-2" / "prover", "--training_data", data]
-    code, out, error = evaluate(
+    code, _, error = evaluate(
         capsys, *arguments, "--add", played, "--n_problems", 80, "--each", 20, "--disable_tqdm"
     )
     assert code == 0, error
