@@ -5,28 +5,30 @@ import re
 
 import pytest
 
+from countdown_selfplay.cli import eval_tasks
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.countdown import CountdownDomain
+from countdown_selfplay.countdown import CountdownDomain, solve
 from countdown_selfplay.evaluation.critics.iterations import ROLES, Iteration, Meetings
+from countdown_selfplay.evaluation.critics.policy import Reply
 from countdown_selfplay.evaluation.model import load_model
 from countdown_selfplay.iterated import select
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.warm_starts.critiques import critique_demonstrations
+from countdown_selfplay.warm_starts.filters import clean_demonstrations
 
 FEW = ["--n_problems", "24", "--disable_tqdm"]
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The folder of two iterations after a warm start of 81 small steps, which teach a little of the game."""
+    """The folder of two iterations after a warm start of 22 steps, which teach a little of the game."""
     folder = tmp_path_factory.mktemp("tasks")
     rows = critique_demonstrations(430, CountdownDomain.tiny())
     data = folder / "demonstrations.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     quiet = ["--eval_problems", "0"]
     start = ["sft", "--dataset_name", data, "--keep_wrong", "true", "--output_dir", folder / "start", *quiet]
-    start += ["--per_device_train_batch_size", "32", "--num_train_epochs", "2", "--learning_rate", "5e-4"]
-    assert main([str(word) for word in start]) == 0
+    assert main([str(word) for word in [*start, "--num_train_epochs", "2"]]) == 0
     play = ["cdg", "--recipe", "tiny/iterated_cdg", "--model_name_or_path", folder / "start"]
     play += ["--output_dir", folder / "run", "--problems", "24", "--chunk", "12", *quiet]
     assert main([str(word) for word in play]) == 0
@@ -116,21 +118,36 @@ def test_self_correction_is_counted(capsys, tmp_path):
     assert found["change"]["difference"] == pytest.approx(gained / 96)
 
 
-@pytest.mark.matrix
-def test_the_supervised_stage_of_self_correction(run, capsys, tmp_path):
-    data, played = tmp_path / "train.jsonl", run / "iteration-2" / "prover.parquet"
-    arguments = ["--task", "self_correction", "--model", run / "iteration-2" / "prover", "--training_data", data]
-    code, _, error = evaluate(
-        capsys, *arguments, "--add", played, "--n_problems", 80, "--each", 20, "--disable_tqdm"
+def test_the_supervised_stage_joins_what_a_prover_was_trained_on(capsys, tmp_path, monkeypatch):
+    """A script checks well: the first answer to a problem is right, the second is wrong, and both are checked to be
+    right. Of 5 problems 5 are kept and 5 corrected; 2 rows of a prover's data set join them."""
+    domain = CountdownDomain.tiny()
+
+    def replies(rows, n, seed, greedy):
+        found = []
+        for row in rows:
+            right, wrong = solve(domain.problem(row), domain.rules), " + ".join(map(str, row["numbers"]))
+            text = " ".join(re.findall(r"\d+|[-+*/()]", right))
+            found.append([Reply(text if i == 0 else wrong) for i in range(n)])
+        return found
+
+    monkeypatch.setattr(eval_tasks, "_policy", lambda options, setting, bar: (replies, {}))
+    problem = domain.random(6, 1, frozenset())[5]
+    row = dict.fromkeys(("turn", "reward", "iteration", "chunk"), 0) | {"role": "prover", "weights": "tiny"}
+    row |= {"prompt": json.dumps("again ..."), "completion": "right", "label": "resisted", "problem": problem.key}
+    select.write(tmp_path / "prover.parquet", [row, {**row, "completion": "1 + 2"}])
+    arguments = ["--task", "self_correction", "--model", "tiny", "--training_data", tmp_path / "train.jsonl"]
+    arguments += ["--add", tmp_path / "prover.parquet", "--n_problems", 5, "--samples", 2, "--disable_tqdm"]
+    code, out, error = evaluate(capsys, *arguments)
+    assert code == 0 and "10 rows, half of them kept and half corrected (there were 5 and 5), and 2 added" in out, (
+        error
     )
-    assert code == 0, error
-    rows = [json.loads(line) for line in data.read_text().splitlines()]
-    added = select.read(played)
-    assert [row["completion"] for row in rows[-len(added) :]] == [row["completion"] for row in added]
-    own = [row["label"] for row in rows[: -len(added)]]
-    assert own.count("kept") == own.count("corrected") == len(own) / 2 > 0
-    training = ["sft", "--dataset_name", data, "--keep_wrong", "true", "--output_dir", tmp_path / "model"]
-    assert main([str(word) for word in [*training, "--max_steps", "1", "--eval_problems", "0"]]) == 0
+    rows = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
+    assert [row["label"] for row in rows] == ["kept"] * 5 + ["corrected"] * 5 + ["resisted"] * 2
+    assert [row["completion"] for row in rows[-2:]] == ["right", "1 + 2"] and rows[-1]["prompt"] == "again ..."
+    assert rows[-1]["target"] == problem.target
+    kept = clean_demonstrations(rows, "prover", domain, keep_wrong=True)  # as sft reads them
+    assert len(kept.rows) == 12 and not kept.left_out
 
 
 def test_greedy_answers_and_majorities_come_out_of_one_command(capsys, tmp_path):
