@@ -6,8 +6,10 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -79,7 +81,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--split", default="test", help="split of a hub data set (default: test)")
     parser.add_argument("--n_problems", type=_positive, help="how many (500 generated ones, else all)")
     parser.add_argument(
-        "--samples", type=_positive, help="answers per problem (16; 32 with --eval_preset cdg), or proposals (1024)"
+        "--samples",
+        type=_positive,
+        help="answers per problem (16; --eval_preset cdg 32, --task error_detection 8, self_correction 1, win_rates "
+        "4), or proposals (1024)",
     )
     parser.add_argument("--batch_size", type=_positive, help="texts generated at once (1024 short or 128 long ones)")
     parser.add_argument("--seed", type=seed_number, default=0, help="of the samples and intervals (default: 0)")
@@ -133,13 +138,14 @@ def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[d
     """The result as JSON values, and the rows of the table: pass@k, majority@k and rates, then by stratum."""
     asked = problem_set(options, setting.domain)
     started = time.perf_counter()
-    answers = collect(options, setting, asked)
+    load = lru_cache(maxsize=1)(load_model)  # greedy answers come from the same
+    answers = collect(options, setting, asked, load)
     from ..evaluation.summary import summarise
 
     result = summarise(answers, seed=options.seed)
     rows: list[Row] = []
     if options.greedy or options.eval_preset == "cdg":
-        single = summarise(collect(*as_greedy(options, setting), asked), seed=options.seed)
+        single = summarise(collect(*as_greedy(options, setting), asked, load), seed=options.seed)
         result["greedy"] = {name: single[name] for name in ("pass_at", "truncated_rate", "correct", "setting")}
         rows.append(("greedy pass@1", *_cells(single["pass_at"]["1"])))
     result["seconds"] = round(time.perf_counter() - started, 3)
@@ -169,11 +175,11 @@ def as_greedy(options: argparse.Namespace, setting: Setting) -> tuple[argparse.N
     return argparse.Namespace(**{**vars(options), "samples": 1, "output": output}), replace(setting, sampling=sampling)
 
 
-def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet) -> Any:
+def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, load: Callable[..., Any]) -> Any:
     """The AnswerSet: what --output holds already, and the rest from the model, which is loaded only if needed."""
     place = place_of(options.device)
     folder = folder_of(options.model)
-    loaded = load_model(options.model, place) if folder is None else None  # a hub id that is not in the cache yet
+    loaded = load(options.model, place) if folder is None else None  # a hub id that is not in the cache yet
     if folder is None:
         folder = folder_of(options.model)
     from ..evaluation.answer_file import AnswerFile
@@ -205,7 +211,7 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet) ->
         if done:
             print(f"{options.output} holds {len(rows)} of {n * len(prompts)} answers", file=sys.stderr)
         if done < len(batches):
-            model, tokenizer = loaded or load_model(options.model, place)
+            model, tokenizer = loaded or load(options.model, place)
             sampling = {**setting.sampling, "seed": options.seed, "batch_size": size, "skip": done}
             bar = stack.enter_context(ProgressLine("prover", enabled=not options.disable_tqdm))
             for batch in answer_batches(

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...contract.round import Round
 from ...statistics.ratios import ratio_interval
 
 OF_WRONG = ("corrected", "not_corrected")
@@ -27,7 +26,7 @@ answer survives, rejected or given anew. misled: the misleading critic wins."""
 def win_rates(
     provers: Sequence[str],
     critics: Sequence[str],
-    round_of: Callable[[str, str], Round],
+    round_of: Callable[[str, str], Any],
     game: Any,
     problems: Sequence[Any],
     seed: int = 0,
@@ -47,7 +46,7 @@ def win_rates(
     return {"provers": list(provers), "critics": list(critics), "problems": len(problems), "cells": cells}
 
 
-def played_outcomes(game: Any, round: Round, problems: Sequence[Any]) -> list[tuple[str, str]]:
+def played_outcomes(game: Any, round: Any, problems: Sequence[Any]) -> list[tuple[str, str]]:
     """(key of the problem, outcome) of every revision of one round."""
     found = []
     for turn in game.play(round, problems).turns:

@@ -112,7 +112,8 @@ def matrix_map(title: str, rows: Sequence[str], columns: Sequence[str], shares: 
     axes.set_ylabel(y)
     axes.invert_yaxis()
     for i, j in np.argwhere(np.isfinite(shares)):
-        axes.text(j + 0.5, i + 0.5, f"{shares[i, j]:.1%}", ha="center", va="center")
+        color = none if shares[i, j] > 0.6 else rcParams["text.color"]  # on the deep shades and on the pale ones
+        axes.text(j + 0.5, i + 0.5, f"{shares[i, j]:.1%}", ha="center", va="center", color=color)
     _add_legend(figure, axes, [])
     return figure
 
