@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ..data.run_files import read_lines
 from ..errors import ConfigError
@@ -23,7 +24,7 @@ def with_budget(kinds: Mapping[str, RoleTraining], folder: Path, iterations: int
     steps = {(line["iteration"], line["role"]): line.get("steps", 0) for line in lines if line["phase"] == "train"}
     found = {}
     for kind, training in kinds.items():
-        own = [steps.get((t, kind)) for t in range(1, iterations + 1)]
+        own: list[Any] = [steps.get((t, kind)) for t in range(1, iterations + 1)]
         if None in own:
             raise ConfigError(
                 f"`budget_of` ({folder}) tells of no training of the {kind} in iteration {own.index(None) + 1}; name "
