@@ -89,4 +89,5 @@ def has_pattern(matrix: np.ndarray) -> bool:
     the first trained critic the highest of the trained ones, and the first trained prover's against the last critic
     the lowest?"""
     trained = np.asarray(matrix, dtype=float)[1:, 1:]
-    return bool(trained[-1, 0] == np.nanmax(trained) and trained[0, -1] == np.nanmin(trained))
+    best, worst = trained[-1, 0], trained[0, -1]
+    return bool(best > worst and best == np.nanmax(trained) and worst == np.nanmin(trained))
