@@ -5,6 +5,7 @@ import json
 import pytest
 
 from countdown_selfplay.cli.main import main
+from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.iterated import select
 
 SHORT = ["--problems", "6", "--chunk", "4", "--iterations", "1", "--eval_problems", "4", "--eval_samples", "2"]
@@ -32,10 +33,68 @@ def test_online_it_is_a_joint_run_with_the_games_recipe(tmp_path, capsys):
     assert {"misleading/read_rate", "helpful/read_rate", "prover/correct_rate"} <= set(line)
 
 
+def test_a_dry_run_tells_the_papers_numbers_of_every_recipe(tmp_path, capsys, monkeypatch):
+    """Of a problem with 4 wrong answers: 4 x 8 critiques and 32 x 4 revisions, so 164 samples of 19,473 problems each;
+    appendix B's learning rates, batches and epochs."""
+    monkeypatch.chdir(tmp_path)
+    assert len(recipes("cdg")) == 4
+    for name in recipes("cdg"):
+        assert main(["cdg", "--recipe", name, "--dry_run", "--output_dir", "run"]) == 0
+        said = capsys.readouterr().out
+        assert (
+            "a problem: 4 answers, at most 32 critiques and 128 revisions" in said
+            and "not loaded by a dry run" in said
+        )
+        if name.startswith("tiny/"):
+            continue
+        assert f"in all at most {19_473 * 164:,} samples of up to 4,096 tokens" in said
+        table = [line.split() for line in said.splitlines() if line.startswith(("prover ", "helpful ", "misleading "))]
+        assert [line[:5] for line in table] == [
+            [role, *rest]
+            for role, passes in (("prover", "1"), ("helpful", "2"), ("misleading", "1"))
+            for rest in (["1", "5e-06", "32", passes], ["2", "1e-06", "256", passes])
+        ]
+        assert ("30,000 samples" in said) == name.endswith("_base")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["tiny/cdg_ppo", "llama-3.1-8b/cdg_ppo"])
+def test_a_dry_run_of_the_recipe_like_ppo(name, tmp_path, capsys):
+    assert main(["cdg", "--training", "online", "--recipe", name, "--dry_run", "--output_dir", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "One round = 4 optimizer steps" in said
+    (line,) = [line.split() for line in said.splitlines() if line.startswith("sft_coef")]
+    assert line == ["sft_coef", "0.5", "0.0", "0.0"]
+
+
+def test_a_baseline_with_the_budget_of_a_run_is_one_command(tmp_path, capsys):
+    first = ["cdg", "--recipe", "tiny/iterated_cdg", *SHORT, "--eval_problems", "0", "--leave_out", "helpful"]
+    rates = json.dumps({role: {"batch_size": 4} for role in ("prover", "helpful", "misleading")})
+    assert main([*first, "--output_dir", str(tmp_path / "run"), "--role_training", rates]) == 0
+    log = [json.loads(line) for line in (tmp_path / "run" / "iterations.jsonl").read_text().splitlines()]
+    steps = {line["role"]: line["steps"] for line in log if line.get("steps")}
+    more = [
+        "--output_dir",
+        str(tmp_path / "ei"),
+        "--algorithm",
+        "expert_iteration",
+        "--budget_of",
+        str(tmp_path / "run"),
+    ]
+    assert main([*first[:3], *SHORT, "--eval_problems", "0", *more]) == 0
+    lines = [json.loads(line) for line in (tmp_path / "ei" / "iterations.jsonl").read_text().splitlines()]
+    assert [(line["role"], line["steps"]) for line in lines[1:]] == [("prover", steps["prover"])]
+    capsys.readouterr()
+    assert main([*first[:3], *SHORT, "--budget_of", str(tmp_path / "none"), "--output_dir", str(tmp_path / "x")]) == 2
+    assert "tells of no training of the prover in iteration 1; name a run" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--training", "offline"], "choose from 'iterated', 'online'"),
+        (["--algorithm", "ppo"], "choose from 'rest', 'expert_iteration', 'dpo', 'step_dpo'"),
+        (["--leave_out", "critic"], "`leave_out` (critic) must name roles that play"),
         (["--role_training", "{}"], "`role_training` ('{}') must map kinds to their settings"),
         (["--iteration", "2"], "Unknown option '--iteration'. Did you mean '--iterations'?"),
         (["--game_kwargs", '{"eta": -1}'], "`eta` (-1) must be at least 0"),

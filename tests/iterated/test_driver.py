@@ -1,19 +1,26 @@
 """Two iterations of the Critic-Discernment Game with the tiny model: what lies in the folder, and runs that die."""
 
 import json
+import math
+import resource
 import shutil
+import subprocess
+import sys
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
 
 from countdown_selfplay.countdown import CountdownDomain, generate_problems
 from countdown_selfplay.countdown.critique import steps_of
-from countdown_selfplay.data.run_files import append_lines
 from countdown_selfplay.errors import ConfigError, DataError, RunFolderError
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
-from countdown_selfplay.iterated import IteratedSelfPlay, IteratedSettings, RoleTraining, retrain, select
+from countdown_selfplay.iterated import IteratedSelfPlay, IteratedSettings, RoleTraining, select
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+
+ROOT = Path(__file__).parents[2]
 
 
 class Talkative(CountdownDomain):
@@ -92,38 +99,18 @@ def test_data_accumulate_are_balanced_and_every_role_begins_anew_from_its_initia
 
 
 @pytest.mark.matrix
-def test_a_run_that_is_killed_at_any_moment_ends_in_the_same_files(played, tmp_path, monkeypatch):
-    folder, _ = played
-    whole = files(folder)
-
-    class Killed(BaseException):
-        pass
-
-    def dying(function, at):
-        def called(*arguments, **more):
-            nonlocal countdown
-            countdown -= 1
-            if countdown == at:
-                raise Killed
-            return function(*arguments, **more)
-
-        return called
-
-    again, deaths = tmp_path / "again", 0
-    for moment in range(1, 40):
-        countdown = moment
-        with monkeypatch.context() as patch:
-            # before each file that is written, each that is read, and each training
-            patch.setattr(select, "write", dying(select.write, 0))
-            patch.setattr(select, "balanced", dying(select.balanced, 0))
-            patch.setattr("countdown_selfplay.iterated.driver.retrain", dying(retrain.retrain, 0))
-            patch.setattr("countdown_selfplay.iterated.driver.append_lines", dying(append_lines, 0))
-            try:
-                driver(again).run()
-                break
-            except Killed:
-                deaths += 1
-    assert deaths >= 5 and files(again) == whole
+def test_a_run_that_is_killed_at_any_moment_ends_in_the_same_files(tmp_path):
+    """At least 24 SIGKILLs of real processes over collection, filtering and retraining (kills_worker.py)."""
+    command = [sys.executable, "-m", "tests.iterated.kills_worker", str(tmp_path), "24"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=800)
+    assert done.returncode == 0, done.stderr[-2000:]
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = json.loads(done.stdout.splitlines()[-1])
+    phases = Counter(found["deaths"])
+    assert len(found["deaths"]) >= 24 and set(phases) == {"collection", "filtering", "retraining"}, phases
+    assert found["other"] == [] and found["runs"] >= 1 and found["files"] >= 20
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 400
 
 
 def test_a_role_for_which_nothing_was_chosen_keeps_its_weights(tmp_path):
@@ -146,6 +133,20 @@ def test_other_settings_a_missing_data_set_and_bad_input_are_one_sentence(played
     (copy / "iteration-2" / "prover.all.parquet").unlink()
     with pytest.raises(DataError, match=r"prover.all.parquet' is not there"):
         driver(copy, iterations=3).run()
+    less = tmp_path / "less"
+    shutil.copytree(folder, less)
+    shutil.rmtree(less / "iteration-2" / "prover")  # not silently the first iteration's again
+    with pytest.raises(DataError, match=r"The model '.*iteration-2/prover' is not there, and the run goes on from it"):
+        driver(less, iterations=3).run()
+    half = tmp_path / "half"
+    shutil.copytree(folder, half)
+    lines = (half / "iterations.jsonl").read_text().splitlines(keepends=True)
+    (half / "iterations.jsonl").write_text("".join(lines[:5]))  # played, nothing trained
+    for path in (half / "iteration-2").glob("*.parquet"):
+        if path.name.startswith(("prover", "played-00001")):
+            path.unlink()
+    with pytest.raises(DataError, match=r"iteration-2/played-00001.parquet' is not there"):
+        driver(half).run()
     with pytest.raises(
         ConfigError, match=r"`role_training` .* names kinds that the game does not have; it has prover, helpful"
     ):
@@ -161,3 +162,53 @@ def test_the_log_counts_what_became_of_the_samples(played):
     (line, *_) = log
     rows = [row for c in range(3) for row in select.read(folder / "iteration-1" / f"played-0000{c}.parquet")]
     assert line["counts"] == json.loads(json.dumps(Counter(f"{r['role']}/{r['label']}" for r in rows)))
+
+
+def test_dpo_trains_on_pairs_that_tell_where_they_come_from(tmp_path):
+    made = driver(tmp_path / "dpo", iterations=1, algorithm="dpo")
+    (line,) = [line for line in made.run() if line.get("role") == "prover"]
+    pairs = select.read(tmp_path / "dpo" / "iteration-1" / "prover.parquet")
+    assert len(pairs) == line["rows"] > 0 and all(pair["rejected"] != pair["completion"] for pair in pairs)
+    assert len({pair["prompt"] for pair in pairs}) == len(pairs)  # one a prompt
+    every = [
+        row for c in range(3) for row in select.read(tmp_path / "dpo" / "iteration-1" / f"played-0000{c}.parquet")
+    ]
+    said = {(row["prompt"], row["completion"]): row["label"] for row in every}
+    for pair in pairs:
+        assert said[pair["prompt"], pair["completion"]] in ("right", "resisted", "corrected")
+        assert said[pair["prompt"], pair["rejected"]] in ("wrong", "misled", "unclear", "not_corrected")
+    assert line["steps"] == 1 and line["loss"] == pytest.approx(math.log(2), abs=1e-4)  # the reference is the start
+    start, trained = (
+        load_file(path / "model.safetensors") for path in (TINY_MODEL_PATH, tmp_path / "dpo/iteration-1/prover")
+    )
+    assert any(not trained[name].equal(start[name]) for name in start)
+
+
+def test_expert_iteration_and_step_dpo_play_answers_alone(tmp_path):
+    for algorithm in ("expert_iteration", "step_dpo"):
+        made = driver(tmp_path / algorithm, iterations=1, algorithm=algorithm)
+        play, train = made.run()
+        assert set(play["counts"]) == {"prover/right", "prover/wrong"} and train["role"] == "prover"
+        rows = select.read(tmp_path / algorithm / "iteration-1" / "prover.parquet")
+        assert {row["label"] for row in rows} == {"right"} and train["steps"] >= 1
+        if algorithm == "step_dpo":
+            assert all({"before", "rejected"} <= set(row) for row in rows)
+
+
+def test_a_base_model_imitates_another_runs_choice_first(played, tmp_path):
+    folder, _ = played
+    made = driver(tmp_path / "base", iterations=1, imitate=str(folder), imitate_rows=20)
+    log = made.run()
+    assert (log[0]["iteration"], log[0]["role"], log[0]["rows"]) == (0, "imitation", 20)
+    rows = select.read(tmp_path / "base" / "iteration-0" / "imitation.parquet")
+    known = [row for role in ROLES for row in select.read(folder / "iteration-1" / f"{role}.all.parquet")]
+    assert all(row in known for row in rows)
+    assert made.weights("helpful", 1).endswith("iteration-0/imitation")
+    played_rows = select.read(tmp_path / "base" / "iteration-1" / "played-00000.parquet")
+    assert {row["weights"] for row in played_rows} == {"iteration-0/imitation"}
+
+
+def test_a_run_takes_the_steps_of_another(played, tmp_path):
+    roles = {"prover": replace(ROLES["prover"], max_steps=(2, 3))}
+    log = driver(tmp_path / "run", roles=roles, algorithm="expert_iteration").run()
+    assert [line["steps"] for line in log if line["phase"] == "train"] == [2, 3]

@@ -8,6 +8,7 @@ import pytest
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.countdown.critique import steps_of
 from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.training.losses import RoleLoss
 from tests.trainer.conftest import equal, make_trainer, rounds, weights
 
 
@@ -63,6 +64,47 @@ def test_a_resumed_run_is_the_straight_run(straight, tmp_path):
     again.train(resume_from_checkpoint=f"{trainer.args.output_dir}/checkpoint-2")
     assert equal(weights(again), weights(trainer))
     assert rounds(tmp_path / "again")[-2:] == rounds(trainer.args.output_dir)[-2:]
+
+
+def test_the_supervised_term_is_a_mean_over_the_right_first_answers_tokens(tmp_path, monkeypatch):
+    """Appendix B's term: its loss is recomputed from the marked rows of all micro-batches. Under GRPO, where all four
+    answers to a question earn alike, no advantage is left, and the term alone moves the weights."""
+    seen = []
+    call = RoleLoss.__call__
+
+    def watched(self, logps, entropies, batch):
+        if self.settings.role == "prover":
+            seen.append((logps.detach(), batch["sft_mask"], batch["completion_mask"]))
+        return call(self, logps, entropies, batch)
+
+    monkeypatch.setattr(RoleLoss, "__call__", watched)
+    roles = {**GAME["roles"], "prover": {"sft_coef": 0.5, "objective": "grpo"}}
+    trainer = make_trainer(tmp_path / "run", **{**GAME, "roles": roles, "max_steps": 1}, save_strategy="no")
+    trainer.train()
+    (line,) = rounds(tmp_path / "run")
+    marked = sum(int(mask.any(1).sum()) for _, mask, _ in seen)
+    right = line["prover/correct_rate"] * 16  # 8 questions x 2 answers
+    assert marked == round(right) > 0
+    total = sum(float(-(logps * mask).sum()) for logps, mask, _ in seen)
+    assert line["prover/sft_loss"] == pytest.approx(total / sum(int(mask.sum()) for _, mask, _ in seen), rel=1e-5)
+    assert all(bool((mask <= whole).all()) for _, mask, whole in seen)
+
+
+def test_a_supervised_term_that_nothing_would_feed_is_refused(tmp_path):
+    with pytest.raises(
+        ConfigError, match=r"`roles.helpful.sft_coef` \(0.5\) has no effect: the game .* marks no samples"
+    ):
+        make_trainer(
+            tmp_path / "a",
+            model="nowhere",
+            **{**GAME, "roles": {**GAME["roles"], "helpful": {**CRITIC, "sft_coef": 0.5}}},
+        )
+    with pytest.raises(
+        ConfigError, match=r"`prover_sft_coef` \(0.5\) has no effect beside `prover_objective`, which im"
+    ):
+        make_trainer(tmp_path / "b", model="nowhere", **GAME, prover_sft_coef=0.5, prover_objective="rest")
+    with pytest.raises(ConfigError, match=r"`prover_sft_coef` \(-1\) must be a finite number of at least 0: 0 means"):
+        make_trainer(tmp_path / "c", model="nowhere", **GAME, prover_sft_coef=-1)
 
 
 def test_what_does_not_fit_is_refused_before_a_model_loads(tmp_path):

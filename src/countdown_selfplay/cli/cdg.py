@@ -7,6 +7,7 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 from ..config.countdown_fields import CountdownFields
@@ -15,7 +16,9 @@ from ..config.script import EvaluationArguments
 from ..data.run_files import write_atomically
 from ..domains import domain_from
 from ..errors import ConfigError
+from ..evaluation.terminal import aligned
 from ..games import GAMES
+from ..iterated.budget import with_budget
 from ..iterated.settings import IteratedSettings
 from . import joint
 from .countdown_options import flag_value, has_flag
@@ -47,6 +50,16 @@ class IteratedArguments(EvaluationArguments, CountdownFields):
     dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name."})
     problems: int = field(default=1024, metadata={"help": "Problems that are played in an iteration, at most."})
     eval_samples: int = field(default=8, metadata={"help": "Answers per held-out problem, the n of pass@k."})
+    budget_of: str | None = field(
+        default=None,
+        metadata={
+            "help": "The folder of a finished iterated run: each role takes as many optimizer steps in each iteration "
+            "as there, whatever its data."
+        },
+    )
+    dry_run: bool = field(
+        default=False, metadata={"help": "Print the resolved settings, the most samples and the steps, and exit."}
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,7 +79,9 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
     script, settings, model = parse_options(
         argv, "cdg", IteratedArguments, IteratedSettings, EPILOG, "tiny/iterated_cdg"
     )
-    play(script, settings, model)
+    if script.budget_of is not None:
+        settings.kinds = with_budget(settings.kinds, Path(script.budget_of), settings.iterations)
+    (print_dry_run if script.dry_run else play)(script, settings, model)
     return 0
 
 
@@ -92,10 +107,10 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
     held_out = held_out_problems(script, domain)
     evaluated = {domain.key(problem) for problem in held_out}
     problems = [p for p in problems_of(script, settings, domain, evaluated) if not is_held_out(domain, p, evaluated)]
-    arguments = script.game_kwargs
-    game = GAMES.make("critic_discernment", json.loads(arguments) if isinstance(arguments, str) else arguments)
+    game = game_of(script)
     start = resolve_model(model.model_name_or_path)
     run = IteratedSelfPlay(game, domain, start, problems[: script.problems], settings)
+    describe(run, script, settings)
     for line in run.run():
         print(json.dumps(line))
     if held_out:
@@ -107,6 +122,43 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
         result = {"before": before, "after": after, "difference": differences(before, after)}
         write_atomically(Path(settings.output_dir) / "evaluation.json", json.dumps(result, indent=1) + "\n")
         print(before_after_table(result))
+
+
+def game_of(script: IteratedArguments) -> Any:
+    """The game with its arguments."""
+    arguments = script.game_kwargs
+    return GAMES.make("critic_discernment", json.loads(arguments) if isinstance(arguments, str) else arguments)
+
+
+def print_dry_run(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
+    """Settings, samples and steps; no model and no data set is loaded."""
+    from ..iterated.dry_run import plan
+    from ..planning.dry_run import changed
+    from ..tiny import resolve_model
+
+    domain_from(script)
+    print("# Settings that differ from the library's defaults")
+    print(aligned([("field", "value"), *changed(settings), *changed(script), *changed(model)]))
+    for line in plan(settings, game_of(script), script.problems):
+        print(line)
+    print(f"\nmodel: {resolve_model(model.model_name_or_path)}, not loaded by a dry run")
+
+
+def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) -> None:
+    """run.json, from which `eval` knows in which setting the run's models play, and `report` what was run. A folder
+    that was begun keeps its own."""
+    from ..contract.metric import as_json, for_players
+    from ..evaluation.model import place_of
+    from ..training.callbacks.run_folder import write_description
+
+    if (run.folder / "run.json").exists():
+        return
+    run.folder.mkdir(parents=True, exist_ok=True)
+    place = SimpleNamespace(output_dir=settings.output_dir, device=place_of(None), world_size=1)
+    metrics = for_players(run.game.metrics, {kind: [kind] for kind in settings.kinds})
+    declared = {metric.name: as_json(metric) for metric in metrics}
+    config = {**settings.to_dict(), **vars(script), "iterations": settings.iterations, "game": "critic_discernment"}
+    write_description(place, config, run.domain, method="iterated", start=run.initial, metrics=declared)
 
 
 def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: Any, evaluated: set[str]) -> list[Any]:

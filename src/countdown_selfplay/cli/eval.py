@@ -6,17 +6,21 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
 from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, AnswerRule
 from ..errors import ConfigError
 from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
-from ..evaluation.presets import PRESETS, TRAINING
+from ..evaluation.presets import PRESETS, SAMPLES, TRAINING
 from ..evaluation.setting import ProblemSet, Setting, problem_set, role_of, setting_of
 from ..evaluation.terminal import aligned, rates
 from .countdown_options import parser_of, seed_number, underscored, write_output
+from .eval_tasks import TASKS, add_task_options, check_task, result_text, run_task
 
 Row = tuple[str, ...]
 
@@ -38,8 +42,14 @@ exit codes: 0 done, 2 wrong input"""
 def main(argv: list[str]) -> int:
     """Evaluate, print the table and with --output write everything."""
     options = parse(argv)
+    check_task(options)
     setting = setting_of(options)
     check_output(options)
+    if options.task != "solve":
+        result = run_task(options, setting)
+        if options.output is not None:
+            write_output(options.output, {options.output: result_text(options, setting, result)})
+        return 0
     if options.role == "prover":
         result, rows = evaluate_as_prover(options, setting)
     else:
@@ -60,6 +70,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     """The options; `--n-problems` and `--n_problems` are the same."""
     parser = parser_of("eval", HELP, EPILOG)
     parser.add_argument("--model", required=True, help="a model or adapter folder, a hub id, or tiny")
+    parser.add_argument("--task", choices=TASKS, default="solve", help="what is measured (default: solve)")
     parser.add_argument("--role", choices=("prover", "conjecturer"), help="what to score it as (default: prover)")
     parser.add_argument(
         "--problems",
@@ -69,12 +80,21 @@ def parse(argv: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--split", default="test", help="split of a hub data set (default: test)")
     parser.add_argument("--n_problems", type=_positive, help="how many (500 generated ones, else all)")
-    parser.add_argument("--samples", type=_positive, help="answers per problem (16), or proposals in all (1024)")
+    parser.add_argument(
+        "--samples",
+        type=_positive,
+        help="answers per problem (16; --eval_preset cdg 32, --task error_detection 8, self_correction 1, win_rates "
+        "4), or proposals (1024)",
+    )
     parser.add_argument("--batch_size", type=_positive, help="texts generated at once (1024 short or 128 long ones)")
     parser.add_argument("--seed", type=seed_number, default=0, help="of the samples and intervals (default: 0)")
     parser.add_argument("--device", help="such as cpu or cuda:1 (default: the GPU if there is one)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="see below: .json the result, .jsonl every answer")
     parser.add_argument("--disable_tqdm", action="store_true", help="no progress line on stderr")
+    parser.add_argument(
+        "--greedy", action="store_true", help="answer each problem greedily too (done by --eval_preset cdg)"
+    )
+    add_task_options(parser, _positive)
     sampling = parser.add_argument_group("sampling")
     sampling.add_argument(
         "--eval_preset",
@@ -118,11 +138,18 @@ def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[d
     """The result as JSON values, and the rows of the table: pass@k, majority@k and rates, then by stratum."""
     asked = problem_set(options, setting.domain)
     started = time.perf_counter()
-    answers = collect(options, setting, asked)
+    load = lru_cache(maxsize=1)(load_model)  # greedy answers come from the same
+    answers = collect(options, setting, asked, load)
     from ..evaluation.summary import summarise
 
-    result = {**summarise(answers, seed=options.seed), "seconds": round(time.perf_counter() - started, 3)}
-    rows: list[Row] = [(f"pass@{k}", *_cells(estimate)) for k, estimate in result["pass_at"].items()]
+    result = summarise(answers, seed=options.seed)
+    rows: list[Row] = []
+    if options.greedy or options.eval_preset == "cdg":
+        single = summarise(collect(*as_greedy(options, setting), asked, load), seed=options.seed)
+        result["greedy"] = {name: single[name] for name in ("pass_at", "truncated_rate", "correct", "setting")}
+        rows.append(("greedy pass@1", *_cells(single["pass_at"]["1"])))
+    result["seconds"] = round(time.perf_counter() - started, 3)
+    rows += [(f"pass@{k}", *_cells(estimate)) for k, estimate in result["pass_at"].items()]
     rows += [(f"majority@{k}", *_cells(estimate)) for k, estimate in result["majority_at"].items()]
     known = (("score", "mean score"), ("format", "right format"), ("truncated", "truncated"))
     names = [(name, words) for name, words in known if name in result]
@@ -138,18 +165,28 @@ def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[d
     return result, rows
 
 
-def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet) -> Any:
+def as_greedy(options: argparse.Namespace, setting: Setting) -> tuple[argparse.Namespace, Setting]:
+    """The same evaluation with one answer at temperature 0; with a row per answer it has a file of its own,
+    x.greedy.jsonl, which `compare` reads too."""
+    output = options.output
+    if output is not None:
+        output = output.with_suffix(".greedy.jsonl") if output.suffix == ".jsonl" else None
+    sampling = {**setting.sampling, "temperature": 0.0}
+    return argparse.Namespace(**{**vars(options), "samples": 1, "output": output}), replace(setting, sampling=sampling)
+
+
+def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, load: Callable[..., Any]) -> Any:
     """The AnswerSet: what --output holds already, and the rest from the model, which is loaded only if needed."""
     place = place_of(options.device)
     folder = folder_of(options.model)
-    loaded = load_model(options.model, place) if folder is None else None  # a hub id that is not in the cache yet
+    loaded = load(options.model, place) if folder is None else None  # a hub id that is not in the cache yet
     if folder is None:
         folder = folder_of(options.model)
     from ..evaluation.answer_file import AnswerFile
     from ..evaluation.answers import AnswerSet, answer_batches, batches_of
     from ..evaluation.progress import ProgressLine
 
-    n, size = options.samples or 16, batch_size(options, setting)
+    n, size = samples_of(options), batch_size(options, setting)
     described = {
         "model": options.model,
         "weights": None if folder is None else weights_digest(folder),
@@ -174,7 +211,7 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet) ->
         if done:
             print(f"{options.output} holds {len(rows)} of {n * len(prompts)} answers", file=sys.stderr)
         if done < len(batches):
-            model, tokenizer = loaded or load_model(options.model, place)
+            model, tokenizer = loaded or load(options.model, place)
             sampling = {**setting.sampling, "seed": options.seed, "batch_size": size, "skip": done}
             bar = stack.enter_context(ProgressLine("prover", enabled=not options.disable_tqdm))
             for batch in answer_batches(
@@ -201,6 +238,11 @@ def evaluate_as_conjecturer(options: argparse.Namespace, setting: Setting) -> tu
     result = found.to_dict()
     names = rates(result)
     return result, [(name.replace("_", " "), *_cells(result[name])) for name in names]
+
+
+def samples_of(options: argparse.Namespace) -> int:
+    """Answers per problem: what was asked for, or as many as the preset's paper votes over."""
+    return int(options.samples or (SAMPLES.get(options.eval_preset, 16)))
 
 
 def batch_size(options: argparse.Namespace, setting: Setting) -> int:

@@ -48,6 +48,7 @@ class RoleSettings:
     top_k: int
     max_completion_length: int
     objective_kwargs: dict[str, Any] = field(default_factory=dict)
+    sft_coef: float = 0.0
     entropy_target: float | None = None
     """None: the coefficient is constant."""
     entropy_coef_delta: float = 0.005
@@ -273,6 +274,7 @@ def settings_of(
         objective=role.objective,
         objective_kwargs=role.arguments,
         micro_batches=role.micro_batches,
+        sft_coef=role.sft_coef,
         entropy_coef_delta=config.entropy_coef_delta,
         entropy_coef_min=config.entropy_coef_min,
         entropy_coef_max=config.entropy_coef_max,

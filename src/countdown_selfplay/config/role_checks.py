@@ -6,6 +6,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from ..errors import ConfigError
+from ..games import game_class
 from ..objectives import make_objective
 from ..registry import suggestion
 from .countdown_fields import CountdownFields
@@ -100,7 +101,7 @@ def _one_of_each_kind(config: JointSelfPlayConfig) -> list[RoleSettings]:
 
 _TRAINING = (
     *("objective", "objective_kwargs", "learning_rate", "warmup_steps", "max_grad_norm", "beta", "entropy_coef"),
-    "entropy_target",
+    *("entropy_target", "sft_coef"),
 )
 
 
@@ -180,6 +181,8 @@ def _check_objective(config: JointSelfPlayConfig, kind: str, trained: bool) -> N
             f"set kl_in=loss, or {field_of(config, kind, 'beta')}=0."
         )
     refuse_ignored_charges(config, kind, field, name, objective)
+    if settings.sft_coef:
+        _check_supervised(config, kind, objective)
     group, needed = settings.num_generations, getattr(objective, "needs_samples", 1)
     if kind == "prover":
         needed = max(needed, getattr(objective, "needs_answers", 1))
@@ -192,6 +195,20 @@ def _check_objective(config: JointSelfPlayConfig, kind: str, trained: bool) -> N
         raise ConfigError(
             f"`{field}` ({name}, {arguments}) needs at least {needed} samples per prompt and "
             f"`{_group_name(config, kind)}` is {group}; raise that or change `{arguments_field}`."
+        )
+
+
+def _check_supervised(config: JointSelfPlayConfig, kind: str, objective: Any) -> None:
+    """Is there anything that `sft_coef` would act on?"""
+    start = f"`{field_of(config, kind, 'sft_coef')}` ({config.role(kind).sft_coef}) has no effect"
+    if config.game is not None and kind not in getattr(game_class(config.game), "imitated", ()):
+        raise ConfigError(
+            f"{start}: the game {config.game} marks no samples of the {kind} for a supervised term; set it to 0."
+        )
+    if getattr(objective, "replay", None) is not None:
+        raise ConfigError(
+            f"{start} beside `{field_of(config, kind, 'objective')}`, which imitates kept samples; set it to 0, or "
+            "take an objective that weighs samples, such as grpo."
         )
 
 

@@ -64,6 +64,11 @@ class RoleConfig:
         "entropy_target."
     )
     """Nats per token."""
+    sft_coef: float = _help(
+        "Weight of a supervised term on samples that the game marks for it (critic_discernment: right first answers).",
+        0.0,
+    )
+    """0: no such term."""
     temperature: float | None = _help("Sampling temperature of the {role}. None: temperature.")
     """Above 0."""
     top_p: float | None = _help("Nucleus of the {role}'s sampling. None: top_p.")

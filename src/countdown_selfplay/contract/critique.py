@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
 from .domain import Domain, Row
@@ -33,6 +34,34 @@ class CritiqueDomain(Domain[P], Protocol):
 
     def rejections(self, text: str) -> int:
         """How often a revision says that the critique is not critical."""
+        ...
+
+
+class StepDomain(CritiqueDomain[P], Protocol):
+    """A domain whose answers have steps that can be judged one by one (sections 4.2 and 4.3)."""
+
+    def steps(self, problem: P, answer: str) -> list[str]:
+        """The steps of an answer in order; [] where there are none to be read."""
+        ...
+
+    def step_row(self, problem: P, answer: str, step: str) -> Row:
+        """A row that asks whether a step of an answer is right."""
+        ...
+
+    def calls_wrong(self, text: str) -> bool | None:
+        """Whether a reply to `step_row` calls the step wrong; None if it says neither."""
+        ...
+
+    def recheck_row(self, problem: P, answer: str) -> Row:
+        """A row that shows the prover its own answer and asks it to check it again, without any critique."""
+        ...
+
+
+class ExactStepDomain(StepDomain[P], Protocol):
+    """One that knows which step is wrong; the steps of others are labelled by an annotator."""
+
+    def first_wrong(self, problem: P, answer: str) -> int | None:
+        """The place of an answer's first wrong step among its `steps`; None if none is wrong."""
         ...
 
 
@@ -88,3 +117,50 @@ def revise_prompt(question: list[Message], answer: str, critique: str, answer_in
 def rejections_in(text: Any) -> int:
     """How often NOT_CRITICAL stands in a text."""
     return str(text).count(NOT_CRITICAL)
+
+
+RIGHT_STEP, WRONG_STEP = "\\boxed{right}", "\\boxed{wrong}"
+"""How a reply to `step_prompt` ends."""
+
+
+def step_prompt(question: str, answer: str, step: str) -> list[Message]:
+    """Whether a step is right. The paper's figure 9, which should hold its prompt, repeats figure 5: these words are
+    ours."""
+    return [
+        {
+            "role": "user",
+            "content": (
+                "Please examine one step of a solution carefully.\n"
+                f"[Question]\n{question}\n[Solution]\n```\n{answer}\n```\n[Step]\n```\n{step}\n```\n"
+                f'If this step contains an error, conclude with: "{WRONG_STEP}"\n'
+                f'If this step is right, conclude with: "{RIGHT_STEP}"'
+            ),
+        }
+    ]
+
+
+def reads_wrong(text: str) -> bool | None:
+    """What the last box of a reply to `step_prompt` says; None without one."""
+    right, wrong = (str(text).rfind(word) for word in (RIGHT_STEP, WRONG_STEP))
+    return None if right == wrong else wrong > right
+
+
+def first_error_prompt(question: str, steps: Sequence[str]) -> list[Message]:
+    """Figure 8, which asks an annotator for the number of the first wrong step of a wrong answer; the steps are
+    numbered from 1."""
+    solution = "\n\n".join(f"Step {number}: {step}" for number, step in enumerate(steps, start=1))
+    return [
+        {
+            "role": "user",
+            "content": (
+                f"Question:\n{question}\nWrong Response:\n{solution}\nIdentify the first step that contains an error. "
+                "Please provide the step number in the format: Step \\boxed{X}"
+            ),
+        }
+    ]
+
+
+def recheck_prompt(question: list[Message], answer: str, answer_in: str = "\\boxed{}") -> list[Message]:
+    """Figure 10."""
+    asked = f"Please check your answer step by step again. Put your final answer within {answer_in}."
+    return [*question, {"role": "assistant", "content": answer}, {"role": "user", "content": asked}]

@@ -32,6 +32,11 @@ ROLE = (
         "too high or beta too low.",
     ),
     Metric(
+        "{role}/sft_loss",
+        "Mean -log-prob per token of the samples in the supervised term (`sft_coef`), at the role's temperature; "
+        "absent at 0. It falls.",
+    ),
+    Metric(
         "{role}/signal",
         "1 if any of the role's advantages differs from 0. 0: its gradients were dropped in this round "
         "(`drop_signalless_gradients`).",

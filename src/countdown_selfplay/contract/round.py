@@ -124,10 +124,12 @@ class Round(Protocol):
         correct_B: Any = None,
         kept_B: Any = None,
         group: int | None = None,
+        imitate_B: Any = None,
     ) -> Turn:
         """Advantages by the player's objective. rewards_B: None for those of the reward functions; NaN: not measured,
         takes no part in a baseline. correct_B: None for the verdicts' bits, if there are any. kept_B: bools, samples
-        that may be trained on. group: samples, side by side, that share a baseline; None: those of a row."""
+        that may be trained on. group: samples, side by side, that share a baseline; None: those of a row. imitate_B:
+        bools, samples of the supervised term (`sft_coef`), whatever their advantage."""
         ...
 
     def dataset(self) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
@@ -9,14 +10,26 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from ..contract.critique import Message, critique_prompt, read_marked, rejections_in, revise_prompt
+from ..contract.critique import (
+    Message,
+    critique_prompt,
+    read_marked,
+    recheck_prompt,
+    rejections_in,
+    revise_prompt,
+    step_prompt,
+)
 from .exact.written import Written, combined
 from .expression import to_postfix
 from .problem import Problem
 from .rules import Rules
+from .verifier import verify
 
 REJECT = "right"
 """The tiny model's word for "this critique is not critical"."""
+
+
+_NUMBER_AND_CLOSING = re.compile(r"[0-9]+(?:\s*\))*")
 
 
 class Step(NamedTuple):
@@ -59,9 +72,23 @@ def is_on_a_path(problem: Problem, step: Step, rules: Rules) -> bool:
 
 
 def first_mistake(problem: Problem, answer: str, rules: Rules) -> Step | None:
-    """The first step of an answer after which the target is out of reach; None for a right answer, and for one
-    without steps."""
+    """The first step of an answer that lies on no solution path; None for a right answer, for one without steps, and
+    for one that is wrong only in what it leaves out."""
     return next((step for step in steps_of(answer) if not is_on_a_path(problem, step, rules)), None)
+
+
+def first_wrong_step(problem: Problem, text: str, rules: Rules) -> tuple[int, Step] | None:
+    """`first_mistake` of a whole completion, with its place among `steps_in` (from 0): the earlier steps all lie on a
+    solution path."""
+    for place, step in enumerate(steps_in(problem, text, rules)):
+        if not is_on_a_path(problem, step, rules):
+            return place, step
+    return None
+
+
+def steps_in(problem: Problem, text: str, rules: Rules) -> list[Step]:
+    """The steps of the expression that the rules read in a completion."""
+    return steps_of(verify(text, problem, rules).expression or "")
 
 
 @lru_cache(maxsize=1 << 14)
@@ -82,6 +109,48 @@ def _reaches(values: tuple[Fraction, ...], target: Fraction, integers_only: bool
     return False
 
 
+def pieces_of(expression: str) -> list[tuple[str, list[Step]]]:
+    """An expression cut behind each number (and the parentheses that it closes) at which steps are complete: the parts
+    of the text, and the steps that end in each. [] for anything else, and for a division by zero."""
+    read, steps = to_postfix(expression), steps_of(expression)
+    if read is None or not steps:
+        return []
+    closed, numbers = [], 0  # of each step, how many numbers stand up to its end
+    for token in read[0]:
+        if token in "+-*/":
+            closed.append(numbers)
+        else:
+            numbers += 1
+    found: list[tuple[str, list[Step]]] = []
+    places = [match.end() for match in _NUMBER_AND_CLOSING.finditer(expression)]
+    start = 0
+    for count in sorted(set(closed)):
+        end = places[count - 1]
+        found.append((expression[start:end], [s for s, c in zip(steps, closed, strict=True) if c == count]))
+        start = end
+    return found
+
+
+def cut_at_mistake(problem: Problem, answer: str, rules: Rules) -> tuple[str, str] | None:
+    """(what stands before it, the text of it): the part of an answer in which its first mistake ends."""
+    before = ""
+    for text, steps in pieces_of(answer):
+        if any(not is_on_a_path(problem, step, rules) for step in steps):
+            return before, text
+        before += text
+    return None
+
+
+def next_step(answer: str, before: str) -> str | None:
+    """The part of an answer behind `before`, if it begins with it and a part ends there."""
+    so_far = ""
+    for text, _ in pieces_of(answer):
+        if so_far == before:
+            return text
+        so_far += text
+    return None
+
+
 def critique_row(problem: Problem, prompt: str | list[Message], answer: str) -> dict[str, Any]:
     """A row that asks for the first mistake in `answer`. prompt: the prover's for the problem; compact: a text of
     words, `critic 3 5 7 = 22 : 3 + 5 + 7 :`."""
@@ -99,6 +168,28 @@ def revise_row(problem: Problem, prompt: str | list[Message], answer: str, criti
     asked: Any = revise_prompt(question, answer, critique, "<answer> </answer> tags")
     if _compact(problem, prompt):
         asked = f"again {prompt} {answer} : {critique} :"
+    elif isinstance(prompt, str):
+        asked = f"{prompt}{answer}\nUser: {asked[-1]['content']}\nAssistant:"
+    return {"prompt": asked, "numbers": list(problem.numbers), "target": problem.target}
+
+
+def step_row(problem: Problem, prompt: str | list[Message], answer: str, step: str) -> dict[str, Any]:
+    """A row that asks whether a step is right; compact: the game's revision after a critique of this step, the only
+    turn in which that model says "right"."""
+    if _compact(problem, prompt):
+        return revise_row(problem, prompt, answer, step)
+    asked: Any = step_prompt(_question(prompt), answer, step)
+    if isinstance(prompt, str):
+        asked = asked[0]["content"] + "\n"
+    return {"prompt": asked, "numbers": list(problem.numbers), "target": problem.target}
+
+
+def recheck_row(problem: Problem, prompt: str | list[Message], answer: str) -> dict[str, Any]:
+    """A row that asks the prover to check its answer again; compact: `again 3 5 7 = 22 : 3 + 5 + 7 :`."""
+    question = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    asked: Any = recheck_prompt(question, answer, "<answer> </answer> tags")
+    if _compact(problem, prompt):
+        asked = f"again {prompt} {answer} :"
     elif isinstance(prompt, str):
         asked = f"{prompt}{answer}\nUser: {asked[-1]['content']}\nAssistant:"
     return {"prompt": asked, "numbers": list(problem.numbers), "target": problem.target}

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..contract.domain import Checked
 from . import critique
+from .checking import Checking
 from .exact.batch import is_solvable_batch
 from .exact.solver import is_solvable
 from .features import FEATURES, feature_matrix, features, structures
@@ -38,7 +39,7 @@ _ANSWERS = {
 
 
 @dataclass(frozen=True)
-class CountdownDomain:
+class CountdownDomain(Checking):
     """An OpenDomain (contract/domain.py).
 
     spec: which proposals are in range. rules: what counts as an answer, in training and in evaluation. The two

@@ -33,8 +33,13 @@ def step_of(folder: Path | str) -> int:
 
 def checkpoint_folders(output: Path) -> list[Path]:
     """The folders `checkpoint-<step>` in `output` by rising step, complete or not."""
-    found = [p for p in output.glob("checkpoint-*") if re.fullmatch(r"checkpoint-\d+", p.name) and p.is_dir()]
-    return sorted(found, key=step_of)
+    return [folder for _, folder in numbered_folders(output, "checkpoint")]
+
+
+def numbered_folders(folder: Path, what: str) -> list[tuple[int, Path]]:
+    """(n, folder/what-n) of all that there are, by rising n."""
+    matches = [(re.fullmatch(rf"{what}-(\d+)", p.name), p) for p in folder.glob(f"{what}-*") if p.is_dir()]
+    return sorted((int(match[1]), place) for match, place in matches if match)
 
 
 def write_atomically(path: Path, text: str) -> None:

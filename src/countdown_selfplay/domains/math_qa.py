@@ -13,9 +13,13 @@ from ..contract.critique import (
     NOT_CRITICAL,
     Message,
     critique_prompt,
+    first_error_prompt,
     read_marked,
+    reads_wrong,
+    recheck_prompt,
     rejections_in,
     revise_prompt,
+    step_prompt,
 )
 from ..errors import ConfigError, DataError
 from .workers import Unchecked, Workers
@@ -167,6 +171,26 @@ class MathQA:
     def rejections(self, text: str) -> int:
         """How often the boxed sentence of figure 7 stands in it."""
         return rejections_in(text)
+
+    def steps(self, problem: Question, answer: str) -> list[str]:
+        """What stands between blank lines (appendix A)."""
+        return [part.strip() for part in re.split(r"\n\s*\n", answer) if part.strip()]
+
+    def step_row(self, problem: Question, answer: str, step: str) -> dict[str, Any]:
+        """In words of ours: the paper's figure 9 repeats figure 5."""
+        return self._row(problem, step_prompt(problem.text, answer, step))
+
+    def calls_wrong(self, text: str) -> bool | None:
+        """What the last box says."""
+        return reads_wrong(text)
+
+    def annotate_row(self, problem: Question, steps: Sequence[str]) -> dict[str, Any]:
+        """Figure 8: a larger model, or a person, names the first wrong step."""
+        return self._row(problem, first_error_prompt(problem.text, steps))
+
+    def recheck_row(self, problem: Question, answer: str) -> dict[str, Any]:
+        """Figure 10, whose first turn is the bare question."""
+        return self._row(problem, recheck_prompt([{"role": "user", "content": problem.text}], answer))
 
     def _row(self, problem: Question, prompt: list[Message]) -> dict[str, Any]:
         return self.prove_row(problem) | {"prompt": prompt}

@@ -8,8 +8,11 @@ PRESETS: dict[str, dict[str, Any]] = {
     "joint_rloo": {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048},
     "cdg": {"temperature": 0.95, "top_p": 1.0, "top_k": 10, "max_new_tokens": 8192},
 }
-"""joint_rloo: seed 001, section 4, for all directly compared models. cdg: seed 002, appendix A, majority voting (its
-pass@1 is greedy: `eval --temperature 0`)."""
+"""joint_rloo: seed 001, section 4, for all directly compared models. cdg: seed 002, appendix C.1, majority voting (its
+pass@1 is greedy, and `eval --eval_preset cdg` answers greedily too)."""
+
+SAMPLES = {"cdg": 32}
+"""Answers per problem where the paper has another number than 16: majority@8 and @32."""
 
 TRAINING = "training"
 """The setting in which a role samples in training."""

@@ -62,7 +62,8 @@ class CriticDiscernment(Stateless):
     stands as it is.
 
     eta: the paper gives no value. revisions: per critique; how many critiques an answer gets is the critics'
-    num_generations (the paper: 4 answers, 8 helpful or 4 misleading critiques, 4 revisions). first_credit: "game",
+    num_generations (the paper: 4 answers, 8 helpful or 4 misleading critiques, 4 revisions). Without any critic, which
+    IteratedSelfPlay plays for baselines, the answers are all. first_credit: "game",
     equation 1, or "answer", whether the first answer is right (the filter of appendix B, for objectives that imitate).
     questions: per round, over all processes; None: as many as fit, whatever is answered; with more, samples beyond a
     role's micro-batches are drawn by lot (`<role>/dropped_rows`).
@@ -74,6 +75,8 @@ class CriticDiscernment(Stateless):
         "misleading": "criticises right answers; its critique shall spoil them",
     }
     optional_roles = CRITICS
+    imitated = ("prover",)
+    """Kinds of which samples are marked for a supervised term (`sft_coef`): right first answers."""
     metrics = METRICS
 
     def __init__(
@@ -158,7 +161,7 @@ class CriticDiscernment(Stateless):
 
         # Credit.
         first_B, second_B = self._prover_rewards(right, episodes)
-        turns = [round.credit(first, first_B)]
+        turns = [round.credit(first, first_B, imitate_B=right)]
         turns.append(round.credit(second, second_B, correct_B=[float(e.success) for e in episodes]))
         rewards_of = {kind: _critic_rewards(kind, len(said.texts), episodes) for kind, (_, said) in spoken.items()}
         turns += [round.credit(said, rewards_of[kind]) for kind, (_, said) in spoken.items()]
@@ -187,10 +190,8 @@ class CriticDiscernment(Stateless):
         answers = next(group[player] for player in group if player.split("/")[0] == "prover")
         critics = [player for player in group if player.split("/")[0] != "prover"]
         most = {player: answers * group[player] for player in critics}  # if all answers are of its kind
-        needed = {
-            player: most.get(player, answers * (1 + self.revisions * max(group[critic] for critic in critics)))
-            for player in group
-        }
+        said = max((group[critic] for critic in critics), default=0)
+        needed = {player: most.get(player, answers * (1 + self.revisions * said)) for player in group}
         if self.questions is not None:
             return self.questions
         fits = {player: capacity[player] // world // needed[player] for player in group}
@@ -198,9 +199,9 @@ class CriticDiscernment(Stateless):
         if fits[worst] < 1:
             raise ConfigError(
                 f"`roles.{worst}.micro_batches` holds {capacity[worst] // world} samples a process in a round, and "
-                f"one question may need {needed[worst]} of them ({answers} answers, {max(group[c] for c in critics)} "
-                f"critiques each, {self.revisions} revisions each); raise it, per_device_train_batch_size or "
-                "steps_per_round, sample less, or set game_kwargs' `questions`, with which the samples to train on "
+                f"one question may need {needed[worst]} of them ({answers} answers, {said} critiques "
+                f"each, {self.revisions} revisions each); raise it, per_device_train_batch_size "
+                "or steps_per_round, sample less, or set game_kwargs' `questions`, with which the samples to train on "
                 "are drawn by lot."
             )
         return fits[worst] * world

@@ -12,21 +12,25 @@ from transformers import AutoTokenizer
 
 from ..contract.domain import Domain
 from ..contract.game import Game
-from ..data.run_files import append_lines, read_lines, write_atomically
-from ..errors import ConfigError, RunFolderError
+from ..data.run_files import append_lines, discard_lines, read_lines, write_atomically
+from ..errors import ConfigError, DataError, RunFolderError
 from ..policies.build import load_pretrained
 from ..training.run_lock import run_lock
-from . import select
+from . import pairs, select
 from .collect import CollectingRound, Player, play
-from .retrain import retrain
+from .imitate import imitation, to_imitate
+from .retrain import of_iteration, retrain
 from .settings import IteratedSettings
 
 SETTINGS, LOG = "iterated.json", "iterations.jsonl"
+IMITATION = "imitation"
+"""What iteration 0 leaves, and the name under which the log tells of it."""
 
 
 class IteratedSelfPlay:
-    """Iterations of: play every problem once in chunks; choose each role's samples; retrain each role from its
-    initial model on what was chosen, with what earlier iterations chose if it accumulates.
+    """Iterations of: play every problem once in chunks; choose each role's samples (or pairs, `algorithm`); retrain
+    each role from its initial model on what was chosen, with what earlier iterations chose if it accumulates. With
+    `imitate` the initial model of all roles is what iteration 0 makes of the one that is passed.
 
     models: an id or folder for all kinds, or one for each. problems: of the training side, all with keys of their own.
     A role for which nothing was chosen keeps its weights, and the log says so. Files of the run folder, all written
@@ -51,12 +55,19 @@ class IteratedSelfPlay:
             )
         if not problems:
             raise ConfigError("`problems` is empty; an iteration plays every problem once, so pass at least one.")
+        if settings.algorithm == "step_dpo" and not hasattr(domain, "cut_at_mistake"):
+            raise ConfigError(
+                f"`algorithm` (step_dpo) needs a domain that finds the first wrong step of an answer, and "
+                f"{type(domain).__name__} has no `cut_at_mistake`; take dpo."
+            )
         keys = [domain.key(problem) for problem in problems]
         twice = [key for key, count in Counter(keys).items() if count > 1]
         if twice:
             raise ConfigError(f"`problems` holds '{twice[0]}' {keys.count(twice[0])} times; pass each problem once.")
         self.game, self.domain, self.problems, self.settings = game, domain, list(problems), settings
         self.initial = {kind: models if isinstance(models, str) else models[kind] for kind in settings.kinds}
+        if settings.imitate and len(set(self.initial.values())) > 1:
+            raise ConfigError(f"`imitate` ({settings.imitate}) makes one model for all roles; pass one model for all.")
         self.folder = Path(settings.output_dir)
 
     def run(self) -> list[dict[str, Any]]:
@@ -64,7 +75,10 @@ class IteratedSelfPlay:
         self.folder.mkdir(parents=True, exist_ok=True)
         with run_lock(str(self.folder)):
             self._check_settings()
+            discard_lines(self.folder / LOG, 1 << 62, "iteration")  # only a last line that a kill cut off
             done = {(line["iteration"], line["phase"], line.get("role")) for line in self.log()}
+            if self.settings.imitate and (0, "train", IMITATION) not in done:
+                self._imitate(Path(self.settings.imitate))
             for iteration in range(1, self.settings.iterations + 1):
                 if (iteration, "play", None) not in done:
                     self._collect(iteration)
@@ -79,12 +93,36 @@ class IteratedSelfPlay:
 
     def weights(self, role: str, iteration: int) -> str:
         """Who plays a role in an iteration: the model that the one before left, or the last that there is, or the
-        initial one."""
-        for earlier in range(iteration - 1, 0, -1):
-            folder = self._folder(earlier) / role
-            if folder.is_dir():
-                return str(folder)
-        return self.initial[role]
+        initial one. DataError if the log tells of a model that is not there."""
+        left = [line["iteration"] for line in self.log() if line.get("role") == role and line["rows"]]
+        earlier = [t for t in left if t < iteration]
+        if not earlier:
+            return self._start(role)
+        return self._there(self._folder(earlier[-1]) / role)
+
+    def _start(self, role: str) -> str:
+        """What a role is trained from in every iteration."""
+        return self._there(self._folder(0) / IMITATION) if self.settings.imitate else self.initial[role]
+
+    def _there(self, model: Path) -> str:
+        if not (model / "config.json").is_file():
+            raise DataError(
+                f"The model '{model}' is not there, and the run goes on from it; put it back, or remove the folders "
+                f"of its iteration and all later ones and their lines of {LOG} to play them again."
+            )
+        return str(model)
+
+    def _imitate(self, other: Path) -> None:
+        """Iteration 0: one model for all roles, trained on what another run chose."""
+        settings, folder = self.settings, self._folder(0)
+        folder.mkdir(exist_ok=True)
+        data = folder / f"{IMITATION}.parquet"
+        if not data.is_file():
+            select.write(data, to_imitate(other, settings.kinds, settings.imitate_rows, settings.seed))
+        start = next(iter(self.initial.values()))
+        how = imitation(settings.kinds.get("prover") or next(iter(settings.kinds.values())))
+        cost = retrain(start, self._tokenizer(start), select.read(data), how, settings, 1, folder / IMITATION)
+        self._say(0, "train", role=IMITATION, **cost)
 
     def _folder(self, iteration: int) -> Path:
         return self.folder / f"iteration-{iteration}"
@@ -171,9 +209,17 @@ class IteratedSelfPlay:
         for role, training in settings.kinds.items():
             path = self.weights(role, iteration)
             if path not in loaded:
-                loaded[path] = load_pretrained(path, {}, "merge").eval(), _tokenizer(path)
+                loaded[path] = load_pretrained(path, {}, "merge").eval(), self._tokenizer(path)
             found[role] = Player(*loaded[path], training.num_generations, sampling)
         return found
+
+    def _tokenizer(self, path: str) -> Any:
+        tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left")
+        if self.settings.chat_template_path is not None:
+            tokenizer.chat_template = AutoTokenizer.from_pretrained(self.settings.chat_template_path).chat_template
+        if tokenizer.pad_token_id is None:
+            tokenizer.pad_token = tokenizer.eos_token
+        return tokenizer
 
     def _played(self, iteration: int, chunk: int) -> Path:
         return self._folder(iteration) / f"played-{chunk:05d}.parquet"
@@ -182,8 +228,7 @@ class IteratedSelfPlay:
         training, folder = self.settings.kinds[role], self._folder(iteration)
         data = folder / f"{role}.parquet"
         if not data.is_file():
-            played = sorted(folder.glob("played-*.parquet"))
-            rows = select.chosen((row for path in played for row in select.read(path)), role, training)
+            rows = self._chosen(iteration, role)
             if training.accumulate and iteration > 1:
                 rows = select.read(self._folder(iteration - 1) / f"{role}.all.parquet") + rows
             select.write(folder / f"{role}.all.parquet", rows)
@@ -193,9 +238,25 @@ class IteratedSelfPlay:
         if not rows:
             self._say(iteration, "train", role=role, rows=0, note="nothing was chosen: the role keeps its weights")
             return
-        start = self.initial[role]
-        cost = retrain(start, _tokenizer(start), rows, training, self.settings, iteration, folder / role)
+        if of_iteration(training.max_steps or (-1,), iteration) == 0:
+            self._say(iteration, "train", role=role, rows=0, note="max_steps is 0: the role keeps its weights")
+            return
+        start = self._start(role)
+        cost = retrain(start, self._tokenizer(start), rows, training, self.settings, iteration, folder / role)
         self._say(iteration, "train", role=role, counts=counts, **cost)
+
+    def _chosen(self, iteration: int, role: str) -> list[select.Row]:
+        """What of an iteration's play a role may be trained on: samples, or pairs."""
+        settings, training = self.settings, self.settings.kinds[role]
+        chunks = range(-(-len(self.problems) // settings.chunk))
+        rows = (row for c in chunks for row in select.read(self._played(iteration, c)))
+        key = (settings.seed, iteration, role, "pairs")
+        if settings.algorithm == "dpo":
+            return pairs.preferred(rows, role, training, *key)
+        if settings.algorithm == "step_dpo":
+            known = {self.domain.key(problem): problem for problem in self.problems}
+            return pairs.stepwise(rows, training, self.domain, known, *key)
+        return select.chosen(rows, role, training)
 
     def _say(self, iteration: int, phase: str, **more: Any) -> None:
         append_lines(self.folder / LOG, [{"iteration": iteration, "phase": phase, **more}])
@@ -204,10 +265,3 @@ class IteratedSelfPlay:
 def _short(value: Any) -> str:
     text = f"{len(value)} of them" if isinstance(value, list) else json.dumps(value)
     return text if len(text) <= 200 else f"{text[:200]}..."
-
-
-def _tokenizer(path: str) -> Any:
-    tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left")
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    return tokenizer

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import DataError
 from ..random_state import seed_from
+from ..warm_starts.filters import is_loop
 from .settings import RoleTraining
 
 Row = dict[str, Any]
@@ -18,6 +19,8 @@ Row = dict[str, Any]
 COLUMNS = ("role", "turn", "prompt", "completion", "reward", "label", "problem", "iteration", "chunk", "weights")
 """Of a data set: whose sample, of which turn, what was asked (JSON) and said, its reward and label, the problem's key,
 and where it comes from: iteration, chunk and the weights that wrote it."""
+PAIR_COLUMNS = (*COLUMNS, "before", "rejected")
+"""Of a data set of pairs besides: the worse text, and what stands before both (the right steps; else nothing)."""
 
 
 def chosen(rows: Iterable[Row], role: str, training: RoleTraining) -> list[Row]:
@@ -28,15 +31,6 @@ def chosen(rows: Iterable[Row], role: str, training: RoleTraining) -> list[Row]:
         if passes and row["completion"].strip() and not is_loop(row["completion"]):
             found.setdefault((row["prompt"], row["completion"]), row)
     return list(found.values())
-
-
-def is_loop(text: str, times: int = 4, least: int = 20) -> bool:
-    """Whether a text ends in `times` repetitions of a stretch that is together at least `least` characters (appendix
-    C.3 removes "repetitive loops" and does not say how they are found)."""
-    for size in range(1, len(text) // times + 1):
-        if size * times >= least and text.endswith(text[-size:] * times):
-            return True
-    return False
 
 
 def balanced(rows: Sequence[Row], training: RoleTraining, *key: object) -> list[Row]:
@@ -61,9 +55,10 @@ def write(path: Path, rows: Sequence[Row]) -> None:
     import pyarrow.parquet as pq
 
     kinds = {"turn": pa.int64(), "reward": pa.float64(), "iteration": pa.int64(), "chunk": pa.int64()}
-    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
+    columns = PAIR_COLUMNS if rows and "rejected" in rows[0] else COLUMNS
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in columns])
     new = path.with_name(f".{path.name}.new")
-    pq.write_table(pa.Table.from_pylist([{name: row[name] for name in COLUMNS} for row in rows], schema), new)
+    pq.write_table(pa.Table.from_pylist([{name: row[name] for name in columns} for row in rows], schema), new)
     new.replace(path)
 
 

@@ -3,10 +3,16 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 from ..errors import ConfigError
-from ..registry import nearest
+from ..registry import nearest, suggestion
+
+Algorithm = Literal["rest", "expert_iteration", "dpo", "step_dpo"]
+PAIRWISE = ("dpo", "step_dpo")
+"""Trained on pairs, a better and a worse text, by TRL's DPOTrainer; the others by its SFTTrainer."""
+ANSWERS_ALONE = ("expert_iteration", "step_dpo")
+"""Baselines outside of the game: the prover answers, and nobody criticises (seed 002, section 5.1)."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +27,8 @@ class RoleTraining:
     """A reward equal to the threshold is kept, as appendix B counts ("at least two" of four). False: equation 5."""
     labels: tuple[str, ...] | None = None
     """Only samples that the game gave one of these words; None: all."""
+    failures: tuple[str, ...] | None = None
+    """For pairs: samples that the game gave one of these words are failures. None: all that are not kept."""
     balance: int | None = None
     """Most samples of each label (the paper: 10,000); and no label has more than the rarest has, unless that is 0."""
     accumulate: bool = True
@@ -32,6 +40,9 @@ class RoleTraining:
     """Rows of an optimizer step, per iteration."""
     epochs: float = 1.0
     """Passes over the data; 2 for the helpful critic."""
+    max_steps: Sequence[int] | None = None
+    """Optimizer steps per iteration in place of `epochs`: the training budget of another run. 0: the role keeps its
+    weights. None: by epochs."""
 
     def __post_init__(self) -> None:
         if self.num_generations < 1 or self.epochs <= 0 or (self.balance is not None and self.balance < 1):
@@ -44,6 +55,8 @@ class RoleTraining:
                 f"`learning_rate` ({list(self.learning_rate)}) and `batch_size` ({list(self.batch_size)}) need a "
                 "value above 0 for each iteration, or one for all."
             )
+        if self.max_steps is not None and (not self.max_steps or min(self.max_steps) < 0):
+            raise ConfigError(f"`max_steps` ({list(self.max_steps)}) needs a number of at least 0 for each iteration.")
 
     def keeps(self, reward: float, label: str) -> bool:
         """Whether a sample is trained on."""
@@ -51,15 +64,35 @@ class RoleTraining:
             return False
         return reward >= self.threshold if self.inclusive else reward > self.threshold
 
+    def fails(self, reward: float, label: str) -> bool:
+        """Whether a sample is the worse one of a pair."""
+        return not self.keeps(reward, label) if self.failures is None else label in self.failures
 
-def paper_roles() -> dict[str, RoleTraining]:
+
+FAILURES = ("wrong", "misled", "unclear", "not_corrected")
+
+
+def paper_roles(algorithm: str = "rest") -> dict[str, RoleTraining]:
     """The Critic-Discernment Game's, as in the paper, which balances the prover's data alone. Its sampling
-    (temperature .95, top-p .95, top-k 5, 4,096 tokens; appendix A) is that of IteratedSettings."""
-    return {
-        "prover": RoleTraining(4, 0.5, labels=("right", "resisted", "corrected"), balance=10_000),
+    (temperature .95, top-p .95, top-k 5, 4,096 tokens; appendix A) is that of IteratedSettings. DPO: learning rate
+    1e-6 and 64 pairs a step (appendix B)."""
+    roles = {
+        "prover": RoleTraining(4, 0.5, labels=("right", "resisted", "corrected"), failures=FAILURES, balance=10_000),
         "helpful": RoleTraining(8, 0.5, accumulate=False, epochs=2.0),
         "misleading": RoleTraining(4, 0.75),
     }
+    if algorithm in PAIRWISE:
+        pairs = {"learning_rate": (1e-6,), "batch_size": (64,), "epochs": 1.0}
+        roles = {kind: replace(role, **pairs) for kind, role in roles.items()}  # type: ignore[arg-type]
+    return roles
+
+
+def answers_alone(kinds: Mapping[str, RoleTraining]) -> dict[str, RoleTraining]:
+    """The prover of a baseline that knows first answers only; it may have as many rows of its one label as the game's
+    has of all of its labels."""
+    prover = kinds["prover"]
+    balance = None if prover.balance is None else prover.balance * len(prover.labels or (1,))
+    return {"prover": replace(prover, labels=("right",), failures=("wrong",), balance=balance)}
 
 
 @dataclass
@@ -74,6 +107,17 @@ class IteratedSettings:
             "kept, how they are trained on. None: the Critic-Discernment Game's of the paper."
         },
     )
+    algorithm: Algorithm = field(
+        default="rest",
+        metadata={
+            "help": "How roles are retrained. rest: on the samples that are kept (the paper's way). dpo: on pairs of "
+            "a success and a failure at the same prompt. expert_iteration: on right first answers alone, without "
+            "critics. step_dpo: on pairs at the first wrong step of first answers, without critics."
+        },
+    )
+    leave_out: list[str] = field(
+        default_factory=list, metadata={"help": "Roles that do not play, such as misleading (section 5.2)."}
+    )
     iterations: int = field(default=2, metadata={"help": "How often all problems are played; may be raised later."})
     chunk: int = field(
         default=64, metadata={"help": "Problems that are played and written at a time: what a kill can cost."}
@@ -87,10 +131,46 @@ class IteratedSettings:
     max_length: int | None = field(
         default=None, metadata={"help": "Tokens of a row; longer ones are left out of training and counted."}
     )
+    beta: float = field(default=0.5, metadata={"help": "DPO's beta, which ties a role to its initial model."})
+    mask_first_turn: bool = field(
+        default=True,
+        metadata={
+            "help": "A revision's loss is on the revision alone. False: also on the first answer, which is a turn of "
+            "its prompt (chats only)."
+        },
+    )
+    imitate: str | None = field(
+        default=None,
+        metadata={
+            "help": "The folder of another iterated run, whose first iteration's chosen samples the model is trained "
+            "on before it plays: for base models, which do not know the game (section 4.1)."
+        },
+    )
+    chat_template_path: str | None = field(
+        default=None,
+        metadata={"help": "A model whose chat template is used, such as the instruct model beside a base model."},
+    )
+    imitate_rows: int = field(default=30_000, metadata={"help": "Samples of `imitate` that are trained on, at most."})
     seed: int = field(default=0, metadata={"help": "Of sampling, balancing and training."})
 
     def __post_init__(self) -> None:
-        self.kinds: dict[str, RoleTraining] = _kinds(self.role_training)
+        if self.algorithm not in get_args(Algorithm):
+            known = list(get_args(Algorithm))
+            close = suggestion(self.algorithm, known)
+            raise ConfigError(f"`algorithm` ({self.algorithm!r}) must be one of {', '.join(known)}.{close}")
+        kinds = _kinds(self.role_training, self.algorithm)
+        for kind in self.leave_out:
+            if kind not in kinds:
+                raise ConfigError(f"`leave_out` ({kind}) must name roles that play.{nearest(kind, list(kinds))}")
+        self.kinds: dict[str, RoleTraining] = {kind: r for kind, r in kinds.items() if kind not in self.leave_out}
+        if self.algorithm in ANSWERS_ALONE:
+            if "prover" not in self.kinds:
+                raise ConfigError(f"`algorithm` ({self.algorithm}) trains the prover, and it does not play; let it.")
+            self.kinds = answers_alone(self.kinds)
+        if self.beta <= 0 or self.imitate_rows < 1:
+            raise ConfigError(
+                f"`beta` ({self.beta}) must be above 0, and `imitate_rows` ({self.imitate_rows}) at least 1."
+            )
         if self.iterations < 1 or self.chunk < 1:
             raise ConfigError(f"`iterations` ({self.iterations}) and `chunk` ({self.chunk}) must be at least 1.")
         for kind, role in self.kinds.items():
@@ -108,14 +188,15 @@ class IteratedSettings:
         return found
 
 
-def _kinds(given: Mapping[str, Any] | str | None) -> dict[str, RoleTraining]:
+def _kinds(given: Mapping[str, Any] | str | None, algorithm: str) -> dict[str, RoleTraining]:
     """`role_training` as objects; ConfigError for what is not a mapping of known settings."""
     try:
         roles = json.loads(given) if isinstance(given, str) else given
     except ValueError:
         roles = ()
+    paper = paper_roles(algorithm)
     if roles is None:
-        return paper_roles()
+        return paper
     if not isinstance(roles, Mapping) or not roles:
         raise ConfigError(
             f"`role_training` ({given!r}) must map kinds to their settings, such as {{'prover': {{'epochs': 2}}}}."
@@ -130,15 +211,15 @@ def _kinds(given: Mapping[str, Any] | str | None) -> dict[str, RoleTraining]:
             if name not in names:
                 raise ConfigError(f"`role_training.{kind}.{name}` is not a setting of a role.{nearest(name, names)}")
         settings: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in role.items()}
-        for name in ("learning_rate", "batch_size"):
+        for name in ("learning_rate", "batch_size", "max_steps"):
             if isinstance(settings.get(name), int | float | str):
                 settings[name] = (_number(kind, name, settings[name]),)
-        found[kind] = replace(paper_roles().get(kind, RoleTraining()), **settings)
+        found[kind] = replace(paper.get(kind, RoleTraining()), **settings)
     return found
 
 
 def _number(kind: str, name: str, value: int | float | str) -> float | int:
     try:
-        return int(value) if name == "batch_size" else float(value)
+        return float(value) if name == "learning_rate" else int(value)
     except ValueError:
         raise ConfigError(f"`role_training.{kind}.{name}` ({value!r}) must be a number, or a list of them.") from None

@@ -78,6 +78,16 @@ def credit(
     )
 
 
+def mark_imitated(rollout: Rollout, imitate_B: Any, gather: Callable[[list[Any]], list[Any]]) -> bool:
+    """Give the rollout `sft_mask`, the tokens of the supervised term; whether any process has one. Called by all
+    processes."""
+    chosen_B = _one_per_sample(rollout, "imitated", imitate_B, torch.bool)
+    if rollout.texts:
+        mask = rollout.tensors["completion_mask"]
+        rollout.tensors["sft_mask"] = mask * chosen_B.to(mask.device)[:, None].to(mask.dtype)
+    return any(gather([bool(chosen_B.any())]))
+
+
 def _one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype) -> torch.Tensor:
     found = torch.as_tensor(values).to(dtype)
     if found.shape != (len(rollout.texts),):

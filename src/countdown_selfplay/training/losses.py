@@ -18,7 +18,7 @@ class RoleLoss:
 
     def __init__(self, objective: Objective, settings: RoleSettings) -> None:
         self.objective, self.settings = objective, settings
-        self.sequences = self.tokens = self.groups = 1.0
+        self.sequences = self.tokens = self.groups = self.sft_tokens = 1.0
         self.entropy = EntropyCoefficient(
             settings.entropy_coef,
             settings.entropy_target,
@@ -38,12 +38,13 @@ class RoleLoss:
         if not getattr(self.objective, "proportional", own):
             return False
         regularised = self.settings.beta > 0 and self.settings.kl_in == "loss"
-        return not regularised and self.entropy.target is None and self.entropy.value == 0
+        supervised = self.settings.sft_coef > 0
+        return not regularised and not supervised and self.entropy.target is None and self.entropy.value == 0
 
-    def normalise_by(self, sequences: float, tokens: float, groups: float = 1.0) -> None:
-        """Completions, completion tokens and prompts of the role that are trained on in this window, per process
-        (global counts / processes)."""
-        self.sequences, self.tokens, self.groups = sequences, tokens, groups
+    def normalise_by(self, sequences: float, tokens: float, groups: float = 1.0, sft_tokens: float = 1.0) -> None:
+        """Completions, completion tokens and prompts of the role that are trained on in this window, and tokens of the
+        supervised term, per process (global counts / processes)."""
+        self.sequences, self.tokens, self.groups, self.sft_tokens = sequences, tokens, groups, sft_tokens
 
     def __call__(self, logps: torch.Tensor, entropies: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
         logps, entropies = _at_least_float32(logps), _at_least_float32(entropies)
@@ -74,6 +75,11 @@ class RoleLoss:
             self._add("kl", normalise(kl_k3(logps.detach(), reference_BT), inputs, "token"))
         if self.entropy.applied:
             loss = loss - self.entropy.applied * entropy_bonus(entropies, inputs)
+        if self.settings.sft_coef:
+            marked_BT = batch.get("sft_mask", torch.zeros_like(inputs.mask_BT)).to(logps.dtype)
+            supervised = -(logps * marked_BT).sum() / (self.sft_tokens or 1.0)
+            loss = loss + self.settings.sft_coef * supervised
+            self._add("sft_loss", supervised)
         self._add("entropy", entropy_bonus(entropies.detach(), inputs))
         self._add("loss", loss)
         return loss

@@ -16,12 +16,12 @@ from ..errors import DataError, GameError
 from ..random_state import seed_from
 from ..rewards.prover.soft_overlong import overlong_charges
 from .completion_table import completion_table
-from .credit import credit
+from .credit import credit, mark_imitated
 from .host import Host
 from .metrics import truncated_rows
 from .micro_batch import skips_idle_rows
 from .rollouts import blank_row, roll_out
-from .window import RoleBatch, fitted, merged, micro_batches, trained_counts, windows
+from .window import RoleBatch, fitted, merged, micro_batches, sft_tokens, trained_counts, windows
 
 
 class PlayedRound:
@@ -100,13 +100,17 @@ class PlayedRound:
         correct_B: Any = None,
         kept_B: Any = None,
         group: int | None = None,
+        imitate_B: Any = None,
     ) -> Turn:
         objective = self.trainer.objectives.get(rollout.role)
         settings, overlong_B = self._settings(rollout.role), None
         if settings.soft_overlong and rollout.texts:
             lengths = rollout.tensors["completion_mask"].sum(1).tolist()
             overlong_B = overlong_charges(lengths, settings.soft_overlong, settings.max_completion_length)
-        return credit(objective, self.gather, rollout, rewards_B, correct_B, kept_B, group, overlong_B)
+        turn = credit(objective, self.gather, rollout, rewards_B, correct_B, kept_B, group, overlong_B)
+        if imitate_B is not None and objective is not None and settings.sft_coef:
+            turn.has_signal |= mark_imitated(rollout, imitate_B, self.gather)
+        return turn
 
     def _settings(self, role: str) -> Any:
         if role not in self.trainer.roles:
@@ -171,12 +175,16 @@ def _windows(
     counts = trainer.processes.total([count for window in cut for count in trained_counts(window)])
     for window, i in zip(cut, range(0, len(counts), 3), strict=True):
         window.counts = tuple(value / world for value in counts[i : i + 3])
+    if trainer.roles[role].sft_coef:
+        for window, tokens in zip(cut, trainer.processes.total([sft_tokens(w) for w in cut]), strict=True):
+            window.counts = (*window.counts, tokens / world)
     metrics[f"{role}/trained_samples"] = sum(counts[::3])
     return cut, metrics
 
 
 def _signals(trainer: Host, cut: Sequence[RoleBatch]) -> list[bool]:
-    return [count > 0 for count in trainer.processes.total([float((w.advantages_B != 0).sum()) for w in cut])]
+    mine = [float((w.advantages_B != 0).sum()) + sft_tokens(w) for w in cut]
+    return [count > 0 for count in trainer.processes.total(mine)]
 
 
 def _cut_up(trainer: Host, window: dict[str, RoleBatch]) -> list[dict[str, Any]]:

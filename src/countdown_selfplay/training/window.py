@@ -20,6 +20,7 @@ _KEPT = (
     "old_per_token_logps",
     "sampling_per_token_logps",
     "ref_per_token_logps",
+    "sft_mask",
 )
 _PER_ROW = ("advantages", "group_tokens")
 
@@ -74,10 +75,13 @@ def mask_after_stops(tensors: dict[str, torch.Tensor], texts: list[str], stops: 
 def merged(turns: Sequence[Turn], blank: dict[str, torch.Tensor]) -> RoleBatch:
     """A player's turns as one batch; without a sample of its own one row of `blank`, which is not selected."""
     parts, first = [], 0
+    imitates = any("sft_mask" in turn.rollout.tensors for turn in turns)
     for turn in turns:
         count = turn.advantages_B.size(0)
         if count:
             tensors = {name: turn.rollout.tensors[name] for name in _KEPT if name in turn.rollout.tensors}
+            if imitates:  # what one of the parts lacks would be left out
+                tensors.setdefault("sft_mask", torch.zeros_like(tensors["completion_mask"]))
             groups_B = torch.arange(count) // turn.group + first
             parts.append(RoleBatch(tensors, turn.advantages_B, turn.selected_B, groups_B, turn.has_signal))
             first = int(groups_B[-1]) + 1
@@ -124,7 +128,9 @@ def fitted(batch: RoleBatch, rows: int, key: int) -> tuple[RoleBatch, int]:
         return batch, 0
     if batch.rows < rows:
         more = batch.take(torch.zeros(rows - batch.rows, dtype=torch.long))
-        more.tensors["completion_mask"] = torch.zeros_like(more.tensors["completion_mask"])
+        for name in ("completion_mask", "sft_mask"):
+            if name in more.tensors:
+                more.tensors[name] = torch.zeros_like(more.tensors[name])
         more.advantages_B = torch.zeros_like(more.advantages_B)
         more.selected_B = torch.zeros(more.rows, dtype=torch.bool)
         last = 0 if batch.group_B is None else int(batch.group_B.max()) + 1
@@ -133,6 +139,8 @@ def fitted(batch: RoleBatch, rows: int, key: int) -> tuple[RoleBatch, int]:
     credited_B = batch.advantages_B != 0
     if batch.selected_B is not None:
         credited_B = credited_B & batch.selected_B
+    if "sft_mask" in batch.tensors:
+        credited_B = credited_B | batch.tensors["sft_mask"].any(1).to(credited_B.device)
     live, idle = credited_B.nonzero().flatten().tolist(), (~credited_B).nonzero().flatten().tolist()
     dropped = max(len(live) - rows, 0)
     kept = random.Random(key).sample(live, rows) if dropped else live + idle[: rows - len(live)]
@@ -166,6 +174,11 @@ def trained_counts(batch: RoleBatch) -> list[float]:
     rows = torch.ones(mask.size(0), dtype=torch.bool) if batch.selected_B is None else batch.selected_B
     groups = _groups(batch)[rows]
     return [float(rows.sum()), float(mask.sum()), float(groups.unique().numel())]
+
+
+def sft_tokens(batch: RoleBatch) -> float:
+    """Tokens of this process in the supervised term."""
+    return float(batch.tensors["sft_mask"].sum()) if "sft_mask" in batch.tensors else 0.0
 
 
 def _groups(batch: RoleBatch) -> torch.Tensor:
@@ -227,7 +240,8 @@ def trim(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Drop columns that are padding in every row of this micro-batch: prompts on the left, completions on the
     right."""
     prompt = int(batch["prompt_mask"].any(0).int().argmax())
-    used = batch["completion_mask"].any(0).nonzero()
+    mask = batch["completion_mask"] + batch["sft_mask"] if "sft_mask" in batch else batch["completion_mask"]
+    used = mask.any(0).nonzero()
     length = int(used[-1]) + 1 if used.numel() else 1
     trimmed = {}
     for name, value in batch.items():

@@ -108,3 +108,12 @@ def drop_long(
         return rows, 0
     kept = [row for row in rows if sum(len(row[name]) for name in names) <= limit]
     return kept, len(rows) - len(kept)
+
+
+def is_loop(text: str, times: int = 4, least: int = 20) -> bool:
+    """Whether a text ends in `times` repetitions of a stretch that is together at least `least` characters (seed 002,
+    appendix C.3, removes "repetitive loops" and does not say how they are found)."""
+    for size in range(1, len(text) // times + 1):
+        if size * times >= least and text.endswith(text[-size:] * times):
+            return True
+    return False

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, Rules, solve
-from countdown_selfplay.countdown.critique import REJECT, first_mistake, is_on_a_path, steps_of
+from countdown_selfplay.countdown.critique import REJECT, first_mistake, first_wrong_step, is_on_a_path, steps_of
 from countdown_selfplay.countdown.exact.solver import all_solutions
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.warm_starts.critiques import critique_demonstrations
@@ -90,3 +90,41 @@ def test_demonstrations_are_right_of_the_training_side_and_in_the_tiny_models_wo
 def test_demonstrations_of_other_prompts_are_refused():
     with pytest.raises(ConfigError, match="`prover_prompt` is 'countdown_3to4'"):
         critique_demonstrations(1, CountdownDomain())
+
+
+@pytest.mark.parametrize(
+    ("numbers", "target", "answer", "place"),
+    [
+        ((3, 5, 7), 22, "3 * 5 + 7", None),
+        ((3, 5, 7), 22, "3 + 5 + 7", 0),  # 8 and 7 never make 22
+        ((3, 5, 7), 22, "3 * 5 - 7", 1),  # the first step is that of 3 * 5 + 7
+        ((3, 5, 7), 15, "3 * 5", 0),  # 15 and 7 make 22, 8, -8, 105, 15/7, 7/15: all numbers must be used
+        ((1, 2, 3, 4), 21, "(1 + 2) * (3 * 4)", 1),  # 21 = (1 + 2) * (3 + 4); 12 with 1 and 2 never makes 21
+        ((3, 5, 7), 22, "no expression", None),
+    ],
+)
+def test_the_first_wrong_step_and_its_place(numbers, target, answer, place):
+    problem, steps = Problem(numbers, target), steps_of(answer)
+    found = first_wrong_step(problem, answer, RULES)
+    assert found == (None if place is None else (place, steps[place]))
+    in_tags = f"<think>3 * 5 = 15</think> <answer>{answer}</answer>"
+    assert first_wrong_step(problem, in_tags, Rules()) == found  # it reads what the rules read
+    assert CountdownDomain().first_wrong(problem, in_tags) == place
+
+
+def test_the_first_wrong_step_agrees_with_all_solutions():
+    """Up to three numbers a step lies on a path exactly if some solution that the solver lists computes its value from
+    its numbers."""
+    draw, seen = random.Random(3), set()
+    for _ in range(60):
+        numbers = tuple(draw.randint(1, 9) for _ in range(3))
+        a, b, c = draw.sample(numbers, 3)
+        answer = f"{a} {draw.choice('+-*')} {b} {draw.choice('+-*')} {c}"
+        problem = Problem(numbers, draw.randint(1, 60))
+        on = {(s.numbers, s.value) for text in all_solutions(problem, RULES) for s in steps_of(text)}
+        steps = steps_of(answer)
+        expected = next((i for i, s in enumerate(steps) if (s.numbers, s.value) not in on), None)
+        found = first_wrong_step(problem, answer, RULES)
+        assert (None if found is None else found[0]) == expected
+        seen.add(expected)
+    assert {0, 1} <= seen

@@ -60,7 +60,7 @@ class ScriptedRound:
         verdicts = self.domain.verify(texts, [problem for problem in problems for _ in range(n)])
         return Rollout(role, rows, texts, n, verdicts, torch.tensor([float(v.score) for v in verdicts]))
 
-    def credit(self, rollout, rewards_B=None, correct_B=None, kept_B=None, group=None):
+    def credit(self, rollout, rewards_B=None, correct_B=None, kept_B=None, group=None, imitate_B=None):
         objective = self.objectives.get(rollout.role) or make_objective("rloo")
         return credit(objective, self.gather, rollout, rewards_B, correct_B, kept_B, group)
 

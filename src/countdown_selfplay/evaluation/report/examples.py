@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ..critics.win_rates import OF_RIGHT, OF_WRONG
 from .load import Run
 
 PER_STEP = 3  # of each role
+OUTCOMES = (*OF_WRONG, *OF_RIGHT)
+GOOD = ("ok", "correct", "right", "corrected", "resisted", "kept")
 _LONGEST = 2000  # characters of a text that are shown
 
 
@@ -16,10 +19,26 @@ def examples(run: Run) -> dict[str, list[dict[str, Any]]]:
     steps = sorted({row["step"] for row in run.samples if isinstance(row.get("step"), int)})
     chosen = sorted({steps[0], steps[len(steps) // 2], steps[-1]}) if steps else []
     found = {}
-    for role, heading in (("conjecturer", "Proposals"), ("prover", "Answers")):
-        of_role = [[r for r in run.samples if r.get("step") == step and r.get("role") == role] for step in chosen]
+    roles = {"conjecturer": "Proposals", "prover": "Answers", "helpful": "Helpful critiques"}
+    roles |= {"misleading": "Misleading critiques"}
+    first_turns = [row for row in run.samples if row.get("reason") not in OUTCOMES]
+    for role, heading in roles.items():
+        of_role = [[r for r in first_turns if r.get("step") == step and r.get("role") == role] for step in chosen]
         found[heading] = [_card(row) for rows in of_role for row in rows[:PER_STEP]]
+    found["Transcripts"] = transcripts(run)
     return {heading: cards for heading, cards in found.items() if cards}
+
+
+def transcripts(run: Run) -> list[dict[str, Any]]:
+    """Of the critic game the first and the last logged revision of every outcome, each with question, answer and
+    critique before it (seed 002, figures 11 to 17)."""
+    cards = []
+    for outcome in OUTCOMES:
+        rows = [row for row in run.samples if row.get("reason") == outcome]
+        for row in rows[:1] + rows[1:][-1:]:
+            dialogue = f"{_text(row.get('prompt'))}\n{row.get('role')}: {_text(row.get('completion'))}"
+            cards.append({**_card(row), "text": dialogue, "prompt": ""})
+    return cards
 
 
 def _card(row: dict[str, Any]) -> dict[str, Any]:
@@ -29,7 +48,7 @@ def _card(row: dict[str, Any]) -> dict[str, Any]:
     facts += [f"reward {reward:.3g}"] if isinstance(reward, (int, float)) and reward == reward else []
     return {
         "reason": reason,
-        "good": reason in ("ok", "correct"),
+        "good": reason in GOOD,
         "facts": " · ".join(facts),
         "text": _text(row.get("completion")),
         "prompt": _text(row.get("prompt")),

@@ -13,6 +13,8 @@ from ...contract.metric import Metric, for_players, from_json
 from ...errors import DataError
 from ...games.metrics import METRICS
 from ...statistics.bootstrap import Estimate, Interval
+from ..critics.win_rates import RATES, matrix_of
+from . import iterated
 
 HISTOGRAM = "round/solve_rate_histogram"
 _ROUND = ("round/", "prover/", "conjecturer/")
@@ -38,6 +40,10 @@ class Run:
     rollbacks: list[dict[str, Any]] = field(default_factory=list)
     metrics: list[Metric] = field(default_factory=list)
     control: dict[str, Any] = field(default_factory=dict)
+    iterations: list[dict[str, Any]] = field(default_factory=list)
+    """Of an iterated run (iterated.py)."""
+    win_rates: dict[str, Any] = field(default_factory=dict)
+    """win_rates.json, if it is there."""
 
     def series(self, metric: str) -> list[tuple[int, float]]:
         """(step, value) wherever the run has the metric, by rising step."""
@@ -75,7 +81,9 @@ def load_run(folder: Path) -> Run:
     config = description.get("config")
     if not isinstance(config, dict):
         raise DataError(f"{folder / 'run.json'} has no object 'config'; the run folder is damaged.")
-    rounds, others, histograms = _metrics(folder / "metrics.jsonl")
+    iterations = iterated.iterations_of(folder) if (folder / iterated.LINEAGE).exists() else []
+    rounds, others, histograms = _of_iterations(iterations) if iterations else _metrics(folder / "metrics.jsonl")
+    samples = iterated.samples_of(folder) if iterations else _samples(folder)
     environment = description.get("environment")
     return Run(
         path=folder,
@@ -86,12 +94,42 @@ def load_run(folder: Path) -> Run:
         rounds=rounds,
         histograms=histograms,
         others=others,
-        samples=[row for row, _ in _lines(folder / "samples.jsonl", optional=True)],
+        samples=samples,
         evaluation=_evaluation(folder / "evaluation.json"),
         rollbacks=[row for row, _ in _lines(folder / "rollbacks.jsonl", optional=True)],
         metrics=_declared(description.get("metrics"), folder / "run.json"),
         control=_control(folder / "control.json"),
+        iterations=iterations,
+        win_rates=_win_rates(folder / "win_rates.json"),
     )
+
+
+def _samples(folder: Path) -> list[dict[str, Any]]:
+    return [row for row, _ in _lines(folder / "samples.jsonl", optional=True)]
+
+
+def _of_iterations(
+    iterations: list[dict[str, Any]],
+) -> tuple[list[dict[str, float]], list[dict[str, float]], dict[int, list[int]]]:
+    """An iteration as a round."""
+    rounds = [
+        {"step": one["iteration"], **{name: found.value for name, found in one.items() if isinstance(found, Estimate)}}
+        for one in iterations
+    ]
+    return rounds, [], {}
+
+
+def _win_rates(path: Path) -> dict[str, Any]:
+    """What `eval --task win_rates --output` wrote; {} if it is not there."""
+    if not path.exists():
+        return {}
+    found = _object(path)
+    try:
+        for rate in RATES:
+            matrix_of(found, rate)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path} must be a result of `eval --task win_rates` ({error!r}).") from None
+    return found
 
 
 def _declared(written: Any, path: Path) -> list[Metric]:

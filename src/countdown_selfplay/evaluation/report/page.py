@@ -14,6 +14,7 @@ from .arms import arms_of, band_text
 from .charts import hints, metrics_of, window_text
 from .comparison import comparison, gains
 from .control import against_control, cost_of_the_conjecturer
+from .critic import by_iteration
 from .examples import examples
 from .findings import findings
 from .load import Run
@@ -32,6 +33,7 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
         curves = f"Running means; a gap has no value. {band_text(arms)}"
     shown["Early and late rounds of the pool"] = pool.windows(runs)
     shown["Health of the curriculum"] = tables.health(runs)
+    shown["The critic game by iteration"] = by_iteration(runs)
     shown["Filters of the symbolic proposer"] = symbolic.filtering(runs)
     more = {**pool.charts(runs), symbolic.SECTION: symbolic.EXPLAINED, targets.SECTION: targets.EXPLAINED}
     shown["Metrics of the game, its proposer and guide"] = tables.own_metrics(runs, metrics_of(more))

@@ -128,6 +128,26 @@ def bar_chart(title: str, labels: Sequence[str], bars: Sequence[tuple[str, Seque
 
 
 @styled
+def matrix_map(title: str, rows: Sequence[str], columns: Sequence[str], shares: np.ndarray, x: str, y: str) -> Figure:
+    """Shares, shape (rows, columns), as shades from 0 to 1 with their percentage written in; NaN is grey. `x`, `y`:
+    what columns and rows are."""
+    figure, axes = _axes(title, x)
+    axes.grid(False)
+    none, grey = rcParams["figure.facecolor"], rcParams["grid.color"]
+    shades = LinearSegmentedColormap.from_list("shares", [none, "C0"]).with_extremes(bad=grey)
+    axes.pcolormesh(np.ma.masked_invalid(shares), cmap=shades, vmin=0, vmax=1)
+    axes.set_xticks(np.arange(len(columns)) + 0.5, columns)
+    axes.set_yticks(np.arange(len(rows)) + 0.5, rows)
+    axes.set_ylabel(y)
+    axes.invert_yaxis()
+    for i, j in np.argwhere(np.isfinite(shares)):
+        color = none if shares[i, j] > 0.6 else rcParams["text.color"]  # on the deep shades and on the pale ones
+        axes.text(j + 0.5, i + 0.5, f"{shares[i, j]:.1%}", ha="center", va="center", color=color)
+    _add_legend(figure, axes, [])
+    return figure
+
+
+@styled
 def svg(figure: Figure) -> str:
     """The figure as an SVG element, good as a file too. Its colours are for a light page; a dark one turns them."""
     text = io.StringIO()

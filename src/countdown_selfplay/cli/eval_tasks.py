@@ -1,0 +1,220 @@
+"""`countdown-selfplay eval --task ...`: error detection, self-correction and win rates (seed 002)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError
+from ..evaluation.critics.error_detection import error_detection
+from ..evaluation.critics.policy import Policy, model_policy
+from ..evaluation.critics.self_correction import self_correction
+from ..evaluation.critics.steps import COUNT, SAMPLES, drawn_items, eligible_solutions, read_solutions, write_solutions
+from ..evaluation.critics.win_rates import RATES, matrix_of, win_rates
+from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
+from ..evaluation.progress import ProgressLine
+from ..evaluation.setting import Setting, problem_set
+from ..evaluation.terminal import aligned
+
+TASKS = ("solve", "error_detection", "self_correction", "win_rates")
+Result = dict[str, Any]
+
+
+def add_task_options(parser: argparse.ArgumentParser, positive: Callable[[str], int]) -> None:
+    """The options that the tasks have for themselves."""
+    group = parser.add_argument_group("tasks of the Critic-Discernment Game (docs/critic_game.md)")
+    group.add_argument(
+        "--step_set",
+        type=Path,
+        metavar="FILE",
+        help="error_detection: the solutions whose steps are asked about; made by this model if the file is not there",
+    )
+    group.add_argument(
+        "--items", type=positive, default=COUNT, help=f"error_detection: wrong steps, and right ones ({COUNT})"
+    )
+    group.add_argument(
+        "--training_data",
+        type=Path,
+        metavar="FILE",
+        help="self_correction: write data for sft instead, from problems of the training side",
+    )
+    group.add_argument(
+        "--add", type=Path, metavar="FILE", help="self_correction: a prover.parquet whose rows join --training_data"
+    )
+    group.add_argument(
+        "--each", type=positive, help="self_correction: most rows of each kind in --training_data (5000)"
+    )
+    group.add_argument(
+        "--iterations",
+        nargs="+",
+        metavar="RUN",
+        help="win_rates: run folders, or name=FOLDER with a folder of role folders (default: --model, a run folder)",
+    )
+    group.add_argument("--critiques", type=positive, nargs=2, metavar=("HELPFUL", "MISLEADING"), default=(8, 4),
+                       help="win_rates: critiques of an answer (8 4)")  # fmt: skip
+    group.add_argument("--revisions", type=positive, default=4, help="win_rates: answers to a critique (4)")
+
+
+def check_task(options: argparse.Namespace) -> None:
+    """ConfigError for options that the task does not read, and for what it lacks."""
+    own = {
+        "error_detection": ("step_set",),
+        "self_correction": ("training_data", "add", "each"),
+        "win_rates": ("iterations",),
+        "solve": ("greedy",),
+    }
+    for task, names in own.items():
+        for name in names:
+            if getattr(options, name) and options.task != task:
+                raise ConfigError(f"`--{name}` belongs to `--task {task}`, and the task is '{options.task}'.")
+    if options.task == "solve":
+        return
+    if options.role != "prover":
+        raise ConfigError(f"`--task {options.task}` scores a prover; leave --role out.")
+    if options.output is not None and options.output.suffix != ".json":
+        raise ConfigError(f"`--output` ({options.output}) must end in .json for --task {options.task}.")
+    if (options.add or options.each) and not options.training_data:
+        raise ConfigError("`--add` and `--each` say what --training_data holds; pass --training_data FILE too.")
+    if options.training_data and options.training_data.suffix != ".jsonl":
+        raise ConfigError(f"`--training_data` ({options.training_data}) must end in .jsonl.")
+
+
+def run_task(options: argparse.Namespace, setting: Setting) -> Result:
+    """Play the task, print its table; what was found as JSON values."""
+    domain = setting.domain
+    if not hasattr(domain, "recheck_row"):
+        raise ConfigError(
+            f"`--task {options.task}` needs a domain whose answers can be judged in steps, criticised and revised "
+            "(StepDomain in contract/critique.py), such as countdown and math_qa."
+        )
+    started = time.perf_counter()
+    task = {"error_detection": _detection, "self_correction": _correction, "win_rates": _meetings}[options.task]
+    with ProgressLine(options.task, "texts of a turn", enabled=not options.disable_tqdm) as bar:
+        found, table = task(options, setting, bar)
+    print(table)
+    return {**found, "seconds": round(time.perf_counter() - started, 3)}
+
+
+def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
+    """The step set is read or made; then the model judges."""
+    domain, path = setting.domain, options.step_set
+    exact = hasattr(domain, "first_wrong")
+    if path is None and not exact:
+        raise ConfigError(
+            "`--step_set` is not set, and only Countdown's steps are labelled by the solver; pass a file name: it is "
+            "written with solutions of this model, and an annotator adds `first_wrong`."
+        )
+    made: Result = {}
+    if path is not None and path.is_file():
+        items = drawn_items(read_solutions(path, domain), options.items, options.seed)
+        policy, described = _policy(options, setting, bar)
+    else:
+        asked, n = problem_set(options, domain), options.samples or SAMPLES
+        policy, described = _policy(options, setting, bar)
+        solutions = eligible_solutions(policy, domain, asked.problems, n, options.seed)
+        made = {**asked.to_dict(domain), "samples": n}
+        if path is not None:
+            write_solutions(path, solutions, domain)
+            print(f"Wrote {path}: {len(solutions)} solutions, {sum(not one.right for one in solutions)} of them wrong")
+        if not exact:
+            return {"setting": described | made, "solutions": len(solutions)}, (
+                "Put the number of the first wrong step, from 1, into `first_wrong` of each wrong solution, and give "
+                "the same command again."
+            )
+        items = drawn_items(solutions, options.items, options.seed)
+    result = error_detection(policy, domain, items, options.seed)
+    names = {"f1": "F1, wrong steps", "f1_right": "F1, right steps", "accuracy": "accuracy"}
+    said = (
+        f"{result['wrong']} wrong and {result['items'] - result['wrong']} right steps of {len(set(result['keys']))} "
+        f"problems; unreadable judgements: {result['unreadable']}; greedy"
+    )
+    return {**result, "setting": described | made}, _table(options.task, names, result) + f"\n{said}"
+
+
+def _correction(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
+    """The test, or the data of the supervised stage."""
+    if options.training_data is not None:
+        from .self_correction_data import write_training_data
+
+        return write_training_data(options, setting, lambda: _policy(options, setting, bar)[0])
+    asked, n = problem_set(options, setting.domain), options.samples or 1
+    policy, described = _policy(options, setting, bar)
+    result = self_correction(policy, setting.domain, asked.problems, n, options.seed)
+    names = {"before": "accuracy before", "after": "accuracy after"}
+    names |= {"right_to_wrong": "right -> wrong", "wrong_to_right": "wrong -> right", "change": "change"}
+    shown = {**result, "change": {"value": result["change"]["difference"], **result["change"]}}
+    said = f"{len(asked.problems)} problems x {n} answers, checked greedily; {result['counts']}"
+    setting_of_test = described | {**asked.to_dict(setting.domain), "n": n}
+    return {**result, "setting": setting_of_test}, _table(options.task, names, shown) + f"\n{said}"
+
+
+def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
+    """Every prover of the run with all critics."""
+    from ..evaluation.critics.iterations import Meetings, named_iterations
+    from ..games import GAMES
+
+    iterations = named_iterations(options.iterations or [options.model])
+    asked, place = problem_set(options, setting.domain), place_of(options.device)
+    counts = dict(zip(("prover", "helpful", "misleading"), (options.samples or 4, *options.critiques), strict=True))
+    game = GAMES.make("critic_discernment", {"revisions": options.revisions, "samples_per_log": 0})
+    names = [one.name for one in iterations]
+    sampling = {**setting.sampling, "batch_size": options.batch_size or 256}
+    load = partial(load_model, place=place)
+    meetings = Meetings(iterations, setting.domain, load, {**sampling, "progress": bar}, counts, options.seed)
+    result = win_rates(names, names, meetings, game, asked.problems, options.seed)
+    tables = []
+    for rate in RATES:
+        shown = [(name, *map(_percent, row)) for name, row in zip(names, matrix_of(result, rate), strict=True)]
+        tables.append(aligned([(f"{rate}: prover", *(f"critics {name}" for name in names)), *shown]))
+    described = {
+        "iterations": {one.name: dict(one.models) for one in iterations}, "counts": counts,
+        "revisions": options.revisions, **_sampled(options, setting, place), **asked.to_dict(setting.domain),
+    }  # fmt: skip
+    return {**result, "setting": described}, "\n\n".join(tables)
+
+
+def _policy(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Policy, Result]:
+    """The model as a policy, and what identifies it and how it samples."""
+    place = place_of(options.device)
+    model, tokenizer = load_model(options.model, place)
+    folder = folder_of(options.model)
+    described = {
+        "weights": None if folder is None else weights_digest(folder),
+        **_sampled(options, setting, place),
+    }
+    sampling = {**setting.sampling, "batch_size": options.batch_size or 256, "progress": bar}
+    return model_policy(model, tokenizer, setting.domain, **sampling), described
+
+
+def _sampled(options: argparse.Namespace, setting: Setting, place: str) -> Result:
+    return {
+        **setting.sampling, "batch_size": options.batch_size or 256, "seed": options.seed,
+        "domain": setting.domain.to_dict(), "device": device_name(place), "versions": versions(),
+    }  # fmt: skip
+
+
+def _table(title: str, names: dict[str, str], result: Result) -> str:
+    rows = [(words, *_cells(result[name])) for name, words in names.items()]
+    return aligned([(title.replace("_", " "), "estimate", "95% interval"), *rows])
+
+
+def _cells(found: dict[str, float] | None) -> tuple[str, str]:
+    if found is None:
+        return "-", ""
+    return f"{found['value']:.4f}", f"[{found['low']:.4f}, {found['high']:.4f}]"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def result_text(options: argparse.Namespace, setting: Setting, result: Result) -> str:
+    """What --output writes."""
+    return (
+        json.dumps({"task": options.task, "model": options.model, "from": setting.source, **result}, indent=1) + "\n"
+    )

@@ -1,0 +1,89 @@
+"""What an iterated run left, read as rounds of a run: its game by iteration, and sample transcripts (seed 002)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...data.run_files import numbered_folders
+from ...errors import DataError
+from ...statistics.ratios import ratio_interval
+from ..critics.win_rates import OF_RIGHT, OF_WRONG
+
+LINEAGE = "iterated.json"
+"""The file that makes a folder an iterated run's."""
+
+SHARES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "prover/correct_rate": (("right",), ("right", "wrong")),
+    "prover/success_rate": (("corrected", "resisted", "kept"), (*OF_WRONG, *OF_RIGHT)),
+    "prover/corrected_rate": (("corrected",), OF_WRONG),
+    "prover/resisted_rate": (("resisted",), OF_RIGHT),
+    "prover/kept_rate": (("kept",), OF_RIGHT),
+    "prover/misled_rate": (("misled",), OF_RIGHT),
+    "helpful/win_rate": (("corrected",), OF_WRONG),
+    "misleading/win_rate": (("misled",), OF_RIGHT),
+    "helpful/read_rate": (("shown",), ("shown", "unreadable")),
+    "misleading/read_rate": (("shown",), ("shown", "unreadable")),
+}
+"""Metric -> (labels that count, labels of which), as the game logs them online."""
+
+
+def iterations_of(folder: Path) -> list[dict[str, Any]]:
+    """Per iteration `iteration`, and each metric of SHARES that has samples as an Estimate with a 95% interval over
+    problems. Texts that the token budget cut are not among an iterated run's samples. DataError for a damaged file."""
+    found = []
+    for number, place in numbered_folders(folder, "iteration"):
+        rows = [row for path in _played(place) for row in _read(path, ["role", "label", "problem"])]
+        one: dict[str, Any] = {"iteration": number}
+        for metric, (won, of) in SHARES.items():
+            role = metric.partition("/")[0]
+            own = rows if "win_rate" in metric else [row for row in rows if row["role"] == role]
+            estimate = ratio_interval(
+                [float(row["label"] in won) for row in own],
+                [float(row["label"] in of) for row in own],
+                [row["problem"] for row in own],
+            )
+            if estimate is not None:
+                one[metric] = estimate
+        if rows:  # iteration 0, the imitation of another run, plays nothing
+            found.append(one)
+    return found
+
+
+def samples_of(folder: Path) -> list[dict[str, Any]]:
+    """Lines as in samples.jsonl: of each iteration a revision of every outcome, and two first answers and critiques of
+    each kind, from the first chunks that have them."""
+    found: list[dict[str, Any]] = []
+    for _, place in numbered_folders(folder, "iteration"):
+        wanted = {("prover", outcome): 1 for outcome in (*OF_WRONG, *OF_RIGHT)}
+        wanted |= {("prover", label): 2 for label in ("right", "wrong")}
+        wanted |= {(critic, label): 2 for critic in ("helpful", "misleading") for label in ("shown", "unreadable")}
+        for path in _played(place):
+            if not any(wanted.values()):
+                break
+            for row in _read(path, None):
+                if wanted.get((row["role"], row["label"]), 0):
+                    wanted[row["role"], row["label"]] -= 1
+                    found.append({
+                        "step": row["iteration"], "role": row["role"], "prompt": json.loads(row["prompt"]),
+                        "completion": row["completion"], "reward": row["reward"], "problem": row["problem"],
+                        "reason": row["label"],
+                    })  # fmt: skip
+    return found
+
+
+def _played(place: Path) -> list[Path]:
+    return sorted(place.glob("played-*.parquet"))
+
+
+def _read(path: Path, columns: Sequence[str] | None) -> list[dict[str, Any]]:
+    import pyarrow.parquet
+
+    try:
+        return list(pyarrow.parquet.read_table(path, columns=columns and list(columns)).to_pylist())
+    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
+        raise DataError(
+            f"'{path}' cannot be read as Parquet ({str(error)[:80]}); the run folder is damaged."
+        ) from None

@@ -1,0 +1,30 @@
+"""Imitation of another model's play, for models that do not know the game (seed 002, section 4.1)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..errors import DataError
+from ..random_state import seed_from
+from . import select
+from .settings import RoleTraining
+
+
+def to_imitate(folder: Path, roles: Iterable[str], most: int, seed: int) -> list[select.Row]:
+    """What a run's first iteration chose for its roles, at most `most` rows drawn by lot from `seed`."""
+    rows = [row for role in roles for row in select.read(folder / "iteration-1" / f"{role}.all.parquet")]
+    if not rows:
+        raise DataError(f"The first iteration of '{folder}' chose no sample, so there is nothing to imitate.")
+    if "rejected" in rows[0]:
+        raise DataError(f"'{folder}' holds pairs, which cannot be imitated; name a run with algorithm=rest.")
+    if len(rows) <= most:
+        return rows
+    kept = random.Random(seed_from(seed, "imitate")).sample(range(len(rows)), most)
+    return [rows[i] for i in sorted(kept)]
+
+
+def imitation(training: RoleTraining) -> RoleTraining:
+    """How it is trained on; the paper does not say: as the prover's first iteration, one epoch."""
+    return RoleTraining(learning_rate=training.learning_rate[:1], batch_size=training.batch_size[:1])
