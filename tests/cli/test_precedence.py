@@ -153,7 +153,8 @@ def test_a_recipe_in_python_is_the_one_of_the_command(name, tmp_path, monkeypatc
 def test_changes_win_over_the_recipe_and_plain_ones_over_its_fields_of_roles(tmp_path):
     same = dict(output_dir=str(tmp_path), report_to="none", use_cpu=True)
     args = JointSelfPlayConfig.from_recipe("tiny/default", learning_rate=3e-5, max_steps=7, **same)
-    assert found(args, "learning_rate") == [3e-5, 3e-5] and args.max_steps == 7 and args.conjecturer_reward == "tent"
+    assert found(args, "learning_rate") == [3e-5, 3e-5] and args.max_steps == 7
+    assert args.conjecturer_reward == "learnability"  # the recipe's
     both = dict(learning_rate=3e-5, prover_learning_rate=2e-5)
     assert found(JointSelfPlayConfig.from_recipe("tiny/default", **both, **same), "learning_rate") == [2e-5, 3e-5]
 

@@ -23,11 +23,12 @@ def test_the_prover_is_trained_alone_and_leaves_the_folder_of_a_joint_run(tmp_pa
 
 
 def test_a_joint_recipe_gives_its_single_policy_baseline(tmp_path, capsys):
-    arguments = ["--recipe", "tiny/default", "--dry_run", "--output_dir", str(tmp_path / "run")]
+    arguments = ["--recipe", "tiny/default", "--prover_objective", "rloo", "--dry_run"]
+    arguments += ["--output_dir", str(tmp_path / "run")]
     assert main(["rloo", *arguments]) == 0
     out = capsys.readouterr().out
-    assert "prover: 64 x 4 x 1 = 256 samples = 32 problems x 8" in out
-    assert "problems per round: 32, at least 32 anchors, up to 0 proposals" in out
+    assert "prover: 64 x 4 x 1 = 256 samples = 16 problems x 16" in out
+    assert "problems per round: 16, at least 16 anchors, up to 0 proposals" in out
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,8 @@ def test_three_rounds_of_propose_and_solve(taught, capsys):
     assert "prover pass@1" in printed and "conjecturer in range" in printed
     rounds = [row for row in read_rows(out / "metrics.jsonl") if "loss" in row]
     assert [row["step"] for row in rounds] == [1, 2, 3]
-    for row in rounds:  # 32 problems a round; the reward is the verdict's score, 1 or 0
-        assert row["round/anchor_slots"] + row["round/conjectured_slots"] == 32
+    for row in rounds:  # 16 problems a round; the reward is the verdict's score, 1 or 0
+        assert row["round/anchor_slots"] + row["round/conjectured_slots"] == 16
         assert row["prover/rewards/sums_reward"] == pytest.approx(row["prover/correct_rate"], abs=1e-6)
         assert row["conjecturer/in_range_rate"] == row["conjecturer/parseable_rate"] > 0.5
     assert rounds[0]["round/conjectured_slots"] >= 4 and rounds[0]["round/solve_rate_mean"] > 0.5  # the four sums
