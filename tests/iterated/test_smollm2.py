@@ -1,6 +1,6 @@
 """SmolLM2-135M plays two iterations of `math_qa`: formats, masks and lineage; nothing is claimed about learning.
 
-The model's folder is in SMOLLM2_135M, or the model is in the hub's cache; else the test is skipped."""
+The model's folder is in SMOLLM2, or the model is in the hub's cache; else the test is skipped."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class Lenient(MathQA):
 
 @pytest.fixture(scope="module")
 def smollm2():
-    given = os.environ.get("SMOLLM2_135M")
+    given = os.environ.get("SMOLLM2")
     if given is None:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import LocalEntryNotFoundError
@@ -38,7 +38,7 @@ def smollm2():
         try:
             given = snapshot_download("HuggingFaceTB/SmolLM2-135M-Instruct", local_files_only=True)
         except LocalEntryNotFoundError:
-            pytest.skip("SmolLM2-135M-Instruct is not here; name its folder in SMOLLM2_135M")
+            pytest.skip("SmolLM2-135M-Instruct is not here; name its folder in SMOLLM2")
     return given
 
 
