@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..contract.game import Outcome
+from ..contract.game import Outcome, Proposal
 from ..contract.round import Round, Turn
 from .targets import Targets
 
@@ -22,7 +23,7 @@ class STP(Targets):
     solved ones take turns in an order that is drawn each round. Until one is solved nothing is proposed. A target's
     answer is the first right one of the round that solved it. Seed 003 says no more of STP than that it conditions on
     solved problems, rewards by the solve rate alone, and has expert iteration as its solver's objective. From its own
-    paper come the answer in the prompt, and that a conjecture is worth imitating that is solved at a rate of at most
+    paper come the answer in the prompt, that a conjecture is none of the targets, and that one is worth imitating that is solved at a rate of at most
     1/4: `conjecturer_reward: binary_band` with {low: 0.01, high: 0.25} and `conjecturer_objective: rest`. Its filter
     for short proofs of long statements and its weights towards the topics of unproved ones are not here.
 
@@ -42,6 +43,12 @@ class STP(Targets):
         turns = [shown[i % len(shown)] for i in range(wanted)] if shown else []
         own = turns[players.index(player) :: len(players)]
         return [{"variant_of": self.problems[key], "solution": self.answers[key]} for key in own]
+
+    def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
+        """A target is no variant: who writes one, such as the problem that is shown, has not done what was asked."""
+        found = super().propose(round, anchors)
+        copied = [p.reason == "ok" and round.domain.key(p.problem) in self.problems for p in found]
+        return [replace(p, reason="not_as_asked") if copy else p for p, copy in zip(found, copied, strict=True)]
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         turns = super().learn(round, outcome)
