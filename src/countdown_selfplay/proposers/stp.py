@@ -23,7 +23,7 @@ class STP(Targets):
     solved ones take turns in an order that is drawn each round. Until one is solved nothing is proposed. A target's
     answer is the first right one of the round that solved it. Seed 003 says no more of STP than that it conditions on
     solved problems, rewards by the solve rate alone, and has expert iteration as its solver's objective. From its own
-    paper come the answer in the prompt, that a conjecture is none of the targets, and that one is worth imitating that is solved at a rate of at most
+    paper come the answer in the prompt, and that a conjecture is worth imitating that is solved at a rate of at most
     1/4: `conjecturer_reward: binary_band` with {low: 0.01, high: 0.25} and `conjecturer_objective: rest`. Its filter
     for short proofs of long statements and its weights towards the topics of unproved ones are not here.
 

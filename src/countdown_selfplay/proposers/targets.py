@@ -191,8 +191,8 @@ class Targets(Policies):
         return values
 
     def _helped(self, round: Round, outcome: Outcome, trainable_P: np.ndarray) -> dict[str, bool]:
-        """Of each unsolved target of the round: was one of its synthetic problems trainable? {} where no problem is made
-        for the sake of a target."""
+        """Of each unsolved target of the round: was one of its synthetic problems trainable? {} where no problem is
+        made for the sake of a target."""
         if not self.conditioned or not round.players("conjecturer"):
             return {}
         found = dict.fromkeys((key for key in self.chosen if key not in self.solved), False)

@@ -19,8 +19,8 @@ def ratio_interval(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> Estimate | None:
-    """sum(parts) / sum(wholes) with a 95% percentile bootstrap that draws clusters (problems), so that a problem's items
-    stay together; None if there is no whole, for then there is no rate.
+    """sum(parts) / sum(wholes) with a 95% percentile bootstrap that draws clusters (problems), so that a problem's
+    items stay together; None if there is no whole, for then there is no rate.
 
     0 <= part <= whole for each item. Clusters without a whole are left out. At 0 and at 1 every draw is the same, and
     Wilson's interval for as many trials as there are clusters with a whole stands in its place: "0 of 40 problems" is

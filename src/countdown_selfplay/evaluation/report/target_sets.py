@@ -55,8 +55,8 @@ def over_generations(label: str, curves: Sequence[Series]) -> Curve:
 
 
 def first_solved(run: Run) -> dict[str, int | None]:
-    """Target -> the round in which it was solved first, None for never, without those that were set aside; {} where the
-    run has not written it."""
+    """Target -> the round in which it was solved first, None for never, without those that were set aside; {} where
+    the run has not written it."""
     if run.path is None:
         return {}
     aside = set(_read(run, STORIES).get("aside", []))
