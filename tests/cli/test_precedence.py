@@ -1,6 +1,7 @@
 """Command line over YAML over recipe; within one source a role's own field over the plain one."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest

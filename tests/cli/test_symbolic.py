@@ -91,6 +91,16 @@ def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, capsys
     assert not any(heldout_key(",".join(map(str, sorted(row["numbers"]))) + f"={row['target']}") for row in rows)
 
 
+def test_processor_seconds_of_a_resumed_run_are_not_told():
+    cost_row = example("symbolic_proposers").cost_row
+    costs = [
+        {"prover_samples": 2000, "cpu_seconds": 30, "resumed": False},
+        {"prover_samples": 4000, "cpu_seconds": 50},
+    ]
+    assert cost_row("ucb", costs) == "| ucb | 3.0 | 40 |"
+    assert cost_row("ucb", [{**costs[0], "resumed": True}, costs[1]]) == "| ucb | 3.0 | – |"
+
+
 def test_the_least_diversity_is_fitted_by_the_share_of_the_band_that_it_refuses():
     class Half(Rollout):
         def estimate(self, round, problems, features):
