@@ -163,6 +163,12 @@ def test_the_difference_of_two_sets_is_said_in_counts_and_first_ones(there, here
     assert Targets.changed(state, list(here)) == said
 
 
+def test_after_a_proposer_without_a_state_it_starts_anew():
+    made = game()
+    made.load_state_dict({**game().state_dict(), "proposer": {}})
+    assert made.proposer.known == [] and made.play(played({}), []).metrics["targets/unsolved"] == 3
+
+
 def test_a_round_that_cannot_hold_them_says_what_to_change():
     with pytest.raises(ConfigError, match=r"3 targets and up to 3 synthetic .* hold 5 problems; .* `batch` .* to 2"):
         game().play(played({}, {"prover": (20, 4), "conjecturer": (4, 1)}), [])
