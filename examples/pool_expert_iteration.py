@@ -27,7 +27,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from countdown_selfplay.evaluation.compare.study import FINISHED, compared, finish, play_all, run_folder
+from countdown_selfplay.evaluation.compare.study import FINISHED, compared, finish, finished, play_all, run_folder
 
 ROUNDS, SHORT = 100, 30
 HELD_OUT, ANSWERS = 256, 32  # answers to a problem, of all provers together
@@ -133,7 +133,8 @@ def run(task: tuple[str, int, str, str, int]) -> None:
     """Train and score one arm with one seed for so many rounds, or finish what an earlier call began."""
     arm, seed, root, start, rounds = task
     folder = run_folder(root, arm, seed)
-    if (folder / FINISHED).exists():
+    settings = {"rounds": rounds}
+    if finished(folder, settings):
         return
     import transformers
     from datasets import Dataset
@@ -172,7 +173,8 @@ def run(task: tuple[str, int, str, str, int]) -> None:
     for i, one in enumerate(each.values()):
         finish(folder, {"after": {"prover": one.to_dict()}}, f"prover_{i}.json")
     found = pooled([*each.values()], (1, 8, ANSWERS))
-    finish(folder, {"before": {}, "after": {"prover": found.to_dict()}, "samples": trainer.frame.samples})
+    after = {"prover": found.to_dict()}
+    finish(folder, {"before": {}, "after": after, "samples": trainer.frame.samples, "settings": settings})
     at = found.pass_at
     print(f"{arm:>22} seed {seed}: pass@1 {at[1].value:.3f}  pass@8 {at[8].value:.3f}  "
           f"({trained:.2f} CPU s a round, {time.process_time() - began:.0f} in all)", flush=True)  # fmt: skip

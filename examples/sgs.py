@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from countdown_selfplay.evaluation.compare.study import finish, finished, play_all, run_folder
 
 ARMS = {  # arm -> recipe
     "sgs": "tiny/sgs",
@@ -40,12 +40,20 @@ ARMS = {  # arm -> recipe
 CORE, SEEDS, FEWER = ("sgs", "no_guide", "frozen", "unconditioned", "cispo", "reinforce_half"), 5, 3
 GRID = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
 START = Path("runs/tiny-sgs")
+FINISHED = "finished"
 EASIEST = 0.3  # share of the targets that the warm-started solver may solve in 8 attempts
 QUICK = {"arms": ["sgs", "reinforce_half"], "seeds": [0], "generations": 8000, "targets": 128}
 
 
 def prepare(targets: int, quick: bool, roles: list[str]) -> None:
-    """A warm start for each role and the target set, those that are not there yet."""
+    """A warm start for each role and the target set, those that are not there yet. What was made in another way is
+    another study's."""
+    made, said = {"quick": quick, "targets": targets}, START / "made.json"
+    there = json.loads(said.read_text()) if said.exists() else made
+    if there != made:
+        told, asked = (f"{m['targets']} targets, {'with' if m['quick'] else 'without'} --quick" for m in (there, made))
+        raise SystemExit(f"{START} was made for {told}, and this call is for {asked}: move it away, or call as then.")
+    finish(START, made, said.name)
     small = ["--demonstrations", "6144"] if quick else []
     for role in roles:
         if not (START / role / "config.json").exists():
@@ -80,20 +88,15 @@ def run(task: tuple[str, int, str, int, float | None]) -> None:
     """One arm with one seed, from its start or its last checkpoint to the budget. The last of a task is a learning
     rate instead of the recipe's, or None."""
     arm, seed, root, generations, rate = task
-    folder = Path(root) / arm / f"seed-{seed}"
-    if (folder / "finished").exists():
+    folder, settings = run_folder(root, arm, seed), {"generations": generations}
+    if finished(folder, settings, FINISHED):
         return
-    os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
-    import torch
     import transformers
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
     from countdown_selfplay.data.files import load_problem_rows
     from countdown_selfplay.training.checkpoints import newest
 
-    torch.set_num_threads(1)
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
     changes: dict[str, Any] = dict(output_dir=str(folder), seed=seed, max_steps=10**6)
     changes |= dict(report_to="none", disable_tqdm=True, use_cpu=True)
     changes |= {} if rate is None else {"learning_rate": rate}
@@ -114,15 +117,9 @@ def run(task: tuple[str, int, str, int, float | None]) -> None:
     )
     trainer.remove_callback(transformers.PrinterCallback)
     trainer.train(resume_from_checkpoint=newest(folder, 1) is not None)
-    (folder / "finished").touch()
+    finish(folder, {"settings": settings}, FINISHED)
     proposer = trainer.game.proposer
     print(f"{arm:>18} seed {seed}: {len(proposer.solved)} of {len(proposer.known)} targets solved", flush=True)
-
-
-def play(tasks: list[tuple[str, int, str, int, float | None]], workers: int) -> None:
-    with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=1) as pool:
-        for _ in pool.imap_unordered(run, tasks):
-            pass
 
 
 def sweep(root: Path, arm: str, seeds: list[int], generations: int, workers: int) -> str:
@@ -132,9 +129,9 @@ def sweep(root: Path, arm: str, seeds: list[int], generations: int, workers: int
     from countdown_selfplay.evaluation.report import load_run
 
     folders = {rate: root / f"learning-rate-{rate:g}" for rate in GRID}
-    play([(arm, seed, str(folders[rate]), generations, rate) for rate in GRID for seed in seeds], workers)
+    play_all(run, [(arm, seed, str(folders[rate]), generations, rate) for rate in GRID for seed in seeds], workers)
     solved = {
-        rate: float(np.mean([load_run(folder / arm / f"seed-{s}").series("targets/solve_rate")[-1][1] for s in seeds]))
+        rate: float(np.mean([load_run(run_folder(folder, arm, s)).series("targets/solve_rate")[-1][1] for s in seeds]))
         for rate, folder in folders.items()
     }
     best = max(GRID, key=lambda rate: solved[rate])
@@ -165,7 +162,8 @@ def main() -> None:
         if getattr(options, name) is None:
             setattr(options, name, given.get(name, usual))
     own = {"judge": "guide", "stp": "stp_conjecturer"}  # roles that one arm alone starts from
-    more = [role for arm, role in own.items() if options.prepare or arm in options.arms]
+    played = options.arms if options.sweep is None else [options.sweep]
+    more = [role for arm, role in own.items() if options.prepare or arm in played]
     prepare(options.targets, options.quick, ["prover", "conjecturer", *more])
     if options.prepare:
         return
@@ -176,14 +174,14 @@ def main() -> None:
         print(sweep(folder, options.sweep, options.seeds or [0], options.generations, options.workers))
         return
     tasks = [(arm, seed, str(root), options.generations, None) for arm in options.arms for seed in seeds[arm]]
-    play(tasks, options.workers)
+    play_all(run, tasks, options.workers)
     from sgs_study import study
 
     from countdown_selfplay.evaluation.report import write_report
 
     text = study(root, options.arms, seeds, options.generations)
     (root / "study.md").write_text(text)
-    write_report([root / arm / f"seed-{seed}" for arm, seed, *_ in tasks], root / "report.html")
+    write_report([run_folder(root, arm, seed) for arm, seed, *_ in tasks], root / "report.html")
     print(f"\n{text}\nAlso in {root}: study.json and report.html.")
 
 

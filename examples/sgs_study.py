@@ -12,7 +12,9 @@ import numpy as np
 
 from countdown_selfplay.evaluation.asymptotes import ScalingArm, fit_arm
 from countdown_selfplay.evaluation.compare.scaling_data import load_curve
+from countdown_selfplay.evaluation.compare.study import run_folder
 from countdown_selfplay.evaluation.report import Run, load_run
+from countdown_selfplay.evaluation.report.target_sets import first_solved
 from countdown_selfplay.statistics.independent import independent_difference
 from countdown_selfplay.statistics.seeds import t_interval
 
@@ -90,15 +92,26 @@ CLAIMS = (
 """Sections 4.3 to 4.5, figures 1, 2, 6, 7 and 12."""
 
 
+def beyond_asymptote(runs: Sequence[Run], baseline: ScalingArm) -> str:
+    """A row of the same table: what SGS has solved against what the baseline's curve would come to with any number of
+    generations (figure 1)."""
+    claim = Claim("SGS passes the baseline's asymptote", "solved, asymptote", solved, "sgs", BASELINE)
+    if baseline.interval is None or len(runs) < 2:
+        return f"| {claim.says} | {claim.of} | – | open: it takes two seeds and a fit with an interval |"
+    final = t_interval([solved(run) for run in runs])
+    gap = independent_difference(baseline.interval, final)
+    change = f"{gap.difference:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
+    means = f"{final.value:.3f}, {baseline.interval.value:.3f}"
+    return f"| {claim.says} | {claim.of}: {means} | {change} | {claim.verdict(gap.low, gap.high)} |"
+
+
 def study(root: Path, arms: Sequence[str], seeds: dict[str, list[int]], generations: int) -> str:
     """Markdown: what each arm solved, its asymptote in both forms, entropy, what it solved where the baseline never
     did, and the claims. Writes study.json beside it."""
-    folders = {arm: [root / arm / f"seed-{s}" for s in seeds[arm]] for arm in arms}
+    folders = {arm: [run_folder(root, arm, s) for s in seeds[arm]] for arm in arms}
     runs = {arm: [load_run(folder) for folder in own] for arm, own in folders.items()}
-    first = {
-        arm: [json.loads((folder / "first_solved.json").read_text())["first_solved"] for folder in own]
-        for arm, own in folders.items()
-    }
+    first = {arm: [first_solved(run) for run in own] for arm, own in runs.items()}
+    fits: dict[str, ScalingArm] = {}
     base = first.get(BASELINE, [])
     hard = {key for key in (base[0] if base else {}) if all(one[key] is None for one in base)}
     lines = [
@@ -110,6 +123,7 @@ def study(root: Path, arms: Sequence[str], seeds: dict[str, list[int]], generati
     for arm in arms:
         curves = [load_curve(str(folder), "round/generations", None)[0] for folder in folders[arm]]
         fit, again = (fit_arm(arm, curves, cut, recenter=cut > 0) for cut in (0.0, CUT * generations))
+        fits[arm] = fit
         rate = float(np.mean([curve.rate[-1] for curve in curves]))
         share = [np.mean([one[key] is not None for key in hard]) for one in first[arm]] if hard else []
         entropy = [
@@ -127,6 +141,8 @@ def study(root: Path, arms: Sequence[str], seeds: dict[str, list[int]], generati
     notes = f"Targets solved at least once after {generations:,} generations; D_hard: the {len(hard)} that {BASELINE} "
     lines += ["", f"{notes}never solved. Re-centred: without the first {CUT * generations:,.0f} generations.", ""]
     told = [claim.judged(runs) for claim in CLAIMS if {claim.more, claim.less} <= set(arms)]
+    if {"sgs", BASELINE} <= set(arms):
+        told.append(beyond_asymptote(runs["sgs"], fits[BASELINE]))
     if told:
         lines += ["| claim | of | difference [95%] | here |", "|---" * 4 + "|", *told]
     out["claims"] = told

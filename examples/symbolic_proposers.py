@@ -19,13 +19,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+from countdown_selfplay.evaluation.compare.study import FINISHED, finish, finished, play_all, run_folder
 
 ANSWERS, KS = 16, (1, 4, 16)
 HIGH = 20  # greatest number of the problems; the embedded model can read numbers up to 12
@@ -63,30 +62,21 @@ CONTROLS = {"rloo": (), "rloo_matched": (), "ucb": (), "frozen": ("trained",), "
 """What others are compared with: all of them, or those that are named."""
 
 
-def run(task: tuple[str, int, str, int, int, bool]) -> str:
-    """Train and score one arm with one seed, or finish what an earlier call began; a line about it."""
+def run(task: tuple[str, int, str, int, int, bool]) -> None:
+    """Train and score one arm with one seed, or finish what an earlier call began."""
     arm, seed, root, rounds, problems, tuning = task
-    folder = Path(root) / arm / f"seed-{seed}"
-    if (folder / "evaluation.json").exists():
-        return ""
-    os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
-    import torch
-    import transformers
-
-    torch.set_num_threads(1)
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
+    folder = run_folder(root, arm, seed)
+    settings = {"rounds": rounds, "problems": problems, "tuning": tuning}
+    if finished(folder, settings):
+        return
     start, used = time.perf_counter(), time.process_time()
     scored = scored_problems(problems, tuning)
     found, cost = warm(arm, seed, folder, scored) if arm in WARM else train(arm, seed, folder, rounds, scored)
     cost["cpu_seconds"] = time.process_time() - used
-    # Written last: its presence says that the run is finished.
-    partial = folder / "evaluation.json.part"
-    partial.write_text(json.dumps({"after": {"prover": found.to_dict()}, "cost": cost}))
-    partial.rename(folder / "evaluation.json")
+    finish(folder, {"after": {"prover": found.to_dict()}, "cost": cost, "settings": settings})
     values = "  ".join(f"pass@{k} {found.pass_at[k].value:.3f}" for k in KS)
     seconds = f"{time.perf_counter() - start:.0f} s, {cost['cpu_seconds']:.0f} of the processor"
-    return f"{arm:>18} seed {seed}: {values}  ({seconds})"
+    print(f"{arm:>18} seed {seed}: {values}  ({seconds})", flush=True)
 
 
 def own_domain() -> Any:
@@ -128,7 +118,7 @@ def train(arm: str, seed: int, folder: Path, rounds: int, scored: list[Any]) -> 
     recipe, changes, of_proposer = ARMS[arm]
     changes = {**COMMON, **changes}
     changes["max_steps"] = round(rounds * changes.pop("rounds", 1))
-    labels = folder.parents[1] / "rloo" / f"seed-{seed}" / "solve_rates.jsonl"
+    labels = run_folder(folder.parents[1], "rloo", seed) / "solve_rates.jsonl"
     kwargs = dict(recipe_fields(recipe, {}, JointSelfPlayConfig).get("proposer_kwargs", {}))
     if kwargs:
         kwargs |= of_proposer
@@ -141,7 +131,8 @@ def train(arm: str, seed: int, folder: Path, rounds: int, scored: list[Any]) -> 
     kept_out = datasets.Dataset.from_list([{"nums": list(p.numbers), "target": p.target} for p in scored])
     trainer = JointConjecturerProverTrainer(str(TINY_MODEL_PATH), args=args, eval_dataset=kept_out)
     trainer.remove_callback(PrinterCallback)
-    trainer.train(resume_from_checkpoint=newest(folder, 1) is not None)
+    resumed = newest(folder, 1) is not None
+    trainer.train(resume_from_checkpoint=resumed)
     policy = trainer.policies.module, trainer.processing_class
     with trainer.sampling_as("prover"):
         tokens = args.max_completion_length
@@ -150,7 +141,8 @@ def train(arm: str, seed: int, folder: Path, rounds: int, scored: list[Any]) -> 
             asked = domain.random(20 * rounds, seed, frozenset(domain.key(problem) for problem in scored))
             collect(policy, domain, asked, 8, labels, seed, max_new_tokens=tokens)
     frame = trainer.frame
-    return found, {"prover_samples": frame.samples["prover"], "prover_tokens": frame.tokens["prover"]}
+    samples, tokens = frame.samples["prover"], frame.tokens["prover"]
+    return found, {"prover_samples": samples, "prover_tokens": tokens, "resumed": resumed}
 
 
 def warm(arm: str, seed: int, folder: Path, scored: list[Any]) -> tuple[Any, dict[str, Any]]:
@@ -175,8 +167,8 @@ def tables(root: Path, arms: list[str], seeds: list[int]) -> str:
     from countdown_selfplay.evaluation.compare.arms import aligned_arms, load_arms, write_counts
     from countdown_selfplay.evaluation.compare.comparison import compare_arms, markdown, rows_of
 
-    paths = {arm: [root / arm / f"seed-{seed}" for seed in seeds] for arm in arms}
-    words = [f"{arm}={','.join(str(path / 'evaluation.json') for path in found)}" for arm, found in paths.items()]
+    paths = {arm: [run_folder(root, arm, seed) for seed in seeds] for arm in arms}
+    words = [f"{arm}={','.join(str(path / FINISHED) for path in found)}" for arm, found in paths.items()]
     aligned = aligned_arms(load_arms(words))
     write_counts(root / "counts.json", aligned)
     loaded, lines, out = {arm.name: arm for arm in aligned}, [], {}
@@ -188,11 +180,16 @@ def tables(root: Path, arms: list[str], seeds: list[int]) -> str:
             out[control] = found.to_dict()
     lines += ["### What a run cost", "", "| arm | thousand answers in training | processor, s |", "|---|---|---|"]
     for arm, folders in paths.items():
-        costs = [json.loads((path / "evaluation.json").read_text())["cost"] for path in folders]
-        answers, seconds = (sum(cost[of] for cost in costs) / len(costs) for of in ("prover_samples", "cpu_seconds"))
-        lines.append(f"| {arm} | {answers / 1000:.1f} | {seconds:.0f} |")
+        lines.append(cost_row(arm, [json.loads((path / FINISHED).read_text())["cost"] for path in folders]))
     (root / "study.json").write_text(json.dumps(out, indent=1) + "\n")
     return "\n".join([*lines, "", *proposer_tables(paths)]) + "\n"
+
+
+def cost_row(arm: str, costs: list[dict[str, Any]]) -> str:
+    """Means over seeds. The processor seconds of a run that was resumed are of its last part alone: a dash."""
+    answers, seconds = (sum(cost[of] for cost in costs) / len(costs) for of in ("prover_samples", "cpu_seconds"))
+    shown = "–" if any(cost.get("resumed") for cost in costs) else f"{seconds:.0f}"
+    return f"| {arm} | {answers / 1000:.1f} | {shown} |"
 
 
 CURVES = {
@@ -255,7 +252,7 @@ def mean_at(found: list[dict[int, float]], low: int) -> float | None:
 def main() -> None:
     names = [*WARM, *ARMS]
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--folder", type=Path, help="Default: runs/symbolic, or runs/symbolic-quick.")
+    parser.add_argument("--folder", type=Path, help="Default: runs/symbolic, with -quick and -tuning behind.")
     parser.add_argument("--arms", nargs="+", choices=names)
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--rounds", type=int, help="Rounds of a run (100, as in the paper; quick: 20).")
@@ -268,19 +265,18 @@ def main() -> None:
     seeds = options.seeds or ([0] if options.quick else [0, 1, 2, 3, 4])
     rounds = options.rounds or (20 if options.quick else 100)
     problems = options.problems or (128 if options.quick else 1024)
-    root = options.folder or Path("runs/symbolic-quick" if options.quick else "runs/symbolic")
+    of = "-quick" * options.quick + "-tuning" * options.tuning
+    root = options.folder or Path(f"runs/symbolic{of}")
     needy = [arm for arm in arms if arm in TAUGHT]
     if needy and "rloo" not in arms:
         parser.error(f"The predictor of {needy[0]} is first trained on the RLOO run; add rloo to --arms.")
     start = time.perf_counter()
-    with ProcessPoolExecutor(options.workers, get_context("spawn"), max_tasks_per_child=10) as pool:
-        for batch in (["rloo"], [arm for arm in arms if arm != "rloo"]):  # the others read its labels
-            tasks = [
-                (arm, seed, str(root), rounds, problems, options.tuning)
-                for seed in seeds for arm in batch if arm in arms
-            ]  # fmt: skip
-            for line in as_completed([pool.submit(run, task) for task in tasks]):
-                print(line.result(), flush=True)
+    for batch in (["rloo"], [arm for arm in arms if arm != "rloo"]):  # the others read its labels
+        tasks = [
+            (arm, seed, str(root), rounds, problems, options.tuning)
+            for seed in seeds for arm in batch if arm in arms
+        ]  # fmt: skip
+        play_all(run, tasks, options.workers)
     text = tables(root, arms, seeds)
     (root / "study.md").write_text(text)
     print(f"\n{text}\n{time.perf_counter() - start:.0f} s. Also in {root}: study.md, study.json and report.html.")

@@ -1,6 +1,7 @@
 """Command line over YAML over recipe; within one source a role's own field over the plain one."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,11 @@ VALUES = {  # field -> (what the recipe says, what the flag says); each pair is 
 
 def solve_rates_of_a_run():
     """What recipes of symbolic proposers with a predictor begin with, in the current folder."""
-    folder = Path("runs", "tiny-rloo")
-    folder.mkdir(parents=True)
-    (folder / "solve_rates.jsonl").write_text('{"numbers": [3, 5, 7], "target": 22, "correct": 1, "attempts": 8}\n')
+    row = {"numbers": [3, 5, 7], "target": 22, "correct": 1, "attempts": 8}
+    for name in ("tiny-rloo", "qwen2.5-0.5b-rloo"):
+        folder = Path("runs", name)
+        folder.mkdir(parents=True)
+        (folder / "solve_rates.jsonl").write_text(json.dumps(row) + "\n")
 
 
 def settings(*argv):

@@ -1,6 +1,8 @@
 """`countdown-selfplay sgs`: its recipes, what they start from, and the set of hard targets."""
 
+import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,44 @@ def test_what_is_not_there_yet_is_said_with_the_command_that_makes_it(tmp_path, 
     assert "'runs/tiny-sgs/prover'" in (said := capsys.readouterr().err) and "examples/sgs.py --prepare" in said
     assert main(["sgs", "--recipe", "tiny/default", "--use_cpu"]) == 2
     assert "`proposer` (None) must be targets or stp here" in capsys.readouterr().err
+
+
+@pytest.fixture
+def study():
+    place = Path(__file__).resolve().parents[2] / "examples" / "sgs.py"
+    spec = importlib.util.spec_from_file_location("sgs", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_quick_start_is_not_that_of_the_study(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study.START.mkdir(parents=True)
+    (study.START / "targets.jsonl").touch()
+    for _ in range(2):
+        study.prepare(128, True, [])
+    assert json.loads((study.START / "made.json").read_text()) == {"quick": True, "targets": 128}
+    for targets, quick in ((320, False), (128, False), (320, True)):
+        with pytest.raises(SystemExit, match="made for 128 targets, with --quick, and this call is for"):
+            study.prepare(targets, quick, [])
+
+
+def test_a_sweep_starts_from_what_its_own_arm_does(study, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(study, "prepare", lambda targets, quick, roles: asked.extend(roles))
+    monkeypatch.setattr(study, "sweep", lambda root, arm, *more: f"{arm} in {root}")
+    monkeypatch.setattr(sys, "argv", ["sgs.py", "--sweep", "stp"])
+    study.main()
+    assert asked == ["prover", "conjecturer", "stp_conjecturer"]
+
+
+def test_another_folder_whose_name_begins_alike_is_not_the_start(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert (
+        main(["sgs", "--model_name_or_path", "runs/tiny-sgs-other/prover", "--recipe", "tiny/sgs", "--use_cpu"]) == 2
+    )
+    assert "'runs/tiny-sgs/" in capsys.readouterr().err  # the conjecturer's and the targets, not the prover's
 
 
 def test_hard_problems_are_those_that_the_model_rarely_solves():

@@ -21,6 +21,7 @@ from countdown_selfplay.evaluation.report.symbolic import drawn_symbolic, filter
     ("arguments", "message"),
     [
         (["--recipe", "tiny/rloo"], "`proposer` (None) is not for `symbolic`; set mutation, ucb"),
+        (["--recipe", "tiny/sgs"], "`proposer` (targets) is not for `symbolic`; set mutation, ucb"),
         (["--conjecturer_micro_batches", "1"], "gives the run a conjecturer that nobody asks for problems"),
         (["--proposer_kwargs", '{"keep": 0}'], "`keep` (0) of the proposer must be a whole number of at least 1"),
         (["--proposer_kwargs", '{"difficulty": "oracle"}'], "Unknown difficulty 'oracle'"),
@@ -88,6 +89,16 @@ def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, capsys
     assert f"mean solve rate {rates.mean():.3f}" in capsys.readouterr().out
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert not any(heldout_key(",".join(map(str, sorted(row["numbers"]))) + f"={row['target']}") for row in rows)
+
+
+def test_processor_seconds_of_a_resumed_run_are_not_told():
+    cost_row = example("symbolic_proposers").cost_row
+    costs = [
+        {"prover_samples": 2000, "cpu_seconds": 30, "resumed": False},
+        {"prover_samples": 4000, "cpu_seconds": 50},
+    ]
+    assert cost_row("ucb", costs) == "| ucb | 3.0 | 40 |"
+    assert cost_row("ucb", [{**costs[0], "resumed": True}, costs[1]]) == "| ucb | 3.0 | – |"
 
 
 def test_the_least_diversity_is_fitted_by_the_share_of_the_band_that_it_refuses():

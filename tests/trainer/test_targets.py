@@ -94,6 +94,14 @@ def test_another_target_set_is_refused_on_resume_with_the_difference(build):
         build_sgs(build, data=other, **saving).train(resume_from_checkpoint=True)
 
 
+def test_a_checkpoint_of_another_proposer_is_refused_by_its_name(build):
+    saving = dict(max_steps=2, save_strategy="steps", save_steps=2)
+    plain = dict(proposer=None, proposer_kwargs=None, guide=None, conjecturer_reward="tent")
+    build_sgs(build, data=targets(24), **plain, **saving).train()
+    with pytest.raises(CheckpointError, match=r"; proposer \(null there, targets here\); "):
+        build_sgs(build, **saving).train(resume_from_checkpoint=True)
+
+
 def test_a_problem_that_stands_twice_is_one_target_and_the_count_is_said(build, caplog):
     rows = targets(6).to_list()
     same = {"nums": rows[0]["nums"][::-1], "target": rows[0]["target"]}  # in another order, which is the same problem

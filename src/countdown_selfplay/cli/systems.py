@@ -47,7 +47,7 @@ def _sgs(args: JointSelfPlayConfig) -> str | None:
 
 
 def _symbolic(args: JointSelfPlayConfig) -> str | None:
-    if args.proposer in (None, "policies"):
+    if args.proposer in (None, "policies", "tiers", "targets", "stp"):
         return (
             f"`proposer` ({args.proposer}) is not for `symbolic`; set mutation, ucb, thompson or factorized, or use "
             "`joint`, where a conjecturer proposes."
@@ -74,7 +74,7 @@ SYSTEMS = {
         "tiny/sgs",
         _sgs,
         "runs/tiny-sgs",
-        "`python examples/sgs.py --prepare` makes it in a few minutes: two warm starts and a set of hard targets",
+        "`python examples/sgs.py --prepare` makes it in a few minutes: four warm starts and a set of hard targets",
     ),
     "symbolic": System(
         "Train a prover on problems that a symbolic proposer makes and selects", "tiny/symbolic_ucb", _symbolic
@@ -96,8 +96,8 @@ def main(command: str, argv: list[str] | None = None, launch: dict[str, str] | N
         raise ConfigError(refused)
     players = [settings.model for settings in training.all_roles.values()]
     named = [model.model_name_or_path, script.conjecturer_model_name_or_path, *players, script.dataset_name]
-    missing = [name for name in named if name and system.start and name.startswith(system.start)]
-    missing = [name for name in missing if not Path(name).exists()]
+    started = [name for name in named if name and Path(system.start) in Path(name).parents] if system.start else []
+    missing = [name for name in started if not Path(name).exists()]
     if missing and not script.dry_run:
         raise ConfigError(f"'{missing[0]}', which this run starts from, is not there yet; {system.made_by}.")
     return play(script, training, model, launch)

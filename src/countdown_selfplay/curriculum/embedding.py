@@ -68,7 +68,8 @@ class Embedding:
             ends = np.cumsum([part.size for part in self.weights])[:-1]
             shapes = [part.shape for part in self.weights]
             self.weights = [p.reshape(shape) for p, shape in zip(np.split(flat, ends), shapes, strict=True)]
-        return self.encode(seen(round.domain, problems, features_PF))
+        own_PD = self.encode(seen(round.domain, problems, features_PF))
+        return from_main(round, own_PD).reshape(len(problems), self.dimensions)
 
     def encode(self, seen_PI: np.ndarray) -> np.ndarray:
         """(P, dimensions) of what is known of problems."""

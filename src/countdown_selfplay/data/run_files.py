@@ -21,7 +21,7 @@ ROLLBACKS = "rollbacks.jsonl"
 _LOGS = ("metrics", "samples", "rollbacks")
 _OF_A_RUN = (
     *(f"{name}{kind}.jsonl" for name in _LOGS for kind in ("", ".discarded")),
-    *("run.json", "evaluation.json", "control.json", "first_solved.json", "report.html", "plots"),
+    *("run.json", "evaluation.json", "control.json", "first_solved.json", "targets.json", "report.html", "plots"),
     *("prover", "conjecturer", "policy"),  # what `export_policies` writes
 )
 

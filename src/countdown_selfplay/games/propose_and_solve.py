@@ -233,7 +233,7 @@ class ProposeAndSolve:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for name, part in self._parts().items():
-            if name in state:
+            if state.get(name):  # nothing is of a part without a state, which was another one: this one starts anew
                 part.load_state_dict(state[name])
 
     def _parts(self) -> dict[str, Stateful]:

@@ -154,7 +154,7 @@ class Symbolic:
             change = self.buffer.measured(key, float(rate_P[index]))
             if change is not None:
                 changes.setdefault(entry.arm, []).append(change)
-        if self.played_labels and self.estimator.wants_labels:
+        if self.played_labels:
             answers = outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2]
             for problem, rate in zip(outcome.problems, outcome.correct_MPG.mean((0, 2)).tolist(), strict=True):
                 self.played[round.domain.key(problem)] = (rate, answers)
@@ -179,7 +179,7 @@ class Symbolic:
         problems, keys = [mutants.problems[i] for i in rows], [domain.key(mutants.problems[i]) for i in rows]
         p_V = from_main(round, self.estimator.estimate(round, problems, mutants.features[rows]))
         points_VF = self.space.points(round, problems, mutants.features[rows])
-        diversity_V = self.archive.distance(points_VF)
+        diversity_V = from_main(round, self.archive.distance(points_VF))
         scored = Scored(rows, [choice.arms[i] for i in rows], p_V, self.select.reward(p_V, diversity_V))
         self.pool.add(keys, p_V)
         chosen, verdicts = self.select.select(p_V, diversity_V, self.keep, round.seed("select"))

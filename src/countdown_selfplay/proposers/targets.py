@@ -14,19 +14,9 @@ from ..contract.game import Outcome, Proposal
 from ..contract.round import Round, Turn
 from ..errors import ConfigError, DataError
 from .policies import Policies
-from .targets_metrics import METRICS, forms
+from .targets_metrics import BINS, LAST_SOLVED, METRICS, STORIES, forms
 
 logger = logging.getLogger(__name__)
-
-BINS = 10
-"""Equal parts of a target's history before it was solved (figure 5)."""
-
-LAST_SOLVED = 300
-"""Targets whose histories are averaged, those solved last (figure 5)."""
-
-STORIES = "targets.json"
-"""File of a run folder: [target, round that solved it, a 1 for each time before that its problem was trainable and a 0
-for each other time] of the last LAST_SOLVED."""
 
 TRAINABLE = 0.5
 """A synthetic problem is worth training on if it was solved, and at no more than this rate (REINFORCE^1/2)."""
@@ -201,7 +191,10 @@ class Targets(Policies):
         return values
 
     def _helped(self, round: Round, outcome: Outcome, trainable_P: np.ndarray) -> dict[str, bool]:
-        """Of each unsolved target of the round: was one of its synthetic problems trainable?"""
+        """Of each unsolved target of the round: was one of its synthetic problems trainable? {} where no problem is
+        made for the sake of a target."""
+        if not self.conditioned or not round.players("conjecturer"):
+            return {}
         found = dict.fromkeys((key for key in self.chosen if key not in self.solved), False)
         for proposal, index in zip(outcome.proposals, outcome.problem_of, strict=True):
             target = _target(proposal)
@@ -213,8 +206,9 @@ class Targets(Policies):
         return self.values
 
     def run_files(self) -> dict[str, Any]:
-        """Of the run folder: what became of the synthetic problems of the targets solved last (figure 5, left)."""
-        return {STORIES: {"solved": self.stories}}
+        """Of the run folder: what became of the synthetic problems of the targets solved last (figure 5, left), and
+        which problems of the data set are no targets, as they have no solution."""
+        return {STORIES: {"solved": self.stories, "aside": self.aside}}
 
     def state_dict(self) -> dict[str, Any]:
         return {

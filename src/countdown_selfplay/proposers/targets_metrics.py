@@ -9,6 +9,16 @@ import numpy as np
 
 from ..contract.metric import Metric
 
+BINS = 10
+"""Equal parts of a target's history before it was solved (figure 5)."""
+
+LAST_SOLVED = 300
+"""Targets whose histories are averaged, those solved last (figure 5)."""
+
+STORIES = "targets.json"
+"""File of a run folder: [target, round that solved it, a 1 for each time before that its problem was trainable and a 0
+for each other time] of the last LAST_SOLVED; and the problems that were set aside."""
+
 METRICS = (
     Metric(
         "targets/solve_rate",

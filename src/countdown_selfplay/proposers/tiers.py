@@ -208,8 +208,8 @@ class Tiers(Policies):
         if there != here or len(state["rungs"]) != self.count:
             raise CheckpointError(
                 f"The tiers of the checkpoint stand at {there[1]} (axis {there[0]}), which {self.count} tiers on the "
-                f"axis {here[0]} with the rungs {self.names} cannot take over; keep the `axis`, `levels` and `floor` "
-                "of that run."
+                f"axis {here[0]} with the rungs {self.names} cannot take over; keep the number of "
+                "tiers and the `axis`, `levels`, `floor` and `ceiling` of that run."
             )
         self.tracker.load_state_dict(state)
 

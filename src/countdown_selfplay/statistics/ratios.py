@@ -18,12 +18,11 @@ def ratio_interval(
     clusters: Sequence[Hashable],
     resamples: int = 10_000,
     seed: int = 0,
-    level: float = 0.95,
 ) -> Estimate | None:
-    """sum(parts) / sum(wholes) with a percentile bootstrap that draws clusters (problems), so that a problem's items
-    stay together; None if there is no whole, for then there is no rate.
+    """sum(parts) / sum(wholes) with a 95% percentile bootstrap that draws clusters (problems), so that a problem's
+    items stay together; None if there is no whole, for then there is no rate.
 
-    0 <= part <= whole for each item. Draws without a whole are left out. At 0 and at 1 every draw is the same, and
+    0 <= part <= whole for each item. Clusters without a whole are left out. At 0 and at 1 every draw is the same, and
     Wilson's interval for as many trials as there are clusters with a whole stands in its place: "0 of 40 problems" is
     not "exactly 0". DataError if the lists differ in length.
     """
@@ -43,7 +42,7 @@ def ratio_interval(
     for start in range(0, resamples, step):
         rows = rng.integers(size, size=(min(step, resamples - start), size))
         drawn.append(part_C[rows].sum(1) / whole_C[rows].sum(1))
-    low, high = np.quantile(np.concatenate(drawn), tails(level))
+    low, high = np.quantile(np.concatenate(drawn), tails(0.95))
     return Estimate(value, float(low), float(high))
 
 

@@ -260,11 +260,12 @@ def changes(trainer: Host, folder: Path, state: dict[str, Any] | None = None) ->
 
 
 def _changed_targets(trainer: Host, state: dict[str, Any]) -> str:
-    """What a proposer with targets, whose state holds their keys, says of a data set that changed; "" from another."""
+    """What a proposer with targets, whose state holds their keys, says of a data set that changed; "" where this run's
+    proposer or that of the checkpoint is another."""
     changed = getattr(getattr(trainer.game, "proposer", None), "changed", None)
     known = state["states"].get("game", {}).get("state", {}).get("proposer")
     keys = None if trainer.solve_rate is None else trainer.solve_rate.keys
-    return "" if changed is None or known is None or keys is None else changed(known, keys)
+    return "" if changed is None or keys is None or "known" not in (known or {}) else changed(known, keys)
 
 
 def load_state(trainer: Host, folder: Path) -> dict[str, list[Any]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.toy_domain import Sums
-from tests.unit.games.scripted import ScriptedRound
+from tests.unit.games.scripted import ScriptedRound, in_ranks
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.curriculum.embedding import Embedding, Wanted, seen
@@ -76,6 +76,23 @@ def test_training_and_a_restored_encoder_are_exact():
     assert (points(second, problems) == found).all() and (points(other, problems) != found).any()
     other.load_state_dict(json.loads(json.dumps(first.state_dict(), default=np.ndarray.tolist)))
     assert (points(other, problems) == found).all()
+
+
+def test_all_processes_have_the_points_of_the_first():
+    """Processors may differ in the last bit: the second one's weights are off by more here, and its points are not."""
+    problems, first, second = DOMAIN.held_out(5), Embedding(**SMALL), Embedding(**SMALL)
+    expected = points(first, problems)
+    second.load_state_dict(first.state_dict())
+    second.weights[-1] = second.weights[-1] + 1
+
+    def play(rank, gather):
+        given = dict(domain=DOMAIN, rank=rank, world=2, gather=gather)
+        a_round = ScriptedRound(lambda role, row, i: "", {"prover": (8, 8)}, **given)
+        return [first, second][rank].points(a_round, problems, DOMAIN.features(problems))
+
+    for found in in_ranks(2, play):
+        assert found.tolist() == expected.tolist()
+    assert points(first, []).shape == (0, 8)
 
 
 def test_held_out_problems_of_a_run_are_not_trained_on():

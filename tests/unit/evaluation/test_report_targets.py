@@ -13,6 +13,7 @@ from countdown_selfplay.evaluation.report.load import Run
 from countdown_selfplay.evaluation.report.target_sets import (
     beyond_baseline,
     composition,
+    first_solved,
     fit_checks,
     on_one_grid,
     solved_by,
@@ -135,6 +136,9 @@ def test_the_targets_are_counted_by_what_they_need_and_by_their_solutions(tmp_pa
     kinds, levels = ([[bar.get_height() for bar in group] for group in f.axes[0].containers] for f in found.values())
     assert kinds == [[1, 1, 2, 0, 0, 0], [0, 0, 1, 0, 0, 0]]  # + - * / fraction, none
     assert levels == [[4, 0, 0, 0, 0], [1, 0, 0, 0, 0]]
+    # one that has no solution was set aside: it is no target, so 3 are left, and none is among those of 4 numbers
+    (tmp_path / "targets.json").write_text(json.dumps({"solved": [], "aside": ["3,4=12"]}))
+    assert list(first_solved(run)) == ["2,3=6", "2,3=5", "2,3=1"]
     run.config["domain"] = "math_qa"
     assert composition(run) == {}
 

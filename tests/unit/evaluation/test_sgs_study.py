@@ -8,6 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from countdown_selfplay.evaluation.report import load_run
+from countdown_selfplay.statistics.bootstrap import Estimate
+
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
@@ -57,8 +60,26 @@ def test_the_table_and_the_claims_are_those_of_the_numbers(sgs_study, tmp_path):
     # and sqrt(2) times that of the difference: .0878
     row = next(line for line in text.splitlines() if "SGS passes the baseline" in line)
     assert "0.775, 0.525 | +0.250 [+0.162, +0.338] | reproduced" in row
+    assert "SGS passes the baseline's asymptote" in text
     assert "share left: 0.800, 0.200" in text and "SGS passes STP" not in text
     assert "Re-centred: without the first 50 generations" in text
+
+
+@pytest.mark.parametrize(
+    ("interval", "told"),
+    [
+        # 30, 31 and 32 of 40 are .775 with a half-width of .0621 (above); sqrt(.0621^2 + .05^2) = .0797
+        (Estimate(0.6, 0.55, 0.65), "0.775, 0.600 | +0.175 [+0.095, +0.255] | reproduced"),
+        (Estimate(0.9, 0.85, 0.95), "0.775, 0.900 | -0.125 [-0.205, -0.045] | refuted"),
+        (Estimate(0.6, 0.2, 1.0), "0.775, 0.600 | +0.175 [-0.230, +0.580] | open: the interval holds 0"),
+        (None, "solved, asymptote | – | open: it takes two seeds and a fit with an interval"),
+    ],
+)
+def test_the_baselines_asymptote_is_a_claim_of_its_own(sgs_study, tmp_path, interval, told):
+    write_arm(tmp_path, "sgs", 3, 30, 0.9)
+    runs = [load_run(tmp_path / "sgs" / f"seed-{seed}") for seed in range(3)]
+    baseline = sgs_study.ScalingArm("reinforce_half", None, [], interval, "", 0.0, np.zeros(0))
+    assert told in sgs_study.beyond_asymptote(runs, baseline)
 
 
 @pytest.mark.parametrize(

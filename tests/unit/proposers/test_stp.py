@@ -63,6 +63,19 @@ def test_a_solved_target_and_its_answer_are_shown_once_for_each_unsolved_one():
     assert made.proposer.history == {HARD.key: "", FAR.key: ""}
 
 
+def test_a_proposal_that_is_a_target_is_no_variant_is_not_played_and_earns_nothing():
+    made = game()
+    made.play(played({"3 5 7 = 22 :": 1}), [])
+    # the first writes the problem that it was shown in another order, the second an unsolved target; both have answers
+    # that would earn 1
+    second = played({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 1}, index=1, proposals=("7 3 5 = 22", "2 4 9 = 26"))
+    result = made.play(second, [])
+    assert [row["prompt"] for row in second.rows["conjecturer"]] == [LIKE_EASY, LIKE_EASY]
+    assert [row["prompt"] for row in second.rows["prover"]] == ["3 5 7 = 22 :", "2 4 9 = 26 :", "6 7 8 = 50 :"]
+    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
+    assert turn.advantages_B.tolist() == [0.0, 0.0] and turn.selected_B.tolist() == [False, False]
+
+
 def test_solved_targets_take_turns_and_a_resumed_run_shows_the_same_ones():
     straight, resumed = game(), game()
     straight.play(played({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 4}), [])

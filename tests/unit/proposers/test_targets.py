@@ -88,14 +88,18 @@ def test_when_all_are_solved_nothing_is_proposed_and_that_is_no_starvation(caplo
 
 def test_without_conditioning_there_is_still_one_problem_per_unsolved_target():
     round = played({})
-    game(conditioned=False).play(round, [])
+    made = game(conditioned=False)
+    made.play(round, [])
     assert [row["prompt"] for row in round.rows["conjecturer"]] == ["propose like :"] * 3
+    assert set(made.proposer.history.values()) == {""}  # no problem is for the sake of a target: nothing is measured
 
 
 def test_without_a_conjecturer_it_is_rl_on_the_targets():
     round = played({"3 5 7 = 22 :": 4}, {"prover": (12, 4)})
-    result = game().play(round, [])
+    made = game()
+    result = made.play(round, [])
     assert len(round.rows["prover"]) == 3 and result.metrics["targets/solve_rate"] == pytest.approx(1 / 3)
+    assert made.proposer.history == {HARD.key: "", FAR.key: ""} and made.proposer.stories == [[EASY.key, 1, ""]]
     assert "round/starved" not in result.metrics and "targets/trainable" not in result.metrics
 
 
@@ -157,6 +161,12 @@ def test_targets_that_every_answer_solves_at_once_are_reported_and_a_later_full_
 def test_the_difference_of_two_sets_is_said_in_counts_and_first_ones(there, here, said):
     state = {"known": [key for key in there if key != "x"], "aside": ["x"] * ("x" in there)}
     assert Targets.changed(state, list(here)) == said
+
+
+def test_after_a_proposer_without_a_state_it_starts_anew():
+    made = game()
+    made.load_state_dict({**game().state_dict(), "proposer": {}})
+    assert made.proposer.known == [] and made.play(played({}), []).metrics["targets/unsolved"] == 3
 
 
 def test_a_round_that_cannot_hold_them_says_what_to_change():

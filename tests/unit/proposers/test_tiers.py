@@ -194,7 +194,7 @@ def test_tiers_go_on_from_their_state_and_those_of_another_axis_or_number_refuse
     ):
         tiers(axis="number_high", start=[5, 9], levels=[5, 9]).load_state_dict(state)
     for others in (tiers(start=[3, 4], floor=3), tiers(start=[3, 4], ceiling=4), tiers(start=[3])):
-        with pytest.raises(CheckpointError, match="keep the `axis`, `levels` and `floor`"):
+        with pytest.raises(CheckpointError, match="number of tiers and the `axis`, `levels`, `floor` and `ceiling`"):
             others.load_state_dict(state)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...data.run_files import write_atomically
+from ...errors import DataError
 from .arms import aligned_arms, load_arms
 from .comparison import Comparison, compare_arms
 
@@ -39,6 +40,22 @@ def _alone_and_quiet() -> None:
     torch.set_num_threads(1)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
+
+
+def finished(folder: Path, settings: Mapping[str, Any], file: str = FINISHED) -> bool:
+    """Whether a run is finished: `file` is there. DataError where it was played with other `settings` than these, as
+    far as it says with which (`finish` with an entry "settings"), for then its numbers are of another study."""
+    if not (folder / file).exists():
+        return False
+    there = json.loads((folder / file).read_text() or "{}").get("settings", {})
+    other = [f"{name} {there[name]}" for name, value in settings.items() if there.get(name, value) != value]
+    if other:
+        here = ", ".join(f"{name} {value}" for name, value in settings.items())
+        raise DataError(
+            f"'{folder}' holds a finished run with {', '.join(other)}, and this study is of {here}; repeat it with "
+            "those, or set another --folder."
+        )
+    return True
 
 
 def finish(folder: Path, result: Mapping[str, Any], file: str = FINISHED) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from ...countdown import problem_of_key
 from ...countdown.features import FEATURES, feature_matrix
 from ...errors import DataError
+from ...proposers.targets_metrics import LAST_SOLVED, STORIES
 from ...statistics.solve_rate import FIRST_SOLVED
 from ..asymptotes import Points
 from ..stability import fits_on_halves, fits_without_tails
@@ -19,8 +20,6 @@ from .arms import arms_of, over_seeds
 from .load import Run
 from .pictures import Curve, Figure, bar_chart, line_chart, mark_map
 
-STORIES = "targets.json"
-LAST_SOLVED = 300
 MOST = 2000
 """Targets whose features are computed for figure 10, the first ones."""
 
@@ -56,8 +55,12 @@ def over_generations(label: str, curves: Sequence[Series]) -> Curve:
 
 
 def first_solved(run: Run) -> dict[str, int | None]:
-    """Target -> the round in which it was solved first, None for never; {} where the run has not written it."""
-    return {} if run.path is None else _read(run, FIRST_SOLVED).get("first_solved", {})
+    """Target -> the round in which it was solved first, None for never, without those that were set aside; {} where
+    the run has not written it."""
+    if run.path is None:
+        return {}
+    aside = set(_read(run, STORIES).get("aside", []))
+    return {key: at for key, at in _read(run, FIRST_SOLVED).get("first_solved", {}).items() if key not in aside}
 
 
 def is_baseline(run: Run) -> bool:

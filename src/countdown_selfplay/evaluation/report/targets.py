@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from ...proposers.targets_metrics import BINS
 from .arms import arms_of
 from .charts import SHARE, Chart, compare, curve, draw
 from .load import Run
@@ -14,7 +15,6 @@ from .pictures import Curve, Figure, line_chart
 from .target_sets import beyond_baseline, composition, fit_checks, over_generations, solved_by, stories
 
 SECTION = "Targets"
-BINS = 10
 
 CHARTS = (
     Chart("Targets solved in a round", (("targets/pass_at_n", "share of targets"),), SHARE),
