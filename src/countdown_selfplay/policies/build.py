@@ -138,7 +138,7 @@ def load_pretrained(path: str, kwargs: Mapping[str, Any], adapter: str = "") -> 
     absent."""
     try:
         if adapter and (Path(path) / "adapter_config.json").is_file():
-            model = AutoPeftModelForCausalLM.from_pretrained(path, dtype=kwargs["dtype"])
+            model = AutoPeftModelForCausalLM.from_pretrained(path, dtype=kwargs.get("dtype", "auto"))
             return model.merge_and_unload() if adapter == "merge" else model
         return AutoModelForCausalLM.from_pretrained(path, **kwargs)
     except (OSError, ValueError, TypeError, ImportError) as error:
