@@ -16,18 +16,18 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any], begun: int) -> 
     found = []
     for name in dict.fromkeys([*new, *old]):
         before, after = old.get(name), new.get(name)
-        both = isinstance(before, list) and isinstance(after, list)
-        if both and name.endswith(".max_steps"):
+        if before == after:
+            continue
+        text = f"{name}: {_short(before)}, now {_short(after)}"
+        if isinstance(before, list) and isinstance(after, list):
             common = max(begun, min(len(before), len(after)))
-            if _of_iterations(before, common) == _of_iterations(after, common):
+            if name.endswith(".max_steps") and _of_iterations(before, common) == _of_iterations(after, common):
                 continue
-        if before != after:
-            text = f"{name}: {_short(before)}, now {_short(after)}"
-            if both and max(len(json.dumps(value)) for value in (before, after)) > _MOST:
+            if max(len(json.dumps(value)) for value in (before, after)) > _MOST:
                 pairs = enumerate(zip(before, after, strict=False))
                 place = next((i for i, (one, other) in pairs if one != other), None)
                 text += "" if place is None else f", different from number {place + 1} on"
-            found.append(text)
+        found.append(text)
     return found
 
 

@@ -78,7 +78,6 @@ def retrain(
     )
     args: Any = DPOSettings(**common, beta=settings.beta) if pairwise else SFTSettings(**common)
     model = load_pretrained(start, {"dtype": "float32"}, "merge").to(args.device)
-    model.requires_grad_(True)  # PEFT leaves the weights frozen into which it merged an adapter
     given: dict[str, Any] = dict(train_dataset=Dataset.from_list(ids), processing_class=tokenizer)
     trainer: Any
     if pairwise:  # the reference is a copy of these weights, not a reload of their path
