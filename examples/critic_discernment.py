@@ -1,7 +1,7 @@
 """The Critic-Discernment Game on the embedded tiny model: a warm start that knows the game, then the game, or a study.
 
-    python examples/critic_discernment.py                                # two iterations, retrained from the warm
-    start python examples/critic_discernment.py --training online              # rounds of the joint trainer
+    python examples/critic_discernment.py                                # two iterations from the warm start
+    python examples/critic_discernment.py --training online              # rounds of the joint trainer
     python examples/critic_discernment.py --problems 48 --iterations 1   # any option of `countdown-selfplay cdg`
     python examples/critic_discernment.py --study                        # all arms, 5 seeds: hours on two cores
     python examples/critic_discernment.py --study --quick                # all arms, 1 seed, small: minutes
@@ -23,14 +23,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from countdown_selfplay.cli import cdg, sft
+from countdown_selfplay.cli.countdown_options import flag_value
 from countdown_selfplay.cli.main import as_program
+from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.data.run_files import write_atomically
 from countdown_selfplay.warm_starts.critiques import critique_demonstrations
 
 WARM_START = Path("runs/tiny-cdg-start")
 DEMONSTRATIONS = 12_288  # problems; three rows of each: an answer, a critique, a revision
+RECIPE = "tiny/iterated_cdg"
 ITERATED: dict[str, list[str]] = {  # arm -> options of `countdown-selfplay cdg`
     "cdg": [],
     "expert_iteration": ["--algorithm", "expert_iteration"],
@@ -93,20 +98,10 @@ def run(task: tuple[str, int, str, dict[str, Any]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     play = root / "cdg" / f"seed-{seed}"
     if arm in ITERATED:
-        options = [
-            "--recipe",
-            "tiny/iterated_cdg",
-            "--model_name_or_path",
-            str(WARM_START),
-            "--output_dir",
-            str(folder),
-        ]
+        options = ["--recipe", RECIPE, "--model_name_or_path", str(WARM_START), "--output_dir", str(folder)]
         options += ["--seed", str(seed), "--problems", str(size["problems"]), "--eval_problems", "0", *ITERATED[arm]]
         if arm.endswith("dpo"):
-            rates = {
-                kind: {"learning_rate": PAIRS_RATE, "batch_size": 64} for kind in ("prover", "helpful", "misleading")
-            }
-            options += ["--role_training", json.dumps(rates)]
+            options += ["--role_training", json.dumps(on_pairs())]
         cdg.main([*options, *([] if arm == "cdg" else ["--budget_of", str(play)])])
     elif arm in ONLINE:
         from countdown_selfplay.iterated.budget import samples_of
@@ -114,6 +109,12 @@ def run(task: tuple[str, int, str, dict[str, Any]]) -> None:
         online(arm, seed, folder, samples_of(play))
     write_atomically(folder / "figures.json", json.dumps(measure(arm, seed, root, size), indent=1) + "\n")
     print(f"{arm:>16} seed {seed}: done", flush=True)
+
+
+def on_pairs() -> dict[str, Any]:
+    """The recipe's `role_training`, with what training on pairs needs."""
+    written = yaml.safe_load(recipes("cdg")[RECIPE].read_text(encoding="utf-8"))["role_training"]
+    return {kind: {**role, "learning_rate": PAIRS_RATE, "batch_size": 64} for kind, role in written.items()}
 
 
 def online(arm: str, seed: int, folder: Path, samples: int) -> None:
@@ -216,7 +217,7 @@ def main(argv: list[str]) -> int:
         warm_start(WARM_START)
     if "--study" in argv:
         return study([word for word in argv if word != "--study"])
-    recipe = "tiny/cdg" if "online" in argv else "tiny/iterated_cdg"
+    recipe = "tiny/cdg" if flag_value(argv, "--training") == "online" else RECIPE
     return cdg.main(["--recipe", recipe, "--model_name_or_path", str(WARM_START), *argv])
 
 

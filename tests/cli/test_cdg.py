@@ -1,12 +1,16 @@
 """`countdown-selfplay cdg` on the tiny model, both ways. The shipped weights do not know the game."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from countdown_selfplay.cli import cdg
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipes
-from countdown_selfplay.iterated import select
+from countdown_selfplay.evaluation import roles
+from countdown_selfplay.iterated import IteratedSettings, select
+from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 SHORT = ["--problems", "6", "--chunk", "4", "--iterations", "1", "--eval_problems", "4", "--eval_samples", "2"]
 
@@ -89,6 +93,25 @@ def test_a_baseline_with_the_budget_of_a_run_is_one_command(tmp_path, capsys):
     assert "tells of no training of the prover in iteration 1; name a run" in capsys.readouterr().err
 
 
+def test_the_other_way_is_a_flag(tmp_path, capsys):
+    (tmp_path / "run.yaml").write_text("training: online\nproblems: 6\n")
+    assert main(["cdg", "--config", str(tmp_path / "run.yaml")]) == 2
+    error = capsys.readouterr().err
+    assert "`training` (online) in a file cannot be" in error and error.count("\n") == 1
+
+
+def test_the_table_is_sampled_as_the_preset_says(monkeypatch):
+    """training: the play's own temperature .95 and top-p .95; cdg: .95, top-k 10 and 8,192 tokens (appendix C.1)."""
+    seen = []
+    result = SimpleNamespace(to_dict=dict)
+    monkeypatch.setattr(roles, "evaluate_prover", lambda *given, **how: seen.append(how) or result)
+    for name in ("training", "cdg"):
+        script, settings = cdg.IteratedArguments(eval_preset=name), IteratedSettings(top_k=0, max_completion_length=16)
+        cdg.measure(str(TINY_MODEL_PATH), [], None, script, settings)
+    names = ("temperature", "top_p", "top_k", "max_new_tokens")
+    assert [[how[n] for n in names] for how in seen] == [[0.95, 0.95, 0, 16], [0.95, 1.0, 10, 8192]]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -98,6 +121,13 @@ def test_a_baseline_with_the_budget_of_a_run_is_one_command(tmp_path, capsys):
         (["--role_training", "{}"], "`role_training` ('{}') must map kinds to their settings"),
         (["--iteration", "2"], "Unknown option '--iteration'. Did you mean '--iterations'?"),
         (["--game_kwargs", '{"eta": -1}'], "`eta` (-1) must be at least 0"),
+        (["--leave_out", "prover"], "`leave_out` (prover) names a role without which there is no game"),
+        (["--role_training", '{"prover": {"epochs": 2}}'], "(prover) lacks helpful and misleading, who play too"),
+        (["--use_peft"], "`use_peft` (True) is not read by `cdg --training iterated`"),
+        (["--dtype", "bfloat16"], "`dtype` (bfloat16) is not read"),
+        (["--attn_implementation", "sdpa"], "`attn_implementation` (sdpa) is not read"),
+        (["--model_revision", "v2"], "`model_revision` (v2) is not read"),
+        (["--algorithm", "step_dpo", "--prover_prompt", "countdown_3to4"], "set `prover_prompt` to compact"),
         (["--domain", "math_qa"], "makes no problems of its own; pass"),
     ],
 )

@@ -174,6 +174,9 @@ def test_greedy_answers_and_majorities_come_out_of_one_command(capsys, tmp_path)
         (["--task", "self_correction", "--role", "conjecturer"], "scores a prover"),
         (["--task", "self_correction", "--each", "3"], "pass --training_data FILE too"),
         (["--task", "error_detection", "--domain", "math_qa", "--problems", "x.jsonl"], "`--step_set` is not set"),
+        (["--items", "3"], "`--items` belongs to `--task error_detection`"),
+        (["--task", "error_detection", "--critiques", "8", "4"], "`--critiques` belongs to `--task win_rates`"),
+        (["--revisions", "4"], "`--revisions` belongs to `--task win_rates`"),
         (["--task", "win_rates", "--greedy"], "`--greedy` belongs to `--task solve`"),
     ],
 )

@@ -11,13 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from countdown_selfplay.countdown import CountdownDomain, generate_problems
 from countdown_selfplay.countdown.critique import steps_of
 from countdown_selfplay.errors import ConfigError, DataError, RunFolderError
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.iterated import IteratedSelfPlay, IteratedSettings, RoleTraining, select
+from countdown_selfplay.iterated.budget import samples_of
+from countdown_selfplay.iterated.dry_run import plan
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 ROOT = Path(__file__).parents[2]
@@ -44,12 +48,12 @@ ROLES = {
 }
 
 
-def driver(folder, problems=PROBLEMS, roles=ROLES, **changes):
+def driver(folder, problems=PROBLEMS, roles=ROLES, model=str(TINY_MODEL_PATH), **changes):
     settings = IteratedSettings(
         str(folder), roles, chunk=5, top_k=0, temperature=1.0, max_completion_length=12,
         per_device_train_batch_size=16, **changes,
     )  # fmt: skip
-    return IteratedSelfPlay(CriticDiscernment(0.25, 2, "answer"), DOMAIN, str(TINY_MODEL_PATH), problems, settings)
+    return IteratedSelfPlay(CriticDiscernment(0.25, 2, "answer"), DOMAIN, model, problems, settings)
 
 
 @pytest.fixture(scope="module")
@@ -212,3 +216,60 @@ def test_a_run_takes_the_steps_of_another(played, tmp_path):
     roles = {"prover": replace(ROLES["prover"], max_steps=(2, 3))}
     log = driver(tmp_path / "run", roles=roles, algorithm="expert_iteration").run()
     assert [line["steps"] for line in log if line["phase"] == "train"] == [2, 3]
+
+
+def test_more_iterations_with_more_of_a_budget_go_on(tmp_path):
+    folder = tmp_path / "run"
+    for iterations, steps in ((1, (1,)), (2, (1, 2)), (3, (1, 2, 1))):
+        roles = {"prover": replace(ROLES["prover"], max_steps=steps)}
+        made = driver(folder, PROBLEMS[:5], roles, algorithm="expert_iteration", iterations=iterations)
+        assert [line["steps"] for line in made.run() if line["phase"] == "train"] == list(steps)
+
+
+def test_samples_that_are_all_too_long_are_not_imitated(played, tmp_path):
+    made = driver(tmp_path / "base", iterations=1, imitate=str(played[0]), imitate_rows=20, max_length=2)
+    with pytest.raises(DataError, match=r"`imitate` .*: all 20 of its samples are longer than `max_length` \(2\)"):
+        made.run()
+    assert made.log() == []
+
+
+def test_an_adapters_folder_plays_and_is_retrained_as_a_whole_model(tmp_path):
+    """Half precision in the file, float32 in training: a step of 1e-6 is below what bfloat16 can hold."""
+    base = AutoModelForCausalLM.from_pretrained(TINY_MODEL_PATH, dtype="bfloat16")
+    base.save_pretrained(tmp_path / "base")
+    base = AutoModelForCausalLM.from_pretrained(tmp_path / "base")
+    get_peft_model(base, LoraConfig(target_modules="all-linear")).save_pretrained(tmp_path / "adapter")
+    AutoTokenizer.from_pretrained(TINY_MODEL_PATH).save_pretrained(tmp_path / "adapter")
+    roles = {"prover": replace(ROLES["prover"], learning_rate=(1e-6,), max_steps=(1,))}
+    made = driver(
+        tmp_path / "run", PROBLEMS[:5], roles, str(tmp_path / "adapter"), iterations=1, algorithm="expert_iteration"
+    )
+    made.run()
+    start, trained = (
+        load_file(place / "model.safetensors") for place in (tmp_path / "base", tmp_path / "run/iteration-1/prover")
+    )
+    assert {str(value.dtype) for value in trained.values()} == {"torch.float32"}
+    moved = [float((trained[name] - start[name].float()).abs().max()) for name in trained]
+    assert 0 < max(moved) < 2e-6
+
+
+def test_all_roles_play_or_are_left_out_and_a_game_has_its_roles(tmp_path):
+    one = {"prover": ROLES["prover"]}
+    with pytest.raises(ConfigError, match=r"`role_training` \(prover\) lacks helpful and misleading, who play too;"):
+        driver(tmp_path / "a", roles=one)
+    driver(tmp_path / "a", roles=one, leave_out=["helpful", "misleading"])
+    driver(tmp_path / "a", roles=one, algorithm="expert_iteration")
+    with pytest.raises(ConfigError, match=r"`leave_out` \(prover\) names a role without which there is no game"):
+        driver(tmp_path / "a", leave_out=["prover"])
+
+
+def test_what_a_dry_run_says_of_a_role_that_keeps_its_weights():
+    roles = {**ROLES, "helpful": replace(ROLES["helpful"], max_steps=(0,))}
+    said = plan(IteratedSettings(role_training=roles, per_device_train_batch_size=16), CriticDiscernment(), 12)[-1]
+    (line,) = [line.split() for line in said.splitlines() if line.startswith("helpful") and line.split()[1] == "1"]
+    assert line[4:6] == ["0", "steps"]
+
+
+def test_a_folder_without_a_played_iteration_is_no_budget(tmp_path):
+    with pytest.raises(DataError, match="holds no iteration that was played, so it is no budget"):
+        samples_of(tmp_path)

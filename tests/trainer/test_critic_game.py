@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
+from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.countdown.critique import steps_of
 from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.losses import RoleLoss
 from tests.trainer.conftest import equal, make_trainer, rounds, weights
 
@@ -88,6 +91,36 @@ def test_the_supervised_term_is_a_mean_over_the_right_first_answers_tokens(tmp_p
     total = sum(float(-(logps * mask).sum()) for logps, mask, _ in seen)
     assert line["prover/sft_loss"] == pytest.approx(total / sum(int(mask.sum()) for _, mask, _ in seen), rel=1e-5)
     assert all(bool((mask <= whole).all()) for _, mask, whole in seen)
+
+
+def test_the_supervised_term_reads_rows_that_the_objective_did_not_select(tmp_path, monkeypatch):
+    """REINFORCE^1/2 drops questions of which both answers are right. Their log-probs are taken again row by row,
+    without padding, by the model as transformers loads it: a run of one step has its weights still."""
+    marked = []
+    call = RoleLoss.__call__
+
+    def watched(self, logps, entropies, batch):
+        if self.settings.role == "prover":
+            for i in batch["sft_mask"].any(1).nonzero().flatten().tolist():
+                prompt = batch["prompt_ids"][i][batch["prompt_mask"][i].bool()]
+                answer = batch["completion_ids"][i][batch["sft_mask"][i].bool()]
+                marked.append((prompt, answer, bool(batch["completion_mask"][i].any())))
+        return call(self, logps, entropies, batch)
+
+    monkeypatch.setattr(RoleLoss, "__call__", watched)
+    roles = {**GAME["roles"], "prover": {"sft_coef": 0.5, "objective": "reinforce_half"}}
+    trainer = make_trainer(tmp_path / "run", **{**GAME, "roles": roles, "max_steps": 1}, save_strategy="no")
+    trainer.train()
+    (line,) = rounds(tmp_path / "run")
+    assert {selected for *_, selected in marked} == {True, False}
+    model, temperature = AutoModelForCausalLM.from_pretrained(TINY_MODEL_PATH), trainer.roles["prover"].temperature
+    total = 0.0
+    for prompt, answer, _ in marked:
+        with torch.no_grad():
+            logits = model(torch.cat([prompt, answer])[None]).logits[0, len(prompt) - 1 : -1] / temperature
+        total -= float(logits.log_softmax(-1).gather(1, answer[:, None]).sum())
+    tokens = sum(len(answer) for _, answer, _ in marked)
+    assert line["prover/sft_loss"] == pytest.approx(total / tokens, rel=1e-4)
 
 
 def test_a_supervised_term_that_nothing_would_feed_is_refused(tmp_path):

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
+from trl import ModelConfig
+
 from ..config.countdown_fields import CountdownFields
 from ..config.number_checks import at_least
 from ..config.script import EvaluationArguments
@@ -19,9 +21,10 @@ from ..errors import ConfigError
 from ..evaluation.terminal import aligned
 from ..games import GAMES
 from ..iterated.budget import with_budget
-from ..iterated.settings import IteratedSettings
+from ..iterated.settings import IteratedSettings, check_settings
 from . import joint
 from .countdown_options import flag_value, has_flag
+from .settings_file import without
 from .trainer_options import parse_options
 
 HELP = "Play the Critic-Discernment Game: answer, criticise, revise; --training online or iterated"
@@ -79,6 +82,13 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
     script, settings, model = parse_options(
         argv, "cdg", IteratedArguments, IteratedSettings, EPILOG, "tiny/iterated_cdg"
     )
+    if script.training != "iterated":
+        raise ConfigError(
+            f"`training` ({script.training}) in a file cannot be, for the two ways have other settings; pass it as a "
+            f"flag: `countdown-selfplay cdg --training {script.training} --config FILE`, and leave it out of the file."
+        )
+    _refuse_model_options(model)
+    check_settings(settings, game_of(script), domain_from(script))
     if script.budget_of is not None:
         settings.kinds = with_budget(settings.kinds, Path(script.budget_of), settings.iterations)
     (print_dry_run if script.dry_run else play)(script, settings, model)
@@ -87,10 +97,21 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
 
 def _online(argv: list[str]) -> list[str]:
     """The arguments for joint: without --training, and with the game's recipe if nothing else is named."""
-    at = next(i for i, argument in enumerate(argv) if argument.partition("=")[0] == "--training")
-    argv = argv[:at] + argv[at + (2 if argv[at] == "--training" else 1) :]
+    argv = without(argv, "--training")
     named = any(has_flag(argv, name) for name in ("--recipe", "--config"))
     return argv if named else ["--recipe", "tiny/cdg", *argv]
+
+
+def _refuse_model_options(model: Any) -> None:
+    """ConfigError for options of the model that the iterated way has no use for."""
+    plain = ModelConfig()
+    for name in ("use_peft", "dtype", "attn_implementation", "model_revision"):
+        value = getattr(model, name)
+        if value != getattr(plain, name):
+            raise ConfigError(
+                f"`{name}` ({value}) is not read by `cdg --training iterated`, which retrains all weights of the "
+                "model in float32; leave it unset, or train online."
+            )
 
 
 def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
@@ -175,17 +196,18 @@ def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: A
 
 
 def measure(path: str, held_out: list[Any], domain: Any, script: IteratedArguments, settings: IteratedSettings) -> Any:
-    """A prover's figures on held-out problems, at temperature 1 without top-p and top-k."""
-    from transformers import AutoTokenizer
-
+    """A prover's figures on held-out problems, sampled as `eval_preset` says."""
+    from ..evaluation.model import load_model, place_of
+    from ..evaluation.presets import preset
     from ..evaluation.roles import evaluate_prover
-    from ..policies.build import load_pretrained
 
-    model, tokenizer = load_pretrained(path, {}, "merge"), AutoTokenizer.from_pretrained(path, padding_side="left")
+    model, tokenizer = load_model(path, place_of(None))
+    own = {name: getattr(settings, name) for name in ("temperature", "top_p", "top_k")}
+    own["max_new_tokens"] = settings.max_completion_length
     n = script.eval_samples
     ks = tuple(k for k in (1, 2, 4, 8, 16, 32) if k <= n)
     found = evaluate_prover(
-        model, tokenizer, held_out, domain, n=n, ks=ks, max_new_tokens=settings.max_completion_length,
-        batch_size=max(settings.per_device_eval_batch_size, n),
+        model, tokenizer, held_out, domain, n=n, ks=ks,
+        batch_size=max(settings.per_device_eval_batch_size, n), **preset(script.eval_preset, own),
     )  # fmt: skip
     return {"prover": found.to_dict()}

@@ -34,9 +34,7 @@ def add_task_options(parser: argparse.ArgumentParser, positive: Callable[[str], 
         metavar="FILE",
         help="error_detection: the solutions whose steps are asked about; made by this model if the file is not there",
     )
-    group.add_argument(
-        "--items", type=positive, default=COUNT, help=f"error_detection: wrong steps, and right ones ({COUNT})"
-    )
+    group.add_argument("--items", type=positive, help=f"error_detection: wrong steps, and right ones ({COUNT})")
     group.add_argument(
         "--training_data",
         type=Path,
@@ -55,17 +53,17 @@ def add_task_options(parser: argparse.ArgumentParser, positive: Callable[[str], 
         metavar="RUN",
         help="win_rates: run folders, or name=FOLDER with a folder of role folders (default: --model, a run folder)",
     )
-    group.add_argument("--critiques", type=positive, nargs=2, metavar=("HELPFUL", "MISLEADING"), default=(8, 4),
+    group.add_argument("--critiques", type=positive, nargs=2, metavar=("HELPFUL", "MISLEADING"),
                        help="win_rates: critiques of an answer (8 4)")  # fmt: skip
-    group.add_argument("--revisions", type=positive, default=4, help="win_rates: answers to a critique (4)")
+    group.add_argument("--revisions", type=positive, help="win_rates: answers to a critique (4)")
 
 
 def check_task(options: argparse.Namespace) -> None:
     """ConfigError for options that the task does not read, and for what it lacks."""
     own = {
-        "error_detection": ("step_set",),
+        "error_detection": ("step_set", "items"),
         "self_correction": ("training_data", "add", "each"),
-        "win_rates": ("iterations",),
+        "win_rates": ("iterations", "critiques", "revisions"),
         "solve": ("greedy",),
     }
     for task, names in own.items():
@@ -102,7 +100,7 @@ def run_task(options: argparse.Namespace, setting: Setting) -> Result:
 
 def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
     """The step set is read or made; then the model judges."""
-    domain, path = setting.domain, options.step_set
+    domain, path, count = setting.domain, options.step_set, options.items or COUNT
     exact = hasattr(domain, "first_wrong")
     if path is None and not exact:
         raise ConfigError(
@@ -111,7 +109,7 @@ def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine)
         )
     made: Result = {}
     if path is not None and path.is_file():
-        items = drawn_items(read_solutions(path, domain), options.items, options.seed)
+        items = drawn_items(read_solutions(path, domain), count, options.seed)
         policy, described = _policy(options, setting, bar)
     else:
         asked, n = problem_set(options, domain), options.samples or SAMPLES
@@ -126,7 +124,7 @@ def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine)
                 "Put the number of the first wrong step, from 1, into `first_wrong` of each wrong solution, and give "
                 "the same command again."
             )
-        items = drawn_items(solutions, options.items, options.seed)
+        items = drawn_items(solutions, count, options.seed)
     result = error_detection(policy, domain, items, options.seed)
     names = {"f1": "F1, wrong steps", "f1_right": "F1, right steps", "accuracy": "accuracy"}
     said = (
@@ -160,8 +158,9 @@ def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) 
 
     iterations = named_iterations(options.iterations or [options.model])
     asked, place = problem_set(options, setting.domain), place_of(options.device)
-    counts = dict(zip(("prover", "helpful", "misleading"), (options.samples or 4, *options.critiques), strict=True))
-    game = GAMES.make("critic_discernment", {"revisions": options.revisions, "samples_per_log": 0})
+    generations, revisions = (options.samples or 4, *(options.critiques or (8, 4))), options.revisions or 4
+    counts = dict(zip(("prover", "helpful", "misleading"), generations, strict=True))
+    game = GAMES.make("critic_discernment", {"revisions": revisions, "samples_per_log": 0})
     names = [one.name for one in iterations]
     sampling = {**setting.sampling, "batch_size": options.batch_size or 256}
     load = partial(load_model, place=place)
@@ -173,7 +172,7 @@ def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) 
         tables.append(aligned([(f"{rate}: prover", *(f"critics {name}" for name in names)), *shown]))
     described = {
         "iterations": {one.name: dict(one.models) for one in iterations}, "counts": counts,
-        "revisions": options.revisions, **_sampled(options, setting, place), **asked.to_dict(setting.domain),
+        "revisions": revisions, **_sampled(options, setting, place), **asked.to_dict(setting.domain),
     }  # fmt: skip
     return {**result, "setting": described}, "\n\n".join(tables)
 

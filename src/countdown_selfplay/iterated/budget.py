@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from ..data.run_files import read_lines
-from ..errors import ConfigError
+from ..errors import ConfigError, DataError
 from .settings import RoleTraining
 
 
 def samples_of(folder: Path) -> int:
-    """Texts that an iterated run sampled and that its token limit did not cut."""
-    return sum(line["samples"] for line in read_lines(folder / "iterations.jsonl") if line["phase"] == "play")
+    """Texts that an iterated run sampled and that its token limit did not cut; DataError if it sampled none."""
+    found = sum(line["samples"] for line in read_lines(folder / "iterations.jsonl") if line["phase"] == "play")
+    if not found:
+        raise DataError(f"'{folder}' holds no iteration that was played, so it is no budget; play that run first.")
+    return int(found)
 
 
 def with_budget(kinds: Mapping[str, RoleTraining], folder: Path, iterations: int) -> dict[str, RoleTraining]:

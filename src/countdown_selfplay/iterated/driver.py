@@ -14,13 +14,15 @@ from ..contract.domain import Domain
 from ..contract.game import Game
 from ..data.run_files import append_lines, discard_lines, read_lines, write_atomically
 from ..errors import ConfigError, DataError, RunFolderError
+from ..evaluation.model import place_of
 from ..policies.build import load_pretrained
 from ..training.run_lock import run_lock
 from . import pairs, select
 from .collect import CollectingRound, Player, play
 from .imitate import imitation, to_imitate
+from .resume import differences
 from .retrain import of_iteration, retrain
-from .settings import IteratedSettings
+from .settings import IteratedSettings, check_settings
 
 SETTINGS, LOG = "iterated.json", "iterations.jsonl"
 IMITATION = "imitation"
@@ -47,19 +49,9 @@ class IteratedSelfPlay:
         problems: Sequence[Any],
         settings: IteratedSettings,
     ) -> None:
-        kinds = set(game.roles)
-        if set(settings.kinds) - kinds:
-            raise ConfigError(
-                f"`role_training` ({', '.join(settings.kinds)}) names kinds that the game does not have; it has "
-                f"{', '.join(game.roles)}."
-            )
+        check_settings(settings, game, domain)
         if not problems:
             raise ConfigError("`problems` is empty; an iteration plays every problem once, so pass at least one.")
-        if settings.algorithm == "step_dpo" and not hasattr(domain, "cut_at_mistake"):
-            raise ConfigError(
-                f"`algorithm` (step_dpo) needs a domain that finds the first wrong step of an answer, and "
-                f"{type(domain).__name__} has no `cut_at_mistake`; take dpo."
-            )
         keys = [domain.key(problem) for problem in problems]
         twice = [key for key, count in Counter(keys).items() if count > 1]
         if twice:
@@ -122,6 +114,11 @@ class IteratedSelfPlay:
         start = next(iter(self.initial.values()))
         how = imitation(settings.kinds.get("prover") or next(iter(settings.kinds.values())))
         cost = retrain(start, self._tokenizer(start), select.read(data), how, settings, 1, folder / IMITATION)
+        if not cost["rows"]:
+            raise DataError(
+                f"`imitate` ({other}): all {cost['too_long']} of its samples are longer than `max_length` "
+                f"({settings.max_length}), so there is nothing to imitate; raise that, with another output_dir."
+            )
         self._say(0, "train", role=IMITATION, **cost)
 
     def _folder(self, iteration: int) -> Path:
@@ -146,13 +143,15 @@ class IteratedSelfPlay:
             write_atomically(path, json.dumps(now, indent=1) + "\n")
             return
         then = json.loads(path.read_text(encoding="utf-8"))
-        changed = [name for name in now if now[name] != then.get(name)]
+        begun = max((line["iteration"] for line in self.log()), default=0)
+        changed = differences(then, now, begun)
         if changed:
-            said = "; ".join(f"{name}: {_short(then.get(name))}, now {_short(now[name])}" for name in changed)
             raise RunFolderError(
-                f"'{self.folder}' was begun with other settings ({said}); go on with the old ones, or name another "
-                "output_dir."
+                f"'{self.folder}' was begun with other settings ({'; '.join(changed)}); go on with the old ones, or "
+                "name another output_dir."
             )
+        if then != now:  # max_steps of more iterations
+            write_atomically(path, json.dumps(now, indent=1) + "\n")
 
     def _collect(self, iteration: int) -> None:
         """Play all chunks that are not there yet."""
@@ -204,12 +203,14 @@ class IteratedSelfPlay:
             "max_new_tokens": settings.max_completion_length,
             "batch_size": settings.per_device_eval_batch_size,
         }
+        place = place_of(None)
+        how = {"dtype": "float32" if place == "cpu" else "bfloat16"}
         loaded: dict[str, tuple[Any, Any]] = {}  # roles that begin alike share one copy
         found = {}
         for role, training in settings.kinds.items():
             path = self.weights(role, iteration)
             if path not in loaded:
-                loaded[path] = load_pretrained(path, {}, "merge").eval(), self._tokenizer(path)
+                loaded[path] = load_pretrained(path, how, "merge").to(place).eval(), self._tokenizer(path)
             found[role] = Player(*loaded[path], training.num_generations, sampling)
         return found
 
@@ -260,8 +261,3 @@ class IteratedSelfPlay:
 
     def _say(self, iteration: int, phase: str, **more: Any) -> None:
         append_lines(self.folder / LOG, [{"iteration": iteration, "phase": phase, **more}])
-
-
-def _short(value: Any) -> str:
-    text = f"{len(value)} of them" if isinstance(value, list) else json.dumps(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -43,7 +43,7 @@ def _row(kind: str, role: RoleTraining, iteration: int) -> tuple[str, ...]:
         str(iteration),
         f"{of_iteration(role.learning_rate, iteration):g}",
         str(of_iteration(role.batch_size, iteration)),
-        f"{steps} steps" if steps else f"{role.epochs:g}",
+        f"{steps} steps" if steps is not None else f"{role.epochs:g}",
         f"reward {'>=' if role.inclusive else '>'} {role.threshold:g}",
         most,
     )

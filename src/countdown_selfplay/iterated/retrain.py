@@ -77,7 +77,7 @@ def retrain(
         seed=settings.seed,
     )
     args: Any = DPOSettings(**common, beta=settings.beta) if pairwise else SFTSettings(**common)
-    model = load_pretrained(start, {}, "merge").to(args.device)
+    model = load_pretrained(start, {"dtype": "float32"}, "merge").to(args.device)
     given: dict[str, Any] = dict(train_dataset=Dataset.from_list(ids), processing_class=tokenizer)
     trainer: Any
     if pairwise:  # the reference is a copy of these weights, not a reload of their path

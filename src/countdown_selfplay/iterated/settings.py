@@ -104,7 +104,8 @@ class IteratedSettings:
         default=None,
         metadata={
             "help": "Settings per role, as a mapping in YAML and Python and as JSON here: how many samples, which are "
-            "kept, how they are trained on. None: the Critic-Discernment Game's of the paper."
+            "kept, how they are trained on. It replaces a recipe's as a whole. None: the Critic-Discernment "
+            "Game's of the paper."
         },
     )
     algorithm: Algorithm = field(
@@ -159,9 +160,10 @@ class IteratedSettings:
             close = suggestion(self.algorithm, known)
             raise ConfigError(f"`algorithm` ({self.algorithm!r}) must be one of {', '.join(known)}.{close}")
         kinds = _kinds(self.role_training, self.algorithm)
+        known = list(dict.fromkeys([*kinds, *paper_roles()]))
         for kind in self.leave_out:
-            if kind not in kinds:
-                raise ConfigError(f"`leave_out` ({kind}) must name roles that play.{nearest(kind, list(kinds))}")
+            if kind not in known:
+                raise ConfigError(f"`leave_out` ({kind}) must name roles that play.{nearest(kind, known)}")
         self.kinds: dict[str, RoleTraining] = {kind: r for kind, r in kinds.items() if kind not in self.leave_out}
         if self.algorithm in ANSWERS_ALONE:
             if "prover" not in self.kinds:
@@ -186,6 +188,37 @@ class IteratedSettings:
         found = {**asdict(self), "role_training": {kind: asdict(role) for kind, role in self.kinds.items()}}
         del found["output_dir"], found["iterations"]
         return found
+
+
+def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
+    """ConfigError unless the settings are for this game and domain: each of the game's roles plays or is left out, and
+    those that it cannot do without play."""
+    kinds, algorithm, roles = settings.kinds, settings.algorithm, list(game.roles)
+    if set(kinds) - set(roles):
+        raise ConfigError(
+            f"`role_training` ({', '.join(kinds)}) names kinds that the game does not have; it has {', '.join(roles)}."
+        )
+    lost = [kind for kind in roles if kind in settings.leave_out and kind not in getattr(game, "optional_roles", ())]
+    if lost:
+        raise ConfigError(f"`leave_out` ({lost[0]}) names a role without which there is no game; let it play.")
+    missing = [kind for kind in roles if kind not in kinds and kind not in settings.leave_out]
+    if missing and algorithm not in ANSWERS_ALONE:
+        raise ConfigError(
+            f"`role_training` ({', '.join(kinds)}) lacks {' and '.join(missing)}, who play too; give each its "
+            f"settings ({{}} for the paper's), or set `leave_out` to play without."
+        )
+    if algorithm != "step_dpo":
+        return
+    if not hasattr(domain, "cut_at_mistake"):
+        raise ConfigError(
+            f"`algorithm` (step_dpo) needs a domain that finds the first wrong step of an answer, and "
+            f"{type(domain).__name__} has no `cut_at_mistake`; take dpo."
+        )
+    if getattr(getattr(domain, "rules", None), "answer_format", "bare") != "bare":
+        raise ConfigError(
+            "`algorithm` (step_dpo) reads the steps of bare answers, and this prover's stand in tags; set "
+            "`prover_prompt` to compact, or take dpo."
+        )
 
 
 def _kinds(given: Mapping[str, Any] | str | None, algorithm: str) -> dict[str, RoleTraining]:

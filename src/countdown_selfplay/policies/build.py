@@ -138,8 +138,9 @@ def load_pretrained(path: str, kwargs: Mapping[str, Any], adapter: str = "") -> 
     absent."""
     try:
         if adapter and (Path(path) / "adapter_config.json").is_file():
-            model = AutoPeftModelForCausalLM.from_pretrained(path, dtype=kwargs["dtype"])
-            return model.merge_and_unload() if adapter == "merge" else model
+            model = AutoPeftModelForCausalLM.from_pretrained(path, dtype=kwargs.get("dtype", "auto"))
+            # PEFT leaves the weights frozen into which it merged an adapter.
+            return model.merge_and_unload().requires_grad_(True) if adapter == "merge" else model
         return AutoModelForCausalLM.from_pretrained(path, **kwargs)
     except (OSError, ValueError, TypeError, ImportError) as error:
         what = "neither a folder nor a hub model in reach"

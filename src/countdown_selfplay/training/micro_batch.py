@@ -61,7 +61,10 @@ def log_probs(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(B, T) log-probs and entropies of the completions' tokens under `model`."""
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
-    mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
+    answers = batch["completion_mask"]
+    if "sft_mask" in batch:  # the supervised term also reads rows that the objective did not select
+        answers = torch.maximum(answers, batch["sft_mask"])
+    mask = torch.cat([batch["prompt_mask"], answers], 1)
     length = batch["completion_ids"].size(1)
     logps, entropies, *_ = trainer._get_per_token_logps_and_entropies(model, ids, mask, length, compute_entropy=True)
     return logps, entropies

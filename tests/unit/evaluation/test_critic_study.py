@@ -1,6 +1,8 @@
 """Tables of the critic game's study from figures written by hand."""
 
+import importlib
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -76,3 +78,13 @@ def test_a_provers_figures_are_those_of_its_texts():
     found = prover_figures(policy, domain, problems, items, votes=3)
     assert (found["pass@1"]["value"], found["majority@3"]["value"]) == (0.5, 1.0)
     assert found["error_detection"]["accuracy"]["value"] == pytest.approx(0.5)  # it calls every step right
+
+
+def test_the_arms_on_pairs_keep_the_recipes_balance(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[3] / "examples"))
+    roles = importlib.import_module("critic_discernment").on_pairs()
+    assert all((role["learning_rate"], role["batch_size"]) == (3e-5, 64) for role in roles.values())
+    assert {kind: role["num_generations"] for kind, role in roles.items()} == {
+        "prover": 4, "helpful": 8, "misleading": 4,
+    }  # fmt: skip
+    assert roles["prover"]["balance"] == 1000 and "balance" not in roles["helpful"]

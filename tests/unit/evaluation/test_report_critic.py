@@ -4,13 +4,17 @@ import json
 
 import pytest
 
+from countdown_selfplay.contract.metric import as_json, for_players
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation.report import load_run, write_report
 from countdown_selfplay.evaluation.report.critic import by_iteration, drawn_critic, matrices
+from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.iterated import select
 
 from .made_up_runs import CONFIG, write_run
 
+KINDS = {kind: [kind] for kind in CriticDiscernment.roles}
+DECLARED = {metric.name: as_json(metric) for metric in for_players(CriticDiscernment.metrics, KINDS)}
 QUESTION = "3 5 7 = 22 :"
 
 
@@ -28,7 +32,7 @@ def run(tmp_path):
     right one's 2 are resisted, 1 misled, 1 kept. In the second nothing is wrong, so wrong answers have no rate."""
     folder = tmp_path / "iterated"
     folder.mkdir()
-    (folder / "run.json").write_text(json.dumps({"name": "iterated", "config": CONFIG}))
+    (folder / "run.json").write_text(json.dumps({"name": "iterated", "config": CONFIG, "metrics": DECLARED}))
     (folder / "iterated.json").write_text("{}")
     outcomes = ["corrected", "not_corrected", "resisted", "resisted", "misled", "kept"]
     first = [row("prover", 0, label, 1) for label in ("right", "wrong", "wrong", "wrong")]
@@ -60,6 +64,9 @@ def test_success_by_role_and_iteration(run):
     assert loaded.steps == [1, 2] and loaded.series("misleading/win_rate") == [(1, 0.25), (2, 0.0)]
     table = by_iteration([loaded])
     assert table.head == ["", "iteration 1", "iteration 2"]
+    hints = {cells[0]["text"]: cells[0]["hint"] for cells in table.rows}
+    said = "prover/kept_rate: Of revisions of right answers, the share that gives a right answer anew."
+    assert hints["prover: right answers given anew"] == said
     cells = {cells[0]["text"]: cells[1:] for cells in table.rows}
     assert cells["prover: wrong answers corrected"][0].value == 0.5
     assert cells["prover: wrong answers corrected"][1] is None
@@ -104,5 +111,8 @@ def test_an_online_runs_metrics_are_drawn_and_other_runs_have_no_section(tmp_pat
         if "round/starved" in line:
             line |= {"misleading/read_rate": 0.9, "misleading/win_rate": 0.3, "prover/resisted_rate": 0.5}
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "run.json").write_text(json.dumps(json.loads((folder / "run.json").read_text()) | {"metrics": DECLARED}))
+    page = write_report([folder], folder / "report.html").read_text()
+    assert page.count("that the critique is not critical") == 1  # told at the chart, and in no table of other metrics
     (charts,) = drawn_critic([load_run(folder)]).values()
     assert len(charts) == 3 and "Revisions of right answers" in charts and by_iteration([load_run(folder)]) is None

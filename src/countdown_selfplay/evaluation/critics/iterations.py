@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...data.run_files import checkpoint_folders, numbered_folders
+from ...data.run_files import checkpoint_folders, numbered_folders, read_lines
 from ...errors import DataError
 from ..sampled_round import CollectingRound, Player
 
@@ -25,8 +25,8 @@ class Iteration:
 
 def iterations_of(folder: Path) -> list[Iteration]:
     """The players of a run: of an iterated run the initial models and those that each iteration left (a role that was
-    not trained keeps its model); of an online run its checkpoints in order, and what it ended with. DataError if the
-    folder holds neither."""
+    not trained keeps its model), but for one that is not finished; of an online run its checkpoints in order, and what
+    it ended with. DataError if the folder holds neither."""
     described = folder / "iterated.json"
     if described.is_file():
         models = dict(json.loads(described.read_text(encoding="utf-8"))["models"])
@@ -34,8 +34,10 @@ def iterations_of(folder: Path) -> list[Iteration]:
         if imitation.is_dir():
             models = dict.fromkeys(models, str(imitation))
         found = [Iteration("start", dict(models))]
+        log = read_lines(folder / "iterations.jsonl")
+        ended = {(line["iteration"], line["role"]) for line in log if line["phase"] == "train"}
         for number, place in numbered_folders(folder, "iteration"):
-            if number:
+            if number and all((number, role) in ended for role in models):
                 models |= _models(place)
                 found.append(Iteration(str(number), dict(models)))
         return found

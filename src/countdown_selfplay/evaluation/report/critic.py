@@ -11,7 +11,7 @@ from ..critics.win_rates import matrix_of
 from .charts import SHARE, Chart, compare, draw
 from .load import Run
 from .pictures import Figure, matrix_map
-from .tables import Table
+from .tables import Table, definition
 
 SECTION = "Critic game"
 CHARTS = (
@@ -86,7 +86,7 @@ def by_iteration(runs: Sequence[Run]) -> Table | None:
     for metric, words in WORDS.items():
         cells = [one.get(metric) for run in iterated for one in run.iterations]
         if any(cell is not None for cell in cells):
-            rows.append([{"text": words, "hint": metric}, *cells])
+            rows.append([{"text": words, "hint": definition(metric, runs)}, *cells])
     head = [f"iteration {one['iteration']}" for run in iterated for one in run.iterations]
     note = (
         "Each iteration is played by the models that the one before left. 95% intervals over problems; texts that the "

@@ -9,12 +9,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ..papers import by_name
-from . import pool, symbolic, tables, targets
+from . import critic, pool, symbolic, tables, targets
 from .arms import arms_of, band_text
 from .charts import hints, metrics_of, window_text
 from .comparison import comparison, gains
 from .control import against_control, cost_of_the_conjecturer
-from .critic import by_iteration
 from .examples import examples
 from .findings import findings
 from .load import Run
@@ -33,9 +32,10 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
         curves = f"Running means; a gap has no value. {band_text(arms)}"
     shown["Early and late rounds of the pool"] = pool.windows(runs)
     shown["Health of the curriculum"] = tables.health(runs)
-    shown["The critic game by iteration"] = by_iteration(runs)
+    shown["The critic game by iteration"] = critic.by_iteration(runs)
     shown["Filters of the symbolic proposer"] = symbolic.filtering(runs)
     more = {**pool.charts(runs), symbolic.SECTION: symbolic.EXPLAINED, targets.SECTION: targets.EXPLAINED}
+    more[critic.SECTION] = critic.CHARTS
     shown["Metrics of the game, its proposer and guide"] = tables.own_metrics(runs, metrics_of(more))
     names = " and ".join(run.name for run in runs) if len(runs) < 3 else f"{len(runs)} runs"
     environment = Environment(

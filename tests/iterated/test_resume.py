@@ -1,0 +1,29 @@
+"""What a refused resume says."""
+
+from countdown_selfplay.iterated import IteratedSettings, RoleTraining
+from countdown_selfplay.iterated.resume import differences
+from countdown_selfplay.iterated.settings import paper_roles
+
+
+def settings(max_steps=None, **prover):
+    roles = {**paper_roles(), "prover": RoleTraining(max_steps=max_steps, **prover)}
+    return {**IteratedSettings(role_training=roles).to_dict(), "problems": [f"p{i}" for i in range(100)]}
+
+
+def test_a_setting_of_a_role_is_named_with_its_values():
+    assert differences(settings(), settings(), 2) == []
+    (said,) = differences(settings(learning_rate=[1e-3]), settings(learning_rate=[1e-4]), 0)
+    assert said == "role_training.prover.learning_rate: [0.001], now [0.0001]"
+    then = settings()
+    (said,) = differences(then, {**then, "problems": [*then["problems"][:41], "other", *then["problems"][42:]]}, 0)
+    assert said == "problems: 100 of them, now 100 of them, different from number 42 on"
+    without = {**then, "role_training": {kind: then["role_training"][kind] for kind in ("prover", "helpful")}}
+    assert "role_training.misleading.threshold: 0.75, now null" in differences(then, without, 1)
+
+
+def test_the_budget_of_more_iterations_is_no_other_setting():
+    assert differences(settings([3, 5]), settings([3, 5, 7]), 2) == []
+    (said,) = differences(settings([3, 5]), settings([3, 6, 7]), 2)
+    assert said == "role_training.prover.max_steps: [3, 5], now [3, 6, 7]"
+    assert differences(settings([3]), settings([3, 5]), 1) == []
+    assert differences(settings([3]), settings([3, 5]), 2)  # iteration 2 took 3 steps too: the last value stands
