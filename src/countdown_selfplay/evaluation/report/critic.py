@@ -57,7 +57,7 @@ MATRICES = {
 def drawn_critic(runs: Sequence[Run]) -> dict[str, dict[str, Figure]]:
     """The section's charts, and the win-rate matrices of runs that have them; {} if no run played the game."""
     found: dict[str, Figure] = {}
-    if any(run.series("helpful/read_rate") or run.series("misleading/read_rate") for run in runs):
+    if any(run.series(metric) for run in runs for chart in CHARTS for metric, _ in chart.metrics):
         for chart in CHARTS:
             found |= draw(chart, runs[0]) if len(runs) == 1 else compare(chart, runs)
     for run in runs:
