@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import itertools
 import math
@@ -11,6 +10,7 @@ from typing import Any
 
 from datasets import Dataset, IterableDataset
 from torch.utils.data import DataLoader
+from torch.utils.data import Dataset as TorchRows
 from torch.utils.data import IterableDataset as TorchStream
 
 from .._trl import RepeatSampler
@@ -38,6 +38,38 @@ class EpochSampler(RepeatSampler):
             epoch = self.rounds_done() // (self.num_samples // self.batch_size)
             self.generator.manual_seed(seed_from(self.first_seed, "anchors", epoch) if epoch else self.first_seed)
         return super().__iter__()
+
+
+class RowBatch(list[dict[str, Any]]):
+    """Rows that no loader looks into for tensors: accelerate walks through every entry of every other list."""
+
+    def to(self, *args: Any, **kwargs: Any) -> RowBatch:
+        return self
+
+    def pin_memory(self, *args: Any) -> RowBatch:
+        return self
+
+
+class RoundRows(TorchRows[dict[str, Any]]):
+    """A data set that is read once a round: TRL's sampler asks for all rows of the round, repeats included, at each of
+    its micro-batches."""
+
+    def __init__(self, rows: Dataset) -> None:
+        self.rows = rows
+        self._last: tuple[list[int], RowBatch] = ([], RowBatch())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.rows[index]
+
+    def __getitems__(self, indices: list[int]) -> RowBatch:
+        if indices != self._last[0]:
+            distinct = list(dict.fromkeys(indices))
+            read = dict(zip(distinct, self.rows.__getitems__(distinct), strict=True))
+            self._last = indices, RowBatch(read[index] for index in indices)
+        return self._last[1]
 
 
 class AnchorStream(TorchStream[dict[str, Any]]):
@@ -69,7 +101,7 @@ class AnchorStream(TorchStream[dict[str, Any]]):
                 self._mark(chunk)
                 for row in itertools.chain.from_iterable(itertools.repeat(chunk, self.copies)):
                     for _ in range(self.group):
-                        yield copy.deepcopy(row)
+                        yield row
             else:
                 return
             if len(self.marks) == before:
@@ -106,7 +138,7 @@ def stream_loader(trainer: Host) -> Any:
         seed,
     )
     size = args.per_device_train_batch_size * copies
-    return trainer.accelerator.prepare(DataLoader(trainer.anchor_stream, batch_size=size, collate_fn=list))
+    return trainer.accelerator.prepare(DataLoader(trainer.anchor_stream, batch_size=size, collate_fn=RowBatch))
 
 
 def planned_rounds(trainer: Host) -> int:

@@ -35,7 +35,7 @@ from ..rewards import ConjecturerReward
 from ..rewards.prover.checked import checked_reward_funcs, default_reward_funcs
 from ..statistics.solve_rate import CumulativeSolveRate
 from . import checkpoints, rollbacks
-from .anchor_order import AnchorStream, EpochSampler, stream_loader
+from .anchor_order import AnchorStream, EpochSampler, RoundRows, stream_loader
 from .callbacks import Termination, default_callbacks, show_rounds
 from .evaluation import evaluate_in_training, write_report_of
 from .exports import export_policies
@@ -255,8 +255,14 @@ class JointConjecturerProverTrainer(Host):
     # -- the anchors -------------------------------------------------------------------------------------------------
 
     def get_train_dataloader(self) -> Any:
-        streamed = isinstance(self.train_dataset, IterableDataset)
-        return stream_loader(self) if streamed else super().get_train_dataloader()
+        if isinstance(self.train_dataset, IterableDataset):
+            return stream_loader(self)
+        rows = self.train_dataset
+        try:
+            self.train_dataset = RoundRows(rows)
+            return super().get_train_dataloader()
+        finally:
+            self.train_dataset = rows
 
     def _get_train_sampler(self, dataset: Dataset | None = None) -> EpochSampler:
         stock: Any = super()._get_train_sampler(dataset)
