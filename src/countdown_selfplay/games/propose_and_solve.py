@@ -229,11 +229,16 @@ class ProposeAndSolve:
         return examples(round, rollout, self.settings.samples_per_log, rewards, [reasons[i] for i in mine], problems)
 
     def state_dict(self) -> dict[str, Any]:
-        return {name: part.state_dict() for name, part in self._parts().items()}
+        parts = self._parts()
+        own = {name: part.state_dict() for name, part in parts.items()}
+        return {**own, "classes": {name: type(part).__name__ for name, part in parts.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """A part that is of another class than the saved one starts anew (a resume may change proposer and guide)."""
+        classes = state.get("classes", {})
         for name, part in self._parts().items():
-            if state.get(name):  # nothing is of a part without a state, which was another one: this one starts anew
+            own = type(part).__name__
+            if state.get(name) and classes.get(name, own) == own:
                 part.load_state_dict(state[name])
 
     def _parts(self) -> dict[str, Stateful]:
