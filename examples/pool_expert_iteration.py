@@ -27,6 +27,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from countdown_selfplay.cli.main import as_program
 from countdown_selfplay.evaluation.compare.study import FINISHED, compared, finish, finished, play_all, run_folder
 
 ROUNDS, SHORT = 100, 30
@@ -249,7 +250,7 @@ def _row(root: Path, arm: str, seeds: Sequence[int]) -> str:
     return f"| {arm} | {' | '.join(cells)} |"
 
 
-def main() -> None:
+def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--folder", type=Path, help="Default: runs/pool-study, with --quick runs/pool-quick.")
     parser.add_argument("--seeds", type=int, nargs="+", help="Default: 1 to 5; 1 with --quick.")
@@ -258,7 +259,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
     parser.add_argument("--quick", action="store_true", help="One seed and a few rounds of every arm.")
     parser.add_argument("--warm_start", action="store_true", help=f"Make models in {START} and stop.")
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     began = time.perf_counter()
     root = options.folder or Path("runs/pool-quick" if options.quick else "runs/pool-study")
     start = root / "start" if options.quick else START
@@ -266,7 +267,7 @@ def main() -> None:
     if options.warm_start:
         own = f"--model_name_or_path {start}/prover_a --conjecturer_model_name_or_path {start}/conjecturer"
         print(f"{time.perf_counter() - began:.0f} s. Now: countdown-selfplay pool --recipe tiny/pool {own}")
-        return
+        return 0
     seeds = options.seeds or ([1] if options.quick else [1, 2, 3, 4, 5])
     rounds = {arm: options.rounds or (4 if options.quick else ROUNDS if arm in LONG else SHORT) for arm in ARMS}
     order = sorted(options.arms, key=lambda arm: arm not in LONG)  # the longest first
@@ -280,7 +281,8 @@ def main() -> None:
     main_arms = [arm for arm in LONG if arm in options.arms] or options.arms[:1]
     write_report([run_folder(root, arm, seed) for arm in main_arms for seed in seeds], root / "report.html")
     print(f"\n{text}\n{time.perf_counter() - began:.0f} s. Also in {root}: study.md and report.html.")
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    as_program(main)

@@ -21,6 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from countdown_selfplay.cli.main import as_program
 from countdown_selfplay.evaluation.compare.study import finish, finished, play_all, run_folder
 
 ARMS = {  # arm -> recipe
@@ -141,7 +142,7 @@ def sweep(root: Path, arm: str, seeds: list[int], generations: int, workers: int
     return "\n".join(lines)
 
 
-def main() -> None:
+def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, help="Default: runs/tiny-sgs/study, with --quick runs/tiny-sgs/quick.")
     parser.add_argument("--arms", nargs="+", choices=list(ARMS))
@@ -156,7 +157,7 @@ def main() -> None:
     )
     parser.add_argument("--prepare", action="store_true", help="Make what the recipes start from, and end.")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK}")
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     given = QUICK if options.quick else {}
     for name, usual in (("arms", list(ARMS)), ("seeds", None), ("generations", 80_000), ("targets", 320)):
         if getattr(options, name) is None:
@@ -166,13 +167,13 @@ def main() -> None:
     more = [role for arm, role in own.items() if options.prepare or arm in played]
     prepare(options.targets, options.quick, ["prover", "conjecturer", *more])
     if options.prepare:
-        return
+        return 0
     root = options.folder or START / ("quick" if options.quick else "study")
     seeds = {arm: options.seeds or list(range(SEEDS if arm in CORE else FEWER)) for arm in options.arms}
     if options.sweep is not None:
         folder = options.folder or START / f"sweep-{options.sweep}"
         print(sweep(folder, options.sweep, options.seeds or [0], options.generations, options.workers))
-        return
+        return 0
     tasks = [(arm, seed, str(root), options.generations, None) for arm in options.arms for seed in seeds[arm]]
     play_all(run, tasks, options.workers)
     from sgs_study import study
@@ -183,7 +184,8 @@ def main() -> None:
     (root / "study.md").write_text(text)
     write_report([run_folder(root, arm, seed) for arm, seed, *_ in tasks], root / "report.html")
     print(f"\n{text}\nAlso in {root}: study.json and report.html.")
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    as_program(main)

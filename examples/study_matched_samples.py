@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from countdown_selfplay.cli.main import as_program
+from countdown_selfplay.evaluation.compare.study import FINISHED, play_all, run_folder
 
 HELD_OUT, WITHHELD, ANSWERS = 1024, 512, 16
 SCORED = 20  # greatest number of the held-out problems, whatever the training problems' is
@@ -100,13 +101,11 @@ CORE = ("plain", "random", "joint_best", "plain_best", "random_best", "frozen_be
 def run(task: tuple[str, int, str, int]) -> None:
     """Train and score one arm with one seed, or finish what an earlier call began."""
     arm, seed, root, number_high = task
-    folder = Path(root) / arm / f"seed-{seed}"
-    if (folder / "evaluation.json").exists():
+    folder = run_folder(root, arm, seed)
+    if (folder / FINISHED).exists():
         return
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for tools/
-    os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
     import datasets
-    import torch
     import transformers
     from tools.make_tiny_model.figures import held_out_problems
 
@@ -117,9 +116,6 @@ def run(task: tuple[str, int, str, int]) -> None:
     from countdown_selfplay.tiny import TINY_MODEL_PATH
     from countdown_selfplay.training.checkpoints import newest
 
-    torch.set_num_threads(1)
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
     args = JointSelfPlayConfig(
         output_dir=str(folder), seed=seed, **{**COMMON, "number_high": number_high, **ARMS[arm]}
     )
@@ -220,14 +216,14 @@ def _interval(found: Any) -> str:
     return f"{bold}{found.difference:+.3f}{bold} [{found.low:+.3f}, {found.high:+.3f}]"
 
 
-def main() -> None:
+def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, help="Default: runs/study, or runs/study-<number_high>.")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=list(ARMS))
     parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
     parser.add_argument("--number_high", type=int, default=SCORED, help="Greatest number of the training problems.")
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     if options.number_high < SCORED:
         parser.error(f"--number_high {options.number_high} must be at least {SCORED}, that of the scored problems.")
     options.folder = options.folder or Path(
@@ -239,9 +235,7 @@ def main() -> None:
     batches = first, [arm for arm in options.arms if arm not in CORE]
     root, high = str(options.folder), options.number_high
     tasks = [(arm, seed, root, high) for arms in batches for seed in options.seeds for arm in arms]
-    with multiprocessing.get_context("spawn").Pool(options.workers, maxtasksperchild=10) as pool:
-        for _ in pool.imap_unordered(run, tasks):
-            pass
+    play_all(run, tasks, options.workers)
     titles = {"evaluation.json": "1,024 held-out problems", "withheld.json": "512 withheld problems"}
     scored = {"evaluation.json": options.arms, "withheld.json": [arm for arm in options.arms if arm in CORE]}
     text = "\n".join(
@@ -251,7 +245,8 @@ def main() -> None:
     )
     (options.folder / "study.md").write_text(text)
     print(f"\n{text}\n{time.perf_counter() - start:.0f} s. Also in {options.folder}: study.md and the JSON files.")
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    as_program(main)

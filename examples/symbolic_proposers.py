@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from countdown_selfplay.cli.main import as_program
 from countdown_selfplay.evaluation.compare.study import FINISHED, finish, finished, play_all, run_folder
 
 ANSWERS, KS = 16, (1, 4, 16)
@@ -249,7 +249,7 @@ def mean_at(found: list[dict[int, float]], low: int) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def main() -> None:
+def main(argv: list[str]) -> int:
     names = [*WARM, *ARMS]
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--folder", type=Path, help="Default: runs/symbolic, with -quick and -tuning behind.")
@@ -260,7 +260,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
     parser.add_argument("--quick", action="store_true", help="Few arms, one seed, short runs: does everything work?")
     parser.add_argument("--tuning", action="store_true", help="Score on problems of the training side.")
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     arms = options.arms or list(QUICK if options.quick else names)
     seeds = options.seeds or ([0] if options.quick else [0, 1, 2, 3, 4])
     rounds = options.rounds or (20 if options.quick else 100)
@@ -280,7 +280,8 @@ def main() -> None:
     text = tables(root, arms, seeds)
     (root / "study.md").write_text(text)
     print(f"\n{text}\n{time.perf_counter() - start:.0f} s. Also in {root}: study.md, study.json and report.html.")
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    as_program(main)
