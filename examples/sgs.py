@@ -95,12 +95,15 @@ def run(task: tuple[str, int, str, int, float | None]) -> None:
     import transformers
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+    from countdown_selfplay.config.recipes import recipe_fields
     from countdown_selfplay.data.files import load_problem_rows
     from countdown_selfplay.training.checkpoints import newest
 
     changes: dict[str, Any] = dict(output_dir=str(folder), seed=seed, max_steps=10**6)
     changes |= dict(report_to="none", disable_tqdm=True, use_cpu=True)
-    changes |= {} if rate is None else {"learning_rate": rate}
+    if rate is not None:
+        own = "prover_learning_rate" in recipe_fields(ARMS[arm], {}, JointSelfPlayConfig)
+        changes["prover_learning_rate" if own else "learning_rate"] = rate
     args = JointSelfPlayConfig.from_recipe(ARMS[arm], **changes)
 
     class Budget(transformers.TrainerCallback):
