@@ -5,8 +5,8 @@
 
 The recipe tiny/sgs on targets with four numbers, whose solutions have 7 tokens at least, while the solver may write 5:
 problems with two and three numbers can be solved, targets cannot. That is where a program with a memory of what is
-unsolved would grow. Reported are the CPU time of a round (first and last quarter), the resident memory's slope, Adam's
-step count, and the generations that were counted.
+unsolved would grow. Reported are the CPU time of a round and of a text (first and last quarter), the resident memory's
+slope, Adam's step count, and the generations that were counted.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Watch(TrainerCallback):
     def __init__(self) -> None:
         self.cpu: list[float] = []
         self.memory: list[float] = []
+        self.texts: list[int] = []  # all roles' so far
         self.adam: list[dict[str, float]] = []
         self.trainer: Any = None
         self.last = 0.0
@@ -59,6 +60,7 @@ class Watch(TrainerCallback):
         self.cpu.append(now - self.last)
         self.memory.append(psutil.Process().memory_info().rss / 2**20)
         self.adam.append(adam_steps(self.trainer))
+        self.texts.append(self.trainer.frame.generations)
         self.last = time.process_time()
 
 
@@ -97,6 +99,8 @@ def measured(trainer: Any, watch: Watch) -> dict[str, Any]:
     rounds = len(watch.cpu)
     quarter, skipped = max(1, rounds // 4), min(SETTLING, rounds // 5)
     first, last = watch.cpu[skipped : skipped + quarter], watch.cpu[-quarter:]
+    texts = np.diff([0, *watch.texts])  # a conjecturer that learns makes more problems to attempt
+    each = 1000 * np.asarray(watch.cpu) / texts
     proposer = trainer.game.proposer
     return {
         "rounds": rounds,
@@ -105,6 +109,11 @@ def measured(trainer: Any, watch: Watch) -> dict[str, Any]:
         "cpu_ms_first": 1000 * statistics.median(first),
         "cpu_ms_last": 1000 * statistics.median(last),
         "cpu_last_over_first": statistics.median(last) / statistics.median(first),
+        "texts_a_round_first": float(np.mean(texts[skipped : skipped + quarter])),
+        "texts_a_round_last": float(np.mean(texts[-quarter:])),
+        "cpu_per_text_last_over_first": float(
+            np.median(each[-quarter:]) / np.median(each[skipped : skipped + quarter])
+        ),
         "quarter": quarter,
         "memory_mib": watch.memory[-1],
         "memory_slope_mib_per_round": slope(np.asarray(watch.memory[skipped:])),

@@ -38,9 +38,11 @@ FOR_A_POOL, FOR_ARMS = ("prover_a", "conjecturer"), ("prover_b", "prover_both")
 TIERS = {"start": [3, 4], "low": 0.2, "high": 0.7, "floor": 2, "ceiling": 4, "min_valid": 6}
 APART = [{"model": "prover_a", "temperature": 0.8}, {"model": "prover_b", "temperature": 1.2}]
 ARMS: dict[str, dict[str, Any]] = {
+    "start": {},  # the warm start, not trained
     "pool": {},
     # One prover with the samples of both: twice the answers to each problem.
     "single": {"roles": {"prover": {"players": 1, "num_generations": 8, "micro_batches": 16}}},
+    "identical": {},  # the pool as long as the arms below
     "per_prover_rate": {"solve_rate_over": "provers"},
     "solver_as_conjecturer": {"roles": {"conjecturer": {"model": "prover_a"}}},
     "worked_example": {"conjecturer_phrasing": "shown"},
@@ -130,9 +132,10 @@ def domain_of(phrasing: str, of_conjecturer: str) -> Any:
 # -- a run -----------------------------------------------------------------------------------------------------------
 
 
-def run(task: tuple[str, int, str, str, int]) -> None:
-    """Train and score one arm with one seed for so many rounds, or finish what an earlier call began."""
-    arm, seed, root, start, rounds = task
+def run(task: tuple[str, int, str, str, int, int]) -> None:
+    """Train one arm with one seed for so many rounds and score it on so many problems, or finish what an earlier call
+    began."""
+    arm, seed, root, start, rounds, problems = task
     folder = run_folder(root, arm, seed)
     settings = {"rounds": rounds}
     if finished(folder, settings):
@@ -152,7 +155,7 @@ def run(task: tuple[str, int, str, str, int]) -> None:
         "tiny/pool",
         output_dir=str(folder),
         seed=seed,
-        max_steps=rounds,
+        max_steps=max(rounds, 1),
         save_steps=max(rounds // 2, 1),
         save_total_limit=1,
         export_every=0,
@@ -161,14 +164,15 @@ def run(task: tuple[str, int, str, str, int]) -> None:
         guard=False,  # a control must not be rolled back
         **{**changes, "roles": _roles(changes.get("roles", {}), Path(start))},
     )
-    held_out = domain.held_out(HELD_OUT if rounds >= SHORT else HELD_OUT // 8)
+    held_out = domain.held_out(problems)
     rows = [{"nums": list(p.numbers), "target": p.target} for p in held_out]
     trainer = JointConjecturerProverTrainer(
         str(Path(start) / "prover_a"), args=args, eval_dataset=Dataset.from_list(rows), domain=domain
     )
     trainer.remove_callback(transformers.PrinterCallback)
     earlier, began = newest(folder, 1), time.process_time()
-    trainer.train(resume_from_checkpoint=earlier is not None)
+    if rounds:
+        trainer.train(resume_from_checkpoint=earlier is not None)
     trained = (time.process_time() - began) / max(rounds - (step_of(earlier) if earlier else 0), 1)
     each = evaluate_provers(trainer, held_out, ANSWERS // len(args.players_of("prover")), (1, 8))
     for i, one in enumerate(each.values()):
@@ -197,8 +201,6 @@ def _roles(own: dict[str, Any], start: Path) -> dict[str, Any]:
 
 def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
     """Markdown: what the paper measures, early and late, and what the arms solve on held-out problems."""
-    from countdown_selfplay.evaluation.compare.comparison import markdown, rows_of
-
     lines = [
         "### Training",
         "",
@@ -206,23 +208,36 @@ def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
         "| operands at the end | moves a tier | distinct rates a round |",
         "|---" * 9 + "|",
     ]
-    lines += [_row(root, arm, seeds) for arm in arms]
-    if "single" not in arms or len(arms) == 1:
-        return "\n".join(lines) + "\n"
+    lines += [_row(root, arm, seeds) for arm in arms if arm != "start"]
+    for control, others in (
+        ("single", [arm for arm in arms if arm in ("start", *LONG)]),
+        ("identical", [arm for arm in arms if arm not in LONG]),
+    ):
+        if control in others and len(others) > 1:
+            lines += _held_out(root, control, others, seeds)
+    return "\n".join(lines) + "\n"
+
+
+def _held_out(root: Path, control: str, arms: Sequence[str], seeds: Sequence[int]) -> list[str]:
+    """What arms of one length solve on held-out problems, all provers together and each of them, against `control`."""
+    from countdown_selfplay.evaluation.compare.comparison import markdown, rows_of
+
     pools = {arm: [run_folder(root, arm, seed) / FINISHED for seed in seeds] for arm in arms}
-    provers = {"single": pools["single"]} | {
+    provers = {control: pools[control]} if control == "single" else {}
+    provers |= {
         f"{arm}, prover {i}": [path.with_name(f"prover_{i}.json") for path in paths]
         for arm, paths in pools.items()
         for i in range(2)
         if arm != "single"
     }
-    for title, results, ks in (
-        (f"Held-out problems, all provers' answers put together ({ANSWERS} a problem)", pools, (1, 8, ANSWERS)),
-        ("Held-out problems, each prover", provers, (1, 8)),
+    lines = []
+    for title, results, ks, baseline in (
+        (f"all provers' answers put together ({ANSWERS} a problem)", pools, (1, 8, ANSWERS), control),
+        ("each prover", provers, (1, 8), next(iter(provers))),
     ):
-        found = compared(results, ks, "single")
-        lines += ["", f"### {title}", "", markdown(rows_of(found), found.notes())]
-    return "\n".join(lines)
+        found = compared(results, ks, baseline)
+        lines += ["", f"### Held-out problems, {title}", "", markdown(rows_of(found), found.notes())]
+    return lines
 
 
 def _row(root: Path, arm: str, seeds: Sequence[int]) -> str:
@@ -270,9 +285,13 @@ def main(argv: list[str]) -> int:
         return 0
     seeds = options.seeds or ([1] if options.quick else [1, 2, 3, 4, 5])
     rounds = {arm: options.rounds or (4 if options.quick else ROUNDS if arm in LONG else SHORT) for arm in ARMS}
+    rounds["start"] = 0
+    problems = HELD_OUT // 8 if options.quick else HELD_OUT
     order = sorted(options.arms, key=lambda arm: arm not in LONG)  # the longest first
     play_all(
-        run, [(arm, seed, str(root), str(start), rounds[arm]) for arm in order for seed in seeds], options.workers
+        run,
+        [(arm, seed, str(root), str(start), rounds[arm], problems) for arm in order for seed in seeds],
+        options.workers,
     )
     text = tables(root, options.arms, seeds)
     (root / "study.md").write_text(text)
