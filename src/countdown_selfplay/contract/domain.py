@@ -155,5 +155,6 @@ class SymbolicDomain(OpenDomain[P], Protocol):
         ...
 
     def problem_of_key(self, key: str) -> P:
-        """A problem with this key."""
+        """A problem with this key. Where a key stands for several presentations of one problem, such as orders of its
+        numbers, a method `reordered(problem, seed)` should draw one: generated problems are shown in it."""
         ...

@@ -271,6 +271,10 @@ class CountdownDomain(Checking):
         """The problem with this key, its numbers ascending."""
         return problem_of_key(key)
 
+    def reordered(self, problem: Problem, seed: int) -> Problem:
+        """The problem with its numbers in a random order, as the generator of a data set leaves them."""
+        return Problem(tuple(np.random.default_rng(seed).permutation(problem.numbers).tolist()), problem.target)
+
     def to_dict(self) -> dict[str, Any]:
         """Ranges, rules and prompt styles."""
         styles = {"prover_prompt": self.prover_prompt, "conjecturer_prompt": self.conjecturer_prompt}

@@ -98,15 +98,15 @@ class Predictor:
         return np.clip(p_MN.mean(axis=0) - self.confidence * p_MN.std(axis=0), 0.0, 1.0)
 
     def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
-        """Add labels and fit anew. What is logged: Brier score, AUC and calibration error of predictions of labels
-        that the trees had not seen, over all labels."""
+        """Add labels and fit anew. What is logged: Brier score, AUC and calibration error of predictions of the added
+        labels, by trees and calibration that had not seen them (a fifth of all problems is left out at a time)."""
         self._check(features_LF)
         many_L = np.broadcast_to(np.asarray(attempts, dtype=float), rate_L.shape)
         kept_LF = self.features_LF if len(self.rate_L) else features_LF[:0]
         self.features_LF = np.concatenate([kept_LF, features_LF])[-self.capacity :]
         self.rate_L = np.concatenate([self.rate_L, rate_L])[-self.capacity :]
         self.attempts_L = np.concatenate([self.attempts_L, many_L])[-self.capacity :]
-        return self._fit() if len(self.rate_L) >= self.least else {}
+        return self._fit(len(rate_L)) if len(self.rate_L) >= self.least else {}
 
     def _check(self, features_NF: np.ndarray) -> None:
         if len(self.rate_L) and features_NF.shape[1] != self.features_LF.shape[1]:
@@ -115,19 +115,26 @@ class Predictor:
                 f"{features_NF.shape[1]}; start a new run, or label anew."
             )
 
-    def _fit(self) -> dict[str, float]:
-        unseen_L = np.zeros(len(self.rate_L))
-        fold_L = np.arange(len(self.rate_L)) % FOLDS
+    def _fit(self, added: int) -> dict[str, float]:
+        # A problem that was labelled twice lies in one fold: else its other label would be among the trees' own.
+        problem_L = np.unique(self.features_LF, axis=0, return_inverse=True)[1].reshape(-1)
+        fold_L = np.random.default_rng(0).permutation(problem_L.max() + 1)[problem_L] % FOLDS
+        unseen_L, p_L = np.zeros(len(self.rate_L)), np.zeros(len(self.rate_L))
         for fold in range(FOLDS):
-            rest = np.flatnonzero(fold_L != fold)
-            unseen_L[fold_L == fold] = _raw(_booster(self._trained(rest)), self.features_LF[fold_L == fold])
+            out_L = fold_L == fold
+            unseen_L[out_L] = _raw(_booster(self._trained(np.flatnonzero(~out_L))), self.features_LF[out_L])
+        for fold in range(FOLDS):
+            out_L = fold_L == fold
+            stretch, shift = platt(unseen_L[~out_L], self.rate_L[~out_L], self.attempts_L[~out_L])
+            p_L[out_L] = _sigmoid(unseen_L[out_L] * stretch + shift)
         self.stretch, self.shift = platt(unseen_L, self.rate_L, self.attempts_L)
         self.texts = [self._trained(self._rows(member)) for member in range(self.members)]
         self.models = [_booster(text) for text in self.texts]
-        p_L = _sigmoid(unseen_L * self.stretch + self.shift)
         self.reliability = reliability(p_L, self.rate_L)
-        found = {"brier": brier(p_L, self.rate_L), "calibration_error": calibration_error(p_L, self.rate_L)}
-        area = auc(p_L, self.rate_L)
+        fresh = slice(-min(added, len(p_L)), None)
+        p_N, rate_N = p_L[fresh], self.rate_L[fresh]
+        found = {"brier": brier(p_N, rate_N), "calibration_error": calibration_error(p_N, rate_N)}
+        area = auc(p_N, rate_N)
         return found if area is None else {**found, "auc": area}
 
     def _rows(self, member: int) -> np.ndarray:

@@ -85,7 +85,7 @@ class NoveltyArchive:
         """(N,) R_div in [0, 1]; 1 for an empty archive: everything is new."""
         if not len(self):
             return np.ones(len(points_NF))
-        return self.index.distance(points_NF) / np.sqrt(points_NF.shape[1])
+        return _scaled(self.index, points_NF)
 
     def add(self, keys: Sequence[str], points_NF: np.ndarray) -> None:
         if not len(self):
@@ -110,3 +110,14 @@ class NoveltyArchive:
         self.index = Nearest(0)
         if state["keys"]:
             self.add(list(state["keys"]), np.asarray(state["points"]))
+
+
+def distance_among(points_NF: np.ndarray, known_AF: np.ndarray) -> np.ndarray:
+    """(N,) the same distance, to the nearest of other points (at least one)."""
+    index = Nearest(known_AF.shape[1])
+    index.add(known_AF)
+    return _scaled(index, points_NF)
+
+
+def _scaled(index: Nearest, points_NF: np.ndarray) -> np.ndarray:
+    return index.distance(points_NF) / np.sqrt(points_NF.shape[1])

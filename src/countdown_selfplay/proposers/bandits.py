@@ -27,10 +27,11 @@ REGIMES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
 class Bandit(Symbolic):
     """A refresh is `pulls` pulls, each of an equal part of the candidates. A pull's reward is the mean R_gen of its
     valid candidates, moved to [0, 1] by its least and greatest value; without any it is 0. With reward="progress" it
-    is the mean change of the solve rates of the arm's problems from one time they are played to the next, moved from
-    [-1, 1]: the paper does not say what rewards an arm.
+    is, once a round, the mean change of the solve rates of the arm's problems from one time they are played to the
+    next, moved from [-1, 1], and .5 for an arm of the last refresh of which none was played twice: the paper does not
+    say what rewards an arm.
 
-    discount < 1: a pull counts discount^age, the age in pulls. window > 0: the last `window` pulls alone count
+    discount < 1: a reward counts discount^age, the age in rewards. window > 0: the last `window` pulls alone count
     (discounted and sliding-window UCB: Garivier and Moulines, 2011). Neither: all pulls count alike.
     """
 
@@ -56,6 +57,7 @@ class Bandit(Symbolic):
         self.sums = {arm: [0.0, 0.0] for arm in self.arms}  # pulls, and their rewards
         self.past: deque[tuple[str, float]] = deque()
         self.pulled: list[str] = []
+        self.unheard: list[str] = []  # arms of the last refresh whose problems have shown no progress or loss yet
 
     def pull(self, generator: np.random.Generator, waiting: Mapping[str, int]) -> str:
         """The arm to pull. waiting: pulls of this refresh whose rewards are not known yet."""
@@ -63,9 +65,12 @@ class Bandit(Symbolic):
 
     def choose(self, round: Round, seeds: Sequence[Any]) -> Choice:
         generator = np.random.default_rng(round.seed("arms"))
+        for arm in self.unheard:
+            self.record(arm, 0.5)
         self.pulled = []
         for _ in range(self.pulls):
             self.pulled.append(self.pull(generator, {arm: self.pulled.count(arm) for arm in self.arms}))
+        self.unheard = sorted(set(self.pulled)) if self.reward == "progress" else []
         arms = [self.pulled[self._pull_of(i)] for i in range(len(seeds))]
         numbers = [str(generator.choice(REGIMES[arm][0])) for arm in arms]
         kinds = [str(generator.choice(REGIMES[arm][1])) for arm in arms]
@@ -85,6 +90,7 @@ class Bandit(Symbolic):
 
     def learn_progress(self, changes: dict[str, list[float]]) -> None:
         if self.reward == "progress":
+            self.unheard = [arm for arm in self.unheard if arm not in changes]
             for arm, found in sorted(changes.items()):
                 self.record(arm, (1 + sum(found) / len(found)) / 2)
 
@@ -104,12 +110,14 @@ class Bandit(Symbolic):
 
     def state_dict(self) -> dict[str, Any]:
         own = {"sums": {arm: list(sums) for arm, sums in self.sums.items()}, "past": [list(one) for one in self.past]}
+        own["unheard"] = list(self.unheard)
         return {**super().state_dict(), "bandit": own}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
         self.sums = {arm: list(sums) for arm, sums in state["bandit"]["sums"].items()}
         self.past = deque((arm, reward) for arm, reward in state["bandit"]["past"])
+        self.unheard = list(state["bandit"]["unheard"])
 
 
 @dataclass

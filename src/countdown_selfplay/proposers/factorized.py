@@ -11,7 +11,6 @@ import torch
 
 from ..contract.round import Round
 from ..errors import ConfigError
-from ..random_state import seed_from
 from ..rewards.base import is_number
 from .symbolic import Choice, Scored, Symbolic, check_count, pairs
 
@@ -22,21 +21,20 @@ STATISTICS = 3
 @dataclass
 class Factorized(Symbolic):
     """q(a | s) = q(number action | s) q(expression action | s): two softmax heads on one hidden layer. s: features of
-    the seed task that take no solution to know, and of the refresh before the share of candidates that were selected,
+    the seed task that take no solution to know, and of the refresh before the share of candidates that were admitted,
     ln(1 + archive) / 10, and 1 - the mean estimated solve rate of the selected.
 
     REINFORCE on the R_gen of all valid candidates, selected or not: loss = -mean[(R_gen - b) log q] - entropy x H(q),
     one step of Adam a refresh; b is a moving mean of R_gen (`baseline`: the weight of the past), the first refresh's
     own mean at first. learning_rate 0: the policy stays as it was drawn. The paper gives no sizes and rates.
 
-    Its random numbers are its own: the weights come from `seed`, the actions from the round's.
+    Its random numbers are the run's: weights and actions are drawn anew for each training seed.
     """
 
     hidden: int = 32
     learning_rate: float = 0.01
     entropy: float = 0.01
     baseline: float = 0.9
-    seed: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,9 +56,8 @@ class Factorized(Symbolic):
         statistics = [self.accepted, float(np.log1p(len(self.archive))) / 10, 1 - self.selected_p]
         state_NS = np.concatenate([known_NS, np.tile(statistics, (len(seeds), 1))], axis=1)
         if self.policy is None:
-            self.policy = Policy(
-                state_NS.shape[1], self.hidden, [len(own) for own in names], self.learning_rate, self.seed
-            )
+            actions = [len(own) for own in names]
+            self.policy = Policy(state_NS.shape[1], self.hidden, actions, self.learning_rate, round.seed("policy"))
             if self.loaded is not None:
                 self.policy.load_state_dict(self.loaded)
         self.state_NS = torch.tensor(state_NS, dtype=torch.float64)
@@ -96,7 +93,7 @@ class Policy:
     """A hidden layer and a softmax head per factor, in float64 on the CPU, with its Adam."""
 
     def __init__(self, inputs: int, hidden: int, actions: Sequence[int], learning_rate: float, seed: int) -> None:
-        generator = torch.Generator().manual_seed(seed_from("factorized", seed))
+        generator = torch.Generator().manual_seed(seed)
         shapes = [(hidden, inputs), (hidden,), (sum(actions), hidden), (sum(actions),)]
         self.weights = [
             (torch.randn(shape, generator=generator, dtype=torch.float64) / shape[-1] ** 0.5 * (len(shape) == 2))

@@ -12,7 +12,7 @@ import numpy as np
 from ..contract.game import Outcome, Proposal
 from ..contract.round import Round, Turn, from_main
 from ..curriculum.difficulty import DIFFICULTIES, Difficulty, measured_rates
-from ..curriculum.novelty import NOVELTIES, NoveltyArchive
+from ..curriculum.novelty import NOVELTIES, NoveltyArchive, distance_among
 from ..curriculum.problem_replay import ProblemReplay
 from ..curriculum.reservoir import Reservoir
 from ..curriculum.selection import Selection
@@ -43,7 +43,7 @@ class Symbolic:
     """Every `refresh` rounds `candidates` seeds, of the data set (the round's anchors) and, with probability
     `archive_seeds`, of the archive of generated problems, become candidates. Those that pass the symbolic checks get
     an estimated solve rate (`difficulty`, with `difficulty_kwargs`), a distance to the archive (`features`: 7, 13 or
-    learned, with `features_kwargs`) and the score R_gen; `selection` (with `selection_kwargs`: low, high, diversity,
+    learned, with `features_kwargs`; to the anchors while it is empty) and the score R_gen; `selection` (with `selection_kwargs`: low, high, diversity,
     least_diversity, ...) takes at most `keep` of them into the archive and the buffer (`replay`: capacity, half_life,
     softness). In every round `generated_fraction` of the prover's slots are drawn from the buffer. Give the game an
     `anchor_fraction` of 1 minus that.
@@ -99,7 +99,7 @@ class Symbolic:
         self.pool = Reservoir(self.reservoir)
         self.played: dict[str, tuple[float, int]] = {}  # problem -> solve rate and answers, since the last refresh
         self.refreshes = 0
-        self.accepted = 0.0  # share of the last refresh's candidates that were selected
+        self.accepted = 0.0  # share of the last refresh's candidates that might have been selected
         self.selected_p = 0.5  # their mean estimated solve rate
 
     def _known(self, name: str, part: Any) -> dict[str, Any]:
@@ -138,7 +138,8 @@ class Symbolic:
         slots = min(round.capacity(prover) // round.group(prover) for prover in round.players("prover"))
         count = max(1, int(self.generated_fraction * slots + 0.5)) if self.generated_fraction else 0
         drawn = self.buffer.draw(count, round.index, self.select, round.seed("buffer"))
-        return [Proposal(round.domain.problem_of_key(entry.key), asked=entry.arm) for entry in drawn]
+        problems = self._shown(round, [entry.key for entry in drawn])
+        return [Proposal(problem, asked=entry.arm) for problem, entry in zip(problems, drawn, strict=True)]
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         """The buffer's problems get the solve rates that were measured."""
@@ -179,14 +180,14 @@ class Symbolic:
         problems, keys = [mutants.problems[i] for i in rows], [domain.key(mutants.problems[i]) for i in rows]
         p_V = from_main(round, self.estimator.estimate(round, problems, mutants.features[rows]))
         points_VF = self.space.points(round, problems, mutants.features[rows])
-        diversity_V = from_main(round, self.archive.distance(points_VF))
+        diversity_V = from_main(round, self._diversity(round, points_VF, anchors))
         scored = Scored(rows, [choice.arms[i] for i in rows], p_V, self.select.reward(p_V, diversity_V))
         self.pool.add(keys, p_V)
         chosen, verdicts = self.select.select(p_V, diversity_V, self.keep, round.seed("select"))
         arms = [scored.arms[i] for i in chosen]
         self.buffer.add([keys[i] for i in chosen], p_V[chosen], arms, round.index, self.select)
         self.archive.add([keys[i] for i in chosen], points_VF[chosen])
-        self.accepted = len(chosen) / len(seeds)
+        self.accepted = verdicts.count("admitted") / len(seeds)
         self.selected_p = float(p_V[chosen].mean()) if len(chosen) else self.selected_p
         self.logged_now = learned | cascade(reasons, verdicts, choice.arms)
         self.logged_now["proposer/selected"] = len(chosen)
@@ -201,6 +202,20 @@ class Symbolic:
         self.refreshes += 1
         if self.estimator.wants_labels and self.relabel_every and self.refreshes % self.relabel_every == 0:
             self.logged_now |= self._relabel(round)
+
+    def _diversity(self, round: Round, points_VF: np.ndarray, anchors: Sequence[Any]) -> np.ndarray:
+        """(V,) R_div. While nothing was generated the data's tasks are what candidates differ from: a distance of 1 for
+        all of them would make the first R_gen incomparable with every later one, and baseline and arms remember it."""
+        if len(self.archive) or not anchors:
+            return self.archive.distance(points_VF)
+        known_AF = self.space.points(round, anchors, round.domain.features(anchors))
+        return distance_among(points_VF, known_AF)
+
+    def _shown(self, round: Round, keys: Sequence[str]) -> list[Any]:
+        """The problems with these keys as a data set might show them: a key holds the numbers ascending."""
+        problems = [round.domain.problem_of_key(key) for key in keys]
+        show = getattr(round.domain, "reordered", None)
+        return problems if show is None else [show(p, round.seed("shown", i)) for i, p in enumerate(problems)]
 
     def _seeds(self, round: Round, anchors: Sequence[Any]) -> list[Any]:
         if not anchors and not len(self.archive):
@@ -239,7 +254,7 @@ class Symbolic:
     def _relabel(self, round: Round) -> dict[str, Any]:
         """Fresh labels for the predictor from the reservoir."""
         keys = self.pool.draw(self.relabel, self.select.low, self.select.high, round.seed("relabel"))
-        rates = measured_rates(round, [round.domain.problem_of_key(key) for key in keys], self.relabel_samples)
+        rates = measured_rates(round, self._shown(round, keys), self.relabel_samples)
         return self._learned(round, {k: (r, self.relabel_samples) for k, r in zip(keys, rates.tolist(), strict=True)})
 
     def _learned(self, round: Round, found: dict[str, tuple[float, int]]) -> dict[str, Any]:
