@@ -6,9 +6,11 @@
 
 An arm is a recipe of examples/recipes/tiny with a few changes. All start from the embedded model, play problems with
 numbers up to 20 (it knows those up to 12) and are scored on the same 1,024 held-out problems, 16 answers each: 512
-with numbers up to 12 and 512 others. The RLOO run of a seed gives the labels of that seed's predictors. The runs of
-`rloo_matched`, `maxrl_matched` and `ours` have as many rounds more as UCB's rollouts cost in answers; `trained`,
-`frozen` and `uniform` differ in nothing but how actions are chosen.
+with numbers up to 12 and 512 others. The RLOO run of a seed gives the labels of that seed's predictors, for problems
+that it did not train on; they cost 16,000 answers, which no arm is charged for and the table of costs names. The runs
+of `rloo_matched`, `maxrl_matched` and `ours` go on until they have the answers of the UCB run of their seed, rollouts
+included. `ucb_maxrl` is UCB with the solver's settings of `ours`; `trained`, `frozen` and `uniform` differ in nothing
+but how actions are chosen.
 
 Runs are resumable: start the command again and it goes on where it stopped; what is finished is read, not repeated.
 Written to --folder: a run folder per arm and seed, report.html of all runs, study.md and study.json. --tuning scores
@@ -38,27 +40,33 @@ COMMON: dict[str, Any] = dict(
     report_to="none",
     disable_tqdm=True,
 )
-LEARNED = dict(candidates=256, refresh=10, keep=48, difficulty="predictor", relabel_every=1, relabel=48)
-MATCHED = 1.3  # 100 rounds of 256 answers and 10 refreshes of 96 problems x 8 answers are 130 rounds
+LEARNED = dict(features=13, candidates=256, refresh=10, keep=48, difficulty="predictor", relabel_every=1, relabel=48)
+ROUND = 256  # answers of a round, of every arm
 SOLVER = dict(prover_objective="maxrl", num_generations=16, beta=0.1, lr_scheduler_type="cosine")  # as ours
 ARMS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     # name: recipe, changes of it, changes of its proposer_kwargs
     "rloo": ("tiny/rloo", {}, {}),
-    "rloo_matched": ("tiny/rloo", {"rounds": MATCHED}, {}),
-    "maxrl_matched": ("tiny/rloo", {"rounds": MATCHED, **SOLVER}, {}),
+    "rloo_matched": ("tiny/rloo", {}, {}),
+    "maxrl_matched": ("tiny/rloo", SOLVER, {}),
     "ucb": ("tiny/symbolic_ucb", {}, {}),
+    "ucb_maxrl": ("tiny/symbolic_ucb", SOLVER, {}),
     "p_solver": ("tiny/symbolic_p_solver", {}, {}),
     "refresh": ("tiny/symbolic_refresh", {}, {}),
     "refresh_diversity": ("tiny/symbolic_refresh_diversity", {}, {}),
-    "ours": ("tiny/symbolic_ours", {"rounds": MATCHED}, {}),
+    "ours": ("tiny/symbolic_ours", {}, {}),
     "trained": ("tiny/symbolic_ucb", {"proposer": "factorized"}, LEARNED),
     "frozen": ("tiny/symbolic_ucb", {"proposer": "factorized"}, {**LEARNED, "learning_rate": 0.0}),
     "uniform": ("tiny/symbolic_ucb", {"proposer": "mutation"}, LEARNED),
 }
+FIRST = ["rloo", "ucb"]
 WARM = ("sft", "ipo")  # the embedded model, which is warm-started; and after IPO on its own answers
+MATCHED = ("rloo_matched", "maxrl_matched", "ours")  # to the answers of UCB
 TAUGHT = ("p_solver", "refresh", "refresh_diversity", "trained", "frozen", "uniform")  # by labels of the RLOO run
 QUICK = ("sft", "rloo", "ucb", "refresh", "refresh_diversity", "ours")
-CONTROLS = {"rloo": (), "rloo_matched": (), "ucb": (), "frozen": ("trained",), "uniform": ("trained",)}
+CONTROLS = {
+    "rloo": (), "rloo_matched": (), "ucb": (), "maxrl_matched": ("ours",), "ucb_maxrl": ("ours",),
+    "frozen": ("trained",), "uniform": ("trained",),
+}  # fmt: skip
 """What others are compared with: all of them, or those that are named."""
 
 
@@ -105,7 +113,7 @@ def scored_problems(count: int, tuning: bool) -> list[Any]:
 def train(arm: str, seed: int, folder: Path, rounds: int, scored: list[Any]) -> tuple[Any, dict[str, Any]]:
     """The arm's run, and what its prover sampled."""
     import datasets
-    from collect_solve_rates import collect
+    from collect_solve_rates import collect, new_problems
     from transformers import PrinterCallback
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
@@ -116,8 +124,12 @@ def train(arm: str, seed: int, folder: Path, rounds: int, scored: list[Any]) -> 
     from countdown_selfplay.training.checkpoints import newest
 
     recipe, changes, of_proposer = ARMS[arm]
-    changes = {**COMMON, **changes}
-    changes["max_steps"] = round(rounds * changes.pop("rounds", 1))
+    changes = {**COMMON, **changes, "max_steps": rounds}
+    if arm in MATCHED:
+        answers = json.loads((run_folder(folder.parents[1], "ucb", seed) / FINISHED).read_text())["cost"][
+            "prover_samples"
+        ]
+        changes["max_steps"] = round(answers / ROUND)
     labels = run_folder(folder.parents[1], "rloo", seed) / "solve_rates.jsonl"
     kwargs = dict(recipe_fields(recipe, {}, JointSelfPlayConfig).get("proposer_kwargs", {}))
     if kwargs:
@@ -138,11 +150,13 @@ def train(arm: str, seed: int, folder: Path, rounds: int, scored: list[Any]) -> 
         tokens = args.max_completion_length
         found = evaluate_prover(*policy, scored, domain, n=ANSWERS, ks=KS, max_new_tokens=tokens)
         if arm == "rloo":
-            asked = domain.random(20 * rounds, seed, frozenset(domain.key(problem) for problem in scored))
+            known = [*scored, *(domain.problem(row) for row in trainer.train_dataset)]
+            asked = new_problems(domain, 20 * rounds, seed, map(domain.key, known))
             collect(policy, domain, asked, 8, labels, seed, max_new_tokens=tokens)
     frame = trainer.frame
     samples, tokens = frame.samples["prover"], frame.tokens["prover"]
-    return found, {"prover_samples": samples, "prover_tokens": tokens, "resumed": resumed}
+    cost = {"prover_samples": samples, "prover_tokens": tokens, "resumed": resumed}
+    return found, {**cost, "label_samples": 8 * 20 * rounds if arm in TAUGHT else 0}
 
 
 def warm(arm: str, seed: int, folder: Path, scored: list[Any]) -> tuple[Any, dict[str, Any]]:
@@ -158,7 +172,9 @@ def warm(arm: str, seed: int, folder: Path, scored: list[Any]) -> tuple[Any, dic
             raise RuntimeError("The IPO run failed; its last line says why.")
     model = load_model(str(folder / "model") if arm == "ipo" else "tiny", "cpu")
     found = evaluate_prover(*model, scored, own_domain(), n=ANSWERS, ks=KS, max_new_tokens=16, seed=seed)
-    return found, {"prover_samples": 0, "prover_tokens": 0}
+    asked = json.loads((folder / "model" / "run.json").read_text())["config"] if arm == "ipo" else {}
+    samples = asked.get("problems", 0) * asked.get("samples_per_problem", 0)
+    return found, {"prover_samples": samples, "prover_tokens": 0, "label_samples": 0}
 
 
 def tables(root: Path, arms: list[str], seeds: list[int]) -> str:
@@ -178,7 +194,10 @@ def tables(root: Path, arms: list[str], seeds: list[int]) -> str:
             found = compare_arms([loaded[control], *others], KS)
             lines += [f"### Against {control}", "", markdown(rows_of(found), found.notes()), ""]
             out[control] = found.to_dict()
-    lines += ["### What a run cost", "", "| arm | thousand answers in training | processor, s |", "|---|---|---|"]
+    lines += [
+        "### What a run cost", "", "| arm | thousand answers in training | for labels besides | processor, s |",
+        "|---|---|---|---|",
+    ]  # fmt: skip
     for arm, folders in paths.items():
         lines.append(cost_row(arm, [json.loads((path / FINISHED).read_text())["cost"] for path in folders]))
     (root / "study.json").write_text(json.dumps(out, indent=1) + "\n")
@@ -187,9 +206,10 @@ def tables(root: Path, arms: list[str], seeds: list[int]) -> str:
 
 def cost_row(arm: str, costs: list[dict[str, Any]]) -> str:
     """Means over seeds. The processor seconds of a run that was resumed are of its last part alone: a dash."""
-    answers, seconds = (sum(cost[of] for cost in costs) / len(costs) for of in ("prover_samples", "cpu_seconds"))
+    wanted = "prover_samples", "label_samples", "cpu_seconds"
+    answers, labels, seconds = (sum(cost[of] for cost in costs) / len(costs) for of in wanted)
     shown = "–" if any(cost.get("resumed") for cost in costs) else f"{seconds:.0f}"
-    return f"| {arm} | {answers / 1000:.1f} | {shown} |"
+    return f"| {arm} | {answers / 1000:.1f} | {labels / 1000:.1f} | {shown} |"
 
 
 CURVES = {
@@ -270,8 +290,11 @@ def main(argv: list[str]) -> int:
     needy = [arm for arm in arms if arm in TAUGHT]
     if needy and "rloo" not in arms:
         parser.error(f"The predictor of {needy[0]} is first trained on the RLOO run; add rloo to --arms.")
+    matched = [arm for arm in arms if arm in MATCHED]
+    if matched and "ucb" not in arms:
+        parser.error(f"{matched[0]} has as many answers as the UCB run of its seed; add ucb to --arms.")
     start = time.perf_counter()
-    for batch in (["rloo"], [arm for arm in arms if arm != "rloo"]):  # the others read its labels
+    for batch in (FIRST, [arm for arm in arms if arm not in FIRST]):  # the others read labels and costs of the first
         tasks = [
             (arm, seed, str(root), rounds, problems, options.tuning)
             for seed in seeds for arm in batch if arm in arms

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import shutil
 
 import pytest
 from tests.cli.test_recipes_played import ROOT
@@ -15,6 +16,7 @@ from countdown_selfplay.curriculum.difficulty import Rollout
 from countdown_selfplay.curriculum.difficulty_predictor import read_labels
 from countdown_selfplay.evaluation.report import load_run, write_report
 from countdown_selfplay.evaluation.report.symbolic import drawn_symbolic, filtering, reliability
+from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 
 @pytest.mark.parametrize(
@@ -91,14 +93,35 @@ def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, capsys
     assert not any(heldout_key(",".join(map(str, sorted(row["numbers"]))) + f"={row['target']}") for row in rows)
 
 
+def test_solve_rates_of_a_run_are_of_problems_that_it_did_not_play_and_sampled_as_in_training(tmp_path, monkeypatch):
+    # a run that described itself, with the temperature of its training and another of its evaluation
+    from countdown_selfplay.config.countdown_fields import domain_from
+    from countdown_selfplay.data.anchors import GENERATED_ANCHORS
+
+    main = example("collect_solve_rates")
+    run = tmp_path / "run"
+    shutil.copytree(TINY_MODEL_PATH, run / "prover")
+    args = JointSelfPlayConfig.from_recipe("tiny/rloo", output_dir=str(run), use_cpu=True)
+    domain = domain_from(args)
+    config = {**args.to_dict(), "temperature": 0.7, "eval_preset": "joint_rloo"}
+    (run / "run.json").write_text(json.dumps({"name": "run", "config": config, "rules": domain.rules.to_dict()}))
+    seen = {}
+    monkeypatch.setattr(main, "collect", lambda *given, **sampling: seen.update(given=given, **sampling) or 0.5)
+    assert main.main([str(run), "--problems", "40", "--seed", str(args.seed)]) == 0
+    assert seen["temperature"] == 0.7 and seen["max_new_tokens"] == args.max_completion_length
+    played = {domain.key(problem) for problem in domain.random(GENERATED_ANCHORS, args.seed, frozenset())}
+    asked = [domain.key(problem) for problem in seen["given"][2]]
+    assert len(set(asked)) == 40 and not played & set(asked)
+
+
 def test_processor_seconds_of_a_resumed_run_are_not_told():
     cost_row = example("symbolic_proposers").cost_row
     costs = [
-        {"prover_samples": 2000, "cpu_seconds": 30, "resumed": False},
-        {"prover_samples": 4000, "cpu_seconds": 50},
+        {"prover_samples": 2000, "label_samples": 0, "cpu_seconds": 30, "resumed": False},
+        {"prover_samples": 4000, "label_samples": 16_000, "cpu_seconds": 50},
     ]
-    assert cost_row("ucb", costs) == "| ucb | 3.0 | 40 |"
-    assert cost_row("ucb", [{**costs[0], "resumed": True}, costs[1]]) == "| ucb | 3.0 | – |"
+    assert cost_row("ucb", costs) == "| ucb | 3.0 | 8.0 | 40 |"
+    assert cost_row("ucb", [{**costs[0], "resumed": True}, costs[1]]) == "| ucb | 3.0 | 8.0 | – |"
 
 
 def test_the_least_diversity_is_fitted_by_the_share_of_the_band_that_it_refuses():
@@ -110,7 +133,7 @@ def test_the_least_diversity_is_fitted_by_the_share_of_the_band_that_it_refuses(
     kwargs = recipe_fields("tiny/symbolic_p_solver", {}, JointSelfPlayConfig)["proposer_kwargs"]
     kwargs |= {"difficulty": "rollout", "candidates": 40}
     shares = [fit.refused(threshold, kwargs, CountdownDomain.tiny(), Half(), 1) for threshold in (0.0, 0.01, 1.1)]
-    # R_div lies in [0, 1], and is 1 in the first refresh
+    # R_div lies in [0, 1]
     assert shares[0] == 0 and 0 < shares[1] <= 0.9 and shares[2] == 1
     # the table: 27.8 of 27.8 + 44.7, and 1.7 of 1.7 + 68.2
     assert fit.REFUSED[7] == pytest.approx(0.3834, abs=1e-4) and fit.REFUSED[13] == pytest.approx(0.0243, abs=1e-4)

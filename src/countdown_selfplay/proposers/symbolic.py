@@ -42,11 +42,11 @@ class Scored(NamedTuple):
 class Symbolic:
     """Every `refresh` rounds `candidates` seeds, of the data set (the round's anchors) and, with probability
     `archive_seeds`, of the archive of generated problems, become candidates. Those that pass the symbolic checks get
-    an estimated solve rate (`difficulty`, with `difficulty_kwargs`), a distance to the archive (`features`: 7, 13 or
-    learned, with `features_kwargs`; to the anchors while it is empty) and the score R_gen; `selection` (with `selection_kwargs`: low, high, diversity,
-    least_diversity, ...) takes at most `keep` of them into the archive and the buffer (`replay`: capacity, half_life,
-    softness). In every round `generated_fraction` of the prover's slots are drawn from the buffer. Give the game an
-    `anchor_fraction` of 1 minus that.
+    an estimated solve rate (`difficulty`, with `difficulty_kwargs`), a distance to the archive (while it is empty: to
+    the anchors; `features`: 7, 13 or learned, with `features_kwargs`) and the score R_gen; `selection` (with
+    `selection_kwargs`: low, high, diversity, least_diversity, ...) takes at most `keep` of them into the archive and
+    the buffer (`replay`: capacity, half_life, softness). In every round `generated_fraction` of the prover's slots are
+    drawn from the buffer. Give the game an `anchor_fraction` of 1 minus that.
 
     A difficulty that learns gets labels every `relabel_every` refreshes: `relabel` candidates of the reservoir, with
     `relabel_samples` answers each of the current solver; 0: never. With `played_labels` it also learns, before each
@@ -204,8 +204,8 @@ class Symbolic:
             self.logged_now |= self._relabel(round)
 
     def _diversity(self, round: Round, points_VF: np.ndarray, anchors: Sequence[Any]) -> np.ndarray:
-        """(V,) R_div. While nothing was generated the data's tasks are what candidates differ from: a distance of 1 for
-        all of them would make the first R_gen incomparable with every later one, and baseline and arms remember it."""
+        """(V,) R_div. While nothing was generated the data's tasks are what candidates differ from: a distance of 1 of
+        all would make the first R_gen incomparable with every later one, and baseline and arms remember it."""
         if len(self.archive) or not anchors:
             return self.archive.distance(points_VF)
         known_AF = self.space.points(round, anchors, round.domain.features(anchors))

@@ -21,7 +21,7 @@ SYMBOLIC = (
         "proposer/rejected_<reason>",
         "Share of the candidates refused, by the first check that failed: out_of_range, unsolvable (no target in "
         "range asks for such an expression), trivial (the plain sum or product of the numbers), held_out, duplicate "
-        "(of this refresh), archived (of an earlier one).",
+        "(of this refresh), archived (selected in an earlier one).",
     ),
     Metric(
         "proposer/eligible_rate",
@@ -78,11 +78,14 @@ SYMBOLIC = (
     ),
     Metric(
         "proposer/brier_after",
-        "The same score after the predictor was fitted anew, by trees that had not seen the label.",
+        "The same score, on the same fresh rates, after the predictor was fitted anew: by trees and a calibration "
+        "that had not seen the problem.",
     ),
     Metric("proposer/calibration_after", "Calibration error after the predictor was fitted anew, likewise."),
     Metric(
-        "proposer/predictor_auc", "AUC of the predictor on labels that its trees had not seen.", healthy=(0.6, inf)
+        "proposer/predictor_auc",
+        "AUC of the predictor on the fresh rates, by trees that had not seen the problem.",
+        healthy=(0.6, inf),
     ),
     Metric("proposer/labels", "Solve rates that the predictor is fitted to."),
     Metric(

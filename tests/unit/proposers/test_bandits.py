@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.unit.games.scripted import ScriptedRound
 
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.proposers import make_proposer
@@ -112,3 +113,11 @@ def test_the_state_of_a_bandit_comes_back():
 def test_bad_settings_are_refused_in_a_sentence(name, given, message):
     with pytest.raises((ConfigError, KeyError), match=message):
         make_proposer(name, given)
+
+
+def test_an_arm_whose_problems_were_never_played_twice_counts_as_no_progress():
+    bandit, round = ucb(reward="progress"), ScriptedRound(lambda *given: "", {"prover": (8, 1)})
+    bandit.choose(round, range(8))
+    bandit.learn_progress({"easy": [0.5]})  # (1 + .5) / 2; nothing was heard of the two others
+    bandit.choose(round, range(8))
+    assert bandit.sums == {"easy": [1.0, 0.75], "medium": [1.0, 0.5], "hard": [1.0, 0.5]}

@@ -14,6 +14,7 @@ from countdown_selfplay.errors import ConfigError, GameError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
+from countdown_selfplay.random_state import seed_from
 
 DOMAIN = CountdownDomain.tiny()
 ANCHORS = DOMAIN.random(40, 1, frozenset())
@@ -205,3 +206,33 @@ def test_the_7_features_collapse_where_the_13_do_not():
             own.propose(a_round(index), ANCHORS)
         found[features] = own.logged()["proposer/diversity"]
     assert found[7] < 0.02 < found[13]
+
+
+def test_the_first_refresh_is_as_far_from_the_anchors_as_brute_force_says():
+    """The distance of the docs: root mean square difference over 13 columns, to the nearest anchor."""
+    proposer = make_proposer("mutation", {"candidates": 40, "keep": 40, "selection_kwargs": {"diversity": 1.0}})
+    proposer.propose(a_round(), ANCHORS)
+    own, known = (DOMAIN.novelty(problems, 13) for problems in (
+        [DOMAIN.problem_of_key(key) for key in proposer.archive.listed], ANCHORS
+    ))  # fmt: skip
+    nearest = [np.sqrt(((known - point) ** 2).mean(1)).min() for point in own]
+    assert proposer.logged()["proposer/diversity"] == pytest.approx(np.mean(nearest)) and np.mean(nearest) < 0.5
+
+
+def test_generated_problems_are_shown_in_any_order_of_their_numbers():
+    proposer = make_proposer("mutation", {"candidates": 200, "keep": 100, "generated_fraction": 1.0})
+    shown = [proposal.problem for proposal in proposer.propose(a_round(), ANCHORS)]
+    assert len(shown) == 16 and [p.key for p in shown] == [DOMAIN.problem_of_key(p.key).key for p in shown]
+    ascending = sum(list(p.numbers) == sorted(p.numbers) for p in shown)
+    assert 0 < ascending < 10  # about a sixth of those with three different numbers: 16 ascending ones have p = 1e-12
+
+
+def test_another_training_seed_begins_with_another_action_policy():
+    def weights(seed):
+        round = a_round()
+        round.seed = lambda *key: seed_from(seed, *key)
+        proposer = make_proposer("factorized", {"candidates": 20, "keep": 5})
+        proposer.propose(round, ANCHORS)
+        return proposer.policy.weights[2].detach().numpy()
+
+    assert not np.array_equal(weights(0), weights(1)) and np.array_equal(weights(0), weights(0))

@@ -12,6 +12,7 @@ from .pictures import Curve, Figure, line_chart
 from .tables import Table, definition
 
 SECTION = "Symbolic proposer"
+ARMS = ("easy", "medium", "hard", "add_sub", "multiply", "divide", "multi_step")
 CHARTS = (
     Chart(
         "Candidates: valid, and eligible of these",
@@ -32,7 +33,7 @@ CHARTS = (
     Chart("Estimated against played", (("proposer/estimate_error", "mean error"),), (0, 0.2)),
     Chart(
         "Who makes the candidates",
-        tuple((f"proposer/arm_{arm}", arm) for arm in ("easy", "medium", "hard", "add_sub", "multiply", "divide", "multi_step")),
+        tuple((f"proposer/arm_{arm}", arm) for arm in ARMS),
         SHARE,
     ),
 )
