@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..contract.game import Proposal
+from ..contract.game import Proposal, solve_rates
 
 Frontier = tuple[float, float]
 """Solve rates, ends included."""
@@ -38,7 +38,8 @@ def wanted_answers(
     """(P) bools: the problems whose answers provers may be trained on. all: None; nontrivial: neither none nor all
     answers of all provers are right, whatever the solve rate is a share of; frontier: the solve rate lies in it."""
     if trains_on == "nontrivial":
-        return (correct_MPG.any((0, 2)) & ~correct_MPG.all((0, 2))).tolist()
+        rate_P = solve_rates(correct_MPG)
+        return ((rate_P > 0) & (rate_P < 1)).tolist()
     if trains_on == "frontier" and frontier is not None:
         return ((solve_rate_P >= frontier[0]) & (solve_rate_P <= frontier[1])).tolist()
     return None
