@@ -6,11 +6,12 @@
     python examples/pool_expert_iteration.py --arms pool single --seeds 1 2
 
 Every arm starts from warm-started models: provers that sometimes solve four numbers, two of them from disjoint
-problems, and a conjecturer that knows the form. The pool and its control play 100 rounds, the findings' arms 30. All
-are scored on the same held-out problems with equally many answers: what a pool of two provers solves, against one
-prover that had, and has, as many samples as both. Runs are resumable: start the command again and it goes on where it
-stopped. Written to --folder: a run folder per arm and seed; `study.md`; `report.html` of the pool and its control,
-with the paper's figure 1 and table 2.
+problems, and a conjecturer that knows the form, or that hardly does. The pool, its control and the pool that begins
+with few valid texts play 100 rounds, the findings' arms 30. All are scored on the same held-out problems with equally
+many answers at temperature 1, whatever they were trained with: what a pool of two provers solves, against one prover
+that had, and has, as many samples as both. A seed is that of training and of those answers. Runs are resumable: start
+the command again and it goes on where it stopped. Written to --folder: a run folder per arm and seed; `study.md`;
+`report.html` of the arms of 100 rounds, with the paper's figure 1 and table 2.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing.pool
+import shutil
 import subprocess
 import sys
 import time
@@ -33,7 +35,9 @@ from countdown_selfplay.evaluation.compare.study import FINISHED, compared, fini
 ROUNDS, SHORT = 100, 30
 HELD_OUT, ANSWERS = 256, 32  # answers to a problem, of all provers together
 START = Path("runs/pool-start")
-FOR_A_POOL, FOR_ARMS = ("prover_a", "conjecturer"), ("prover_b", "prover_both")
+FOR_A_POOL = ("prover_a", "conjecturer")
+FOR_ARMS = ("prover_b", "prover_both", "conjecturer_raw", "conjecturer_shown")
+FEW = 96  # demonstrations after which a prover's weights write a problem in three of ten texts, as the paper's begin
 
 TIERS = {"start": [3, 4], "low": 0.2, "high": 0.7, "floor": 2, "ceiling": 4, "min_valid": 6}
 APART = [{"model": "prover_a", "temperature": 0.8}, {"model": "prover_b", "temperature": 1.2}]
@@ -42,13 +46,19 @@ ARMS: dict[str, dict[str, Any]] = {
     "pool": {},
     # One prover with the samples of both: twice the answers to each problem.
     "single": {"roles": {"prover": {"players": 1, "num_generations": 8, "micro_batches": 16}}},
+    # A conjecturer that hardly knows the form: does expert iteration teach it?
+    "raw_conjecturer": {"roles": {"conjecturer": {"model": "conjecturer_raw"}}},
     "identical": {},  # the pool as long as the arms below
     "per_prover_rate": {"solve_rate_over": "provers"},
     "solver_as_conjecturer": {"roles": {"conjecturer": {"model": "prover_a"}}},
-    "worked_example": {"conjecturer_phrasing": "shown"},
+    "worked_example": {
+        "conjecturer_phrasing": "shown",
+        "roles": {"conjecturer": {"model": "conjecturer_shown"}},
+    },
     "other_phrasing": {"phrasing": "turned"},
     "several_phrasings": {"phrasing": "turned", "roles": {"prover": {"model": "prover_both"}}},
-    "hysteresis": {"proposer_kwargs": {**TIERS, "hysteresis": True, "window": 3}},
+    "window": {"proposer_kwargs": {**TIERS, "window": 3}},
+    "hysteresis": {"proposer_kwargs": {**TIERS, "hysteresis": True}},
     "diverse": {"roles": {"prover": {"each": APART}}},
     "weighted": {  # examples count by their distance to the frontier's centre
         "conjecturer_reward": "frontier_distance",
@@ -56,7 +66,7 @@ ARMS: dict[str, dict[str, Any]] = {
         "roles": {"conjecturer": {"objective_kwargs": {"rounds": 1, "tau": 0, "weighted": True}}},
     },
 }
-LONG = ("pool", "single")
+LONG = ("pool", "single", "raw_conjecturer")
 
 
 # -- the models that the pools start from ----------------------------------------------------------------------------
@@ -64,7 +74,8 @@ LONG = ("pool", "single")
 
 def warm_start(root: Path, names: Sequence[str], quick: bool) -> None:
     """Make those of the models that are missing, two at a time: prover_a and prover_b from disjoint problems of two to
-    four numbers, prover_both from prover_a's under two phrasings, and the conjecturer."""
+    four numbers; prover_both from prover_a's under two phrasings; conjecturer; conjecturer_shown with a worked example
+    in its prompt; and conjecturer_raw, prover_a's weights after FEW demonstrations."""
     from countdown_selfplay.countdown import generate_problems
     from countdown_selfplay.warm_starts.demonstrations import generated_rows
 
@@ -74,31 +85,48 @@ def warm_start(root: Path, names: Sequence[str], quick: bool) -> None:
     count = 256 if quick else 6144
     domain = domain_of("compact", "compact")
     root.mkdir(parents=True, exist_ok=True)
-    # There are 212 training problems of two numbers and 4,101 of three: each prover gets half of them.
-    keys = [domain.key(problem) for problem in generate_problems(2 * count, domain.spec, seed=0)]
-    a = generated_rows(count, "prover", domain, 0, exclude=keys[1::2], per_problem=6)
-    taken = {*keys[::2], *(domain.key(domain.problem(row)) for row in a)}
+    proposals = 256 if quick else 2048
+    keys, a, taken = list[str](), list[dict[str, Any]](), set[str]()
+    if any(name.startswith("prover") for name in missing):
+        # There are 212 training problems of two numbers and 4,101 of three: each prover gets half of them.
+        keys = [domain.key(problem) for problem in generate_problems(2 * count, domain.spec, seed=0)]
+        a = generated_rows(count, "prover", domain, 0, exclude=keys[1::2], per_problem=6)
+        taken = {*keys[::2], *(domain.key(domain.problem(row)) for row in a)}
     rows = {
         "prover_a": lambda: a,
         "prover_b": lambda: generated_rows(count, "prover", domain, 1, exclude=taken, per_problem=6),
         "prover_both": lambda: a[1::2] + [row | {"prompt": turned(domain.problem(row))} for row in a[::2]],
-        "conjecturer": lambda: generated_rows(256 if quick else 2048, "conjecturer", domain, 0),
+        "conjecturer": lambda: generated_rows(proposals, "conjecturer", domain, 0),
+        "conjecturer_raw": lambda: generated_rows(FEW, "conjecturer", domain, 0),
+        "conjecturer_shown": lambda: generated_rows(proposals, "conjecturer", domain_of("compact", "shown"), 0),
     }
-    jobs = []
+    jobs: list[list[tuple[Path, list[str]]]] = [[], []]  # one from prover_a's weights comes last
     for name in missing:
         (root / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[name]()))
-        role = "conjecturer" if name == "conjecturer" else "prover"
-        options = ["--role", role, "--dataset_name", str(root / f"{name}.jsonl"), "--output_dir", str(root / name)]
-        jobs.append([*options, "--operands", "2", "3", "4", "--number_high", "12", "--eval_problems", "0"])
+        few = name == "conjecturer_raw"
+        options = ["--role", name.split("_")[0], "--dataset_name", str(root / f"{name}.jsonl")]
+        options += ["--operands", "2", "3", "4", "--number_high", "12", "--eval_problems", "0"]
+        if few:
+            options += ["--model_name_or_path", str(root / "prover_a"), "--learning_rate", "3e-4"]
+            options += ["--per_device_train_batch_size", "16"]
+        jobs[few].append((root / name, options))
     with multiprocessing.pool.ThreadPool(2) as pool:
-        pool.map(_fine_tune, jobs, chunksize=1)
+        for stage in jobs:
+            pool.map(_fine_tune, stage, chunksize=1)
 
 
-def _fine_tune(options: list[str]) -> None:
+def _fine_tune(job: tuple[Path, list[str]]) -> None:
+    """`sft` with these options into a folder, which is there when it is whole."""
+    folder, options = job
+    unfinished = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(unfinished, ignore_errors=True)
     command = [sys.executable, "-m", "countdown_selfplay.cli.main", "sft", "--recipe", "tiny/sft", *options]
-    done = subprocess.run([*command, "--disable_tqdm", "true"], capture_output=True, text=True)
+    command += ["--output_dir", str(unfinished), "--disable_tqdm", "true"]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}\n{done.stderr[-2000:]}")
+    shutil.rmtree(folder, ignore_errors=True)
+    unfinished.rename(folder)
 
 
 def turned(problem: Any) -> str:
@@ -118,11 +146,11 @@ def shown(operands: int, spec: Any, **asked: Any) -> str:
 def domain_of(phrasing: str, of_conjecturer: str) -> Any:
     """The recipe's Countdown, with these prompts for provers and conjecturers."""
     from countdown_selfplay.countdown import PROVER_PROMPTS, CountdownDomain, ProblemSpec
-    from countdown_selfplay.countdown.prompts import CONJECTURER_PROMPTS, EXAMPLES, json_example
+    from countdown_selfplay.countdown.prompts import CONJECTURER_PROMPTS, EXAMPLES, PROPOSAL_TEXTS, json_example
     from countdown_selfplay.countdown.proposals import PROPOSAL_PARSERS
 
     PROVER_PROMPTS["turned"], CONJECTURER_PROMPTS["shown"] = turned, shown
-    PROPOSAL_PARSERS["shown"] = PROPOSAL_PARSERS["compact"]
+    PROPOSAL_PARSERS["shown"], PROPOSAL_TEXTS["shown"] = PROPOSAL_PARSERS["compact"], PROPOSAL_TEXTS["compact"]
     EXAMPLES["shown"] = lambda spec: map(json_example, spec.operands)
     spec = ProblemSpec((2, 3, 4), number_low=1, number_high=12, target_low=1, target_high=99)
     prompts = {"prover_prompt": phrasing, "conjecturer_prompt": of_conjecturer}
@@ -145,9 +173,7 @@ def run(task: tuple[str, int, str, str, int, int]) -> None:
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
     from countdown_selfplay.data.run_files import step_of
-    from countdown_selfplay.evaluation.pooled import pooled
     from countdown_selfplay.training.checkpoints import newest
-    from countdown_selfplay.training.evaluation import evaluate_provers
 
     changes = dict(ARMS[arm])
     domain = domain_of(changes.pop("phrasing", "compact"), changes.pop("conjecturer_phrasing", "compact"))
@@ -174,15 +200,34 @@ def run(task: tuple[str, int, str, str, int, int]) -> None:
     if rounds:
         trainer.train(resume_from_checkpoint=earlier is not None)
     trained = (time.process_time() - began) / max(rounds - (step_of(earlier) if earlier else 0), 1)
-    each = evaluate_provers(trainer, held_out, ANSWERS // len(args.players_of("prover")), (1, 8))
-    for i, one in enumerate(each.values()):
-        finish(folder, {"after": {"prover": one.to_dict()}}, f"prover_{i}.json")
-    found = pooled([*each.values()], (1, 8, ANSWERS))
-    after = {"prover": found.to_dict()}
+    found = _scores(trainer, held_out, seed, domain)
+    for name, one in found.items():
+        if name != "pool":
+            finish(folder, {"after": {"prover": one.to_dict()}}, f"{name}.json")
+    after = {"prover": found["pool"].to_dict()}
     finish(folder, {"before": {}, "after": after, "samples": trainer.frame.samples, "settings": settings})
-    at = found.pass_at
+    at = found["pool"].pass_at
     print(f"{arm:>22} seed {seed}: pass@1 {at[1].value:.3f}  pass@8 {at[8].value:.3f}  "
           f"({trained:.2f} CPU s a round, {time.process_time() - began:.0f} in all)", flush=True)  # fmt: skip
+
+
+def _scores(trainer: Any, problems: Sequence[Any], seed: int, domain: Any) -> dict[str, Any]:
+    """Evaluations at temperature 1, so that weights alone differ: `prover_0` and so on, `pool`; and of provers that
+    were trained under another phrasing `compact`, the pool's with the usual prompt."""
+    from countdown_selfplay.evaluation.pooled import pooled
+    from countdown_selfplay.training.evaluation import evaluate_provers
+
+    names = trainer.args.players_of("prover")
+    trainer.roles = {**trainer.roles, **{name: replace(trainer.roles[name], temperature=1.0) for name in names}}
+    ks, found = (1, 8, ANSWERS), dict[str, Any]()
+    for phrasing in dict.fromkeys((domain.prover_prompt, "compact")):
+        trainer.domain = replace(domain, prover_prompt=phrasing)
+        each = [*evaluate_provers(trainer, problems, ANSWERS // len(names), (1, 8), seed=seed).values()]
+        if phrasing == domain.prover_prompt:
+            found = {f"prover_{i}": one for i, one in enumerate(each)} | {"pool": pooled(each, ks)}
+        else:
+            found[phrasing] = pooled(each, ks)
+    return found
 
 
 def _roles(own: dict[str, Any], start: Path) -> dict[str, Any]:
@@ -199,16 +244,28 @@ def _roles(own: dict[str, Any], start: Path) -> dict[str, Any]:
 # -- what is told ----------------------------------------------------------------------------------------------------
 
 
+COLUMNS = (
+    *("arm", "rounds", "valid, rounds 1-5 -> last 5", "right answers", "pass rate of tier 1"),
+    *("frontier, rounds 1-5", "copies, rounds 1-5 -> last 5", "operands at the end"),
+    *(f"moves a tier in {SHORT} rounds", f"distinct rates a round, {SHORT} rounds"),
+)
+NOTES = f"""
+Means over seeds with 95% t intervals. Right answers: the share of all provers' answers, which is the mean pass rate
+over attempts in every arm; the pass rate of tier 1 is that of the arm, for `per_prover_rate` the binary one. Frontier:
+the share of the played texts of conjecturers, 0 in a round without any. Copies of the worked example are not valid and
+are not played. Moves and distinct rates are of the first {SHORT} rounds of each run.
+"""
+SCORED = """
+All answers at temperature 1. Seeds of `start`, whose weights are the same, differ in the sampling of answers alone;
+those of the other arms in training too. Arms under another phrasing answer the prompt that they were trained on, and
+the usual one where it is said.
+"""
+
+
 def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
     """Markdown: what the paper measures, early and late, and what the arms solve on held-out problems."""
-    lines = [
-        "### Training",
-        "",
-        "| arm | valid, rounds 1-5 -> last 5 | pass rate | pass rate of tier 1 | frontier, rounds 1-5 | copies, same "
-        "| operands at the end | moves a tier | distinct rates a round |",
-        "|---" * 9 + "|",
-    ]
-    lines += [_row(root, arm, seeds) for arm in arms if arm != "start"]
+    lines = ["### Training", "", f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+    lines += [_row(root, arm, seeds) for arm in arms if arm != "start"] + [NOTES, SCORED.strip()]
     for control, others in (
         ("single", [arm for arm in arms if arm in ("start", *LONG)]),
         ("identical", [arm for arm in arms if arm not in LONG]),
@@ -222,18 +279,20 @@ def _held_out(root: Path, control: str, arms: Sequence[str], seeds: Sequence[int
     """What arms of one length solve on held-out problems, all provers together and each of them, against `control`."""
     from countdown_selfplay.evaluation.compare.comparison import markdown, rows_of
 
-    pools = {arm: [run_folder(root, arm, seed) / FINISHED for seed in seeds] for arm in arms}
-    provers = {control: pools[control]} if control == "single" else {}
-    provers |= {
-        f"{arm}, prover {i}": [path.with_name(f"prover_{i}.json") for path in paths]
-        for arm, paths in pools.items()
-        for i in range(2)
-        if arm != "single"
-    }
+    def files(arm: str, name: str) -> list[Path]:
+        return [run_folder(root, arm, seed) / name for seed in seeds]
+
+    pools, provers = dict[str, list[Path]](), dict[str, list[Path]]()
+    for arm in arms:
+        pools[arm] = files(arm, FINISHED)
+        if "phrasing" in ARMS[arm]:
+            pools[f"{arm}, usual prompt"] = files(arm, "compact.json")
+        alone = arm == "single"
+        provers |= {arm if alone else f"{arm}, prover {i}": files(arm, f"prover_{i}.json") for i in range(2 - alone)}
     lines = []
     for title, results, ks, baseline in (
         (f"all provers' answers put together ({ANSWERS} a problem)", pools, (1, 8, ANSWERS), control),
-        ("each prover", provers, (1, 8), next(iter(provers))),
+        ("each prover", provers, (1, 8), control if control in provers else f"{control}, prover 0"),
     ):
         found = compared(results, ks, baseline)
         lines += ["", f"### Held-out problems, {title}", "", markdown(rows_of(found), found.notes())]
@@ -241,28 +300,50 @@ def _held_out(root: Path, control: str, arms: Sequence[str], seeds: Sequence[int
 
 
 def _row(root: Path, arm: str, seeds: Sequence[int]) -> str:
+    from countdown_selfplay.evaluation.report.arms import over_seeds
     from countdown_selfplay.evaluation.report.load import load_run
-    from countdown_selfplay.evaluation.report.pool import ends
+    from countdown_selfplay.evaluation.report.pool import WINDOW, ends
 
     runs = [load_run(run_folder(root, arm, seed)) for seed in seeds]
 
     def mean(values: Sequence[float | None]) -> str:
+        """Over seeds."""
         known = [value for value in values if value is not None]
-        return f"{sum(known) / len(known):.2f}" if known else "-"
+        if len(known) < 2:
+            return f"{known[0]:.2f}" if known else "-"
+        found = over_seeds(known)
+        return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
 
-    cells = []
-    for metric in ("valid_conjecture_rate", "mean_prover_pass_rate", "prover_pass_rate_tier_1"):
-        early, late = zip(*(ends(run, metric) for run in runs), strict=True)
-        cells.append(f"{mean(early)} -> {mean(late)}")
-    cells += [
-        mean([ends(run, metric)[0] for run in runs]) for metric in ("round/frontier_share", "copied_example_rate")
+    def early_and_late(*metrics: str) -> str:
+        found = [[ends(run, metric) for metric in metrics if run.series(metric)] for run in runs]
+        early, late = ([_mean([pair[i] for pair in pairs]) for pairs in found] for i in (0, 1))
+        return f"{mean(early)} -> {mean(late)}"
+
+    rights = [f"{prover}/correct_rate" for prover in ("prover", "prover/0", "prover/1")]
+    moves, last = [], []
+    for run in runs:
+        counts = [[value for _, value in run.series(f"tier_{k}_operand_count")] for k in (0, 1)]
+        last.append([own[-1] for own in counts])
+        moves.append(_mean([sum(a != b for a, b in pairwise(own[:SHORT])) for own in counts]))
+    frontier = [sum(v for step, v in run.series("round/frontier_share") if step <= WINDOW) for run in runs]
+    bins = [[sum(count > 0 for count in own) for own in [*run.histograms.values()][:SHORT]] for run in runs]
+    cells = [
+        str(max(runs[0].steps)),
+        early_and_late("valid_conjecture_rate"),
+        early_and_late(*rights),
+        early_and_late("prover_pass_rate_tier_1"),
+        mean([total / min(WINDOW, max(run.steps)) for total, run in zip(frontier, runs, strict=True)]),
+        early_and_late("copied_example_rate"),
+        ", ".join(mean([own[k] for own in last]) for k in (0, 1)),
+        mean(moves),
+        mean([_mean(own) for own in bins]),
     ]
-    counts = [[value for _, value in run.series(f"tier_{k}_operand_count")] for run in runs for k in (0, 1)]
-    cells.append(", ".join(mean([own[-1] for own in counts[k::2]]) for k in (0, 1)))
-    cells.append(mean([sum(a != b for a, b in pairwise(own)) for own in counts]))
-    bins = [sum(count > 0 for count in found) for run in runs for found in run.histograms.values()]
-    cells.append(mean(bins))
     return f"| {arm} | {' | '.join(cells)} |"
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def main(argv: list[str]) -> int:
@@ -297,9 +378,12 @@ def main(argv: list[str]) -> int:
     (root / "study.md").write_text(text)
     from countdown_selfplay.evaluation import write_report
 
-    main_arms = [arm for arm in LONG if arm in options.arms] or options.arms[:1]
-    write_report([run_folder(root, arm, seed) for arm in main_arms for seed in seeds], root / "report.html")
-    print(f"\n{text}\n{time.perf_counter() - began:.0f} s. Also in {root}: study.md and report.html.")
+    played = [arm for arm in options.arms if rounds[arm]]  # of `start` there is nothing to show
+    shown_arms = [arm for arm in played if arm in LONG] or played[:1]
+    if shown_arms:
+        write_report([run_folder(root, arm, seed) for arm in shown_arms for seed in seeds], root / "report.html")
+    written = "study.md and report.html" if shown_arms else "study.md"
+    print(f"\n{text}\n{time.perf_counter() - began:.0f} s. Also in {root}: {written}.")
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..statistics.bootstrap import Estimate, bootstrap_mean
 from ..statistics.pass_at_k import pass_at_k_array
@@ -15,7 +16,9 @@ def pooled(found: Sequence[ProverEvaluation], ks: Sequence[int] = (), resamples:
     """All provers' answers to each problem put together: n is their sum, and pass@k is that of k answers drawn from
     all of them, so that it compares with the pass@k of one prover at equal samples. One prover: itself.
 
-    The interval of `score` has the mean of the provers' ends, which is not narrower than that of the mean.
+    A setting in which the provers differ, such as their temperatures, is a list with an entry for each; the seed is
+    the first one's. The interval of `score` has the mean of the provers' ends, which is not narrower than that of the
+    mean.
     """
     if len(found) == 1:
         return found[0]
@@ -32,4 +35,9 @@ def pooled(found: Sequence[ProverEvaluation], ks: Sequence[int] = (), resamples:
         truncated_rate=sum(one.truncated_rate for one in found) / count,
         several_answers_rate=sum(one.several_answers_rate for one in found) / count,
         seconds=sum(one.seconds for one in found),
+        setting={name: _of_all(name, [one.setting.get(name) for one in found]) for name in found[0].setting},
     )
+
+
+def _of_all(name: str, values: list[Any]) -> Any:
+    return values[0] if name == "seed" or all(value == values[0] for value in values) else values

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..contract.game import Proposal
+from ..contract.game import Proposal, solve_rates
 
 Frontier = tuple[float, float]
 """Solve rates, ends included."""
@@ -32,11 +32,14 @@ def frontier_share(proposals: Sequence[Proposal], played: Sequence[bool], inside
     return {"round/frontier_share": sum(written) / len(written)} if written else {}
 
 
-def wanted_answers(trains_on: str, frontier: Frontier | None, solve_rate_P: np.ndarray) -> list[bool] | None:
+def wanted_answers(
+    trains_on: str, frontier: Frontier | None, solve_rate_P: np.ndarray, correct_MPG: np.ndarray
+) -> list[bool] | None:
     """(P) bools: the problems whose answers provers may be trained on. all: None; nontrivial: neither none nor all
-    answers are right; frontier: the solve rate lies in it."""
+    answers of all provers are right, whatever the solve rate is a share of; frontier: the solve rate lies in it."""
     if trains_on == "nontrivial":
-        return ((solve_rate_P > 0) & (solve_rate_P < 1)).tolist()
+        rate_P = solve_rates(correct_MPG)
+        return ((rate_P > 0) & (rate_P < 1)).tolist()
     if trains_on == "frontier" and frontier is not None:
         return ((solve_rate_P >= frontier[0]) & (solve_rate_P <= frontier[1])).tolist()
     return None
@@ -50,8 +53,10 @@ def is_starved(proposals: Sequence[Proposal], played: Sequence[bool]) -> bool:
 
 
 def unsolvable_share(domain: Any, proposals: Sequence[Proposal], played: Sequence[bool]) -> dict[str, float]:
-    """Of the proposals that were played, the share without a solution; {} where none such may be played."""
-    facts = [p.facts for p, got in zip(proposals, played, strict=True) if got]
+    """Of the proposals that were played, the share without a solution; {} where none such may be played. Problems that
+    a rule adds to those of players, all of them solvable, are not counted."""
+    wrote = any(p.by is not None for p in proposals)
+    facts = [p.facts for p, got in zip(proposals, played, strict=True) if got and (p.by is not None or not wrote)]
     if not facts or not getattr(domain, "admit_unsolvable", False):
         return {}
     return {"round/unsolvable_share": sum(f.get("solvable") is False for f in facts) / len(facts)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ def _health(
     asks = {_said(ask): ask for ask in domain.asks}
     if len(asks) > 1:
         for said, ask in sorted(asks.items()):
-            own = [got for got, p in zip(played, proposals, strict=True) if p.asked == ask]
+            own = [got for got, p in zip(played, proposals, strict=True) if _holds(p.asked, ask)]
             if own:
                 metrics[f"{name}/played_rate_{said}"] = sum(own) / len(own)
     if keys:
@@ -63,6 +63,11 @@ def _health(
         metrics[f"{name}/reward"] = float(known.mean())
         metrics[f"{name}/reward_std"] = float(known.std())
     return metrics
+
+
+def _holds(asked: Mapping[str, Any] | None, ask: Mapping[str, Any]) -> bool:
+    """Was `ask` among the things that were asked for? A tier may ask for "4 or more"."""
+    return asked is not None and all(name in asked and asked[name] == value for name, value in ask.items())
 
 
 def _said(ask: Any) -> str:

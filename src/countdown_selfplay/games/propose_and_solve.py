@@ -133,7 +133,7 @@ class ProposeAndSolve:
 
         # Credit: advantages per player, over whole groups of this process.
         frontier = frontier_of(rules.frontier_low, rules.frontier_high)
-        wanted = wanted_answers(rules.prover_trains_on, frontier, solve_rate_P)
+        wanted = wanted_answers(rules.prover_trains_on, frontier, solve_rate_P, correct_MPG)
         if mastered:
             wanted = [
                 key not in mastered and good for key, good in zip(keys, wanted or [True] * len(keys), strict=True)

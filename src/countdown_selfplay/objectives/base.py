@@ -57,13 +57,15 @@ class Replay:
     rounds: how many rounds a selected sample stays, its own included; None: for ever. solved_limit: problems with this
     many correct answers so far are no longer played if others are at hand, nor trained on; None: no limit. capacity:
     most samples that are kept, the newest first. all_kept: a step trains on every kept sample, for which a role gets
-    as many micro-batches as `rounds` rounds fill; else on as many as it has rows in one round.
+    as many micro-batches as `rounds` rounds fill; else on as many as it has rows in one round. weighted: the credit of
+    a step's samples is divided by its mean over their tokens, so that a mean over tokens becomes one by weight.
     """
 
     rounds: int | None
     solved_limit: int | None = None
     capacity: int = 8192
     all_kept: bool = False
+    weighted: bool = False
 
 
 class Objective(Protocol):

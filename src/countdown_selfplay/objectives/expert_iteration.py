@@ -57,8 +57,10 @@ class ReST(ExpertIteration):
     tau: seed 002 uses .5 (prover, helpful critic) and .75 (misleading critic). capacity: the newest samples that are
     kept. The paper retrains from the initial model on the accumulated set in each of its two iterations; here the set
     accumulates over rounds and the weights go on, which is the online form. rounds: 1 is the update of seed 000, on
-    the round's own samples. weighted: a sample counts as much as its reward (0 if that is negative) in place of 1:
-    with `frontier_distance` the weighting by distance to the frontier's centre that seed 000 wishes for (section 6).
+    the round's own samples. weighted: a sample counts as much as its reward (0 if that is negative) in place of 1,
+    and the loss is divided by the sum of these weights over the step's tokens, so that small rewards do not shrink the
+    step: with `frontier_distance` the weighting by distance to the frontier's centre that seed 000 wishes for
+    (section 6).
     """
 
     normalization = "token"
@@ -82,7 +84,7 @@ class ReST(ExpertIteration):
         if all_kept and rounds is None:
             raise ValueError("`all_kept` needs `rounds`: samples that are kept for ever outgrow any step.")
         self.tau, self.weighted = tau, weighted
-        self.replay = Replay(rounds=rounds, capacity=capacity, all_kept=all_kept)
+        self.replay = Replay(rounds=rounds, capacity=capacity, all_kept=all_kept, weighted=weighted)
 
     def select(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
         return torch.nan_to_num(rewards_PG, nan=-torch.inf) >= self.tau

@@ -104,6 +104,12 @@ class Tiers(Policies):
                 f"`start` ({start}) of the tiers must list a rung for each tier, from {self.names[0]!r} to "
                 f"{self.names[-1]!r} ({axis}); seed 000 uses [3, 4], from 2 on."
             )
+        if len(start) > len(self.names):
+            raise ConfigError(
+                f"`start` ({start}) of the tiers has {len(start)} tiers and there are {len(self.names)} rungs "
+                f"({self.names}, {axis}); tiers may meet on a rung when they move, but each needs one of its own: "
+                "raise `ceiling`, list more `levels`, or have fewer tiers."
+            )
         if not isinstance(min_valid, int) or min_valid < 0:
             raise ConfigError(f"`min_valid` ({min_valid}) of the tiers must be at least 0 problems; seed 000 uses 6.")
         rungs = [self.names.index(value) for value in start]

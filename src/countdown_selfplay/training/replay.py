@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,8 @@ class SampleReplay:
         chosen = self.kept
         if len(chosen) > rows * world:
             chosen = random.Random(repr(key)).sample(chosen, rows * world)
+        if self.rule.weighted:
+            chosen = _of_mean_one(chosen)
         return _batch_of(batch, rows, chosen[rank::world], has_signal=any(sample.advantage for sample in chosen))
 
     def state_dict(self) -> dict[str, Any]:
@@ -104,6 +106,15 @@ class SampleReplay:
                 )
             )
         ]
+
+
+def _of_mean_one(samples: list[_Kept]) -> list[_Kept]:
+    """With advantages whose mean over the samples' tokens is 1; as they are if none counts."""
+    tokens = sum(len(sample.completion) for sample in samples)
+    total = sum(sample.advantage * len(sample.completion) for sample in samples)
+    if total <= 0:
+        return samples
+    return [replace(sample, advantage=sample.advantage * tokens / total) for sample in samples]
 
 
 def _flat(name: str, lists: list[list[Any]], dtype: Any) -> dict[str, np.ndarray]:

@@ -1,6 +1,7 @@
 """Several provers as one."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -31,6 +32,12 @@ def test_all_answers_to_a_problem_are_put_together():
     assert found.pass_at[1].value == pytest.approx(1 / 3) and found.pass_at[8].value == pytest.approx(2 / 3)
     assert (found.score.value, found.score.low) == (pytest.approx(0.5), pytest.approx(0.4))
     assert found.reasons == {"ok": 8}
+
+
+def test_settings_that_differ_are_told_of_each_prover():
+    settings = [{"temperature": t, "top_p": 1.0, "seed": seed} for t, seed in ((0.8, 0), (1.2, 7))]
+    each = [replace(one([1], 0.3, 0.0), setting=setting) for setting in settings]
+    assert pooled(each).setting == {"temperature": [0.8, 1.2], "top_p": 1.0, "seed": 0}
 
 
 def test_one_prover_is_itself():

@@ -1,6 +1,7 @@
 """Figure 1 and table 2 of seed 000, from a made-up run folder."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -44,6 +45,20 @@ def test_table_2_compares_the_first_five_rounds_with_the_last_five(pool):
     assert rows["valid conjecture rate"] == ["0.330", "0.480"]
     assert rows["tier 1 pass rate"] == ["0.015", "0.087"]  # 0.0875 as a float lies below it
     assert tiers_of([run]) == [1, 0]
+
+
+def test_seeds_of_an_arm_are_a_mean_with_an_interval(pool):
+    """Early means .30, .33 and .36 of three seeds: .33 +- t(.975, 2) = 4.3027 times .03 / sqrt(3)."""
+    run = load_run(pool)
+    runs = []
+    for seed in (1, 2, 3):
+        rounds = [row | {"valid_conjecture_rate": 0.27 + 0.03 * seed} for row in run.rounds]
+        runs.append(replace(run, name=f"pool/seed-{seed}", config={**run.config, "seed": seed}, rounds=rounds))
+    found = windows(runs)
+    early, late = {row[0]["text"]: row[1:] for row in found.rows}["valid conjecture rate"]
+    half = 4.3027 * 0.03 / 3**0.5
+    assert (early.value, early.high - early.value) == (pytest.approx(0.33), pytest.approx(half, rel=1e-4))
+    assert late == early and found.groups == [] and "t interval" in found.note
 
 
 def test_the_page_has_them_and_that_of_another_run_has_not(pool, tmp_path):

@@ -1,12 +1,20 @@
 """Data filters by solve rate (seed 000, algorithm 1, steps 3 to 6), in the round and by themselves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from countdown_selfplay.contract.game import Proposal, solve_rates
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.games import ProposeAndSolve
-from countdown_selfplay.games.filters import frontier_of, in_frontier, is_starved, wanted_answers
+from countdown_selfplay.games.filters import (
+    frontier_of,
+    in_frontier,
+    is_starved,
+    unsolvable_share,
+    wanted_answers,
+)
 from countdown_selfplay.games.propose_and_solve import Settings
 from countdown_selfplay.proposers.tiers import Tiers
 
@@ -31,10 +39,15 @@ def test_a_frontier_has_its_ends_in_it_and_what_was_not_played_is_not():
 
 
 def test_answers_that_provers_are_trained_on():
-    rates = np.array([0.0, 0.1, 0.5, 0.8, 1.0])
-    assert wanted_answers("all", None, rates) is None
-    assert wanted_answers("nontrivial", None, rates) == [False, True, True, True, False]
-    assert wanted_answers("frontier", (0.1, 0.7), rates) == [False, True, True, False, False]
+    """Five problems, of whose two answers by each of two provers 0, 1, 2, 3 and 4 are right. Over provers the third to
+    the fifth have rate 1, and the third and fourth are not trivial for all that."""
+    bits = np.array([[[0, 0], [1, 0], [1, 0], [1, 1], [1, 1]], [[0, 0], [0, 0], [0, 1], [0, 1], [1, 1]]], dtype=float)
+    rates = solve_rates(bits)
+    assert wanted_answers("all", None, rates, bits) is None
+    for over in ("attempts", "provers"):
+        wanted = wanted_answers("nontrivial", None, solve_rates(bits, over), bits)
+        assert wanted == [False, True, True, True, False]
+    assert wanted_answers("frontier", (0.1, 0.7), rates, bits) == [False, True, True, False, False]
 
 
 def test_a_round_is_starved_if_only_the_rules_problems_are_played():
@@ -85,6 +98,21 @@ def test_an_unsolvable_problem_has_pass_rate_0_where_it_may_be_played():
     assert found.metrics["round/solve_rate_mean"] == pytest.approx(1 / 3)
     assert found.metrics["prover_pass_rate_tier_0"] == pytest.approx(1 / 3)  # .5, .5 and 0
     assert "round/unsolvable_share" not in played().metrics
+
+
+def test_the_share_of_unsolvable_problems_is_that_of_the_conjecturers_own():
+    """One of three has no solution; the problem that a rule added does not make it one of four."""
+    domain = CountdownDomain(DOMAIN.spec, DOMAIN.rules, "compact", "compact", admit_unsolvable=True)
+    own = [Proposal(Problem((1, 2), 3), by="conjecturer", facts={"solvable": ok}) for ok in (True, False, True)]
+    rule = Proposal(Problem((1, 2), 3))
+    assert unsolvable_share(domain, [*own, rule], [True] * 4) == {"round/unsolvable_share": pytest.approx(1 / 3)}
+    assert unsolvable_share(domain, own[:1], [False]) == {}
+
+
+def test_what_was_played_of_a_tier_that_asks_for_as_many_or_more_counts_to_its_size():
+    """Three texts of the last tier, asked for "3 or more"; the third has no solution."""
+    wide = CountdownDomain(replace(DOMAIN.spec, operands=(3, 4)), DOMAIN.rules, "compact", "compact")
+    assert played(wide).metrics["conjecturer/played_rate_operands_3"] == pytest.approx(2 / 3)
 
 
 def test_provers_are_trained_on_what_is_not_trivial():

@@ -213,6 +213,7 @@ def test_a_refused_resume_tells_what_of_the_tiers_differs_alone():
     [
         (dict(start=[3, 7]), r"`start` \(\[3, 7\]\) of the tiers must list a rung for each tier, from 2 to 5"),
         (dict(start=[]), "must list a rung for each tier"),
+        (dict(start=[3, 4, 4], floor=3, ceiling=4), r"has 3 tiers and there are 2 rungs \(\[3, 4\], operands\)"),
         (dict(floor=5, ceiling=4), r"`floor` \(5\) and `ceiling` \(4\)"),
         (dict(low=0.7, high=0.2), "0 <= low < high <= 1"),
         (dict(min_valid=-1), "at least 0 problems"),
@@ -235,7 +236,7 @@ def test_tiers_and_players_must_fit():
     with pytest.raises(ConfigError, match=r"ask for 6 operands, and `operands` \(\[2, 3, 4, 5\]\)"):
         tiers(ceiling=6).check(PLAYERS, DOMAIN)
     with pytest.raises(ConfigError, match="`propose_row` refuses it"):
-        tiers(axis="number_high", levels=[5], start=[5, 5]).check(PLAYERS, _Plain())
+        tiers(axis="number_high", levels=[5, 9], start=[5, 5]).check(PLAYERS, _Plain())
 
 
 class _Plain:

@@ -45,6 +45,19 @@ def test_fewer_kept_than_rows_leaves_the_other_rows_unselected():
     assert torch.allclose(tensors["ref_per_token_logps"][1], torch.tensor([-0.2, 0.0]))
 
 
+def test_weights_are_divided_by_their_mean_over_the_tokens():
+    """2 and 3 tokens of weights 1 and .25: the sum over tokens is 2.75, so that the mean over five becomes one by
+    weight if the weights are multiplied by 5 / 2.75. Rewards of a tenth of that size make the same step."""
+    for size in (1.0, 0.1):
+        part = batch([2, 3], [True, True])
+        part.advantages_B = torch.tensor([1.0, 0.25]) * size
+        found = SampleReplay(Replay(rounds=1, weighted=True), SETTINGS).play(part, 2, 0, ("seed",), alone, 0, 1)
+        assert found.advantages_B.tolist() == pytest.approx([5 / 2.75, 1.25 / 2.75])
+    part.advantages_B = torch.zeros(2)  # nothing counts: nothing is divided
+    found = SampleReplay(Replay(rounds=1, weighted=True), SETTINGS).play(part, 2, 0, ("seed",), alone, 0, 1)
+    assert found.advantages_B.tolist() == [0, 0] and not found.has_signal
+
+
 def test_samples_leave_after_their_rounds_and_beyond_the_capacity():
     replay = SampleReplay(Replay(rounds=2, capacity=3), SETTINGS)
     for round_ in range(3):

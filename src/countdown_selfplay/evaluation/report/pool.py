@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from ...statistics.bootstrap import Estimate
+from .arms import arms_of, over_seeds
 from .charts import SHARE, Chart
 from .load import Run
 from .tables import Table, definition
@@ -42,22 +44,25 @@ def charts(runs: Sequence[Run]) -> dict[str, tuple[Chart, ...]]:
 
 
 def windows(runs: Sequence[Run]) -> Table | None:
-    """Table 2: means over the first and the last WINDOW rounds, runs side by side; None for runs without tiers."""
+    """Table 2: means over the first and the last WINDOW rounds, arms side by side, those of several seeds as a mean
+    with an interval; None for runs without tiers."""
     tiers = tiers_of(runs)
     if not tiers:
         return None
     names = {"valid conjecture rate": "valid_conjecture_rate", "mean prover pass rate": "mean_prover_pass_rate"}
     names |= {f"tier {k} pass rate": f"prover_pass_rate_tier_{k}" for k in tiers}
-    rows: list[list[Any]] = []
+    arms, rows = arms_of(runs), list[list[Any]]()
     for words, metric in names.items():
-        cells = [_shown(end) for run in runs for end in ends(run, metric)]
+        found = [zip(*(ends(run, metric) for run in arm.runs), strict=True) for arm in arms]
+        cells = [_shown(values) for sides in found for values in sides]
         rows.append([{"text": words, "hint": definition(metric, runs)}, *cells])
     note = (
         f"Means over the first and the last {WINDOW} rounds (seed 000, table 2: .30 to .56, .16 to .50, tier 1 .15 to "
         ".51). The problems are those of the round: a pass rate may rise because problems became easier."
+        + (" Several seeds: mean with a 95% t interval, of two least and greatest." if len(arms) < len(runs) else "")
     )
-    head = [f"rounds 1-{WINDOW}", f"last {WINDOW}"] * len(runs)
-    return Table(["", *head], rows, note, groups=[run.name for run in runs] if len(runs) > 1 else [])
+    head = [f"rounds 1-{WINDOW}", f"last {WINDOW}"] * len(arms)
+    return Table(["", *head], rows, note, groups=[arm.name for arm in arms] if len(arms) > 1 else [])
 
 
 def ends(run: Run, metric: str) -> tuple[float | None, float | None]:
@@ -70,5 +75,9 @@ def ends(run: Run, metric: str) -> tuple[float | None, float | None]:
     return first, second
 
 
-def _shown(value: float | None) -> str | None:
-    return None if value is None else f"{value:.3f}"
+def _shown(values: Sequence[float | None]) -> str | Estimate | None:
+    """One seed's value in words, that of several as a mean over those that have it."""
+    known = [value for value in values if value is not None]
+    if len(known) > 1:
+        return over_seeds(known)
+    return f"{known[0]:.3f}" if known else None
