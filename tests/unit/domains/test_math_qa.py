@@ -102,11 +102,12 @@ def test_equal_pairs_are_compared_once_and_equal_texts_without_a_process():
 
 FIGURE_5 = (
     "Solve the following math problem efficiently and clearly:\n"
-    "Regardless of the approach, always conclude with: Therefore, the final answer is: $\\boxed{answer}$. I hope it is "
-    "correct.\nWhere [answer] is just the final number or expression that solves the problem.\n"
+    "Regardless of the approach, always conclude with: Therefore, the final answer is: $\\boxed{answer}$. I hope it "
+    "is correct.\nWhere [answer] is just the final number or expression that solves the problem.\n"
     "Here is the question you need to answer:\n#### Question: What is 1 + 1?"
 )
-"""With the line ends of the authors' data (data/test-data/math.jsonl); the figure runs on from "correct." to "Where"."""
+"""With the line ends of the authors' data (data/test-data/math.jsonl); the figure runs on from "correct." to "Where".
+"""
 FIGURE_6 = (
     "Please critic the answer carefully.\nYour task is to evaluate a question-answer pair.\n"
     "Carefully review the question and critically assess a wrong answer.\n"
@@ -114,16 +115,16 @@ FIGURE_6 = (
     "Please review the wrong answer step by step, quoting each sentence and analyzing it individually. Use the "
     "following format for your response:\nStep: [Quoted Sentence]\nAnalysis: [Your Explanation]\n"
     "Step: [Quoted Sentence]\nAnalysis: [Your Explanation]\nAfter step-by-step analysis, conclude by quoting the "
-    "original sentence which **first** causes the wrong answer and providing a concise yet complete explanation of the "
-    "error:\n\"**Critic** The first mistake can be found in: 'Quoted wrong statement here.' The issue is: 'Explanation "
-    "of the mistake here.'\""
+    "original sentence which **first** causes the wrong answer and providing a concise yet complete explanation of "
+    "the error:\n\"**Critic** The first mistake can be found in: 'Quoted wrong statement here.' The issue is: "
+    "'Explanation of the mistake here.'\""
 )
 FIGURE_7 = (
     "Please check with this critic. \"The first mistake can be found in: 'It is 3.' The issue is: 'No.'\"\n"
     "Evaluate whether this critic is valid. Keep in mind that this critic might be misleading or irrelevant.\n"
     'If you find the critic incorrect, conclude with: "\\boxed{This critic is not critical.}"\n'
-    "If you determine the critic to be valid, revise starting from the incorrect step, and present your revised answer "
-    "within \\boxed{}."
+    "If you determine the critic to be valid, revise starting from the incorrect step, and present your revised "
+    "answer within \\boxed{}."
 )
 FIGURE_10 = r"Please check your answer step by step again. Put your final answer within \boxed{}."
 
