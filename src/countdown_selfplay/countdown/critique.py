@@ -148,8 +148,10 @@ def pieces_of(expression: str) -> list[tuple[str, list[Step]]]:
 def cut_at_mistake(problem: Problem, answer: str, rules: Rules) -> tuple[str, str] | None:
     """(what stands before it, the text of it): the part of an answer in which its first mistake ends."""
     place = _wrong_from(problem, answer, rules)
+    if place is None:
+        return None
     before, done = "", 0
-    for text, steps in pieces_of(answer) if place is not None else ():
+    for text, steps in pieces_of(answer):
         done += len(steps)
         if place < done:
             return before, text

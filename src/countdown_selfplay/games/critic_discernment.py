@@ -129,7 +129,7 @@ class CriticDiscernment(Stateless):
         prover = next((settings for name, settings in roles.items() if name.split("/")[0] == "prover"), None)
         if prover is None or getattr(prover, "objective", None) != "rest":
             return
-        tau = make_objective("rest", prover.objective_kwargs).tau
+        tau = getattr(make_objective("rest", prover.objective_kwargs), "tau")  # noqa: B009 -- rest alone has it
         if tau <= self.eta or self.first_credit != "answer":
             raise ConfigError(
                 f"`roles.prover.objective` (rest, tau {tau}) imitates every reward of at least tau: also {self.eta} "

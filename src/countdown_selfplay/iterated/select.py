@@ -83,7 +83,8 @@ def write(path: Path, rows: Sequence[Row]) -> None:
     columns = PAIR_COLUMNS if rows and "rejected" in rows[0] else COLUMNS
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in columns])
     new = path.with_name(f".{path.name}.new")
-    pq.write_table(pa.Table.from_pylist([{name: row[name] for name in columns} for row in rows], schema), new)
+    whole = ({"shown": None, **row} for row in rows)  # of a sample that is shown as it is nothing need be said
+    pq.write_table(pa.Table.from_pylist([{name: row[name] for name in columns} for row in whole], schema), new)
     new.replace(path)
 
 
