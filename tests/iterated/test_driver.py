@@ -87,10 +87,13 @@ def test_every_phase_leaves_a_file_with_the_lineage_of_each_sample(played):
 def test_data_accumulate_are_balanced_and_every_role_begins_anew_from_its_initial_model(played):
     folder, log = played
     lines = {(line["iteration"], line.get("role")): line for line in log}
-    every = [select.read(folder / f"iteration-{t}" / "prover.all.parquet") for t in (1, 2)]
+    every = [select.read(folder / f"iteration-{t}" / "prover.parquet") for t in (1, 2)]
     assert every[1][: len(every[0])] == every[0] and {row["iteration"] for row in every[1]} == {1, 2}
+    for t in (1, 2):  # each iteration is balanced by itself
+        own = Counter(row["label"] for row in every[1] if row["iteration"] == t)
+        assert len(set(own.values())) == 1 and set(own) <= {"right", "resisted", "corrected"}
+    assert len({(row["prompt"], row["completion"]) for row in every[1]}) == len(every[1])
     counts = lines[2, "prover"]["counts"]
-    assert len(set(counts.values())) == 1 and set(counts) <= {"right", "resisted", "corrected"}
     assert sum(counts.values()) == lines[2, "prover"]["rows"]
     for t in (1, 2):  # the helpful critic's data are of their own iteration
         assert {row["iteration"] for row in select.read(folder / f"iteration-{t}" / "helpful.parquet")} <= {t}
@@ -134,8 +137,8 @@ def test_other_settings_a_missing_data_set_and_bad_input_are_one_sentence(played
         driver(folder, seed=1).run()
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
-    (copy / "iteration-2" / "prover.all.parquet").unlink()
-    with pytest.raises(DataError, match=r"prover.all.parquet' is not there"):
+    (copy / "iteration-2" / "prover.parquet").unlink()
+    with pytest.raises(DataError, match=r"prover.parquet' is not there"):
         driver(copy, iterations=3).run()
     less = tmp_path / "less"
     shutil.copytree(folder, less)
@@ -205,7 +208,7 @@ def test_a_base_model_imitates_another_runs_choice_first(played, tmp_path):
     log = made.run()
     assert (log[0]["iteration"], log[0]["role"], log[0]["rows"]) == (0, "imitation", 20)
     rows = select.read(tmp_path / "base" / "iteration-0" / "imitation.parquet")
-    known = [row for role in ROLES for row in select.read(folder / "iteration-1" / f"{role}.all.parquet")]
+    known = [row for role in ROLES for row in select.read(folder / "iteration-1" / f"{role}.parquet")]
     assert all(row in known for row in rows)
     assert made.weights("helpful", 1).endswith("iteration-0/imitation")
     played_rows = select.read(tmp_path / "base" / "iteration-1" / "played-00000.parquet")

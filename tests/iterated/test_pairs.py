@@ -5,6 +5,8 @@ import json
 import pytest
 from tests.iterated.test_select import row
 
+from countdown_selfplay.cli.cdg import IteratedArguments
+from countdown_selfplay.cli.trainer_options import parse_options
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.iterated import IteratedSettings, RoleTraining
@@ -36,12 +38,23 @@ def test_one_pair_for_each_prompt_that_has_a_success_and_a_failure():
     assert len(lots) == 2  # which failure is drawn by lot
 
 
-def test_a_critique_that_was_both_a_success_and_a_failure_is_neither():
-    """Of the misleading critic's critiques: 3 of 4 revisions misled is a success, 2 of 4 is not (appendix B)."""
-    said = [("m", 0.75), ("n", 0.5), ("both", 1.0), ("both", 0.25)]
-    rows = [row("misleading", reward, "shown", text) for text, reward in said]
-    (pair,) = preferred(rows, "misleading", paper_roles("dpo")["misleading"], 0)
-    assert of(pair) == ('"p"', "m", "n")
+def test_a_critique_is_a_success_or_a_failure_by_the_revisions_of_all_of_its_copies():
+    """3 of 4 revisions misled is a success, 2 of 4 is not (appendix B); "twice" has 5 of 8, "often" 6 of 8."""
+
+    def pairs(*said):
+        rows = [row("misleading", reward, "shown", text) for text, reward in said]
+        return [of(pair) for pair in preferred(rows, "misleading", paper_roles("dpo")["misleading"], 0)]
+
+    assert pairs(("m", 0.75), ("twice", 1.0), ("twice", 0.25)) == [('"p"', "m", "twice")]
+    assert pairs(("often", 1.0), ("n", 0.5), ("often", 0.5)) == [('"p"', "often", "n")]
+    assert pairs(("twice", 1.0), ("n", 0.5), ("twice", 0.25)) == []
+
+
+def test_a_text_that_the_game_gave_two_words_is_neither():
+    """As a check that ran into its deadline can."""
+    words = [("a", "right"), ("a", "wrong"), ("b", "right"), ("c", "wrong")]
+    rows = [row(label=label, completion=text) for text, label in words]
+    assert [of(pair) for pair in preferred(rows, "prover", PROVER, 0)] == [('"p"', "b", "c")]
 
 
 def test_step_dpo_prefers_the_right_step_after_the_steps_that_both_answers_have():
@@ -67,6 +80,22 @@ def test_the_baselines_know_answers_alone_and_have_the_games_rows():
     dpo = IteratedSettings("x", algorithm="dpo").kinds["prover"]
     assert (dpo.learning_rate, dpo.batch_size, IteratedSettings("x").beta) == ((1e-6,), (64,), 0.5)  # appendix B
     assert list(IteratedSettings("x", leave_out=["misleading"]).kinds) == ["prover", "helpful"]
+
+
+def rates(recipe, *options):
+    argv = ["--recipe", recipe, *options]
+    _, settings, _ = parse_options(argv, "cdg", IteratedArguments, IteratedSettings, "", "tiny/iterated_cdg")
+    return {kind: (role.learning_rate, role.batch_size, role.epochs) for kind, role in settings.kinds.items()}
+
+
+@pytest.mark.parametrize("recipe", ["llama-3.1-8b/iterated_cdg", "qwen2.5-1.5b/iterated_cdg"])
+def test_the_papers_recipes_train_each_algorithm_at_its_own_rates(recipe):
+    """Appendix B: ReST 5e-6 and 32, then 1e-6 and 256, two epochs of the helpful critic; DPO 1e-6 and 64."""
+    rest = (5e-6, 1e-6), (32, 256)
+    assert rates(recipe) == {"prover": (*rest, 1), "helpful": (*rest, 2), "misleading": (*rest, 1)}
+    assert set(rates(recipe, "--algorithm", "dpo").values()) == {((1e-6,), (64,), 1)}
+    own = '{"prover": {"learning_rate": 1e-5}, "helpful": {}, "misleading": {}}'
+    assert rates(recipe, "--algorithm", "dpo", "--role_training", own)["prover"] == ((1e-5,), (64,), 1)
 
 
 def test_another_runs_budget_is_its_steps(tmp_path):

@@ -6,15 +6,16 @@ import pytest
 
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.iterated import IteratedSettings, RoleTraining
-from countdown_selfplay.iterated.select import balanced, chosen, is_loop, read, write
+from countdown_selfplay.iterated.select import balanced, chosen, read, unseen, write
 from countdown_selfplay.iterated.settings import paper_roles
+from countdown_selfplay.warm_starts.filters import is_loop
 
 PAPER = paper_roles()
 
 
 def row(role="prover", reward=1.0, label="right", completion="text", prompt='"p"', **more):
-    return {"role": role, "turn": 0, "prompt": prompt, "completion": completion, "reward": reward, "label": label,
-            "problem": "k", "iteration": 1, "chunk": 0, "weights": "start", **more}  # fmt: skip
+    return {"role": role, "turn": 0, "prompt": prompt, "completion": completion, "shown": None, "reward": reward,
+            "label": label, "problem": "k", "iteration": 1, "chunk": 0, "weights": "start", **more}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -39,14 +40,58 @@ def test_of_the_prover_three_kinds_are_kept():
     assert chosen(rows, "helpful", PAPER["helpful"]) == []  # another role's
 
 
+@pytest.mark.parametrize(
+    ("role", "rewards", "kept"),
+    [
+        ("misleading", (3 / 4, 1 / 4), False),  # 4 of 8 revisions were misled, below .75
+        ("misleading", (1 / 4, 3 / 4), False),
+        ("misleading", (3 / 4, 3 / 4), True),
+        ("misleading", (4 / 4, 2 / 4), True),  # 6 of 8
+        ("misleading", (4 / 4, 1 / 4), False),  # 5 of 8
+        ("helpful", (1 / 4, 3 / 4), True),  # 4 of 8 corrected
+        ("helpful", (0, 3 / 4), False),  # 3 of 8
+    ],
+)
+def test_copies_of_a_critique_are_one_with_all_of_their_revisions(role, rewards, kept):
+    """Appendix B counts per (question, solution, critique). The prompt of a critique holds question and solution."""
+    rows = [row(role, reward, "shown", "the 3 is wrong") for reward in rewards]
+    assert [r["reward"] for r in chosen(rows, role, PAPER[role])] == ([sum(rewards) / 2] if kept else [])
+    parts = [{**r, "completion": f"Step {i}. {r['completion']}", "shown": r["completion"]} for i, r in enumerate(rows)]
+    assert len(chosen(parts, role, PAPER[role])) == kept  # other words before it, the same critique
+    apart = [{**r, "prompt": f'"answer {i}"'} for i, r in enumerate(rows)]
+    assert len(chosen(apart, role, PAPER[role])) == sum(r >= PAPER[role].threshold for r in rewards)
+
+
 def test_loops_empty_texts_and_repetitions_are_left_out():
-    assert is_loop("so it is 3. so it is 3. so it is 3. so it is 3. ") and is_loop("ha" * 20)
-    assert not is_loop("abab") and not is_loop("3 + 3 + 3 + 3 = 12") and not is_loop("")
-    rows = [row(completion=c) for c in ("a", "a", " ", "la la " * 10)] + [row(completion="a", prompt='"q"')]
+    loop = "so we add the same number once more now. "  # 41 characters
+    rows = [row(completion=c) for c in ("a", "a", " ", loop * 5)] + [row(completion="a", prompt='"q"')]
     assert [(r["prompt"], r["completion"]) for r in chosen(rows, "prover", RoleTraining())] == [
         ('"p"', "a"),
         ('"q"', "a"),
     ]
+    assert not PAPER["helpful"].loops(loop * 5) and PAPER["prover"].loops(loop * 5)  # the authors' code: the prover's
+
+
+def test_a_loop_is_a_stretch_of_40_characters_five_times_or_one_of_128_twice():
+    stretch = "".join(chr(97 + i) if i < 26 else chr(39 + i) for i in range(40))  # 40 different characters
+    between = [f"<{i}>" for i in range(5)]
+    assert is_loop("".join(stretch + gap for gap in between))
+    assert not is_loop("".join(stretch + gap for gap in between[:4]) + stretch[:39] + "." * 9)
+    long = "".join(chr(200 + i) for i in range(128))
+    assert is_loop(f"{long} and {long}") and not is_loop(f"{long} and {long[:127]}")
+    assert not is_loop("ha" * 99) and is_loop("ha" * 128)  # 198 characters hold no five stretches side by side
+    assert not is_loop("")
+
+
+def test_what_earlier_iterations_trained_on_is_not_taken_again():
+    before = [row(completion="a"), row(completion="b", prompt='"q"', shown="b'")]
+    new = [
+        row(completion="a"),
+        row(completion="a", prompt='"q"'),
+        row(completion="c", prompt='"q"', shown="b'"),
+        row(completion="a", rejected="z", before=""),
+    ]
+    assert unseen(new, before) == [new[1], new[3]] and unseen(new, []) == new
 
 
 def test_no_label_has_more_rows_than_the_rarest_or_than_asked_for():
@@ -56,6 +101,8 @@ def test_no_label_has_more_rows_than_the_rarest_or_than_asked_for():
     assert found == [r for r in rows if r in found] and found == balanced(rows, RoleTraining(balance=100), 0)
     assert Counter(r["label"] for r in balanced(rows, RoleTraining(balance=2), 0)) == {"a": 2, "b": 2, "c": 2}
     assert balanced(rows, RoleTraining(balance=100), 1) != found  # another lot
+    none = [r for r in rows if r["label"] != "b"]  # what is not there at all cuts nothing
+    assert Counter(r["label"] for r in balanced(none, RoleTraining(balance=100), 0)) == {"a": 6, "c": 6}
     assert balanced(rows, RoleTraining(), 0) == rows and balanced([], RoleTraining(balance=3), 0) == []
 
 
@@ -63,6 +110,7 @@ def test_files_are_read_as_they_were_written_and_a_missing_one_is_one_sentence(t
     rows = [row(reward=0.1 + 0.2, completion="ü\n"), row("helpful", label="shown")]
     write(tmp_path / "a.parquet", rows)
     write(tmp_path / "none.parquet", [])
+    assert read(tmp_path / "a.parquet", ("role",)) == [{"role": "prover"}, {"role": "helpful"}]
     assert read(tmp_path / "a.parquet") == rows and read(tmp_path / "none.parquet") == []
     with pytest.raises(DataError, match=r"b.parquet' is not there, and later phases of the run were made of it"):
         read(tmp_path / "b.parquet")
@@ -88,6 +136,6 @@ def test_settings_that_cannot_be_are_refused():
 def test_roles_of_a_file_change_the_papers_settings():
     found = IteratedSettings("x", '{"helpful": {"threshold": 0.25, "learning_rate": 1e-4, "labels": ["shown"]}}').kinds
     assert found["helpful"] == RoleTraining(
-        8, 0.25, labels=("shown",), accumulate=False, epochs=2.0, learning_rate=(1e-4,)
+        8, 0.25, labels=("shown",), drop_loops=False, accumulate=False, epochs=2.0, learning_rate=(1e-4,)
     )
     assert list(found) == ["helpful"] and list(IteratedSettings("x").kinds) == ["prover", "helpful", "misleading"]

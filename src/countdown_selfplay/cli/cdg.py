@@ -184,11 +184,11 @@ def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) ->
 
 def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: Any, evaluated: set[str]) -> list[Any]:
     """Those of the data set, each once, or made by the domain."""
-    from ..data.files import load_problem_rows
+    from ..data.files import checked_problems, load_problem_rows
 
     if script.dataset_name is not None:
         rows = load_problem_rows(script.dataset_name, script.dataset_train_split)
-        read = [domain.problem(row, i) for i, row in enumerate(rows)]
+        read = checked_problems(domain, rows, script.dataset_name)
         return list({domain.key(problem): problem for problem in read}.values())
     if not hasattr(domain, "random"):
         raise ConfigError(f"The domain '{script.domain}' makes no problems of its own; pass --dataset_name.")

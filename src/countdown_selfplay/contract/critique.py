@@ -12,7 +12,8 @@ Message = dict[str, str]
 
 MARKER = "The first mistake can be found in:"
 """What the prover sees of a critique begins here (section 3.1; figure 6)."""
-NOT_CRITICAL = "\\boxed{This critic is not critical.}"
+SENTENCE = "This critic is not critical."
+NOT_CRITICAL = f"\\boxed{{{SENTENCE}}}"
 """How a reply rejects a critique (figure 7, appendix B)."""
 
 
@@ -33,7 +34,12 @@ class CritiqueDomain(Domain[P], Protocol):
         ...
 
     def rejections(self, text: str) -> int:
-        """How often a revision says that the critique is not critical."""
+        """How often a revision says, in the form that it was asked for, that the critique is not critical."""
+        ...
+
+    def hints_rejection(self, text: str) -> bool:
+        """Whether a revision says so in any form. One that does without a clear rejection neither corrects an answer
+        nor gives one up."""
         ...
 
 
@@ -66,18 +72,19 @@ class ExactStepDomain(StepDomain[P], Protocol):
 
 
 def critique_prompt(question: str, answer: str) -> list[Message]:
-    """Figure 6, as text of one user turn: both critics are told that the answer is wrong."""
+    """Figure 6, as text of one user turn: both critics are told that the answer is wrong. (The authors' code makes the
+    first sentence a system message, and puts blank lines before "[Wrong Answer]", "Please review" and "After".)"""
     return [
         {
             "role": "user",
             "content": (
-                "Please critic the answer carefully. Your task is to evaluate a question-answer pair.\n"
+                "Please critic the answer carefully.\nYour task is to evaluate a question-answer pair.\n"
                 "Carefully review the question and critically assess a wrong answer.\n"
-                f"[Question]\n{question}\n[Wrong Answer]\n```\n{answer}\n```\n"
+                f"[Question]\n```\n{question}\n```\n[Wrong Answer]\n```\n{answer}\n```\n"
                 "Please review the wrong answer step by step, quoting each sentence and analyzing it individually. "
                 "Use the following format for your response:\n"
                 "Step: [Quoted Sentence]\nAnalysis: [Your Explanation]\n"
-                "Step: [Quoted Sentence]\nAnalysis: [Your Explanation]\n...\n"
+                "Step: [Quoted Sentence]\nAnalysis: [Your Explanation]\n"
                 "After step-by-step analysis, conclude by quoting the original sentence which **first** causes the "
                 "wrong answer and providing a concise yet complete explanation of the error:\n"
                 f"\"**Critic** {MARKER} 'Quoted wrong statement here.' The issue is: 'Explanation of the mistake "
@@ -96,7 +103,8 @@ def read_marked(text: str) -> str | None:
 
 
 def revise_prompt(question: list[Message], answer: str, critique: str, answer_in: str = "\\boxed{}") -> list[Message]:
-    """Figure 7: the question as it was put, the answer, and the critique. answer_in: where a revised answer stands."""
+    """Figure 7: the question as it was put, the answer, and the critique. answer_in: where a revised answer stands.
+    (The authors' code breaks the line before the critique.)"""
     return [
         *question,
         {"role": "assistant", "content": answer},
@@ -117,6 +125,11 @@ def revise_prompt(question: list[Message], answer: str, critique: str, answer_in
 def rejections_in(text: Any) -> int:
     """How often NOT_CRITICAL stands in a text."""
     return str(text).count(NOT_CRITICAL)
+
+
+def hints_rejection_in(text: Any) -> bool:
+    """Whether its sentence stands in a text, boxed or not."""
+    return SENTENCE in str(text)
 
 
 RIGHT_STEP, WRONG_STEP = "\\boxed{right}", "\\boxed{wrong}"

@@ -69,6 +69,9 @@ class Turn:
     """Over all processes; None if no sample had a reward."""
     labels: list[str] | None = None
     """(B) a word per sample for what became of it, by which data sets of samples are filtered and balanced."""
+    shown: list[str | None] | None = None
+    """(B) what of a sample the next turn is shown, if it is not the whole text: samples of a row that show the same
+    are one, whose reward is that of all of them together."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Critiques of Countdown answers, exactly: the steps of an expression, and which of them no solution contains."""
+"""Critiques of Countdown answers, exactly: an expression's steps, and the first after which no solution is left."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ..contract.critique import (
     Message,
     critique_prompt,
+    hints_rejection_in,
     read_marked,
     recheck_prompt,
     rejections_in,
@@ -45,45 +46,58 @@ class Step(NamedTuple):
 def steps_of(expression: str) -> list[Step]:
     """The sub-expressions of an expression in the order in which they are computed, itself last; [] for anything
     else, and for a division by zero."""
+    return [step for step, _ in _computed(expression)]
+
+
+def _computed(expression: str) -> list[tuple[Step, tuple[Step, ...]]]:
+    """Each step with the results that stand there after it: its own and earlier ones that nothing has used yet."""
     read = to_postfix(expression)
-    stack: list[tuple[Written, tuple[int, ...]]] = []
-    found: list[Step] = []
+    stack: list[tuple[Written, Step | int]] = []
+    found: list[tuple[Step, tuple[Step, ...]]] = []
     for token in read[0] if read else ():
         if token not in "+-*/":
-            stack.append((Written(Fraction(int(token)), str(int(token)), ""), (int(token),)))
+            stack.append((Written(Fraction(int(token)), str(int(token)), ""), int(token)))
             continue
-        (right, right_numbers), (left, left_numbers) = stack.pop(), stack.pop()
+        (right, of_right), (left, of_left) = stack.pop(), stack.pop()
         if token == "/" and right.value == 0:
             return []
-        made, numbers = combined(left, token, right), tuple(sorted((*left_numbers, *right_numbers)))
-        stack.append((made, numbers))
-        found.append(Step(made.text, numbers, made.value))
+        made = combined(left, token, right)
+        numbers = (n for of in (of_left, of_right) for n in (of.numbers if isinstance(of, Step) else (of,)))
+        step = Step(made.text, tuple(sorted(numbers)), made.value)
+        stack.append((made, step))
+        found.append((step, tuple(of for _, of in stack if isinstance(of, Step))))
     return found
 
 
-def is_on_a_path(problem: Problem, step: Step, rules: Rules) -> bool:
-    """Whether some solution of the problem computes the step's value from the step's numbers."""
-    left = Counter(problem.numbers)
-    left.subtract(step.numbers)
-    if min(left.values()) < 0 or (rules.integers_only and step.value.denominator != 1):
-        return False
-    values = (*map(Fraction, left.elements()), step.value)
-    return _reaches(tuple(sorted(values)), Fraction(problem.target), rules.integers_only, rules.use_all)
+def _wrong_from(problem: Problem, expression: str, rules: Rules) -> int | None:
+    """The place of the first step after which what is left, intermediate results and unused numbers, no longer makes
+    the target; None if it always does."""
+    for place, (_, results) in enumerate(_computed(expression)):
+        left = Counter(problem.numbers)
+        left.subtract(number for result in results for number in result.numbers)
+        values = sorted((*map(Fraction, left.elements()), *(result.value for result in results)))
+        if (
+            min(left.values()) < 0
+            or (rules.integers_only and results[-1].value.denominator != 1)
+            or not _reaches(tuple(values), Fraction(problem.target), rules.integers_only, rules.use_all)
+        ):
+            return place
+    return None
 
 
 def first_mistake(problem: Problem, answer: str, rules: Rules) -> Step | None:
-    """The first step of an answer that lies on no solution path; None for a right answer, for one without steps, and
-    for one that is wrong only in what it leaves out."""
-    return next((step for step in steps_of(answer) if not is_on_a_path(problem, step, rules)), None)
+    """The first step of an answer after which the target is out of reach, with all steps up to it; None for a right
+    answer, for one without steps, and for one that is wrong only in what it leaves out."""
+    place = _wrong_from(problem, answer, rules)
+    return None if place is None else steps_of(answer)[place]
 
 
 def first_wrong_step(problem: Problem, text: str, rules: Rules) -> tuple[int, Step] | None:
-    """`first_mistake` of a whole completion, with its place among `steps_in` (from 0): the earlier steps all lie on a
-    solution path."""
-    for place, step in enumerate(steps_in(problem, text, rules)):
-        if not is_on_a_path(problem, step, rules):
-            return place, step
-    return None
+    """`first_mistake` of a whole completion, with its place among `steps_in` (from 0): after the earlier steps,
+    together, the target is still within reach."""
+    answer = verify(text, problem, rules).expression or ""
+    place = _wrong_from(problem, answer, rules)
+    return None if place is None else (place, steps_of(answer)[place])
 
 
 def steps_in(problem: Problem, text: str, rules: Rules) -> list[Step]:
@@ -133,9 +147,13 @@ def pieces_of(expression: str) -> list[tuple[str, list[Step]]]:
 
 def cut_at_mistake(problem: Problem, answer: str, rules: Rules) -> tuple[str, str] | None:
     """(what stands before it, the text of it): the part of an answer in which its first mistake ends."""
-    before = ""
+    place = _wrong_from(problem, answer, rules)
+    if place is None:
+        return None
+    before, done = "", 0
     for text, steps in pieces_of(answer):
-        if any(not is_on_a_path(problem, step, rules) for step in steps):
+        done += len(steps)
+        if place < done:
             return before, text
         before += text
     return None
@@ -207,6 +225,11 @@ def read_critique(text: str, answer: str, bare: bool) -> str | None:
 def rejections(text: str, bare: bool) -> int:
     """How often a revision rejects the critique."""
     return text.split().count(REJECT) if bare else rejections_in(text)
+
+
+def hints_rejection(text: str, bare: bool) -> bool:
+    """Whether a revision rejects the critique in any form; the tiny model's word has one only."""
+    return rejections(text, bare) > 0 if bare else hints_rejection_in(text)
 
 
 def _compact(problem: Problem, prompt: str | Sequence[Message]) -> bool:

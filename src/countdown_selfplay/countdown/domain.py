@@ -231,6 +231,10 @@ class CountdownDomain(Checking):
         """How often a revision says that the critique is not critical."""
         return critique.rejections(text, self.rules.answer_format == "bare")
 
+    def hints_rejection(self, text: str) -> bool:
+        """Whether it says so in any form."""
+        return critique.hints_rejection(text, self.rules.answer_format == "bare")
+
     def verify(self, texts: Iterable[object], problems: Iterable[Problem]) -> list[Verdict]:
         """The verdicts on completions under `rules`."""
         return [verify(text, problem, self.rules) for text, problem in zip(texts, problems, strict=True)]

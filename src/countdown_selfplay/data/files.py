@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ from datasets import Dataset, load_dataset
 from ..contract.domain import Domain, P
 from ..domains import held_out_of
 from ..errors import DataError
+
+logger = logging.getLogger(__name__)
 
 _BUILDERS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
 
@@ -20,7 +24,8 @@ _ALTERNATIVE = (
 
 
 def load_problem_rows(source: str, split: str = "train") -> Dataset:
-    """Rows of a local file (.jsonl, .json, .parquet, .csv) or of a hub data set's `split`.
+    """Rows of a local file (.jsonl, .json, .parquet, .csv) or of a hub data set's `split`; one that has configurations
+    is named with its own behind a colon: `openai/gsm8k:main`.
 
     Rows are what the domain's `problem` reads (Countdown: `nums` or `numbers`, and `target`, or both in
     `ground_truth`). Raises DataError when the source cannot be reached.
@@ -31,14 +36,30 @@ def load_problem_rows(source: str, split: str = "train") -> Dataset:
             if not path.is_file():
                 raise DataError(f"There is no problem file '{source}'; {_ALTERNATIVE}.")
             return load_dataset(_BUILDERS[path.suffix], data_files=str(path), split="train")
-        return load_dataset(source, split=split)
+        name, _, config = (source, "", "") if path.exists() else source.partition(":")
+        return load_dataset(name, config or None, split=split)
     except DataError:
         raise
     except Exception as error:  # the hub client raises a dozen types: connection, repository, schema, offline mode
         raise DataError(
-            f"Data set '{source}' (split '{split}') cannot be reached or read ({type(error).__name__}); "
+            f"Data set '{source}' (split '{split}') cannot be reached or read ({type(error).__name__}); one with "
+            "configurations wants one of them, as in 'openai/gsm8k:main'; else "
             f"pass a local .jsonl or .parquet file, or {_ALTERNATIVE}."
         ) from error
+
+
+def checked_problems(domain: Domain[P], rows: Iterable[Mapping[str, Any]], source: str) -> list[P]:
+    """The problems of a data set's rows. A domain that knows which answers it cannot read (`unreadable`) has their
+    number said, and the first of them named: they stay in the data set."""
+    problems = [domain.problem(row, i) for i, row in enumerate(rows)]
+    unread: list[int] = getattr(domain, "unreadable", lambda _: [])(problems)
+    if unread:
+        first: Any = problems[unread[0]]
+        logger.warning(
+            f"{len(unread)} of {len(problems)} answers of '{source}' cannot be read as mathematics, the first that of "
+            f"row {unread[0]} ({first.answer!r}); there only an answer in the same words is right."
+        )
+    return problems
 
 
 def held_out_problems(script: Any, domain: Domain[P]) -> list[P]:
@@ -47,4 +68,6 @@ def held_out_problems(script: Any, domain: Domain[P]) -> list[P]:
     if script.eval_dataset_name is None:
         return held_out_of(domain, script.eval_problems)
     rows = load_problem_rows(script.eval_dataset_name, script.eval_dataset_split)
-    return [domain.problem(row, i) for i, row in enumerate(rows)][: script.eval_problems or None]
+    if script.eval_problems:
+        rows = rows.select(range(min(script.eval_problems, len(rows))))
+    return checked_problems(domain, rows, script.eval_dataset_name)

@@ -14,9 +14,12 @@ logging.getLogger("math_verify").setLevel(logging.ERROR)
 _KINDS = (LatexExtractionConfig(boxed_match_priority=0), ExprExtractionConfig())
 
 
-def check(pair: list[str]) -> bool:
-    """[gold, answer], both as they stand in \\boxed{}: equal or not. What cannot be parsed equals nothing."""
-    wanted, found = _parsed(pair[0]), _parsed(pair[1])
+def check(texts: list[str]) -> bool:
+    """[gold, answer], both as they stand in \\boxed{}: equal or not. What cannot be parsed equals nothing. [gold]:
+    whether it is read as more than a text."""
+    if len(texts) == 1:
+        return any(not isinstance(found, str) for found in _parsed(texts[0]))
+    wanted, found = _parsed(texts[0]), _parsed(texts[1])
     return bool(wanted and found and verify(list(wanted), list(found), timeout_seconds=None))
 
 

@@ -14,6 +14,7 @@ from ..contract.critique import (
     Message,
     critique_prompt,
     first_error_prompt,
+    hints_rejection_in,
     read_marked,
     reads_wrong,
     recheck_prompt,
@@ -29,7 +30,14 @@ MAX_ANSWER = 256
 MAX_DEPTH = 12
 """Braces within braces."""
 _SCAN = 8192  # characters of a completion, from its end, in which an answer is looked for
-_BOX = "\\boxed{"
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
+_BARE_BOX = re.compile(
+    r"\\(?:boxed|fbox)(?![A-Za-z])\s*(\\[A-Za-z]+(?:\{[^{}]*\})*|[0-9]+(?:[.,][0-9]+)*|[A-Za-z](?![A-Za-z]))"
+)
+"""Without braces it holds a command with its groups, a number or a letter: MATH writes \\boxed 9."""
+_GAP = re.compile(r"[0-9] [0-9]")
+_SIMPLE = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+_THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(?:(?:,|\{,\}|\\,)[0-9]{3})+(?:\.[0-9]+)?")
 
 
 class Reason(StrEnum):
@@ -39,7 +47,7 @@ class Reason(StrEnum):
     WRONG = "wrong"
     """Another value, or nothing that math-verify can read."""
     NO_ANSWER = "no_answer"
-    """No complete \\boxed{} among the last 8,192 characters."""
+    """No complete \\boxed{} (or \\fbox{}) among the last 8,192 characters."""
     TOO_LONG = "too_long"
     """More than 256 characters, or braces nested deeper than 12."""
     TIMED_OUT = "timed_out"
@@ -76,7 +84,7 @@ class MathVerdict:
 
     @property
     def vote(self) -> str | None:
-        """What a majority counts as one answer: the text of the box without spaces."""
+        """What a majority counts as one answer: the text of the box without the spaces that separate nothing."""
         return None if self.answer is None else _plain(self.answer)
 
 
@@ -133,8 +141,26 @@ class MathQA:
                 found[i] = replace(found[i], reason=reason)
         return found
 
+    def unreadable(self, problems: Sequence[Question]) -> list[int]:
+        """The places of the problems whose answer math-verify cannot read: only the same text is right there."""
+        asked = list(dict.fromkeys(p.answer for p in problems if not _SIMPLE.fullmatch(_plain(p.answer))))
+        said = dict(zip(asked, self._checked([[answer] for answer in asked]), strict=True))
+        return [i for i, problem in enumerate(problems) if said.get(problem.answer, True) is not True]
+
     def _compare(self, pairs: Sequence[tuple[str, str]]) -> list[Reason]:
-        if not pairs:
+        """Of (right answer, answer). A gap between digits, as in "1 2", which math-verify reads as a sum, is neither a
+        number nor a list: it equals nothing else."""
+        clear = [pair for pair in pairs if not any(_GAP.search(_plain(text)) for text in pair)]
+        said = dict(zip(clear, self._checked([list(pair) for pair in clear]), strict=True))
+        found = [said.get(pair, False) for pair in pairs]
+        return [
+            Reason(one.reason) if isinstance(one, Unchecked) else Reason.CORRECT if one else Reason.WRONG
+            for one in found
+        ]
+
+    def _checked(self, items: Sequence[list[str]]) -> list[Any]:
+        """What math_check.check says of each, in the pool."""
+        if not items:
             return []
         if importlib.util.find_spec("math_verify") is None:
             raise ConfigError(
@@ -143,10 +169,7 @@ class MathQA:
             )
         if self._pool is None:
             self._pool = Workers("countdown_selfplay.domains.math_check:check", self.workers, self.deadline)
-        return [
-            Reason(said.reason) if isinstance(said, Unchecked) else Reason.CORRECT if said else Reason.WRONG
-            for said in self._pool.map([list(pair) for pair in pairs])
-        ]
+        return list(self._pool.map(items))
 
     def stop_strings(self, role: str) -> list[str] | None:
         """The end token alone."""
@@ -171,6 +194,10 @@ class MathQA:
     def rejections(self, text: str) -> int:
         """How often the boxed sentence of figure 7 stands in it."""
         return rejections_in(text)
+
+    def hints_rejection(self, text: str) -> bool:
+        """Whether its sentence does, boxed or not."""
+        return hints_rejection_in(text)
 
     def steps(self, problem: Question, answer: str) -> list[str]:
         """What stands between blank lines (appendix A)."""
@@ -200,15 +227,16 @@ class MathQA:
 
 
 def question_prompt(question: str) -> list[Message]:
-    """Figure 5."""
+    """Figure 5; whether a line ends before "Where" cannot be seen there: it does in the authors' data."""
     return [
         {
             "role": "user",
             "content": (
-                "Solve the following math problem efficiently and clearly:\n\n"
-                "Regardless of the approach, always conclude with: Therefore, the final answer is: \\boxed{answer}. I "
-                "hope it is correct. Where [answer] is just the final number or expression that solves the problem. "
-                f"Here is the question you need to answer:\n\nQuestion: {question}"
+                "Solve the following math problem efficiently and clearly:\n"
+                "Regardless of the approach, always conclude with: Therefore, the final answer is: $\\boxed{answer}$. "
+                "I hope it is correct.\n"
+                "Where [answer] is just the final number or expression that solves the problem.\n"
+                f"Here is the question you need to answer:\n#### Question: {question}"
             ),
         }
     ]
@@ -217,11 +245,11 @@ def question_prompt(question: str) -> list[Message]:
 def read_answer(text: str) -> MathVerdict:
     """What stands in the last box; WRONG stands for "not yet compared"."""
     tail = str(text)[-_SCAN:].replace(NOT_CRITICAL, "")
-    count = tail.count(_BOX)
-    start = tail.rfind(_BOX)
-    if start < 0:
-        return MathVerdict(Reason.NO_ANSWER)
-    inside, depth, deepest = start + len(_BOX), 1, 1
+    boxes = list(_BOX.finditer(tail))
+    if not boxes:
+        bare = _BARE_BOX.findall(tail)
+        return MathVerdict(Reason.WRONG, bare[-1], len(bare)) if bare else MathVerdict(Reason.NO_ANSWER)
+    count, inside, depth, deepest = len(boxes), boxes[-1].end(), 1, 1
     for end in range(inside, len(tail)):
         depth += {"{": 1, "}": -1}.get(tail[end], 0)
         deepest = max(deepest, depth)
@@ -253,5 +281,10 @@ def _gold(row: Mapping[str, Any], index: int) -> str:
 
 
 def _plain(answer: str) -> str:
-    """Without spaces, dollars and the commas between thousands."""
-    return re.sub(r"(?<=\d),(?=\d{3}\b)", "", re.sub(r"[\s$]|\\[,!]", "", answer))
+    """Without dollars and the separators between thousands, and with a space only where it separates two words or
+    numbers: "10, 100" is no number, and "1 2" is not 12."""
+    text = re.sub(r"\\?\$|(?<!\\)\\!", "", answer.strip())
+    if _THOUSANDS.fullmatch(text):
+        return re.sub(r"[^0-9.+-]", "", text)
+    spaced = " ".join(re.sub(r"(?<!\\)\\[,;: ]", " ", text).split())
+    return re.sub(r"(?<![A-Za-z0-9]) | (?![A-Za-z0-9])", "", spaced)

@@ -197,10 +197,10 @@ def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
 def _from_file(domain: Domain[Any], options: argparse.Namespace) -> ProblemSet:
     from datasets.utils import disable_progress_bars
 
-    from ..data.files import load_problem_rows
+    from ..data.files import checked_problems, load_problem_rows
 
     disable_progress_bars()
     rows = list(islice(load_problem_rows(options.problems, options.split), options.n_problems))
     strata = [None if row.get("stratum") is None else str(row["stratum"]) for row in rows]
-    problems = [domain.problem(row, i) for i, row in enumerate(rows)]
+    problems = checked_problems(domain, rows, options.problems)
     return ProblemSet(options.problems, problems, strata if any(label is not None for label in strata) else None)

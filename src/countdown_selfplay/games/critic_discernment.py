@@ -12,6 +12,7 @@ import torch
 from ..contract.round import Rollout, Round, RoundResult, Turn
 from ..contract.stateful import Stateless
 from ..errors import ConfigError
+from ..objectives import make_objective
 from .critic_metrics import METRICS
 from .health import examples, prover_health
 
@@ -37,15 +38,18 @@ class Episode:
         return self.outcome in ("corrected", "resisted", "kept")
 
 
-def outcome_of(was_right: bool, is_right: bool, rejections: int) -> str:
-    """How a revision ends, from the first answer's verdict, its own, and how often it rejects the critique.
+def outcome_of(was_right: bool, is_right: bool, rejections: int, hinted: bool = False) -> str:
+    """How a revision ends, from the first answer's verdict, its own, how often it rejects the critique in the form
+    that was asked for, and whether it does so in another (hinted).
 
-    A rejection leaves the first answer standing, whatever new answer is written beside it; said more than once it is
-    no clear rejection (the authors' code asks for exactly one).
+    As the authors' code tests it: resisted has exactly one such rejection, whatever new answer is written beside it;
+    corrected and misled have none in any form. What says it twice or unboxed is neither. A revision of a right answer
+    without any answer gives it up too.
     """
+    rejects = bool(rejections) or hinted
     if not was_right:
-        return "corrected" if is_right and not rejections else "not_corrected"
-    if rejections:
+        return "corrected" if is_right and not rejects else "not_corrected"
+    if rejects:
         return "resisted" if rejections == 1 else "unclear"
     return "kept" if is_right else "misled"
 
@@ -115,8 +119,24 @@ class CriticDiscernment(Stateless):
             raise ConfigError(
                 "The game critic_discernment needs a critic: configure roles.helpful or roles.misleading."
             )
+        self._check_imitation(args.all_roles)
         groups = {s.role: s.num_generations for s in args.all_roles.values()}
         self._questions({role: args.capacity(role) for role in groups}, groups, args.world_size)
+
+    def _check_imitation(self, roles: dict[str, Any]) -> None:
+        """ConfigError for a prover that would imitate what equation 5 leaves out: a right answer given up earns eta,
+        and a wrong first answer the share of revisions that mend it."""
+        prover = next((settings for name, settings in roles.items() if name.split("/")[0] == "prover"), None)
+        if prover is None or getattr(prover, "objective", None) != "rest":
+            return
+        tau = getattr(make_objective("rest", prover.objective_kwargs), "tau")  # noqa: B009 -- rest alone has it
+        if tau <= self.eta or self.first_credit != "answer":
+            raise ConfigError(
+                f"`roles.prover.objective` (rest, tau {tau}) imitates every reward of at least tau: also {self.eta} "
+                "(game_kwargs' `eta`) of revisions that give up a right answer, and of wrong first answers that are "
+                "mended; set tau above eta, as in objective_kwargs {tau: 0.75}, and game_kwargs' first_credit to "
+                "'answer'."
+            )
 
     def play(self, round: Round, anchors: Sequence[Any]) -> RoundResult:
         domain, (prover,) = round.domain, round.players("prover")
@@ -143,17 +163,18 @@ class CriticDiscernment(Stateless):
 
         # Revise what can be read.
         shown, rows = [], []
+        critiques: dict[str, list[str | None]] = {}
         for kind, (about, said) in spoken.items():
-            for j, text in enumerate(said.texts):
-                i = about[j // said.n]
-                critique = domain.read_critique(text, first.texts[i])
+            of = [about[j // said.n] for j in range(len(said.texts))]
+            critiques[kind] = [domain.read_critique(t, first.texts[i]) for t, i in zip(said.texts, of, strict=True)]
+            for j, (i, critique) in enumerate(zip(of, critiques[kind], strict=True)):
                 if critique is not None:
                     shown.append((i, kind, j))
                     rows.append(domain.revise_row(asked[i], first.texts[i], critique))
         second = round.sample(prover, rows, n=self.revisions, problems=[asked[i] for i, _, _ in shown])
-        ends = zip(second.texts, second.verdicts or [], strict=True)
+        ends, hints = zip(second.texts, second.verdicts or [], strict=True), domain.hints_rejection
         episodes = [
-            Episode(i, kind, j, outcome_of(right[i], verdict.correct, domain.rejections(text)))
+            Episode(i, kind, j, outcome_of(right[i], verdict.correct, domain.rejections(text), hints(text)))
             for (i, kind, j), (text, verdict) in zip(
                 (about for about in shown for _ in range(second.n)), ends, strict=True
             )
@@ -175,6 +196,8 @@ class CriticDiscernment(Stateless):
             about_of.append([asked[i] for i in about for _ in range(said.n)])
         for turn, own_labels in zip(turns, labels, strict=True):
             turn.labels = own_labels
+        for turn, kind in zip(turns[2:], spoken, strict=True):
+            turn.shown = critiques[kind]
 
         metrics = prover_health(round, first, turns[0].advantages_B) | self._health(round, right, spoken, episodes)
         known = round.gather([(domain.key(p), sum(right[k * first.n : (k + 1) * first.n])) for k, p in enumerate(own)])

@@ -20,6 +20,7 @@ def play(game: Any, round: CollectingRound, problems: Sequence[Any]) -> tuple[li
     for number, turn in enumerate(result.turns):
         said = turn.rollout
         labels = turn.labels or [""] * len(said.texts)
+        shown = turn.shown or [None] * len(said.texts)
         rewards = torch.as_tensor(turn.rewards_B).tolist()
         cut = round.truncated[id(said)]
         for i, text in enumerate(said.texts):
@@ -33,6 +34,7 @@ def play(game: Any, round: CollectingRound, problems: Sequence[Any]) -> tuple[li
                         "completion": text,
                         "reward": rewards[i],
                         "label": labels[i],
+                        "shown": shown[i],
                         "problem": round.domain.key(round.domain.problem(asked, i)),
                     }
                 )

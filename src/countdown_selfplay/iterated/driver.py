@@ -164,9 +164,12 @@ class IteratedSelfPlay:
         for chunk in missing:
             rows = self._play_chunk(iteration, chunk, chunks[chunk], roster, weights)
             select.write(self._played(iteration, chunk), rows)
-        every = [row for c in range(len(chunks)) for row in select.read(self._played(iteration, c))]
-        counts = Counter(f"{row['role']}/{row['label']}" for row in every)
-        self._say(iteration, "play", samples=len(every), counts=dict(sorted(counts.items())))
+        counts = Counter(
+            f"{row['role']}/{row['label']}"
+            for c in range(len(chunks))
+            for row in select.read(self._played(iteration, c), ("role", "label"))
+        )
+        self._say(iteration, "play", samples=counts.total(), counts=dict(sorted(counts.items())))
 
     def _play_chunk(
         self,
@@ -229,11 +232,11 @@ class IteratedSelfPlay:
         training, folder = self.settings.kinds[role], self._folder(iteration)
         data = folder / f"{role}.parquet"
         if not data.is_file():
-            rows = self._chosen(iteration, role)
+            earlier = []
             if training.accumulate and iteration > 1:
-                rows = select.read(self._folder(iteration - 1) / f"{role}.all.parquet") + rows
-            select.write(folder / f"{role}.all.parquet", rows)
-            select.write(data, select.balanced(rows, training, self.settings.seed, iteration, role))
+                earlier = select.read(self._folder(iteration - 1) / f"{role}.parquet")
+            new = select.unseen(self._chosen(iteration, role), earlier)
+            select.write(data, earlier + select.balanced(new, training, self.settings.seed, iteration, role))
         rows = select.read(data)
         counts = dict(sorted(Counter(row["label"] for row in rows).items()))
         if not rows:

@@ -37,7 +37,8 @@ def plan(settings: IteratedSettings, game: Any, problems: int) -> list[str]:
 
 def _row(kind: str, role: RoleTraining, iteration: int) -> tuple[str, ...]:
     steps = role.max_steps and of_iteration(role.max_steps, iteration)
-    most = "all" if role.balance is None else f"{role.balance:,} of each label"
+    each = iteration if role.accumulate else 1  # iterations are balanced one by one
+    most = "all" if role.balance is None else f"{each * role.balance:,} of each label"
     return (
         kind,
         str(iteration),

@@ -9,21 +9,20 @@ from typing import Any
 
 from ..random_state import seed_from
 from ..warm_starts.pairs import ScoredSample, make_preference_pairs
-from .select import Row, is_loop
+from .select import Row, pooled
 from .settings import RoleTraining
 
 
 def preferred(rows: Iterable[Row], role: str, training: RoleTraining, *key: object) -> list[Row]:
     """One pair for each prompt that has both, a success and a failure, drawn by lot from `key` (appendix B: one of
     each per question, solution and critique; a prompt is what holds them). The success's row with the failure's text
-    as `rejected`. A text that was both, as a critique may be, is neither."""
+    as `rejected`. Samples are those of `pooled`, so that a critique is a success or a failure by all of its copies; a
+    text that was both all the same, by another label, is neither."""
     sides: dict[tuple[str, str], set[bool]] = defaultdict(set)
     found: dict[tuple[str, str], Row] = {}
-    for row in rows:
-        if row["role"] != role or not row["completion"].strip():
-            continue
+    for row in pooled(rows, role):
         kept, failed = (one(row["reward"], row["label"]) for one in (training.keeps, training.fails))
-        if failed or (kept and not is_loop(row["completion"])):
+        if failed or (kept and not training.loops(row["completion"])):
             place = row["prompt"], row["completion"]
             sides[place].add(kept)
             found.setdefault(place, row)

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from ..errors import ConfigError
 from ..registry import nearest, suggestion
+from ..warm_starts.filters import is_loop
 
 Algorithm = Literal["rest", "expert_iteration", "dpo", "step_dpo"]
 PAIRWISE = ("dpo", "step_dpo")
@@ -30,7 +31,10 @@ class RoleTraining:
     failures: tuple[str, ...] | None = None
     """For pairs: samples that the game gave one of these words are failures. None: all that are not kept."""
     balance: int | None = None
-    """Most samples of each label (the paper: 10,000); and no label has more than the rarest has, unless that is 0."""
+    """Most samples of each label in an iteration (the paper: 10,000); and no label has more than the rarest has,
+    unless that is 0. Iterations are balanced one by one, then united (Algorithm 2)."""
+    drop_loops: bool = True
+    """Leave out samples that repeat a long stretch. The authors' code does so for the prover's; a critic quotes."""
     accumulate: bool = True
     """Keep what earlier iterations chose. Algorithm 2 does so for the prover and the misleading critic, section 3.2
     for every role."""
@@ -64,6 +68,10 @@ class RoleTraining:
             return False
         return reward >= self.threshold if self.inclusive else reward > self.threshold
 
+    def loops(self, text: str) -> bool:
+        """Whether a sample is left out for its repetitions."""
+        return self.drop_loops and is_loop(text)
+
     def fails(self, reward: float, label: str) -> bool:
         """Whether a sample is the worse one of a pair."""
         return not self.keeps(reward, label) if self.failures is None else label in self.failures
@@ -78,8 +86,8 @@ def paper_roles(algorithm: str = "rest") -> dict[str, RoleTraining]:
     1e-6 and 64 pairs a step (appendix B)."""
     roles = {
         "prover": RoleTraining(4, 0.5, labels=("right", "resisted", "corrected"), failures=FAILURES, balance=10_000),
-        "helpful": RoleTraining(8, 0.5, accumulate=False, epochs=2.0),
-        "misleading": RoleTraining(4, 0.75),
+        "helpful": RoleTraining(8, 0.5, drop_loops=False, accumulate=False, epochs=2.0),
+        "misleading": RoleTraining(4, 0.75, drop_loops=False),
     }
     if algorithm in PAIRWISE:
         pairs = {"learning_rate": (1e-6,), "batch_size": (64,), "epochs": 1.0}

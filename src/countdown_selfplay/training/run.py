@@ -14,7 +14,7 @@ from transformers.utils import logging as transformers_logging
 from ..config import JointSelfPlayConfig
 from ..config.script import JointScriptArguments
 from ..contract.domain import OpenDomain, P
-from ..data.files import held_out_problems, load_problem_rows
+from ..data.files import checked_problems, held_out_problems, load_problem_rows
 from ..data.run_files import write_atomically
 from ..domains import domain_from
 from ..evaluation.terminal import before_after_table, control_table
@@ -91,6 +91,8 @@ def data_sets(script: JointScriptArguments, domain: OpenDomain[P]) -> tuple[dict
     """The trainer's data sets, and the problems that the run is measured on. None as train_dataset: made by the
     domain."""
     train = None if script.dataset_name is None else load_problem_rows(script.dataset_name, script.dataset_train_split)
+    if train is not None and script.dataset_name is not None and hasattr(domain, "unreadable"):
+        checked_problems(domain, train, script.dataset_name)
     held_out = held_out_problems(script, domain) if script.eval_problems else []
     rows = [domain.prove_row(problem) for problem in held_out]
     return {"train_dataset": train, "eval_dataset": Dataset.from_list(rows) if rows else None}, held_out

@@ -110,10 +110,17 @@ def drop_long(
     return kept, len(rows) - len(kept)
 
 
-def is_loop(text: str, times: int = 4, least: int = 20) -> bool:
-    """Whether a text ends in `times` repetitions of a stretch that is together at least `least` characters (seed 002,
-    appendix C.3, removes "repetitive loops" and does not say how they are found)."""
-    for size in range(1, len(text) // times + 1):
-        if size * times >= least and text.endswith(text[-size:] * times):
-            return True
+REPEATED = ((40, 5), (128, 2))
+"""Lengths of a stretch in characters, and how often it may not stand in a text."""
+
+
+def is_loop(text: str) -> bool:
+    """Whether some stretch of 40 characters stands 5 times in a text, or one of 128 twice; places may overlap, and a
+    text shorter than the stretches side by side has none. Seed 002, appendix C.3, removes "repetitive loops", and the
+    authors' code finds them so."""
+    for size, times in REPEATED:
+        if len(text) >= size * times:
+            counts = Counter(text[i : i + size] for i in range(len(text) - size + 1))
+            if max(counts.values()) >= times:
+                return True
     return False

@@ -1,12 +1,14 @@
 """Steps of an expression and which of them lead nowhere; by hand and against the exact solver."""
 
 import random
+from collections import Counter
 from fractions import Fraction
+from itertools import combinations
 
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, Rules, solve
-from countdown_selfplay.countdown.critique import REJECT, first_mistake, first_wrong_step, is_on_a_path, steps_of
+from countdown_selfplay.countdown.critique import REJECT, cut_at_mistake, first_mistake, first_wrong_step, steps_of
 from countdown_selfplay.countdown.exact.solver import all_solutions
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.warm_starts.critiques import critique_demonstrations
@@ -43,12 +45,12 @@ def test_the_first_mistake_is_the_first_step_that_lies_on_no_path(answer, mistak
 
 def test_rules_on_whole_numbers_and_unused_numbers_are_kept():
     # 8 / (3 - 8 / 3) is 24, through 8 / 3 alone
-    (step, *_) = steps_of("8 / 3")
-    problem = Problem((3, 3, 8, 8), 24)
-    assert is_on_a_path(problem, step, RULES) and not is_on_a_path(problem, step, Rules(integers_only=True))
+    problem, (step,) = Problem((3, 3, 8, 8), 24), steps_of("8 / 3")
+    assert first_mistake(problem, "8 / 3", RULES) is None
+    assert first_mistake(problem, "8 / 3", Rules(integers_only=True)) == step
     (step,) = steps_of("3 + 5")
-    assert not is_on_a_path(Problem((3, 5, 7), 8), step, RULES)
-    assert is_on_a_path(Problem((3, 5, 7), 8), step, Rules(use_all=False))
+    assert first_mistake(Problem((3, 5, 7), 8), "3 + 5", RULES) == step
+    assert first_mistake(Problem((3, 5, 7), 8), "3 + 5", Rules(use_all=False)) is None
 
 
 def test_every_step_of_every_solution_lies_on_a_path_and_a_wrong_answer_has_a_mistake():
@@ -56,7 +58,7 @@ def test_every_step_of_every_solution_lies_on_a_path_and_a_wrong_answer_has_a_mi
     for _ in range(120):
         problem = Problem(tuple(draw.randint(1, 12) for _ in range(draw.choice((2, 3, 4)))), draw.randint(1, 60))
         for text in all_solutions(problem, RULES)[:20]:
-            assert all(is_on_a_path(problem, step, RULES) for step in steps_of(text)), (problem, text)
+            assert steps_of(text) and first_mistake(problem, text, RULES) is None, (problem, text)
             checked += 1
         sums = " + ".join(map(str, problem.numbers))
         if sum(problem.numbers) != problem.target:
@@ -100,6 +102,9 @@ def test_demonstrations_of_other_prompts_are_refused():
         ((3, 5, 7), 22, "3 * 5 - 7", 1),  # the first step is that of 3 * 5 + 7
         ((3, 5, 7), 15, "3 * 5", 0),  # 15 and 7 make 22, 8, -8, 105, 15/7, 7/15: all numbers must be used
         ((1, 2, 3, 4), 21, "(1 + 2) * (3 * 4)", 1),  # 21 = (1 + 2) * (3 + 4); 12 with 1 and 2 never makes 21
+        # (1 + 2 + 3) * 4 and 3 * 4 * 2 * 1 are 24; 3 and 12 together make 15, 9, 36, 4, 1/4, -9: never 24
+        ((1, 2, 3, 4), 24, "(1 + 2) * (3 * 4)", 1),
+        ((1, 2, 3, 4), 36, "(1 + 2) * (3 * 4)", None),
         ((3, 5, 7), 22, "no expression", None),
     ],
 )
@@ -128,3 +133,47 @@ def test_the_first_wrong_step_agrees_with_all_solutions():
         assert (None if found is None else found[0]) == expected
         seen.add(expected)
     assert {0, 1} <= seen
+
+
+def trees(items):
+    """All ways to combine (numbers, value) pairs into one: (value, its results as a multiset of such pairs)."""
+    if len(items) == 1:
+        yield items[0][1], Counter()
+    for i, j in combinations(range(len(items)), 2):
+        (left, a), (right, b) = items[i], items[j]
+        numbers = tuple(sorted((*left, *right)))
+        rest = [item for k, item in enumerate(items) if k not in (i, j)]
+        for value in {a + b, a - b, b - a, a * b, *(x / y for x, y in ((a, b), (b, a)) if y)}:
+            for end, results in trees([*rest, (numbers, value)]):
+                yield end, results + Counter([(numbers, value)])
+
+
+def test_with_four_numbers_a_step_is_judged_beside_the_earlier_ones():
+    """By brute force over all trees of four numbers: the first step after which no tree with the target's value holds
+    all steps so far."""
+    draw, seen, together = random.Random(4), Counter(), 0
+    for _ in range(7):
+        numbers = tuple(draw.randint(1, 9) for _ in range(4))
+        every = list(trees([((n,), Fraction(n)) for n in numbers]))
+        target = int(draw.choice([value for value, _ in every if value.denominator == 1 and 0 < value < 100]))
+        problem = Problem(numbers, target)
+        right = list({frozenset(results.items()): results for value, results in every if value == target}.values())
+        for _ in range(40):
+            a, b, c, d = draw.sample(numbers, 4)
+            x, y, z = (draw.choice("+-*/") for _ in range(3))
+            answer = draw.choice([f"({a} {x} {b}) {y} ({c} {z} {d})", f"(({a} {x} {b}) {y} {c}) {z} {d}"])
+            steps = [(step.numbers, step.value) for step in steps_of(answer)]
+            prefixes = [Counter(steps[: k + 1]) for k in range(len(steps))]
+            expected = next((k for k, own in enumerate(prefixes) if not any(own <= one for one in right)), None)
+            found = first_wrong_step(problem, answer, RULES)
+            assert (None if found is None else found[0]) == expected, (problem, answer)
+            seen[expected] += 1
+            alone = next((k for k, own in enumerate(steps) if not any(own in one for one in right)), None)
+            together += alone != expected
+    assert {0, 1, 2} <= set(seen) and together > 5  # steps of which each alone lies on a path
+
+
+def test_the_part_of_a_text_with_the_first_mistake_follows_from_all_steps_before():
+    problem = Problem((1, 2, 3, 4), 24)
+    assert cut_at_mistake(problem, "(1 + 2) * (3 * 4)", RULES) == ("(1 + 2)", " * (3 * 4)")
+    assert cut_at_mistake(problem, "(1 + 2 + 3) * 4", RULES) is None

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from countdown_selfplay.contract.critique import MARKER, NOT_CRITICAL
+from countdown_selfplay.data.files import checked_problems, load_problem_rows
 from countdown_selfplay.domains import make_domain
 from countdown_selfplay.domains.math_qa import MathQA, Question, read_answer
 from countdown_selfplay.errors import ConfigError, DataError
@@ -99,18 +100,109 @@ def test_equal_pairs_are_compared_once_and_equal_texts_without_a_process():
     assert [v.correct for v in seen] == [True, True, True, False]
 
 
+FIGURE_5 = (
+    "Solve the following math problem efficiently and clearly:\n"
+    "Regardless of the approach, always conclude with: Therefore, the final answer is: $\\boxed{answer}$. I hope it "
+    "is correct.\nWhere [answer] is just the final number or expression that solves the problem.\n"
+    "Here is the question you need to answer:\n#### Question: What is 1 + 1?"
+)
+"""With the line ends of the authors' data (data/test-data/math.jsonl); the figure runs on from "correct." to "Where".
+"""
+FIGURE_6 = (
+    "Please critic the answer carefully.\nYour task is to evaluate a question-answer pair.\n"
+    "Carefully review the question and critically assess a wrong answer.\n"
+    "[Question]\n```\nWhat is 1 + 1?\n```\n[Wrong Answer]\n```\nIt is 3.\n```\n"
+    "Please review the wrong answer step by step, quoting each sentence and analyzing it individually. Use the "
+    "following format for your response:\nStep: [Quoted Sentence]\nAnalysis: [Your Explanation]\n"
+    "Step: [Quoted Sentence]\nAnalysis: [Your Explanation]\nAfter step-by-step analysis, conclude by quoting the "
+    "original sentence which **first** causes the wrong answer and providing a concise yet complete explanation of "
+    "the error:\n\"**Critic** The first mistake can be found in: 'Quoted wrong statement here.' The issue is: "
+    "'Explanation of the mistake here.'\""
+)
+FIGURE_7 = (
+    "Please check with this critic. \"The first mistake can be found in: 'It is 3.' The issue is: 'No.'\"\n"
+    "Evaluate whether this critic is valid. Keep in mind that this critic might be misleading or irrelevant.\n"
+    'If you find the critic incorrect, conclude with: "\\boxed{This critic is not critical.}"\n'
+    "If you determine the critic to be valid, revise starting from the incorrect step, and present your revised "
+    "answer within \\boxed{}."
+)
+FIGURE_10 = r"Please check your answer step by step again. Put your final answer within \boxed{}."
+
+
+def said_to(prompt):
+    return [(turn["role"], turn["content"]) for turn in prompt]
+
+
 def test_prompts_are_the_papers(domain):
-    question = Question("What is 1 + 1?", "2")
-    asked = domain.prove_row(question)["prompt"][0]["content"]
-    assert asked.endswith("Question: What is 1 + 1?") and "Therefore, the final answer is: \\boxed{answer}." in asked
-    critic = domain.critique_row(question, "It is 3.")["prompt"][0]["content"]
-    assert critic.index("[Question]\nWhat is 1 + 1?") < critic.index("[Wrong Answer]\n```\nIt is 3.\n```")
+    question, first = Question("What is 1 + 1?", "2"), ("user", "What is 1 + 1?")
+    assert said_to(domain.prove_row(question)["prompt"]) == [("user", FIGURE_5)]
+    assert said_to(domain.critique_row(question, "It is 3.")["prompt"]) == [("user", FIGURE_6)]
     said = f"{MARKER} 'It is 3.' The issue is: 'No.'"
     assert domain.read_critique(f"Step: ...\n**Critic** {said}", "It is 3.") == said
-    turns = domain.revise_row(question, "It is 3.", said)["prompt"]
-    assert [turn["role"] for turn in turns] == ["user", "assistant", "user"] and turns[1]["content"] == "It is 3."
-    assert turns[2]["content"].startswith(f'Please check with this critic. "{said}"')
+    answer = ("assistant", "It is 3.")
+    assert said_to(domain.revise_row(question, "It is 3.", said)["prompt"]) == [first, answer, ("user", FIGURE_7)]
+    assert said_to(domain.recheck_row(question, "It is 3.")["prompt"]) == [first, answer, ("user", FIGURE_10)]
     assert domain.rejections(f"{NOT_CRITICAL} and {NOT_CRITICAL}") == 2
+    assert domain.rejections("This critic is not critical.") == 0
+    assert domain.hints_rejection("So: This critic is not critical.") and not domain.hints_rejection("critical")
+
+
+@pytest.mark.parametrize(
+    ("solution", "answer"),
+    [
+        ("so $x = \\boxed 2$", "2"),
+        ("\\boxed 9.", "9"),
+        ("is \\boxed 12$", "12"),
+        ("is $\\boxed\\frac{1}{2}$", "\\frac{1}{2}"),
+        ("is \\fbox{31}", "31"),
+        ("is $\\boxed  {C}$", "C"),
+        ("is \\boxed x", "x"),
+        ("first \\boxed 1, then \\boxed{3}", "3"),
+        ("\\boxed{3}, in \\boxed notation", "3"),
+    ],
+)
+def test_a_box_of_a_solution_may_lack_braces(domain, solution, answer):
+    assert domain.problem({"problem": "What?", "solution": solution}).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("gold", "said", "right"),
+    [
+        ("12", "1 2", False),
+        ("3", "1 2", False),  # which math-verify reads as 1 + 2
+        ("11/2", "1 1/2", False),
+        ("10, 100", "10100", False),
+        ("10, 100", "10,  100", True),
+        ("(1,200)", "(1200)", False),
+        ("1,200", "1200", True),
+        ("1200", "1,\\!200", True),
+        ("1200", "1\\,200", True),
+        ("\\$1,200", "1200", True),
+        ("x^2 + 1", "x^2+1", True),
+        ("1 2", "1  2", True),
+        ("\\frac{1}{2}", "\\frac 12", True),
+        ("1 \\frac{1}{2}", "\\frac{3}{2}", True),
+        ("\\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}", "\\begin{pmatrix}1\\\\2\\end{pmatrix}", True),
+    ],
+)
+def test_spaces_separate(domain, gold, said, right):
+    (verdict,) = domain.verify([f"\\boxed{{{said}}}"], [Question("?", gold)])
+    assert verdict.correct == right
+
+
+def test_answers_that_nothing_can_read_are_counted_and_the_first_is_named(domain, caplog):
+    rows = [
+        {"question": f"{i}?", "answer": answer} for i, answer in enumerate(["3", "\\foo", "x^2", "\\bar", "1,018"])
+    ]
+    assert domain.unreadable([domain.problem(row) for row in rows]) == [1, 3]
+    with caplog.at_level("WARNING"):
+        assert len(checked_problems(domain, rows, "q.jsonl")) == 5
+    assert (
+        "2 of 5 answers of 'q.jsonl' cannot be read as mathematics, the first that of row 1 ('\\\\foo')" in caplog.text
+    )
+    caplog.clear()
+    assert len(checked_problems(domain, rows[:1], "q.jsonl")) == 1 and not caplog.text
+    assert domain.verify(["\\boxed{\\foo}"], [domain.problem(rows[1])])[0].correct  # the same words
 
 
 def test_it_has_a_name_and_settings_and_can_be_pickled():
@@ -120,6 +212,19 @@ def test_it_has_a_name_and_settings_and_can_be_pickled():
     assert read_answer("\\boxed{1} \\boxed{ 2 }").vote == "2"
     with pytest.raises(ConfigError, match=r"`deadline` \(0\)"):
         make_domain("math_qa", {"deadline": 0})
+
+
+def test_a_hub_data_set_is_named_with_its_configuration(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "countdown_selfplay.data.files.load_dataset", lambda *given, **more: asked.append((given, more))
+    )
+    for source in ("openai/gsm8k:main", "HuggingFaceH4/MATH-500"):
+        load_problem_rows(source, "test")
+    assert asked == [
+        (("openai/gsm8k", "main"), {"split": "test"}),
+        (("HuggingFaceH4/MATH-500", None), {"split": "test"}),
+    ]
 
 
 def test_a_missing_math_verify_names_the_extra(monkeypatch):

@@ -127,6 +127,38 @@ def test_outcomes(was_right, is_right, rejections, outcome):
     assert outcome_of(was_right, is_right, rejections) == outcome
 
 
+UNBOXED = "This critic is not critical."
+
+
+@pytest.mark.parametrize(
+    ("first", "end", "outcome"),
+    [
+        (RIGHT, UNBOXED, "unclear"),  # the authors' code counts neither as misled nor as resisted
+        (RIGHT, f"{WRONG} {UNBOXED}", "unclear"),
+        (RIGHT, f"{RIGHT} {UNBOXED}", "unclear"),
+        (RIGHT, f"{UNBOXED} {NOT_CRITICAL}", "resisted"),  # one boxed
+        (RIGHT, f"{WRONG} {NOT_CRITICAL}", "resisted"),
+        (RIGHT, "I do not know.", "misled"),  # no answer is not the right one
+        (RIGHT, "", "misled"),
+        (WRONG, f"{RIGHT} {UNBOXED}", "not_corrected"),
+        (WRONG, RIGHT, "corrected"),
+    ],
+)
+def test_ends_as_the_authors_code_tests_them(first, end, outcome):
+    """select_round2.py and select_mislead_critic.py: corrected = right and the sentence nowhere, boxed or not;
+    resisted = the boxed sentence exactly once; misled = not right and the sentence nowhere."""
+    result, _ = play([first], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, [end])
+    assert result.turns[1].labels == [outcome]
+    (lost,) = [turn for turn in result.turns[2:] if turn.rollout.texts]
+    assert [float(r) for r in lost.rewards_B] == [float(outcome in ("misled", "corrected"))]
+
+
+def test_of_a_critique_the_round_says_what_was_shown():
+    marked = CRITIQUE[CRITIQUE.index(MARKER) :]
+    result, _ = play([WRONG], {"helpful": [CRITIQUE, f"Other words. {marked}", "no marker"]}, [RIGHT])
+    assert result.turns[2].shown == [marked, marked, None] and result.turns[0].shown is None
+
+
 def test_both_critics_get_the_same_prompt_which_calls_the_answer_wrong():
     _, made = play([RIGHT, WRONG], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, [RIGHT])
     (helpful,), (misleading,) = (made.rows[kind] for kind in ("helpful", "misleading"))
@@ -218,6 +250,17 @@ def test_a_question_that_does_not_fit_is_refused_with_the_worst_case():
         CriticDiscernment().check(config(players=2))
     with pytest.raises(ConfigError, match=r"needs a critic: configure roles.helpful or roles.misleading"):
         CriticDiscernment().check(config(kinds=("prover",)))
+    rest = config(capacity=99)
+    rest.all_roles["prover"].objective, rest.all_roles["prover"].objective_kwargs = "rest", {"tau": 0.75}
+    CriticDiscernment(first_credit="answer").check(rest)  # a right answer given up earns 0.5
+    with pytest.raises(
+        ConfigError, match=r"\(rest, tau 0.75\) imitates every reward of at least tau: also 0.5 \(game_"
+    ):
+        CriticDiscernment().check(rest)  # three of four revisions mend a wrong answer: it earns 0.75
+    rest.all_roles["prover"].objective_kwargs = {}
+    with pytest.raises(ConfigError, match=r"rest, tau 0.5\).*set tau above eta"):
+        CriticDiscernment(first_credit="answer").check(rest)
+    CriticDiscernment(eta=0.25, first_credit="answer").check(rest)
     charged = SimpleNamespace(**vars(config(capacity=99)), length_penalty=0.1)
     with pytest.raises(ConfigError, match=r"`length_penalty` \(0.1\) is added to reward functions, which do not act"):
         CriticDiscernment().check(charged)
