@@ -5,6 +5,7 @@ import json
 import math
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -161,6 +162,13 @@ def test_the_tables_of_a_study(study, tmp_path):
     assert "| cdg | 0.400 [" in text and "| 0.700 [0.700, 0.700] | - | - |" in text  # no judged step, no right answer
     assert "Difference to the warm start" in text and "| cdg | +0.300 [" in text and "| start | -0.300 [" in text
     assert study.NOTE in text and "| resisted: prover | critics start | critics 1 |" in text
+
+
+def test_online_arms_play_the_problems_of_cdg(study):
+    """`online` draws them with the domain, as the command does for cdg without problems to be evaluated on."""
+    domain = CountdownDomain.tiny()
+    script, settings = SimpleNamespace(dataset_name=None, problems=24), SimpleNamespace(seed=3)
+    assert study.cdg.problems_of(script, settings, domain, set()) == domain.random(24, 3)
 
 
 def test_a_budget_of_a_half_played_game_is_refused(study, tmp_path):
