@@ -163,6 +163,7 @@ def online(arm: str, seed: int, folder: Path, start: str, budget: int, problems:
             control.should_training_stop |= self.whole >= budget
 
     played = CountdownDomain.tiny().random(problems, seed)
+    played *= max(1, 256 // problems)  # a round draws up to 144: few problems come several times
     rows = Dataset.from_list([{"numbers": list(p.numbers), "target": p.target} for p in played])
     trainer = JointConjecturerProverTrainer(start, args=args, train_dataset=rows, callbacks=[Budget()])
     trainer.remove_callback(PrinterCallback)
