@@ -3,22 +3,24 @@
     python examples/critic_discernment.py                                # two iterations from the warm start
     python examples/critic_discernment.py --training online              # rounds of the joint trainer
     python examples/critic_discernment.py --problems 48 --iterations 1   # any option of `countdown-selfplay cdg`
+    python examples/critic_discernment.py --warm_start                   # only what `cdg` can start from
     python examples/critic_discernment.py --study                        # all arms, 5 seeds: hours on two cores
     python examples/critic_discernment.py --study --quick                # all arms, 1 seed, small: minutes
 
-Arms of the study: the game as in the paper (cdg); expert iteration and Step-DPO on first answers; one critic alone;
-DPO on the same play; and rounds of the joint trainer with RLOO (online) and with GRPO's clip (ppo) until as many texts
-were sampled as cdg sampled. The retrained arms take as many optimizer steps as cdg. Start the command again and it
-goes on where it stopped, phase by phase. Written to --folder: a run folder per arm and seed with what was measured,
-`study.md`, `study.json`.
+Arms of the study: the game as in the paper (cdg) and its first iteration (cdg_1); expert iteration and Step-DPO on
+first answers; one critic alone; DPO on the same play; and rounds of the joint trainer with RLOO (online) and with
+GRPO's clip (ppo) on the same problems until as many texts were sampled as cdg sampled. The retrained arms take as many
+optimizer steps as cdg. Start the command again and it goes on where it stopped, phase by phase. Written to --folder: a
+run folder per arm and seed with what was measured, `study.md`, `study.json`.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
-import multiprocessing
-import os
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,11 +32,12 @@ from countdown_selfplay.cli.countdown_options import flag_value
 from countdown_selfplay.cli.main import as_program
 from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.data.run_files import write_atomically
+from countdown_selfplay.data.run_files import append_lines, read_lines
+from countdown_selfplay.errors import DataError
+from countdown_selfplay.evaluation.compare.study import finish, finished, play_all, run_folder
 from countdown_selfplay.warm_starts.critiques import critique_demonstrations
 
 WARM_START = Path("runs/tiny-cdg-start")
-DEMONSTRATIONS = 12_288  # problems; three rows of each: an answer, a critique, a revision
 RECIPE = "tiny/iterated_cdg"
 ITERATED: dict[str, list[str]] = {  # arm -> options of `countdown-selfplay cdg`
     "cdg": [],
@@ -44,22 +47,35 @@ ITERATED: dict[str, list[str]] = {  # arm -> options of `countdown-selfplay cdg`
     "misleading_only": ["--leave_out", "helpful"],
     "dpo": ["--algorithm", "dpo"],
 }
-PAIRS_RATE = 3e-5  # a tenth of the recipe's, as DPO's 1e-6 is below the paper's 5e-6
+PAIRS_RATE = 6e-5  # a fifth of the recipe's, as DPO's 1e-6 is of the paper's 5e-6
 ONLINE = {"online": "tiny/cdg", "ppo": "tiny/cdg_ppo"}
-FULL = {"seeds": [0, 1, 2, 3, 4], "problems": 512, "tested": 512, "items": 200, "met": 256}
-QUICK = {"seeds": [0], "problems": 48, "tested": 64, "items": 20, "met": 24}
-SAMPLING = {"temperature": 0.95, "top_k": 10, "max_new_tokens": 16, "batch_size": 1024}  # appendix C.1
+ARMS = ["start", "cdg_1", *ITERATED, *ONLINE]  # start: the warm start; cdg_1: what cdg's first iteration left
+FULL = {"problems": 512, "tested": 512, "items": 200, "met": 256, "demonstrations": 9216}
+QUICK = {"problems": 24, "tested": 48, "items": 20, "met": 8, "demonstrations": 2048}
+SAMPLING: dict[str, Any] = {"temperature": 0.95, "top_k": 10, "max_new_tokens": 16, "batch_size": 1024}  # appendix C.1
+FIGURES = "figures.json"
+NOTE = (
+    "Means over training seeds with Student's 95% intervals (one seed: the value alone). All seeds share the warm "
+    "start, the held-out problems and the steps, so the intervals hold the noise of training and of sampled answers, "
+    "not that of other held-out problems or of another warm start."
+)
 
 
-def warm_start(folder: Path, demonstrations: int = DEMONSTRATIONS) -> None:
-    """Weights that answer, criticise and revise in the game's words: supervised, on what the exact solver makes."""
+def warm_start(folder: Path, demonstrations: int) -> None:
+    """Weights that answer, criticise, revise and check in the game's words: supervised, on what the exact solver makes
+    of so many problems (four rows each), unless they are there."""
+    if (folder / "README.md").exists():  # what sft writes last
+        return
     domain = CountdownDomain.tiny()
-    wider = replace(domain, spec=replace(domain.spec, number_high=20))  # numbers up to 12 have too few problems
-    rows = critique_demonstrations(demonstrations, wider)
+    if demonstrations > 4000:  # numbers up to 12, as in the game, have no more problems
+        domain = replace(domain, spec=replace(domain.spec, number_high=20))
+    rows = critique_demonstrations(demonstrations, domain)
     folder.mkdir(parents=True, exist_ok=True)
     data = folder / "demonstrations.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = {"dataset_name": data, "keep_wrong": "true", "num_train_epochs": 2, "output_dir": folder}
+    # Small batches, for what costs is the row. Rows of like length together cost a third less and teach much less.
+    options = {"dataset_name": data, "keep_wrong": "true", "num_train_epochs": 1, "output_dir": folder}
+    options |= {"per_device_train_batch_size": 32, "eval_problems": 128, "number_high": 12, "disable_tqdm": "true"}
     sft.main([text for name, value in options.items() for text in (f"--{name}", str(value))])
 
 
@@ -69,46 +85,42 @@ def load(path: str) -> tuple[Any, Any]:
     return load_model(path, "cpu")
 
 
-def prepare(root: Path, size: dict[str, Any]) -> None:
-    """What all runs are measured by besides the held-out problems: steps of the warm start's solutions."""
+def prepare(root: Path, start: Path, settings: Mapping[str, Any]) -> None:
+    """What all runs are measured by besides the held-out problems: steps of the warm start's solutions. DataError
+    where the folder holds a study of other `settings`."""
     from countdown_selfplay.evaluation.critics.policy import model_policy
     from countdown_selfplay.evaluation.critics.steps import eligible_solutions, write_solutions
 
-    domain = CountdownDomain.tiny()
-    policy = model_policy(*load(str(WARM_START)), domain, **SAMPLING)
-    if not (root / "steps.jsonl").exists():
-        write_solutions(
-            root / "steps.jsonl", eligible_solutions(policy, domain, domain.held_out(4 * size["tested"])), domain
-        )
-
-
-def run(task: tuple[str, int, str, dict[str, Any]]) -> None:
-    """Train one arm with one seed, or finish what an earlier call began, and measure it."""
-    arm, seed, place, size = task
-    root, folder = Path(place), Path(place) / arm / f"seed-{seed}"
-    if (folder / "figures.json").exists():
+    if finished(root, settings, "prepared.json"):
         return
-    os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
-    import torch
-    import transformers
+    domain = CountdownDomain.tiny()
+    policy = model_policy(*load(str(start)), domain, **SAMPLING)
+    problems = domain.held_out(4 * settings["tested"])
+    write_solutions(root / "steps.jsonl", eligible_solutions(policy, domain, problems), domain)
+    finish(root, {"settings": settings}, "prepared.json")
 
-    torch.set_num_threads(1)
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
-    folder.mkdir(parents=True, exist_ok=True)
-    play = root / "cdg" / f"seed-{seed}"
+
+def run(task: tuple[str, int, str, str, dict[str, Any]]) -> None:
+    """Train one arm with one seed, or finish what an earlier call began, and measure it."""
+    arm, seed, root, start, settings = task
+    folder, play = run_folder(root, arm, seed), run_folder(root, "cdg", seed)
+    if finished(folder, settings, FIGURES):
+        return
+    began = time.process_time()
     if arm in ITERATED:
-        options = ["--recipe", RECIPE, "--model_name_or_path", str(WARM_START), "--output_dir", str(folder)]
-        options += ["--seed", str(seed), "--problems", str(size["problems"]), "--eval_problems", "0", *ITERATED[arm]]
+        options = ["--recipe", RECIPE, "--model_name_or_path", start, "--output_dir", str(folder)]
+        options += ["--seed", str(seed), "--problems", str(settings["problems"]), "--eval_problems", "0"]
         if arm.endswith("dpo"):
             options += ["--role_training", json.dumps(on_pairs())]
-        cdg.main([*options, *([] if arm == "cdg" else ["--budget_of", str(play)])])
+        cdg.main([*options, *ITERATED[arm], *([] if arm == "cdg" else ["--budget_of", str(play)])])
     elif arm in ONLINE:
         from countdown_selfplay.iterated.budget import samples_of
 
-        online(arm, seed, folder, samples_of(play))
-    write_atomically(folder / "figures.json", json.dumps(measure(arm, seed, root, size), indent=1) + "\n")
-    print(f"{arm:>16} seed {seed}: done", flush=True)
+        online(arm, seed, folder, start, samples_of(play), settings["problems"])
+    trained = time.process_time()
+    finish(folder, {**measure(arm, seed, Path(root), start, settings), "settings": settings}, FIGURES)
+    spent = f"{trained - began:.0f} CPU s to train, {time.process_time() - trained:.0f} to measure"
+    print(f"{arm:>16} seed {seed}: {spent}", flush=True)
 
 
 def on_pairs() -> dict[str, Any]:
@@ -117,8 +129,10 @@ def on_pairs() -> dict[str, Any]:
     return {kind: {**role, "learning_rate": PAIRS_RATE, "batch_size": 64} for kind, role in written.items()}
 
 
-def online(arm: str, seed: int, folder: Path, samples: int) -> None:
-    """Rounds of the joint trainer until `samples` texts were sampled."""
+def online(arm: str, seed: int, folder: Path, start: str, budget: int, problems: int) -> None:
+    """Rounds of the joint trainer on the problems of cdg, until `budget` texts were sampled that the token limit did
+    not cut, which cdg's count leaves out too."""
+    from datasets import Dataset
     from transformers import PrinterCallback, TrainerCallback
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
@@ -132,80 +146,110 @@ def online(arm: str, seed: int, folder: Path, samples: int) -> None:
     )  # fmt: skip
 
     class Budget(TrainerCallback):
-        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            round_ended = state.global_step % args.steps_per_round == 0
-            control.should_training_stop |= round_ended and trainer.frame.generations >= samples
+        def on_train_begin(self, *args: Any, **kwargs: Any) -> None:
+            self.frame = trainer.frame
+            self.counted = dict(self.frame.samples)
+            before = {line["step"]: line["whole"] for line in read_lines(folder / "budget.jsonl")}
+            self.whole = before.get(self.frame.rounds, 0.0)
 
-    trainer = JointConjecturerProverTrainer(str(WARM_START), args=args, callbacks=[Budget()])
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if state.global_step % args.steps_per_round:
+                return
+            for role, count in self.frame.samples.items():
+                cut = trainer.round_metrics[-1].get(f"{role}/truncated_rate", 0.0)
+                self.whole += (count - self.counted.get(role, 0)) * (1 - cut)
+            self.counted = dict(self.frame.samples)
+            append_lines(folder / "budget.jsonl", [{"step": self.frame.rounds, "whole": self.whole}])
+            control.should_training_stop |= self.whole >= budget
+
+    played = CountdownDomain.tiny().random(problems, seed)
+    played *= max(1, 256 // problems)  # a round draws up to 144: few problems come several times
+    rows = Dataset.from_list([{"numbers": list(p.numbers), "target": p.target} for p in played])
+    trainer = JointConjecturerProverTrainer(start, args=args, train_dataset=rows, callbacks=[Budget()])
     trainer.remove_callback(PrinterCallback)
     trainer.train(resume_from_checkpoint=newest(folder, 1) is not None)
     trainer.save_model()
     (folder / "finished").touch()
 
 
-def measure(arm: str, seed: int, root: Path, size: dict[str, Any]) -> dict[str, Any]:
+def measure(arm: str, seed: int, root: Path, start: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The prover's figures, and for cdg the win rates of all iterations. Without the supervised stage of appendix C.3:
-    to check again is the tiny model's revision without a critique, which the warm start taught it."""
+    to check again was taught by the warm start, and what the arm's training leaves of it is measured."""
     from countdown_selfplay.evaluation.critics.figures import prover_figures
-    from countdown_selfplay.evaluation.critics.iterations import Meetings, iterations_of
+    from countdown_selfplay.evaluation.critics.iterations import Meetings, iterations_of, kept_weights
     from countdown_selfplay.evaluation.critics.policy import model_policy
     from countdown_selfplay.evaluation.critics.self_correction import self_correction
     from countdown_selfplay.evaluation.critics.steps import drawn_items, read_solutions
     from countdown_selfplay.evaluation.critics.win_rates import win_rates
     from countdown_selfplay.games import GAMES
 
-    domain, folder = CountdownDomain.tiny(), root / arm / f"seed-{seed}"
-    prover = str(WARM_START) if arm == "start" else iterations_of(folder)[-1].models["prover"]
-    problems = domain.held_out(size["tested"])
-    items = drawn_items(read_solutions(root / "steps.jsonl", domain), size["items"])
+    domain = CountdownDomain.tiny()
+    own = [] if arm == "start" else iterations_of(run_folder(root, "cdg" if arm == "cdg_1" else arm, seed))
+    prover = own[1 if arm == "cdg_1" else -1].models["prover"] if own else start
+    problems = domain.held_out(settings["tested"])
+    items = drawn_items(read_solutions(root / "steps.jsonl", domain), settings["items"])
     policy = model_policy(*load(prover), domain, **SAMPLING)
     found = prover_figures(policy, domain, problems, items, seed=seed)
     found["self_correction"] = self_correction(policy, domain, problems, seed=seed)
     if arm == "cdg":
-        meetings = Meetings(iterations_of(folder), domain, load, {**SAMPLING, "top_k": 0, "top_p": 0.95}, seed=seed)
-        names = [one.name for one in meetings.iterations]
+        meetings = Meetings(own, domain, load, {**SAMPLING, "top_k": 0, "top_p": 0.95}, seed=seed)
+        names = [one.name for one in own]
         game = GAMES.make("critic_discernment", {"samples_per_log": 0})
-        found["win_rates"] = win_rates(names, names, meetings, game, domain.held_out(size["met"]), seed)
+        found["win_rates"] = win_rates(names, names, meetings, game, domain.held_out(settings["met"]), seed)
+        found["win_rates"]["kept_weights"] = kept_weights(own)
     return found
 
 
-def tables(root: Path, arms: list[str], seeds: list[int]) -> str:
+def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
     """Markdown: each arm's figures, their differences to the warm start's and to cdg's, and who wins against whom."""
-    from countdown_selfplay.evaluation.critics.study import FIGURES, arm_table, meeting_table
+    from countdown_selfplay.evaluation.critics.study import FIGURES as COLUMNS
+    from countdown_selfplay.evaluation.critics.study import arm_table, meeting_table
 
-    found = {arm: [json.loads((root / arm / f"seed-{s}" / "figures.json").read_text()) for s in seeds] for arm in arms}
-    values = {arm: {name: [of(one) for one in own] for name, of in FIGURES.items()} for arm, own in found.items()}
+    found = {arm: [json.loads((run_folder(root, arm, s) / FIGURES).read_text()) for s in seeds] for arm in arms}
+    values = {arm: {name: [of(one) for one in own] for name, of in COLUMNS.items()} for arm, own in found.items()}
     (root / "study.json").write_text(json.dumps(values, indent=1) + "\n")
-    parts = [arm_table(values, None), "Difference to the warm start", arm_table(values, "start")]
+    parts = [arm_table(values, None), NOTE]
+    for control, name in (("start", "the warm start"), ("cdg", "cdg")):
+        if control in arms and len(arms) > 1:
+            parts += [f"Difference to {name}", arm_table(values, control)]
     if "cdg" in arms:
-        parts += [
-            "Difference to cdg",
-            arm_table(values, "cdg"),
-            meeting_table([one["win_rates"] for one in found["cdg"]]),
-        ]
+        parts.append(meeting_table([one["win_rates"] for one in found["cdg"]]))
     return "\n\n".join(parts) + "\n"
+
+
+def check_budget(root: Path, arms: Sequence[str], seeds: Sequence[int], settings: Mapping[str, Any]) -> None:
+    """DataError if an arm is measured by cdg's run, and that is neither finished nor going to be."""
+    needing = [arm for arm in arms if arm not in ("start", "cdg")]
+    for seed in seeds if needing and "cdg" not in arms else ():
+        if not finished(run_folder(root, "cdg", seed), settings, FIGURES):
+            raise DataError(
+                f"--arms ({needing[0]}) is measured by the budget of cdg, which is not finished for seed {seed} in "
+                f"'{root}'; name cdg among the arms too."
+            )
 
 
 def study(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description="The study of docs/critic_game.md.")
     parser.add_argument("--folder", type=Path, help="Default: runs/tiny-cdg-study, or runs/tiny-cdg-quick.")
-    parser.add_argument(
-        "--arms", nargs="+", choices=["start", *ITERATED, *ONLINE], default=["start", *ITERATED, *ONLINE]
-    )
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS)
     parser.add_argument("--seeds", type=int, nargs="+", help="Default: 0 to 4, with --quick 0.")
     parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
     parser.add_argument("--quick", action="store_true", help=f"Does everything work? {QUICK}")
     options = parser.parse_args(argv)
-    size = QUICK if options.quick else FULL
-    seeds = options.seeds or size["seeds"]
+    began = time.process_time()
+    seeds = options.seeds or ([0] if options.quick else [0, 1, 2, 3, 4])
     root = options.folder or Path("runs/tiny-cdg-quick" if options.quick else "runs/tiny-cdg-study")
-    root.mkdir(parents=True, exist_ok=True)
-    prepare(root, size)
-    with multiprocessing.get_context("spawn").Pool(options.workers, maxtasksperchild=4) as pool:
-        for batch in (["cdg"], [arm for arm in options.arms if arm != "cdg"]):  # the others take cdg's budget
-            tasks = [(arm, seed, str(root), size) for seed in seeds for arm in batch if arm in options.arms]
-            for _ in pool.imap_unordered(run, tasks):
-                pass
+    size, start = (QUICK, root / "warm_start") if options.quick else (FULL, WARM_START)
+    warm_start(start, size["demonstrations"])
+    with (start / "model.safetensors").open("rb") as weights:
+        settings = {**size, "warm_start": hashlib.file_digest(weights, "sha256").hexdigest()[:12]}
+    made = time.process_time()
+    prepare(root, start, settings)
+    print(f"Warm start: {made - began:.0f} CPU s; steps to judge: {time.process_time() - made:.0f}.", flush=True)
+    check_budget(root, options.arms, seeds, settings)
+    for batch in (["cdg"], [arm for arm in options.arms if arm != "cdg"]):  # the others take cdg's budget
+        arms = [arm for arm in batch if arm in options.arms]
+        play_all(run, [(arm, s, str(root), str(start), settings) for s in seeds for arm in arms], options.workers)
     text = tables(root, options.arms, seeds)
     (root / "study.md").write_text(text)
     print(f"\n{text}\nAlso in {root}: study.md and study.json.")
@@ -213,10 +257,14 @@ def study(argv: list[str]) -> int:
 
 
 def main(argv: list[str]) -> int:
-    if not (WARM_START / "model.safetensors").exists():
-        warm_start(WARM_START)
     if "--study" in argv:
         return study([word for word in argv if word != "--study"])
+    began = time.perf_counter()
+    warm_start(WARM_START, FULL["demonstrations"])
+    if "--warm_start" in argv:
+        recipe = f"--recipe {RECIPE} --model_name_or_path {WARM_START}"
+        print(f"{time.perf_counter() - began:.0f} s. Now: countdown-selfplay cdg {recipe}")
+        return 0
     recipe = "tiny/cdg" if flag_value(argv, "--training") == "online" else RECIPE
     return cdg.main(["--recipe", recipe, "--model_name_or_path", str(WARM_START), *argv])
 

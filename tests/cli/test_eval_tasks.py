@@ -23,7 +23,7 @@ FEW = ["--n_problems", "24", "--disable_tqdm"]
 def run(tmp_path_factory):
     """The folder of two iterations after a warm start of 22 steps, which teach a little of the game."""
     folder = tmp_path_factory.mktemp("tasks")
-    rows = critique_demonstrations(430, CountdownDomain.tiny())
+    rows = critique_demonstrations(322, CountdownDomain.tiny())
     data = folder / "demonstrations.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     quiet = ["--eval_problems", "0"]

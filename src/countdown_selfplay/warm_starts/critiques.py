@@ -17,13 +17,15 @@ from .demonstrations import WRITTEN_UP_TO, compact_texts
 def critique_demonstrations(
     n: int, domain: CountdownDomain, seed: int = 0, exclude: Collection[str] = (), rightly: float = 0.5
 ) -> list[dict[str, Any]]:
-    """Three rows for each of `n` distinct problems of the training side, none in `exclude`: an answer, a critique of
-    an answer and its revision; as `sft --keep_wrong true` reads them.
+    """Four rows for each of `n` distinct problems of the training side, none in `exclude`: an answer, a critique of
+    an answer, a revision and an answer checked again without a critique; as `sft --keep_wrong true` reads them.
 
-    The answer that is criticised is right in half of the rows, else another expression over the same numbers. The
-    critique names its first mistake; of a right answer, which has none, any step. The revision of a right answer
-    rejects the critique and that of a wrong one gives a solution: in the share `rightly` of the rows after the first
-    mistake, else after any step. ConfigError for another prompt than the compact one, or more than three numbers.
+    The answer that is criticised or checked is right in half of the rows, else another expression over the same
+    numbers. The critique names its first mistake; of a right answer, which has none, any step. The revision of a right
+    answer rejects the critique and that of a wrong one gives a solution: in the share `rightly` of the rows after the
+    first mistake, else after any step. Checked again, a right answer is given once more and a wrong one corrected, the
+    two kinds of the paper's appendix C.3. ConfigError for another prompt than the compact one, or more than three
+    numbers.
     """
     if domain.prover_prompt != "compact" or max(domain.spec.operands) > WRITTEN_UP_TO:
         raise ConfigError(
@@ -38,9 +40,13 @@ def critique_demonstrations(
         solutions = compact_texts(problem, domain.rules)
         wrong = [form.text for form in written_forms(problem.numbers) if form.value != problem.target]
         rows.append(domain.prove_row(shuffled) | {"completion": draw.choice(solutions)})
-        for asked in ("critique", "revision"):
+        for asked in ("critique", "revision", "check"):
             right = draw.random() < 0.5
             answer = draw.choice(solutions if right else wrong)
+            if asked == "check":
+                after = answer if right else draw.choice(solutions)
+                rows.append(domain.recheck_row(shuffled, answer) | {"completion": after})
+                continue
             mistake = first_mistake(shuffled, answer, domain.rules)
             if mistake is None or (asked == "revision" and draw.random() >= rightly):
                 mistake = draw.choice(steps_of(answer))

@@ -70,8 +70,8 @@ def test_every_step_of_every_solution_lies_on_a_path_and_a_wrong_answer_has_a_mi
 def test_demonstrations_are_right_of_the_training_side_and_in_the_tiny_models_words():
     domain = CountdownDomain.tiny()
     rows = critique_demonstrations(60, domain, seed=1)
-    assert len(rows) == 180 and rows == critique_demonstrations(60, domain, seed=1)
-    answers, critiques, revisions = rows[::3], rows[1::3], rows[2::3]
+    assert len(rows) == 240 and rows == critique_demonstrations(60, domain, seed=1)
+    answers, critiques, revisions, checks = (rows[i::4] for i in range(4))
     assert all(domain.verify([r["completion"]], [domain.problem(r)])[0].correct for r in answers)
     assert not any(domain.is_held_out(domain.problem(row)) for row in rows)
     rights = 0
@@ -87,6 +87,14 @@ def test_demonstrations_are_right_of_the_training_side_and_in_the_tiny_models_wo
         right = domain.verify([said], [domain.problem(row)])[0].correct
         assert (row["completion"] == REJECT) == right
         assert right or domain.verify([row["completion"]], [domain.problem(row)])[0].correct
+    kept = 0
+    for row in checks:  # the evaluation's own prompt; appendix C.3: right answers kept, wrong ones corrected
+        problem, said = domain.problem(row), row["prompt"].removesuffix(" :").split(" : ")[-1]
+        assert row["prompt"] == domain.recheck_row(problem, said)["prompt"]
+        right = domain.verify([said], [problem])[0].correct
+        assert domain.verify([row["completion"]], [problem])[0].correct and right == (row["completion"] == said)
+        kept += right
+    assert 15 <= kept <= 45
 
 
 def test_demonstrations_of_other_prompts_are_refused():

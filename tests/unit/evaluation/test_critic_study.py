@@ -1,14 +1,20 @@
-"""Tables of the critic game's study from figures written by hand."""
+"""Tables of the critic game's study from figures written by hand, and what its program refuses."""
 
 import importlib
+import json
 import math
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
+from countdown_selfplay.errors import DataError
+from countdown_selfplay.evaluation.compare.study import finish, run_folder
 from countdown_selfplay.evaluation.critics.figures import prover_figures
+from countdown_selfplay.evaluation.critics.iterations import Iteration, kept_weights
 from countdown_selfplay.evaluation.critics.policy import Reply
 from countdown_selfplay.evaluation.critics.steps import StepItem
 from countdown_selfplay.evaluation.critics.study import arm_table, has_pattern, meeting_table
@@ -25,6 +31,33 @@ def test_the_pattern_of_section_5_4_is_about_the_trained_players():
     )  # prover 2 resists critic 2 worse
 
 
+def test_a_player_that_kept_its_weights_is_not_judged():
+    """The misleading critic of iteration 2 is the one of iteration 1: its column says nothing about training."""
+    played = [
+        Iteration("start", {"prover": "s", "helpful": "s", "misleading": "s"}),
+        Iteration("1", {"prover": "1/prover", "helpful": "s", "misleading": "1/misleading"}),
+        Iteration("2", {"prover": "2/prover", "helpful": "2/helpful", "misleading": "1/misleading"}),
+    ]
+    assert kept_weights(played) == [("1", "helpful"), ("2", "misleading")]
+    pattern = [[0.99, 0.9, 0.9], [0.0, 0.5, 0.2], [0.0, 0.6, 0.4]]
+    assert has_pattern(np.array(pattern)) and has_pattern(np.array(pattern), untrained=True) is None
+    text = meeting_table([result_of(pattern), result_of(pattern) | {"kept_weights": kept_weights(played)}])
+    assert "in resisted: 1 of 1 seeds. Not judged: the misleading of iteration 2 kept its weights." in text
+    assert "the helpful of iteration 1" not in text  # of whom the pattern does not speak
+
+
+def result_of(matrix):
+    """What win_rates found, every rate alike."""
+    names = ["start", *map(str, range(1, len(matrix)))]
+    rates = ("corrected", "resisted", "stands", "misled")
+    cells = [
+        {"prover": p, "critics": c, **{rate: {"value": matrix[i][j]} for rate in rates}}
+        for i, p in enumerate(names)
+        for j, c in enumerate(names)
+    ]
+    return {"provers": names, "critics": names, "cells": cells}
+
+
 def test_differences_are_taken_seed_by_seed_with_students_interval():
     """Differences .1, .2, .3: mean .2, s = .1, t(.975, 2) = 4.3027, half width 4.3027 * .1 / sqrt(3) = .248."""
     values = {"start": {"pass@1": [0.1, 0.1, 0.1]}, "cdg": {"pass@1": [0.2, 0.3, 0.4]}}
@@ -33,25 +66,23 @@ def test_differences_are_taken_seed_by_seed_with_students_interval():
     assert "| start |" not in arm_table(values, "start") and "| start | 0.100 [0.100, 0.100] |" in arm_table(
         values, None
     )
-    sure = {"start": {"x": [0.0, 0.0]}, "a": {"x": [0.1, 0.1]}}
-    assert "**+0.100**" in arm_table(sure, "start") and "| a | +0.100 |" in arm_table(
-        {"start": {"x": [0]}, "a": {"x": [0.1]}}, "start"
-    )
+    assert "| a | +0.100 |" in arm_table({"start": {"x": [0]}, "a": {"x": [0.1]}}, "start")
+
+
+def test_how_many_intervals_leave_out_0_stands_beside_how_many_would_by_chance():
+    """+.1 twice leaves out 0; -.1 and +.1 do not, and neither does a figure of one seed (the other has no such rate):
+    1 of 2 intervals, of which .05 * 2 = .1 by chance."""
+    values = {
+        "start": {"x": [0.0, 0.0], "y": [0.0, 0.0], "z": [0.0, 0.0]},
+        "a": {"x": [0.1, 0.1], "y": [-0.1, 0.1], "z": [0.1, math.nan]},
+    }
+    text = arm_table(values, "start")
+    assert "**" not in text and "1 of 2 intervals leave out 0; without any difference, about 0.1 would" in text
+    assert "intervals" not in arm_table(values, None)
 
 
 def test_matrices_are_means_over_seeds():
-    def result(*values):
-        cells = [
-            {
-                "prover": p,
-                "critics": c,
-                **{name: {"value": v} for name in ("corrected", "resisted", "stands", "misled")},
-            }
-            for (p, c), v in zip([("start", "start"), ("start", "1"), ("1", "start"), ("1", "1")], values, strict=True)
-        ]
-        return {"provers": ["start", "1"], "critics": ["start", "1"], "cells": cells}
-
-    text = meeting_table([result(0.0, 0.2, 0.4, 0.6), result(0.2, 0.4, 0.6, 1.0)])
+    text = meeting_table([result_of([[0.0, 0.2], [0.4, 0.6]]), result_of([[0.2, 0.4], [0.6, 1.0]])])
     assert "| start | 10.0% | 30.0% |" in text and "| 1 | 50.0% | 80.0% |" in text
     assert "in resisted: 0 of 2 seeds" in text  # with one trained prover and critic there is nothing to compare
 
@@ -75,16 +106,89 @@ def test_a_provers_figures_are_those_of_its_texts():
         return found
 
     items = [StepItem(problems[0], wrong[22], 1, "3 + 5", True), StepItem(problems[0], right[22], 1, "3 * 5", False)]
-    found = prover_figures(policy, domain, problems, items, votes=3)
+    found = prover_figures(policy, domain, problems, items, votes=(1, 3))
     assert (found["pass@1"]["value"], found["majority@3"]["value"]) == (0.5, 1.0)
+    assert found["majority@1"]["value"] == pytest.approx(2 / 3)  # one vote of three is right twice of three times
     assert found["error_detection"]["accuracy"]["value"] == pytest.approx(0.5)  # it calls every step right
 
 
-def test_the_arms_on_pairs_keep_the_recipes_balance(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[3] / "examples"))
-    roles = importlib.import_module("critic_discernment").on_pairs()
-    assert all((role["learning_rate"], role["batch_size"]) == (3e-5, 64) for role in roles.values())
+@pytest.fixture(scope="module")
+def study():
+    """The program of the study."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples"))
+    try:
+        yield importlib.import_module("critic_discernment")
+    finally:
+        sys.path.pop(0)
+
+
+def test_the_arms_on_pairs_keep_the_recipes_balance(study):
+    """Appendix B: DPO at 1e-6, ReST at 5e-6, so a fifth of the recipe's 3e-4."""
+    roles = study.on_pairs()
+    assert all((role["learning_rate"], role["batch_size"]) == (6e-5, 64) for role in roles.values())
     assert {kind: role["num_generations"] for kind, role in roles.items()} == {
         "prover": 4, "helpful": 8, "misleading": 4,
     }  # fmt: skip
     assert roles["prover"]["balance"] == 1000 and "balance" not in roles["helpful"]
+
+
+SETTINGS = {"problems": 48, "warm_start": "0123"}
+
+
+def figures(pass_1, change):
+    def value(x):
+        return {"value": x, "low": x, "high": x}
+
+    return {
+        "pass@1": value(pass_1), "majority@8": value(0.5), "majority@32": value(0.6),
+        "error_detection": {"f1": value(0.7), "accuracy": None},
+        "self_correction": {
+            "right_to_wrong": None, "wrong_to_right": value(0.1), "change": {"difference": change},
+        },
+        "settings": SETTINGS,
+    }  # fmt: skip
+
+
+def test_the_tables_of_a_study(study, tmp_path):
+    """pass@1 .3 and .5 after .1 and .1: +.2 and +.4, mean +.3. Average of cdg's first seed (.3 + .7 + .2) / 3 = .4, of
+    its second (.5 + .7 + .6) / 3 = .6."""
+    for seed, (before, after, change) in enumerate([(0.1, 0.3, 0.2), (0.1, 0.5, 0.6)]):
+        finish(run_folder(tmp_path, "start", seed), figures(before, 0.0), study.FIGURES)
+        rates = {"win_rates": result_of([[0.1, 0.2], [0.3, 0.4]])}
+        finish(run_folder(tmp_path, "cdg", seed), figures(after, change) | rates, study.FIGURES)
+    text = study.tables(tmp_path, ["start", "cdg"], [0, 1])
+    values = json.loads((tmp_path / "study.json").read_text())
+    assert values["cdg"]["average"] == pytest.approx([0.4, 0.6]) and values["cdg"]["majority@32"] == [0.6, 0.6]
+    assert "| cdg | 0.400 [" in text and "| 0.700 [0.700, 0.700] | - | - |" in text  # no judged step, no right answer
+    assert "Difference to the warm start" in text and "| cdg | +0.300 [" in text and "| start | -0.300 [" in text
+    assert study.NOTE in text and "| resisted: prover | critics start | critics 1 |" in text
+
+
+def test_online_arms_play_the_problems_of_cdg(study):
+    """`online` draws them with the domain, as the command does for cdg without problems to be evaluated on."""
+    domain = CountdownDomain.tiny()
+    script, settings = SimpleNamespace(dataset_name=None, problems=24), SimpleNamespace(seed=3)
+    assert study.cdg.problems_of(script, settings, domain, set()) == domain.random(24, 3)
+
+
+def test_a_budget_of_a_half_played_game_is_refused(study, tmp_path):
+    run_folder(tmp_path, "cdg", 0).mkdir(parents=True)  # begun
+    with pytest.raises(DataError, match=r"\(online\) is measured by the budget of cdg, which is not finished for"):
+        study.check_budget(tmp_path, ["start", "online"], [0], SETTINGS)
+    study.check_budget(tmp_path, ["start"], [0], SETTINGS)
+    study.check_budget(tmp_path, ["cdg", "online"], [0], SETTINGS)  # cdg is finished first
+    finish(run_folder(tmp_path, "cdg", 0), figures(0.1, 0.1), study.FIGURES)
+    study.check_budget(tmp_path, ["online"], [0], SETTINGS)
+    with pytest.raises(DataError, match="problems 48"):  # a quick study's folder
+        study.check_budget(tmp_path, ["online"], [0], SETTINGS | {"problems": 512})
+
+
+def test_a_run_and_its_steps_of_other_sizes_are_refused_before_any_model_is_read(study, tmp_path):
+    finish(tmp_path, {"settings": SETTINGS}, "prepared.json")
+    study.prepare(tmp_path, tmp_path / "no model", SETTINGS)
+    with pytest.raises(DataError, match="warm_start 0123"):
+        study.prepare(tmp_path, tmp_path / "no model", SETTINGS | {"warm_start": "4567"})
+    finish(run_folder(tmp_path, "ppo", 0), figures(0.1, 0.1), study.FIGURES)
+    study.run(("ppo", 0, str(tmp_path), "no model", SETTINGS))  # finished: nothing to do
+    with pytest.raises(DataError, match="problems 48"):
+        study.run(("ppo", 0, str(tmp_path), "no model", SETTINGS | {"problems": 512}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,16 @@ def iterations_of(folder: Path) -> list[Iteration]:
             f"or <role> folders, with a role of {', '.join(ROLES)}."
         )
     return found
+
+
+def kept_weights(iterations: Sequence[Iteration]) -> list[tuple[str, str]]:
+    """(name of the iteration, role) for every role that an iteration did not train, so that it plays on as before."""
+    return [
+        (now.name, role)
+        for before, now in pairwise(iterations)
+        for role, model in now.models.items()
+        if before.models.get(role) == model
+    ]
 
 
 def named_iterations(words: Sequence[str]) -> list[Iteration]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...data.jsonl import json_lines
+from ...data.run_files import write_atomically
 from ...errors import DataError
 from ...random_state import seed_from
 from .policy import Policy
@@ -94,7 +95,7 @@ def write_solutions(path: Path, solutions: Sequence[Solution], domain: Any) -> N
             row["annotate"] = domain.annotate_row(one.problem, one.steps)["prompt"]
         lines.append(json.dumps(row, ensure_ascii=False) + "\n")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(lines), encoding="utf-8")
+    write_atomically(path, "".join(lines))
 
 
 def read_solutions(path: Path, domain: Any) -> list[Solution]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...statistics.bootstrap import Estimate
 from ...statistics.seeds import t_interval
 from .win_rates import RATES, matrix_of
 
@@ -18,31 +19,47 @@ def _value(found: Mapping[str, Any] | None, name: str = "value") -> float:
 FIGURES: dict[str, Callable[[Mapping[str, Any]], float]] = {
     "pass@1": lambda f: _value(f["pass@1"]),
     "majority@8": lambda f: _value(f["majority@8"]),
+    "majority@32": lambda f: _value(f["majority@32"]),
     "error detection F1": lambda f: _value(f["error_detection"]["f1"]),
     "accuracy": lambda f: _value(f["error_detection"]["accuracy"]),
     "right -> wrong": lambda f: _value(f["self_correction"]["right_to_wrong"]),
     "wrong -> right": lambda f: _value(f["self_correction"]["wrong_to_right"]),
     "change": lambda f: _value(f["self_correction"]["change"], "difference"),
+    "average": lambda f: (
+        (
+            _value(f["pass@1"])
+            + _value(f["error_detection"]["f1"])
+            + _value(f["self_correction"]["change"], "difference")
+        )
+        / 3
+    ),
 }
-"""Name -> where it stands in what prover_figures found, with self_correction beside it; NaN: there is no such rate."""
+"""Name -> where it stands in what prover_figures found, with self_correction beside it; NaN: there is no such rate.
+average: of the tasks of table 3 that there are here: pass@1, error detection's F1, the change by checking again."""
 Values = Mapping[str, Mapping[str, Sequence[float]]]
 """arm -> figure -> a value per training seed."""
+RIVALS = ("prover", "misleading")
 
 
 def arm_table(values: Values, control: str | None) -> str:
     """Markdown: each figure's mean over seeds with Student's 95% interval (one seed: the value alone), or, seed by
-    seed, its difference to the arm `control`, in bold where the interval leaves out 0. Arms that have no `control`
-    beside them give no rows."""
+    seed, its difference to the arm `control`, and below how many of these intervals leave out 0 and how many would by
+    chance. Arms that have no `control` beside them give no rows."""
     names = list(next(iter(values.values())))
     lines = [f"| arm | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    apart: list[bool] = []
     for arm, own in values.items():
         if arm == control or (control is not None and control not in values):
             continue
-        cells = [
-            _cell(_differences(own[name], None if control is None else values[control][name]), control is not None)
-            for name in names
+        cells = [_differences(own[name], None if control is None else values[control][name]) for name in names]
+        lines.append(f"| {arm} | {' | '.join(_cell(cell, control is not None) for cell in cells)} |")
+        apart += [found.low * found.high > 0 for found in map(_interval, cells) if found is not None]
+    if control is not None and apart:
+        lines += [
+            "",
+            f"{sum(apart)} of {len(apart)} intervals leave out 0; without any difference, about "
+            f"{0.05 * len(apart):.1f} would by chance (the intervals are not corrected for their number).",
         ]
-        lines.append(f"| {arm} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -50,24 +67,29 @@ def _differences(own: Sequence[float], other: Sequence[float] | None) -> list[fl
     return list(own) if other is None else [a - b for a, b in zip(own, other, strict=True)]
 
 
+def _known(values: Sequence[float]) -> list[float]:
+    return [value for value in values if value == value]  # NaN: a seed without such a rate
+
+
+def _interval(values: Sequence[float]) -> Estimate | None:
+    known = _known(values)
+    return t_interval(known) if len(known) > 1 else None
+
+
 def _cell(values: Sequence[float], signed: bool) -> str:
-    sign = "+" if signed else ""
-    values = [value for value in values if value == value]  # NaN: a seed without such a rate
-    if not values:
+    sign, known, found = "+" if signed else "", _known(values), _interval(values)
+    if not known:
         return "-"
-    if len(values) < 2:
-        return f"{values[0]:{sign}.3f}"
-    found = t_interval(values)
-    mean = f"{found.value:{sign}.3f}"
-    if signed and found.low * found.high > 0:
-        mean = f"**{mean}**"
-    return f"{mean} [{found.low:{sign}.3f}, {found.high:{sign}.3f}]"
+    if found is None:
+        return f"{known[0]:{sign}.3f}"
+    return f"{found.value:{sign}.3f} [{found.low:{sign}.3f}, {found.high:{sign}.3f}]"
 
 
 def meeting_table(results: Sequence[Mapping[str, Any]]) -> str:
     """Markdown: the matrices of win_rates, means over seeds, and in how many seeds the paper's pattern holds (section
     5.4): of the trained provers and critics, the last prover withstands the first critic best and the first prover
-    withstands the last critic worst, as `resisted` (the paper's win) and as `stands`."""
+    withstands the last critic worst, as `resisted` (the paper's win) and as `stands`. A result's `kept_weights` (as in
+    iterations.py) are players that were not trained, about whom the pattern says nothing."""
     parts = []
     for rate in RATES:
         matrices = [np.array(matrix_of(result, rate), dtype=float) for result in results]
@@ -78,16 +100,25 @@ def meeting_table(results: Sequence[Mapping[str, Any]]) -> str:
             lines.append(f"| {name} | {' | '.join(f'{value:.1%}' for value in row)} |")
         parts.append("\n".join(lines))
         if rate in ("resisted", "stands"):
-            parts.append(
-                f"Pattern of section 5.4 in {rate}: {sum(map(has_pattern, matrices))} of {len(matrices)} seeds."
-            )
+            untrained = [_untrained(one.get("kept_weights", ())) for one in results]
+            held = [has_pattern(m, bool(why)) for m, why in zip(matrices, untrained, strict=True)]
+            judged = [one for one in held if one is not None]
+            said = f"Pattern of section 5.4 in {rate}: {sum(judged)} of {len(judged)} seeds."
+            parts.append(" ".join([said, *dict.fromkeys(f"Not judged: {why}." for why in untrained if why)]))
     return "\n\n".join(parts)
 
 
-def has_pattern(matrix: np.ndarray) -> bool:
+def _untrained(kept: Sequence[Sequence[str]]) -> str:
+    """Who of prover and misleading critic, of whom the pattern speaks, kept its weights in which iteration."""
+    return ", ".join(f"the {role} of iteration {name} kept its weights" for name, role in kept if role in RIVALS)
+
+
+def has_pattern(matrix: np.ndarray, untrained: bool = False) -> bool | None:
     """Of provers (rows) and critics (columns) from "start" to the last iteration: is the last prover's rate against
     the first trained critic the highest of the trained ones, and the first trained prover's against the last critic
-    the lowest?"""
+    the lowest? None where one of them is `untrained`, for it is then the same player as one iteration before."""
+    if untrained:
+        return None
     trained = np.asarray(matrix, dtype=float)[1:, 1:]
     best, worst = trained[-1, 0], trained[0, -1]
     return bool(best > worst and best == np.nanmax(trained) and worst == np.nanmin(trained))
