@@ -50,6 +50,15 @@ METRICS = (
         "the targets. 0: the conjecturer's problems are too easy or too hard.",
     ),
     Metric(
+        "targets/asked",
+        "Synthetic problems that were asked for: what `targets/trainable` is out of. It falls as targets are solved.",
+    ),
+    Metric(
+        "targets/copied",
+        "Share of the proposals that were refused for being a target of the set (`copies_target`). High: the "
+        "conjecturer repeats what it is shown.",
+    ),
+    Metric(
         "targets/problem_size",
         "Mean count of numbers of the synthetic problems that were played (figure 2: the length of a conclusion). "
         "Rising far above `targets/set_size`: the conjecturer makes problems longer without a guide to hold it.",
