@@ -195,6 +195,7 @@ class Targets(Policies):
             "targets/solve_rate": len(self.solved) / len(self.known),
             "targets/unsolved": len(self.known) - len(self.solved),
             "targets/newly_solved": new,
+            "targets/attempted": len(self.attempted) / len(self.known),
             "targets/set_aside": len(self.aside),
             "targets/mastered": len(self.mastered),
         }

@@ -27,6 +27,11 @@ METRICS = (
         word="targets",
     ),
     Metric("targets/unsolved", "Targets that no answer has solved so far; each gets synthetic problems."),
+    Metric(
+        "targets/attempted",
+        "Share of the targets that were attempted so far. Until it is 1, a round of a `batch` solves targets that nobody "
+        "had tried: fits of the solve rate begin there.",
+    ),
     Metric("targets/newly_solved", "Targets that were solved for the first time in this round."),
     Metric(
         "targets/pass_at_n",
