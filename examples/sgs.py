@@ -82,8 +82,8 @@ def prepare(targets: int, quick: bool, roles: list[str]) -> None:
     (START / "targets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     chosen = sum(count > 0 for count in found.correct) / len(rows)
     print(
-        f"{len(rows)} targets of {found.tried} problems, of which {chosen:.1%} were solved once or twice in the 8 attempts "
-        f"that chose them; 8 new attempts solve {found.baseline:.1%} at least once."
+        f"{len(rows)} targets of {found.tried} problems, of which {chosen:.1%} were solved once or twice in the 8 "
+        f"attempts that chose them; 8 new attempts solve {found.baseline:.1%} at least once."
     )
 
 

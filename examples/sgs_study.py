@@ -89,7 +89,7 @@ class Claim:
 
     def verdict(self, low: float, high: float) -> str:
         if self.kind == "equal":
-            if -MARGIN < low and high < MARGIN:
+            if low > -MARGIN and high < MARGIN:
                 return f"reproduced: equal to within {MARGIN}"
             return "refuted" if low > MARGIN or high < -MARGIN else f"open: the interval leaves ±{MARGIN}"
         if self.kind == "no_more":
@@ -210,7 +210,9 @@ def study(root: Path, arms: Sequence[str], seeds: dict[str, list[int]], generati
         told += [beyond_asymptote(runs["sgs"], fits[BASELINE])]
         told += [beyond_baseline(shares["sgs"])] if hard else []
     names = {BASELINE: "the baseline", "no_guide": "no guide"}
-    told += [higher_asymptote(said, fits["sgs"], fits[arm]) for arm, said in names.items() if {"sgs", arm} <= set(arms)]
+    told += [
+        higher_asymptote(said, fits["sgs"], fits[arm]) for arm, said in names.items() if {"sgs", arm} <= set(arms)
+    ]
     if told:
         lines += ["| claim | of | difference [95%] | here |", "|---" * 4 + "|", *told]
     out["claims"] = told

@@ -67,8 +67,8 @@ def _proposed(problem: Problem, domain: CountdownDomain) -> str:
 
 def helping_row(problem: Problem, domain: CountdownDomain) -> Row:
     """`prompt`, `completion`, `numbers`, `target`: a demonstration for a conjecturer that is to help with `problem`;
-    the columns hold the problem that helps. One in five does not show `problem`, so that a conjecturer knows the prompt
-    without a target too, and answers it with problems of the same kinds."""
+    the columns hold the problem that helps. One in five does not show `problem`, so that a conjecturer knows the
+    prompt without a target too, and answers it with problems of the same kinds."""
     found = _helping(problem, domain)
     hidden = random.Random(f"no target|{problem.numbers}{problem.target}").random() < WITHOUT_TARGET
     prompt = domain.propose_row(target=None if hidden else problem)["prompt"]

@@ -76,5 +76,7 @@ def hard_problems(
             f"Only {len(kept)} of {len(tried) - len(exclude)} problems are solved at most {most} times in {attempts}; "
             f"ask for fewer than {count}, raise `most`, or take harder problems (more or greater numbers)."
         )
-    again = evaluate_prover(model, tokenizer, kept[:count], domain, n=attempts, ks=(attempts,), seed=seed + 1, **sampling)
+    again = evaluate_prover(
+        model, tokenizer, kept[:count], domain, n=attempts, ks=(attempts,), seed=seed + 1, **sampling
+    )
     return HardProblems(kept[:count], correct[:count], [int(c) for c in again.correct], len(tried) - len(exclude))

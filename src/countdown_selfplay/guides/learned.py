@@ -26,8 +26,9 @@ class Learned:
 
     A synthetic problem that was solved at least once waits. When its target is solved in a later round it is labelled
     1; after `rounds` rounds without that 0. One of the very round that solves its target gets no label: the target was
-    attempted before anything was learned from it. Both labels weigh the same in the fit. Until there are examples of both, every score is NaN,
-    and the reward leaves the guide out. The features are the domain's `help_features(target, problem)`.
+    attempted before anything was learned from it. Both labels weigh the same in the fit. Until there are examples of
+    both, every score is NaN, and the reward leaves the guide out. The features are the domain's
+    `help_features(target, problem)`.
 
     Its state: the labelled examples, and those that wait.
     """

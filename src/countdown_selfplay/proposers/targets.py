@@ -170,7 +170,9 @@ class Targets(Policies):
         attempted = {key: rate > 0 for key, rate in own.items()}
         asked = len(outcome.proposals)
         trainable = int(trainable_P[sorted(played)].sum()) if round.players("conjecturer") else None
-        self.values = self._measured(len(new), [attempted[key] for key in self.chosen if key in attempted], trainable, asked)
+        self.values = self._measured(
+            len(new), [attempted[key] for key in self.chosen if key in attempted], trainable, asked
+        )
         made = [problem for i, problem in enumerate(outcome.problems) if i in played]
         self.values |= self.form | forms(round.domain, made, "targets/problem") if made else {}
         return turns

@@ -29,8 +29,8 @@ METRICS = (
     Metric("targets/unsolved", "Targets that no answer has solved so far; each gets synthetic problems."),
     Metric(
         "targets/attempted",
-        "Share of the targets that were attempted so far. Until it is 1, a round of a `batch` solves targets that nobody "
-        "had tried: fits of the solve rate begin there.",
+        "Share of the targets that were attempted so far. Until it is 1, a round of a `batch` solves targets that "
+        "nobody had tried: fits of the solve rate begin there.",
     ),
     Metric("targets/newly_solved", "Targets that were solved for the first time in this round."),
     Metric(

@@ -139,13 +139,17 @@ def test_two_asymptotes_are_compared_where_both_have_an_interval(sgs_study):
 @pytest.mark.parametrize(
     ("low", "high", "kind", "verdict"),
     [
-        (0.1, 0.2, "more", "reproduced"), (-0.2, -0.1, "more", "refuted"), (-0.1, 0.1, "more", "open: the interval holds 0"),
+        (0.1, 0.2, "more", "reproduced"), (-0.2, -0.1, "more", "refuted"),
+        (-0.1, 0.1, "more", "open: the interval holds 0"),
         # a wide interval around 0 shows no equality, a narrow one beside 0 does; beyond the margin is another value
-        (-0.1, 0.1, "equal", "open: the interval leaves ±0.03"), (-0.02, 0.01, "equal", "reproduced: equal to within 0.03"),
-        (0.01, 0.02, "equal", "reproduced: equal to within 0.03"), (0.01, 0.05, "equal", "open: the interval leaves ±0.03"),
+        (-0.1, 0.1, "equal", "open: the interval leaves ±0.03"),
+        (-0.02, 0.01, "equal", "reproduced: equal to within 0.03"),
+        (0.01, 0.02, "equal", "reproduced: equal to within 0.03"),
+        (0.01, 0.05, "equal", "open: the interval leaves ±0.03"),
         (0.1, 0.2, "equal", "refuted"), (-0.2, -0.1, "equal", "refuted"),
         # being worse is no better
-        (-0.2, -0.1, "no_more", "reproduced: no better by 0.03"), (-0.1, 0.02, "no_more", "reproduced: no better by 0.03"),
+        (-0.2, -0.1, "no_more", "reproduced: no better by 0.03"),
+        (-0.1, 0.02, "no_more", "reproduced: no better by 0.03"),
         (-0.1, 0.1, "no_more", "open: the interval passes 0.03"), (0.01, 0.1, "no_more", "refuted"),
     ],
 )  # fmt: skip

@@ -1,9 +1,12 @@
 """The joint round without a model: scripted proposals and answers, and what each is credited with."""
 
+import pytest
 import torch
 from tests.unit.games.scripted import CountingDomain, ScriptedRound
 
+from countdown_selfplay.contract.round import Rollout
 from countdown_selfplay.countdown import CountdownDomain, Problem
+from countdown_selfplay.games.health import prover_health
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 
 TINY = CountdownDomain.tiny()

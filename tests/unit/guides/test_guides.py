@@ -96,7 +96,7 @@ def test_a_learned_guide_prefers_what_led_to_a_solved_target():
     assert guide.logged() == {"guide/labelled": 8, "guide/led_to_solved": 1.0} and len(guide.waiting) == 8
     # a problem of the round that solves its target did not help: it gets no label
     target = Problem((1, 4, 9), 26)
-    own, both = outcome([0.5, 1.0], (target, STEP), (target, target))
+    _, both = outcome([0.5, 1.0], (target, STEP), (target, target))
     guide.learn(round_of(index=2), both)  # and the others' time is up
     assert guide.logged() == {"guide/labelled": 16, "guide/led_to_solved": 0.5} and guide.waiting == []
     scores = guide.score(round_of(index=2), proposals, found)

@@ -80,7 +80,7 @@ def test_a_proposal_that_is_a_target_is_refused_and_counts_as_no_attempt_at_it()
     prompts = [row["prompt"] for row in round.rows["prover"]]
     assert sorted(prompts) == sorted(["6 7 = 42 :", "3 5 7 = 22 :", "2 4 9 = 26 :", "6 7 8 = 50 :"])
     assert result.metrics["targets/copied"] == pytest.approx(2 / 3) and result.metrics["targets/asked"] == 3
-    assert made.proposer.solved == {} and dict((key, n) for key, _, n in result.solved)[HARD.key] == 4
+    assert made.proposer.solved == {} and {key: n for key, _, n in result.solved}[HARD.key] == 4
     (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
     assert turn.advantages_B.tolist() == [0.0, 0.0, 1.0]
 

@@ -32,7 +32,10 @@ CHARTS = (
     Chart("Estimated against played", (("proposer/estimate_error", "mean error"),), (0, 0.2)),
     Chart(
         "Who makes the candidates",
-        tuple((f"proposer/arm_{arm}", arm) for arm in ("easy", "medium", "hard", "add_sub", "multiply", "divide", "multi_step")),
+        tuple(
+            (f"proposer/arm_{arm}", arm)
+            for arm in ("easy", "medium", "hard", "add_sub", "multiply", "divide", "multi_step")
+        ),
         SHARE,
     ),
 )
