@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -89,8 +88,7 @@ def test_a_sweep_starts_from_what_its_own_arm_does(study, tmp_path, monkeypatch)
     asked = []
     monkeypatch.setattr(study, "prepare", lambda targets, quick, roles: asked.extend(roles))
     monkeypatch.setattr(study, "sweep", lambda root, arm, *more: f"{arm} in {root}")
-    monkeypatch.setattr(sys, "argv", ["sgs.py", "--sweep", "stp"])
-    study.main()
+    assert study.main(["--sweep", "stp"]) == 0
     assert asked == ["prover", "conjecturer", "stp_conjecturer"]
 
 
