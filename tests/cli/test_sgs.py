@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -89,8 +88,7 @@ def test_a_sweep_starts_from_what_its_own_arm_does(study, tmp_path, monkeypatch)
     asked = []
     monkeypatch.setattr(study, "prepare", lambda targets, quick, roles: asked.extend(roles))
     monkeypatch.setattr(study, "sweep", lambda root, arm, *more: f"{arm} in {root}")
-    monkeypatch.setattr(sys, "argv", ["sgs.py", "--sweep", "stp"])
-    study.main()
+    assert study.main(["--sweep", "stp"]) == 0
     assert asked == ["prover", "conjecturer", "stp_conjecturer"]
 
 
@@ -107,6 +105,9 @@ def test_hard_problems_are_those_that_the_model_rarely_solves():
     sampling = dict(max_new_tokens=16, seed=1)
     found = hard_problems(model, tokenizer, CountdownDomain.tiny(), 8, **sampling)
     assert len(found.problems) == len({p.key for p in found.problems}) == 8 and max(found.correct) <= 2
+    # the new attempts were not looked at when the problems were chosen: their counts are others, and may exceed 2
+    assert len(found.fresh) == 8 and found.fresh != found.correct
+    assert found.baseline == sum(count > 0 for count in found.fresh) / 8
     assert 8 < found.tried <= 32  # about a third of problems with three numbers is that hard
     with pytest.raises(DataError, match=r"Only \d+ of 16 problems are solved at most 0 times in 8"):
         hard_problems(model, tokenizer, CountdownDomain.tiny(), 16, most=0, candidates=16, **sampling)

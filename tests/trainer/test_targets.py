@@ -53,6 +53,8 @@ def test_a_run_stops_and_goes_on_bit_for_bit(build):
     assert logged[-1]["targets/solve_rate"] == len(proposer.solved) / 12 == logged[-1]["round/cumulative_solve_rate"]
     assert any(line["round/conjectured_slots"] > 0 for line in logged)
     assert all(line["round/anchor_slots"] == 6 for line in logged)
+    # two steps a round: log-probs are taken at sampling. A model of some 30 tokens has at most log 30 = 3.4 nats
+    assert all(0 < line["prover/sampled_entropy"] < 3.5 for line in logged)
     moved = weights(straight)
     for name in ("prover", "conjecturer"):
         assert any(not value.equal(start[key]) for key, value in moved.items() if key.startswith(f"{name}:"))

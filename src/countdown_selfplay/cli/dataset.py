@@ -40,7 +40,7 @@ schemas: nums           nums, target
          prover         prompt, numbers, target
          solved         prompt, completion, numbers, target: demonstrations for the prover
          proposed       prompt, completion, numbers, target: demonstrations for the conjecturer
-         helping        the same for one that helps with a target problem (seed 003)
+         helping        the same for one that helps with a target problem, one in five without it (seed 003)
          variant        the same for one that is shown a solved problem and its solution (STP)
          reviewed       the same for the guide of seed 003
 

@@ -65,8 +65,8 @@ class CurriculumFields(CountdownFields):
         default="add",
         metadata={
             "help": "What soft_overlong does. add: the charge is added to the prover's reward. replace: it stands in "
-            "the place of the credit of a sample that is charged, a right one too, for prover and conjecturer and "
-            "under every objective (seed 003)."
+            "the place of the reward of a sample that is charged, a right one too, for prover and conjecturer and "
+            "under every objective (seed 003): before the baseline where there is one, else as the credit."
         },
     )
     anchor_fraction: float = field(

@@ -27,6 +27,9 @@ Row = dict[str, Any]
 
 MOST_DEAD_ENDS = 3
 
+WITHOUT_TARGET = 0.2
+"""Share of the demonstrations of help whose prompt has no target: the paper's base model knows both prompts."""
+
 
 def nums_row(problem: Problem, domain: CountdownDomain) -> Row:
     """`nums`, `target`: as `Jiayi-Pan/Countdown-Tasks-3to4`."""
@@ -64,9 +67,11 @@ def _proposed(problem: Problem, domain: CountdownDomain) -> str:
 
 def helping_row(problem: Problem, domain: CountdownDomain) -> Row:
     """`prompt`, `completion`, `numbers`, `target`: a demonstration for a conjecturer that is to help with `problem`;
-    the columns hold the problem that helps."""
+    the columns hold the problem that helps. One in five does not show `problem`, so that a conjecturer knows the
+    prompt without a target too, and answers it with problems of the same kinds."""
     found = _helping(problem, domain)
-    prompt = domain.propose_row(target=problem)["prompt"]
+    hidden = random.Random(f"no target|{problem.numbers}{problem.target}").random() < WITHOUT_TARGET
+    prompt = domain.propose_row(target=None if hidden else problem)["prompt"]
     return {"prompt": prompt, "completion": _reply(prompt, _proposed(found, domain)), **nums_of(found)}
 
 

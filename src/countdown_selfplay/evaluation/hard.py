@@ -17,16 +17,19 @@ ATTEMPTS, MOST = 8, 2
 
 @dataclass(frozen=True)
 class HardProblems:
-    """problems: those that were kept. correct: right answers to each. tried: how many problems there were."""
+    """problems: those that were kept. correct: right answers to each among the attempts that chose them. fresh: among
+    as many new ones. tried: how many problems there were."""
 
     problems: list[Any]
     correct: list[int]
+    fresh: list[int]
     tried: int
 
     @property
     def baseline(self) -> float:
-        """Share of the kept problems with a right answer: where a cumulative solve rate begins."""
-        return sum(count > 0 for count in self.correct) / len(self.correct)
+        """Share of the kept problems with a right answer among the new attempts: where a cumulative solve rate begins.
+        The attempts that chose the problems would say too little: they were kept for having few right ones there."""
+        return sum(count > 0 for count in self.fresh) / len(self.fresh)
 
 
 def hard_problems(
@@ -47,8 +50,9 @@ def hard_problems(
 
     The paper drops what a first solver solves more than half of the time and a second one more than 2 times in 8, then
     false problems; here the exact generator makes no false ones, and one solver judges. Problems are tried in parts of
-    2 x `count`, until enough are kept or `candidates` (None: 20 x `count`) were tried; DataError then. `sampling`:
-    arguments of evaluate_prover, such as temperature and max_new_tokens.
+    2 x `count`, until enough are kept or `candidates` (None: 20 x `count`) were tried; DataError then. Those that are
+    kept are attempted `attempts` times anew, with the next seed, for `baseline`. `sampling`: arguments of
+    evaluate_prover, such as temperature and max_new_tokens.
     """
     limit = 20 * count if candidates is None else candidates
     kept: list[Any] = []
@@ -72,4 +76,7 @@ def hard_problems(
             f"Only {len(kept)} of {len(tried) - len(exclude)} problems are solved at most {most} times in {attempts}; "
             f"ask for fewer than {count}, raise `most`, or take harder problems (more or greater numbers)."
         )
-    return HardProblems(kept[:count], correct[:count], len(tried) - len(exclude))
+    again = evaluate_prover(
+        model, tokenizer, kept[:count], domain, n=attempts, ks=(attempts,), seed=seed + 1, **sampling
+    )
+    return HardProblems(kept[:count], correct[:count], [int(c) for c in again.correct], len(tried) - len(exclude))

@@ -98,8 +98,11 @@ def solve_rate_health(
     return metrics
 
 
-def prover_health(round: Round, answers: Rollout, advantages_B: torch.Tensor) -> dict[str, Any]:
-    """Of a prover's answers on all processes; the sums travel in one gather."""
+def prover_health(
+    round: Round, answers: Rollout, advantages_B: torch.Tensor, of_data: Sequence[bool] | None = None
+) -> dict[str, Any]:
+    """Of a prover's answers on all processes; the sums travel in one gather. of_data: which of this process's
+    problems are of the data set; None: all."""
     verdicts = answers.verdicts or []
     zero_groups = (advantages_B.reshape(-1, answers.n) == 0).all(1)
     known = answers.rewards_B[~torch.isnan(answers.rewards_B)].double()
@@ -115,11 +118,12 @@ def prover_health(round: Round, answers: Rollout, advantages_B: torch.Tensor) ->
                     known.numel(),
                     float(known.sum()),
                     float((known**2).sum()),
+                    *_surprisal(answers, of_data),
                 )
             ]
         )
     ).sum(0)
-    total, correct, several, groups, zero, n, reward, square = (float(x) for x in sums)
+    total, correct, several, groups, zero, n, reward, square, surprisal, tokens = map(float, sums)
     if not total:  # a round without a problem (fill=none)
         return {}
     metrics: dict[str, Any] = {
@@ -130,7 +134,23 @@ def prover_health(round: Round, answers: Rollout, advantages_B: torch.Tensor) ->
     if n:
         metrics[f"{answers.role}/reward"] = reward / n
         metrics[f"{answers.role}/reward_std"] = max(square / n - (reward / n) ** 2, 0.0) ** 0.5
+    if tokens:
+        metrics[f"{answers.role}/sampled_entropy"] = surprisal / tokens
     return metrics
+
+
+def _surprisal(answers: Rollout, of_data: Sequence[bool] | None) -> tuple[float, int]:
+    """Minus the summed log-probs of the tokens sampled for those problems, under the policy that sampled, and how
+    many tokens; 0 and 0 where no log-probs were taken when they were sampled, or a sampler knows none."""
+    found = answers.tensors
+    logps = found.get("sampling_per_token_logps", found.get("old_per_token_logps"))
+    if logps is None:
+        return 0.0, 0
+    counted = found["completion_mask"].bool() & ~torch.isnan(logps)
+    if of_data is not None:
+        wanted_B = torch.tensor(of_data, dtype=torch.bool).repeat_interleave(answers.n)
+        counted &= wanted_B[:, None].to(counted.device)
+    return -float(logps[counted].cpu().double().sum()), int(counted.sum())
 
 
 def examples(

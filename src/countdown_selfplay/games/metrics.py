@@ -22,6 +22,14 @@ ANSWERS = (
         healthy=(-inf, 0.5),
     ),
     Metric(
+        "{prover}/sampled_entropy",
+        "Entropy of the policy per token of all sampled answers to problems of the data set (targets, anchors), nats: "
+        "minus the mean log-prob of the sampled tokens, which is an unbiased estimate under the policy that sampled. "
+        "Unlike `{role}/entropy` it does not depend on what the objective trains on, so it compares objectives (SGS, "
+        "figures 7 and 11). Absent where no log-probs are taken at sampling: with `steps_per_round` 1 and without an "
+        "engine that reports them.",
+    ),
+    Metric(
         "{prover}/several_answers_rate",
         "Share of answers with more than one answer tag. High: the model does not stop. Set the end token; one 0.5B "
         "run had 0.87.",

@@ -153,8 +153,9 @@ class ProposeAndSolve:
 
         count = correct_MPG.shape[0] * correct_MPG.shape[2]
         metrics |= solve_rate_health(solve_rate_P, kept, rules.easy_above, rules.hard_below, count)
+        of_data = round.share([i >= kept for i in range(len(problems))])
         for found, turn in zip(answers, turns, strict=False):
-            metrics |= prover_health(round, found, turn.advantages_B)
+            metrics |= prover_health(round, found, turn.advantages_B, of_data)
         solved = list(zip(keys, correct_MPG.sum((0, 2)).astype(int).tolist(), strict=True))
         if limit is not None:
             self.archive.record_solved(solved, limit)

@@ -24,9 +24,11 @@ class Learned:
     """score = 8 x P(the target is solved within `rounds` rounds | features of target and problem), by a logistic
     regression that is fitted anew each round. Beyond the paper.
 
-    A synthetic problem that was solved at least once waits. When its target is solved it is labelled 1; after `rounds`
-    rounds without that 0. Both labels weigh the same in the fit. Until there are examples of both, every score is NaN,
-    and the reward leaves the guide out. The features are the domain's `help_features(target, problem)`.
+    A synthetic problem that was solved at least once waits. When its target is solved in a later round it is labelled
+    1; after `rounds` rounds without that 0. One of the very round that solves its target gets no label: the target was
+    attempted before anything was learned from it. Both labels weigh the same in the fit. Until there are examples of
+    both, every score is NaN, and the reward leaves the guide out. The features are the domain's
+    `help_features(target, problem)`.
 
     Its state: the labelled examples, and those that wait.
     """
@@ -63,19 +65,20 @@ class Learned:
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         domain, rate_P = round.domain, outcome.solve_rate_P
         solved = {domain.key(problem) for problem, rate in zip(outcome.problems, rate_P, strict=True) if rate > 0}
+        new: list[list[Any]] = []
         for proposal, index in zip(outcome.proposals, outcome.problem_of, strict=True):
             target = proposal.asked.get("target") if isinstance(proposal.asked, Mapping) else None
-            if target is not None and index is not None and rate_P[index] > 0:
+            if target is not None and index is not None and rate_P[index] > 0 and domain.key(target) not in solved:
                 found = domain.help_features(target, proposal.problem)
-                self.waiting.append([domain.key(target), round.index, [float(value) for value in found]])
-        still = []
+                new.append([domain.key(target), round.index, [float(value) for value in found]])
+        still: list[list[Any]] = []
         for key, since, features in self.waiting:
-            if key in solved or round.index - since + 1 >= self.rounds:
+            if key in solved or round.index - since >= self.rounds:
                 self.features.append(features)
                 self.labels.append(float(key in solved))
             else:
                 still.append([key, since, features])
-        self.waiting = still
+        self.waiting = [*still, *new]
         self.features, self.labels = self.features[-CAPACITY:], self.labels[-CAPACITY:]
         return []
 

@@ -133,6 +133,9 @@ class BaseObjective:
     reads_rewards = True  # False: the bit alone counts for a role that has it
     needs_samples = 1  # per prompt; more where the credit of a sample compares it with the others of its group
     needs_answers = 1  # per problem, for a role that has the verifier's bit
+    # What an overlong charge stands in the place of (`overlong: replace`): the reward, before a baseline is
+    # subtracted, or the credit, for an objective that knows right and wrong answers alone.
+    overlong_replaces: Literal["reward", "credit"] = "credit"
     # How a sampler that is not the trained model enters. ratio: its log-probs are behavior_BT, and the objective's own
     # weight or clip bounds the ratio. truncated: TRL's truncated weight, apart from the objective's ratio.
     sampler_correction: Literal["ratio", "truncated"] = "ratio"

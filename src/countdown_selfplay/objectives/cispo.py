@@ -23,6 +23,7 @@ class CISPO(BaseObjective):
     normalization = "group"
     needs_samples = 2  # v - mean is 0 for one sample
     reads_rewards = False
+    overlong_replaces = "reward"  # of v: charges enter mean and std (seed 003, section 4.1)
 
     def __init__(self, epsilon_low: float = 1.0, epsilon_high: float = 3.0) -> None:
         if not (0.0 <= epsilon_low <= 1.0 and epsilon_high >= 0.0):

@@ -42,6 +42,7 @@ class GRPO(BaseObjective):
     normalization: Normalization = "sequence_mean"
     needs_samples = 2  # r - mean is 0 for one sample
     sampler_correction = "truncated"
+    overlong_replaces = "reward"
     scale = True
 
     def __init__(self, epsilon_low: float = 0.2, epsilon_high: float = 0.2) -> None:

@@ -20,6 +20,8 @@ class MaxRL(RLOO):
     a reward gets 0. With shaped=False only the bit counts, and a role without bits cannot use it.
     """
 
+    overlong_replaces = "credit"  # a share of right answers cannot be below 0
+
     def __init__(self, shaped: bool = False, low: float = 0.5, high: float = 2.0) -> None:
         super().__init__(low, high)
         self.shaped = shaped

@@ -24,6 +24,7 @@ class PassAtK(RLOO):
 
     needs_correctness = True
     reads_rewards = False
+    overlong_replaces = "credit"  # right answers are counted
 
     def __init__(self, k: int = 4, low: float = 0.5, high: float = 2.0) -> None:
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:

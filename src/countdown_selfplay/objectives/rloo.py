@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 
 from .base import BaseObjective, LossInputs, LossOutput
@@ -21,6 +23,7 @@ class RLOO(BaseObjective):
 
     normalization = "sequence"
     needs_samples = 2  # the baseline is the mean of the others
+    overlong_replaces: Literal["reward", "credit"] = "reward"
 
     def __init__(self, low: float = 0.5, high: float = 2.0) -> None:
         if not 0.0 < low <= 1.0 <= high:

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..contract.game import Outcome, Proposal
+from ..contract.game import Outcome
 from ..contract.round import Round, Turn
 from .targets import Targets
 
@@ -43,12 +42,6 @@ class STP(Targets):
         turns = [shown[i % len(shown)] for i in range(wanted)] if shown else []
         own = turns[players.index(player) :: len(players)]
         return [{"variant_of": self.problems[key], "solution": self.answers[key]} for key in own]
-
-    def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
-        """A target is no variant: who writes one, such as the problem that is shown, has not done what was asked."""
-        found = super().propose(round, anchors)
-        copied = [p.reason == "ok" and round.domain.key(p.problem) in self.problems for p in found]
-        return [replace(p, reason="not_as_asked") if copy else p for p, copy in zip(found, copied, strict=True)]
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         turns = super().learn(round, outcome)

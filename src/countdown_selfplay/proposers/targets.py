@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ logger = logging.getLogger(__name__)
 TRAINABLE = 0.5
 """A synthetic problem is worth training on if it was solved, and at no more than this rate (REINFORCE^1/2)."""
 
+COPY = "copies_target"
+"""Why a proposal that is a target is not played."""
+
 
 class Targets(Policies):
     """Differs from Policies in that each group of samples is asked for a help with one unsolved target, and that the
@@ -30,7 +34,9 @@ class Targets(Policies):
     batch: targets of a round, every target once before one comes again; None: all of them (the paper's setting).
     conditioned: whether the conjecturer sees the target; without it (the paper's ablation) it is asked for any problem
     still as often. The conjecturer's `num_generations` are the synthetic problems per unsolved target (1 in the
-    paper). Without a conjecturer this is plain RL on the targets, the paper's baseline.
+    paper). Without a conjecturer this is plain RL on the targets, the paper's baseline. A proposal that is itself a
+    target of the set, the one that it was asked for or another, is refused (`copies_target`): attempts at it would
+    count as attempts at the target.
 
     Its state: which targets there are and which were set aside, the round in which each was solved, which of its
     synthetic problems were trainable until then (kept of those solved last), which were attempted, and the order of
@@ -59,6 +65,7 @@ class Targets(Policies):
         self.attempted: set[str] = set()
         self.mastered: list[str] = []  # those that every answer solved when they were attempted first
         self.chosen: list[str] = []
+        self.copied: float | None = None  # share of the round's proposals
         self.values: dict[str, float] = {}
 
     # -- what is played ----------------------------------------------------------------------------------------------
@@ -80,6 +87,12 @@ class Targets(Policies):
         unsolved = [key for key in self.chosen if key not in self.solved]
         own = unsolved[players.index(player) :: len(players)]
         return [{"target": self.problems[key] if self.conditioned else None} for key in own]
+
+    def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
+        found = super().propose(round, anchors)
+        copied = [p.reason == "ok" and round.domain.key(p.problem) in self.problems for p in found]
+        self.copied = sum(copied) / len(found) if found else None
+        return [replace(p, reason=COPY) if copy else p for p, copy in zip(found, copied, strict=True)]
 
     def _begin(self, round: Round) -> None:
         """Read the set; of a resumed run it may have changed, if the user allowed that."""
@@ -135,13 +148,15 @@ class Targets(Policies):
         turns = super().learn(round, outcome)
         keys, rate_P = [round.domain.key(problem) for problem in outcome.problems], outcome.solve_rate_P
         trainable_P = (rate_P > 0) & (rate_P <= TRAINABLE)
-        for key, helped in self._helped(round, outcome, trainable_P).items():
-            self.history[key] += "1" if helped else "0"
+        played = {index for index in outcome.problem_of if index is not None}
         right = [key for key, rate in zip(keys, rate_P, strict=True) if rate > 0]
         new = [key for key in dict.fromkeys(right) if key in self.problems and key not in self.solved]
+        for key, helped in self._helped(round, outcome, trainable_P).items():
+            if key not in new:  # a history ends before the round that solves its target
+                self.history[key] += "1" if helped else "0"
         self.solved |= dict.fromkeys(new, round.index + 1)
         for key in new:
-            story = self.history.pop(key)[:-1]  # without the round that solved it
+            story = self.history.pop(key)
             self.stories = [*self.stories, [key, round.index + 1, story]][-LAST_SOLVED:]
             history = np.array([float(c) for c in story])
             if len(history) >= BINS:
@@ -150,12 +165,14 @@ class Targets(Policies):
         if new and len(self.solved) == len(self.known) and round.rank == 0:
             said = "All %d targets are solved after %d rounds: nothing more is proposed; take harder ones to go on."
             logger.warning(said, len(self.known), round.index + 1)
-        played = {index for index in outcome.problem_of if index is not None}
         own = {key: rate for i, (key, rate) in enumerate(zip(keys, rate_P, strict=True)) if i not in played}
         self._report_mastered(round, {key: rate for key, rate in own.items() if key in self.problems})
         attempted = {key: rate > 0 for key, rate in own.items()}
+        asked = len(outcome.proposals)
         trainable = int(trainable_P[sorted(played)].sum()) if round.players("conjecturer") else None
-        self.values = self._measured(len(new), [attempted[key] for key in self.chosen if key in attempted], trainable)
+        self.values = self._measured(
+            len(new), [attempted[key] for key in self.chosen if key in attempted], trainable, asked
+        )
         made = [problem for i, problem in enumerate(outcome.problems) if i in played]
         self.values |= self.form | forms(round.domain, made, "targets/problem") if made else {}
         return turns
@@ -174,17 +191,20 @@ class Targets(Policies):
             )
             logger.warning(said, len(mastered), len(first), round.index + 1, _few(mastered))
 
-    def _measured(self, new: int, hits: list[bool], trainable: int | None) -> dict[str, float]:
-        """What is logged. hits: of the targets that were attempted, whether one answer was right."""
+    def _measured(self, new: int, hits: list[bool], trainable: int | None, asked: int) -> dict[str, float]:
+        """What is logged. hits: of the targets that were attempted, whether one answer was right. asked: proposals."""
         values: dict[str, float] = {
             "targets/solve_rate": len(self.solved) / len(self.known),
             "targets/unsolved": len(self.known) - len(self.solved),
             "targets/newly_solved": new,
+            "targets/attempted": len(self.attempted) / len(self.known),
             "targets/set_aside": len(self.aside),
             "targets/mastered": len(self.mastered),
         }
         values |= {"targets/pass_at_n": sum(hits) / len(hits)} if hits else {}
         values |= {"targets/trainable": trainable} if trainable is not None else {}
+        values |= {"targets/asked": asked} if asked else {}
+        values |= {"targets/copied": self.copied} if self.copied is not None else {}
         if self.presolve:
             means = np.mean(self.presolve, axis=0)
             values |= {f"targets/presolve_{k}": float(mean) for k, mean in enumerate(means)}

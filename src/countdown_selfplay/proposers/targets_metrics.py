@@ -27,6 +27,11 @@ METRICS = (
         word="targets",
     ),
     Metric("targets/unsolved", "Targets that no answer has solved so far; each gets synthetic problems."),
+    Metric(
+        "targets/attempted",
+        "Share of the targets that were attempted so far. Until it is 1, a round of a `batch` solves targets that "
+        "nobody had tried: fits of the solve rate begin there.",
+    ),
     Metric("targets/newly_solved", "Targets that were solved for the first time in this round."),
     Metric(
         "targets/pass_at_n",
@@ -48,6 +53,15 @@ METRICS = (
         "targets/trainable",
         "Synthetic problems that were solved, at a rate of at most 0.5 (figure 6): what the prover learns from beside "
         "the targets. 0: the conjecturer's problems are too easy or too hard.",
+    ),
+    Metric(
+        "targets/asked",
+        "Synthetic problems that were asked for: what `targets/trainable` is out of. It falls as targets are solved.",
+    ),
+    Metric(
+        "targets/copied",
+        "Share of the proposals that were refused for being a target of the set (`copies_target`). High: the "
+        "conjecturer repeats what it is shown.",
     ),
     Metric(
         "targets/problem_size",

@@ -44,3 +44,4 @@ class SolvabilityAware(Composable):
 
 _FIELDS = {name: name for name in ("out_of_range", "unsolvable", "held_out", "duplicate", "not_novel")}
 _FIELDS["not_as_asked"] = "out_of_range"  # in the range of the run, and not of the prompt
+_FIELDS["copies_target"] = "duplicate"  # of a problem that is played anyway

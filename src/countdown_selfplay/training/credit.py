@@ -23,7 +23,8 @@ def credit(
     overlong_B: Any = None,
 ) -> Turn:
     """As `Round.credit`. objective: None for a player that is not trained. overlong_B: charges at most 0; where one is
-    below, it is the credit of a selected sample, whatever it earned. Called by all processes."""
+    below, it stands in the place of what a sample earned: of its reward (and its bit) before the baseline, or of the
+    credit of a selected sample, as the objective's `overlong_replaces` says. Called by all processes."""
     group = rollout.n if group is None else group
     count = len(rollout.texts)
     rewards_B = _one_per_sample(rollout, "rewards", rollout.rewards_B if rewards_B is None else rewards_B, torch.float)
@@ -56,13 +57,19 @@ def credit(
     correct_PG = None
     if correct_B is not None:
         correct_PG = _one_per_sample(rollout, "correct", correct_B, torch.float).reshape(-1, group).to(rewards_PG)
-    advantages_PG = checked_advantages(objective, rollout.role, rewards_PG, correct_PG)
     selected_PG = selected(objective, rollout.role, rewards_PG, correct_PG)
+    charge_PG = torch.zeros_like(rewards_PG)
+    if overlong_B is not None:
+        charge_PG = _one_per_sample(rollout, "charges", overlong_B, torch.float).reshape(-1, group).to(rewards_PG)
+    earlier = getattr(objective, "overlong_replaces", "credit") == "reward"
+    if earlier:
+        rewards_PG = torch.where(charge_PG < 0, charge_PG, rewards_PG)
+        correct_PG = None if correct_PG is None else torch.where(charge_PG < 0, charge_PG, correct_PG)
+    advantages_PG = checked_advantages(objective, rollout.role, rewards_PG, correct_PG)
     if kept_B is not None:
         selected_PG = selected_PG & _one_per_sample(rollout, "kept", kept_B, torch.bool).reshape(-1, group)
-    if overlong_B is not None:
-        charge_PG = _one_per_sample(rollout, "charges", overlong_B, torch.float).reshape(-1, group).to(advantages_PG)
-        advantages_PG = torch.where(charge_PG < 0, charge_PG, advantages_PG)
+    if not earlier:
+        advantages_PG = torch.where(charge_PG < 0, charge_PG.to(advantages_PG), advantages_PG)
     advantages_PG = advantages_PG * selected_PG
     known = ~torch.isnan(rewards_PG)
     mine = (bool((advantages_PG != 0).any()), float(rewards_PG[known].double().sum()), int(known.sum()))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import torch
@@ -41,6 +42,8 @@ class RoleBatch:
     counts: tuple[float, ...] = (1.0, 1.0, 1.0)
     """Completions, tokens and prompts that are trained on, over all processes / processes: what a loss is normalised
     by."""
+    padding: int = 0
+    """How many of the last rows `fitted` added: they are nobody's samples."""
 
     @property
     def rows(self) -> int:
@@ -54,6 +57,7 @@ class RoleBatch:
             advantages_B=self.advantages_B[index],
             selected_B=None if self.selected_B is None else self.selected_B[index],
             group_B=None if self.group_B is None else self.group_B[index],
+            padding=0,
         )
 
 
@@ -135,7 +139,7 @@ def fitted(batch: RoleBatch, rows: int, key: int) -> tuple[RoleBatch, int]:
         more.selected_B = torch.zeros(more.rows, dtype=torch.bool)
         last = 0 if batch.group_B is None else int(batch.group_B.max()) + 1
         more.group_B = torch.arange(more.rows) + last
-        return joined([batch, more]), 0
+        return replace(joined([batch, more]), padding=more.rows), 0
     credited_B = batch.advantages_B != 0
     if batch.selected_B is not None:
         credited_B = credited_B & batch.selected_B
@@ -149,17 +153,21 @@ def fitted(batch: RoleBatch, rows: int, key: int) -> tuple[RoleBatch, int]:
 
 def windows(batch: RoleBatch, steps: int, key: int) -> list[RoleBatch]:
     """The batch cut into `steps` parts of equally many rows, in an order that `key` seeds; groups stay together where
-    a part holds whole groups of one size."""
+    a part holds whole groups of one size. Where `fitted` has padded the batch each part gets as many groups as the
+    others, or one more, and its share of the padding."""
     if steps == 1:
         return [batch]
-    size = batch.rows // steps
-    groups = torch.arange(batch.rows) if batch.group_B is None else batch.group_B
-    _, counts = torch.unique_consecutive(groups, return_counts=True)
+    size, real = batch.rows // steps, batch.rows - batch.padding
+    _, counts = torch.unique_consecutive(_groups(batch)[:real], return_counts=True)
     unit = int(counts[0]) if bool((counts == counts[0]).all()) and size % int(counts[0]) == 0 else 1
-    order = list(range(batch.rows // unit))
+    order = list(range(real // unit))
     random.Random(key).shuffle(order)
-    index = torch.tensor([place * unit + i for place in order for i in range(unit)])
-    return [batch.take(index[i * size : (i + 1) * size].sort().values) for i in range(steps)]
+    if batch.padding:
+        parts, padding = [order[i::steps] for i in range(steps)], iter(range(real, batch.rows))
+    else:
+        parts, padding = [order[i * size // unit : (i + 1) * size // unit] for i in range(steps)], iter(())
+    rows = [[place * unit + i for place in part for i in range(unit)] for part in parts]
+    return [batch.take(torch.tensor(sorted([*own, *islice(padding, size - len(own))]))) for own in rows]
 
 
 def trained_mask(batch: RoleBatch) -> torch.Tensor:

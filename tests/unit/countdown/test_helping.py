@@ -90,10 +90,20 @@ def test_warm_starts_are_made_of_such_rows_and_what_cannot_be_read_is_left_out()
     rows = generated_rows(6, "conjecturer", TINY, schema="helping", per_problem=2)
     assert len(rows) == 12 and len(clean_demonstrations(rows, "conjecturer", TINY).rows) == 12
     # a step has fewer numbers than its target, so targets have more than the fewest: 3 or 4, with "=" and ":"
-    assert {len(row["prompt"].split()) - 5 for row in rows} <= {3, 4}
+    assert {len(row["prompt"].split()) - 5 for row in rows if row["prompt"] != "propose like :"} <= {3, 4}
     reviews = generated_rows(6, "guide", TINY)
     kept = clean_demonstrations([*reviews, {**reviews[0], "completion": "6 0 0"}], "guide", TINY)
     assert len(kept.rows) == 6 and kept.left_out == {"wrong": 1}
+
+
+def test_one_helping_demonstration_in_five_has_no_target():
+    rows = generated_rows(300, "conjecturer", TINY, schema="helping")
+    hidden = [row for row in rows if row["prompt"] == "propose like :"]
+    # 60 of 300 by the odds, with a deviation of sqrt(300 * .2 * .8) = 6.9
+    assert 39 <= len(hidden) <= 81 and all(row["prompt"].startswith("propose like ") for row in rows)
+    # they are answered with problems of the same kinds: several counts of numbers, and no single problem over and over
+    assert len({len(row["numbers"]) for row in hidden}) > 1
+    assert len({(*row["numbers"], row["target"]) for row in hidden}) > len(hidden) // 2
 
 
 def test_a_warm_start_that_no_role_has_is_refused():

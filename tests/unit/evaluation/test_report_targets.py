@@ -116,9 +116,12 @@ def write_curve(folder, run):
 def test_the_fits_are_drawn_without_the_end_and_on_halves():
     # the sigmoid itself, A = .6: every fit to a part of it finds .6
     x = np.linspace(500, 40000, 40)
-    run = make_run("sgs", x.tolist(), (0.1 + 0.5 / (1 + (8000 / x) ** 1.5)).tolist())
-    run.rounds[0]["targets/solve_rate"] = 0.1
-    run.rounds[0]["round/generations"] = 0.0
+    x[0] = 0
+    rate = 0.1 + 0.5 / (1 + (8000 / np.maximum(x, 1e-9)) ** 1.5)
+    # before it two rounds in which new targets were attempted, 3000 generations that are left out
+    run = make_run("sgs", [1000, 2000, *(x + 3000)], [0.02, 0.06, *rate])
+    for row, share in zip(run.rounds, (0.3, 0.7), strict=False):
+        row["targets/attempted"] = share
     found = fit_checks([run])
     labels = [text.get_text() for figure in found.values() for text in figure.legends[0].get_texts()]
     assert labels[0] == "all points: 0.600" and labels[1] == "without the last 10%: 0.600"

@@ -24,8 +24,9 @@ def sgs_study():
         sys.modules.pop("sgs_study", None)
 
 
-def write_arm(root, arm, seeds, top, entropy):
-    """20 rounds of 100 generations; of 40 targets `top` + seed are solved at the end, the first ones first."""
+def write_arm(root, arm, seeds, top, entropy, **more):
+    """20 rounds of 100 generations, of which the first 4 attempt the targets for the first time; of 40 targets `top` +
+    seed are solved at the end, the first ones first. more: metric -> value by round."""
     for seed in range(seeds):
         folder = root / arm / f"seed-{seed}"
         folder.mkdir(parents=True)
@@ -37,10 +38,16 @@ def write_arm(root, arm, seeds, top, entropy):
             rate = sum(r is not None and r <= at for r in first.values()) / 40
             rows.append({
                 "step": 2 * at, "round/generations": 100 * at, "targets/solve_rate": rate,
-                "round/cumulative_solve_rate": rate, "prover/entropy": 1.0 if at <= 5 else entropy,
+                "round/cumulative_solve_rate": rate, "prover/sampled_entropy": 1.0 if at <= 5 else entropy,
+                "targets/attempted": min(at / 4, 1.0), **{name: value(at) for name, value in more.items()},
             })  # fmt: skip
         (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         (folder / "first_solved.json").write_text(json.dumps({"rounds": 20, "first_solved": first}))
+
+
+def line(text, says):
+    (found,) = [line for line in text.splitlines() if says in line]
+    return found
 
 
 def test_the_table_and_the_claims_are_those_of_the_numbers(sgs_study, tmp_path):
@@ -58,11 +65,46 @@ def test_the_table_and_the_claims_are_those_of_the_numbers(sgs_study, tmp_path):
     assert found["arms"]["cispo_alone"]["entropy"] == pytest.approx([1.0, 0.2])
     # sgs - baseline: 10 of 40; t intervals of 30, 31, 32 over 40: sd 1 / 40, half-width 4.303 / 40 / sqrt(3) = .0621,
     # and sqrt(2) times that of the difference: .0878
-    row = next(line for line in text.splitlines() if "SGS passes the baseline" in line)
-    assert "0.775, 0.525 | +0.250 [+0.162, +0.338] | reproduced" in row
-    assert "SGS passes the baseline's asymptote" in text
+    assert "0.775, 0.525 | +0.250 [+0.162, +0.338] | reproduced" in line(text, "SGS passes the baseline |")
+    # of D_hard: 8, 9, 10 of 18, half-width 4.303 / 18 / sqrt(3) = .1380
+    assert "0.500, 0.000 | +0.500 [+0.362, +0.638] | reproduced" in line(text, "SGS solves what the baseline never")
+    assert line(text, "SGS passes the baseline's asymptote") and line(text, "a higher asymptote than the baseline")
     assert "share left: 0.800, 0.200" in text and "SGS passes STP" not in text
-    assert "Re-centred: without the first 50 generations" in text
+    # all targets were attempted in the 4th round of 100 generations
+    assert found["arms"]["sgs"]["fitted_from"] == [400.0] * 3 and "after 400 to 400 generations" in text
+
+
+def test_both_fits_begin_at_the_first_full_pass(sgs_study, tmp_path):
+    write_arm(tmp_path, "sgs", 1, 30, 0.9)
+    run = load_run(tmp_path / "sgs" / "seed-0")
+    curve = sgs_study.load_curve(str(run.path), "round/generations", None)[0]
+    begun = sgs_study.after_pass(run, curve)
+    # 17 of 20 rounds are left; after round 4 the targets with i * 20 // 30 < 4 are solved: t00 to t05
+    assert begun.compute.tolist() == [100.0 * at for at in range(4, 21)] and begun.rate[0] == 6 / 40
+    assert begun.first[:7].tolist() == [0] * 6 + [1] and (begun.first[30:] == 17).all()  # 17 points: never
+    assert begun.recentred(0).compute[0] == 0
+
+
+def test_what_starves_the_conjecturer_and_saturates_a_frozen_one_is_measured_on_its_problems(sgs_study, tmp_path):
+    # figure 7: R_solve of .4 and .1; of 10 rates 4 and 8 are 0 or 1
+    bins = {"sgs": [2, 3, 3, 2], "cispo": [5, 1, 1, 3]}
+    reward = {"sgs": 0.4, "cispo": 0.1}
+    for arm in bins:
+        more = {"round/solve_rate_histogram": lambda at, arm=arm: bins[arm]}
+        write_arm(tmp_path, arm, 2, 20, 0.9, **more, **{"round/reward_r_solve": lambda at, arm=arm: reward[arm]})
+    # figure 6: 8 of 16 problems in the first five rounds, 2 of 8 in the others: a share of .5 left, with fewer targets
+    # a quarter of the count; without a guide 8 of 16 and 4 of 8: all of it
+    for arm, late in (("frozen", 2), ("no_guide", 4)):
+        asked = {"targets/asked": lambda at: 16 if at <= 5 else 8}
+        write_arm(tmp_path, arm, 2, 20, 0.9, **asked, **{"targets/trainable": lambda at, n=late: 8 if at <= 5 else n})
+    seeds = {arm: [0, 1] for arm in ("sgs", "cispo", "frozen", "no_guide")}
+    text = sgs_study.study(tmp_path, list(seeds), seeds, 2000)
+    assert "0.400, 0.100 | +0.300" in line(text, "starves") and "0.800, 0.400 | +0.400" in line(text, "to 0 and 1")
+    assert "1.000, 0.500 | +0.500" in line(text, "saturates")
+    # a round without an unsolved target asks for nothing: it says nothing of either
+    run = load_run(tmp_path / "frozen" / "seed-0")
+    run.rounds[-1]["targets/asked"] = 0
+    assert sgs_study.trainable(run)[-1] == 0.25 and len(sgs_study.trainable(run)) == 19
 
 
 @pytest.mark.parametrize(
@@ -70,8 +112,9 @@ def test_the_table_and_the_claims_are_those_of_the_numbers(sgs_study, tmp_path):
     [
         # 30, 31 and 32 of 40 are .775 with a half-width of .0621 (above); sqrt(.0621^2 + .05^2) = .0797
         (Estimate(0.6, 0.55, 0.65), "0.775, 0.600 | +0.175 [+0.095, +0.255] | reproduced"),
-        (Estimate(0.9, 0.85, 0.95), "0.775, 0.900 | -0.125 [-0.205, -0.045] | refuted"),
-        (Estimate(0.6, 0.2, 1.0), "0.775, 0.600 | +0.175 [-0.230, +0.580] | open: the interval holds 0"),
+        # what is not reached within a budget may be reached with another one
+        (Estimate(0.9, 0.85, 0.95), "0.775, 0.900 | -0.125 [-0.205, -0.045] | open: not within the budget"),
+        (Estimate(0.6, 0.2, 1.0), "0.775, 0.600 | +0.175 [-0.230, +0.580] | open: not within the budget"),
         (None, "solved, asymptote | – | open: it takes two seeds and a fit with an interval"),
     ],
 )
@@ -82,11 +125,34 @@ def test_the_baselines_asymptote_is_a_claim_of_its_own(sgs_study, tmp_path, inte
     assert told in sgs_study.beyond_asymptote(runs, baseline)
 
 
+def test_two_asymptotes_are_compared_where_both_have_an_interval(sgs_study):
+    fits = [
+        sgs_study.ScalingArm("x", None, [], interval, "", 0.0, np.zeros(0))
+        for interval in (Estimate(0.7, 0.67, 0.73), Estimate(0.6, 0.56, 0.64), None)
+    ]
+    # .1 with sqrt(.03^2 + .04^2) = .05 to either side
+    told = sgs_study.higher_asymptote("the baseline", *fits[:2])
+    assert "0.700, 0.600 | +0.100 [+0.050, +0.150] | reproduced" in told
+    assert "two fits with intervals" in sgs_study.higher_asymptote("the baseline", *fits[1:])
+
+
 @pytest.mark.parametrize(
-    ("low", "high", "equal", "verdict"),
-    [(0.1, 0.2, False, "reproduced"), (-0.2, -0.1, False, "refuted"), (-0.1, 0.1, False, "open: the interval holds 0"),
-     (-0.1, 0.1, True, "no difference seen"), (0.1, 0.2, True, "refuted")],
+    ("low", "high", "kind", "verdict"),
+    [
+        (0.1, 0.2, "more", "reproduced"), (-0.2, -0.1, "more", "refuted"),
+        (-0.1, 0.1, "more", "open: the interval holds 0"),
+        # a wide interval around 0 shows no equality, a narrow one beside 0 does; beyond the margin is another value
+        (-0.1, 0.1, "equal", "open: the interval leaves ±0.03"),
+        (-0.02, 0.01, "equal", "reproduced: equal to within 0.03"),
+        (0.01, 0.02, "equal", "reproduced: equal to within 0.03"),
+        (0.01, 0.05, "equal", "open: the interval leaves ±0.03"),
+        (0.1, 0.2, "equal", "refuted"), (-0.2, -0.1, "equal", "refuted"),
+        # being worse is no better
+        (-0.2, -0.1, "no_more", "reproduced: no better by 0.03"),
+        (-0.1, 0.02, "no_more", "reproduced: no better by 0.03"),
+        (-0.1, 0.1, "no_more", "open: the interval passes 0.03"), (0.01, 0.1, "no_more", "refuted"),
+    ],
 )  # fmt: skip
-def test_a_claim_is_judged_by_its_interval(sgs_study, low, high, equal, verdict):
-    claim = sgs_study.Claim("x", "y", np.mean, "a", "b", equal)
+def test_a_claim_is_judged_by_its_interval(sgs_study, low, high, kind, verdict):
+    claim = sgs_study.Claim("x", "y", np.mean, "a", "b", kind)
     assert claim.verdict(low, high) == verdict

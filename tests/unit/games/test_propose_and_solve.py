@@ -1,9 +1,12 @@
 """The joint round without a model: scripted proposals and answers, and what each is credited with."""
 
+import pytest
 import torch
 from tests.unit.games.scripted import CountingDomain, ScriptedRound
 
+from countdown_selfplay.contract.round import Rollout
 from countdown_selfplay.countdown import CountdownDomain, Problem
+from countdown_selfplay.games.health import prover_health
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 
 TINY = CountdownDomain.tiny()
@@ -128,3 +131,24 @@ def test_a_mastered_anchor_comes_last_and_its_answers_are_not_trained_on():
     third = second.next()
     result = game.play(third, [ANCHORS[0]] * 2)  # nothing else is at hand
     assert turn_of(result, "prover").selected_B.tolist() == [False] * 8
+
+
+def test_the_entropy_of_sampled_answers_is_that_of_problems_of_the_data_set():
+    # two problems of two answers with three and two, one and three tokens; the first is a proposal
+    mask = torch.tensor([[1, 1, 1], [1, 1, 0], [1, 0, 0], [1, 1, 1]])
+    logps = torch.tensor([[-9.0, -9, -9], [-9, -9, -9], [-1, -9, -9], [-2, -3, -4]])
+    found = Rollout("prover", [{}] * 2, [""] * 4, 2, tensors={"completion_mask": mask, "old_per_token_logps": logps})
+    found.rewards_B = torch.zeros(4)
+    found.verdicts = CountdownDomain.tiny().verify(["1"] * 4, [Problem((3, 5), 15)] * 4)
+    round = ScriptedRound(lambda *given: "", {"prover": (4, 2)})
+    health = prover_health(round, found, torch.zeros(4), [False, True])
+    assert health["prover/sampled_entropy"] == pytest.approx((1 + 2 + 3 + 4) / 4)
+    # all problems: 5 tokens more of 9
+    assert prover_health(round, found, torch.zeros(4))["prover/sampled_entropy"] == pytest.approx((10 + 45) / 9)
+    # what an engine says of its own sampling comes first; a token that it cannot score counts nowhere
+    own = torch.where(logps == -4, torch.nan, logps / 2)
+    found.tensors["sampling_per_token_logps"] = own
+    assert prover_health(round, found, torch.zeros(4), [False, True])["prover/sampled_entropy"] == 1
+    assert "prover/sampled_entropy" not in prover_health(round, found, torch.zeros(4), [False, False])
+    found.tensors = {"completion_mask": mask}
+    assert "prover/sampled_entropy" not in prover_health(round, found, torch.zeros(4))

@@ -92,7 +92,12 @@ def test_a_learned_guide_prefers_what_led_to_a_solved_target():
     assert np.isnan(guide.score(round_of(), proposals, found)).all()  # nothing known yet
     guide.learn(round_of(), found)
     solved = Outcome([], np.zeros(0), targets, [], np.ones((1, 8, 4)), ["1"] * 8)
-    guide.learn(round_of(index=1), solved)  # the targets of the steps are solved, the others' time is up
+    guide.learn(round_of(index=1), solved)  # the targets of the steps are solved, the others have a round left
+    assert guide.logged() == {"guide/labelled": 8, "guide/led_to_solved": 1.0} and len(guide.waiting) == 8
+    # a problem of the round that solves its target did not help: it gets no label
+    target = Problem((1, 4, 9), 26)
+    _, both = outcome([0.5, 1.0], (target, STEP), (target, target))
+    guide.learn(round_of(index=2), both)  # and the others' time is up
     assert guide.logged() == {"guide/labelled": 16, "guide/led_to_solved": 0.5} and guide.waiting == []
     scores = guide.score(round_of(index=2), proposals, found)
     assert scores[:8].min() > 5 and scores[8:].max() < 3  # 4 is an even chance

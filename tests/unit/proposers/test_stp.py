@@ -74,6 +74,7 @@ def test_a_proposal_that_is_a_target_is_no_variant_is_not_played_and_earns_nothi
     assert [row["prompt"] for row in second.rows["prover"]] == ["3 5 7 = 22 :", "2 4 9 = 26 :", "6 7 8 = 50 :"]
     (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
     assert turn.advantages_B.tolist() == [0.0, 0.0] and turn.selected_B.tolist() == [False, False]
+    assert result.metrics["targets/copied"] == 1
 
 
 def test_solved_targets_take_turns_and_a_resumed_run_shows_the_same_ones():

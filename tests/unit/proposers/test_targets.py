@@ -69,6 +69,32 @@ def test_a_target_is_solved_for_good_and_gets_no_more_problems():
     assert made.proposer.solved == {EASY.key: 1} and made.proposer.history == {HARD.key: "110", FAR.key: "000"}
 
 
+def test_a_proposal_that_is_a_target_is_refused_and_counts_as_no_attempt_at_it():
+    # three are asked for: the first writes another target, the second its own in another order, the third a step
+    copies = {"propose like 3 5 7 = 22 :": "2 4 9 = 26", "propose like 2 4 9 = 26 :": "9 4 2 = 26"}
+    plain = script({"6 7 = 42 :": 2})
+    round = played({}, sizes={"prover": (32, 4), "conjecturer": (4, 1)})
+    round.write = lambda player, row, i: copies.get(row["prompt"]) or plain(player, row, i)
+    made = game()
+    result = made.play(round, [])
+    prompts = [row["prompt"] for row in round.rows["prover"]]
+    assert sorted(prompts) == sorted(["6 7 = 42 :", "3 5 7 = 22 :", "2 4 9 = 26 :", "6 7 8 = 50 :"])
+    assert result.metrics["targets/copied"] == pytest.approx(2 / 3) and result.metrics["targets/asked"] == 3
+    assert made.proposer.solved == {} and {key: n for key, _, n in result.solved}[HARD.key] == 4
+    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
+    assert turn.advantages_B.tolist() == [0.0, 0.0, 1.0]
+
+
+def test_the_round_that_solves_a_target_is_not_part_of_its_history():
+    made, round = game(batch=1), played({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 1, "6 7 8 = 50 :": 1})
+    made.play(round, [])
+    # two targets were not in the round and have no history; a mark that they had stays
+    made.proposer.history = dict.fromkeys(made.proposer.history, "1")
+    for index in (1, 2):
+        made.play(round.next(index=index), [])
+    assert sorted(story for _, _, story in made.proposer.stories) == ["", "1", "1"]
+
+
 def test_the_conjecturer_earns_r_solve_of_its_own_problem():
     # 4 9 = 13 is solved twice of four, the others never: R_solve .5, 0, 0; the top 30% of three problems is none
     result = game().play(played({"4 9 = 13 :": 2}), [])

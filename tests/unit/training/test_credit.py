@@ -97,6 +97,23 @@ def test_an_overlong_sample_gets_its_charge_instead_of_its_credit_if_it_is_selec
     charges = [-0.5, 0.0, -1.0, 0.0, -1.0, 0.0, 0.0, 0.0]
     found = credited("reinforce_half", rollout(count=8, n=4), bits, bits, overlong_B=charges)
     assert found.advantages_B.tolist() == [-0.5, 0.0, -1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
-    # the same of a role without bits, and under a baseline: rewards 1, 0 leave one out, the second charged
-    proposals = credited("rloo", rollout(count=2), [1.0, 0.0], overlong_B=[0.0, -0.25])
+    # the same of a role without bits
+    proposals = credited("reinforce_half", rollout(count=2), [1.0, 0.5], overlong_B=[0.0, -0.25])
     assert proposals.advantages_B.tolist() == [1.0, -0.25]
+
+
+def test_under_a_baseline_the_charge_is_the_reward_and_moves_the_credit_of_its_group():
+    # rewards 1, 0 with the second charged .25: 1 and -.25 leave one out
+    found = credited("rloo", rollout(count=2), [1.0, 0.0], overlong_B=[0.0, -0.25])
+    assert found.advantages_B.tolist() == [1.25, -1.25]
+    # CISPO on bits 1, 0, 0, 0, the last charged 1: mean (1 + 0 + 0 - 1) / 4 = 0, deviation sqrt(2 / 3)
+    bits = torch.tensor([1.0, 0.0, 0.0, 0.0])
+    found = credited("cispo", rollout(n=4), bits, bits, overlong_B=[0.0, 0.0, 0.0, -1.0])
+    assert found.advantages_B.tolist() == pytest.approx([1.5**0.5, 0.0, 0.0, -(1.5**0.5)], abs=1e-3)
+    # a group in which nothing is right says something as soon as one of it is charged: 0, 0, 0, -1 have mean -.25 and
+    # deviation sqrt((3 / 16 + 9 / 16) / 3) = .5
+    found = credited("cispo", rollout(n=4), bits * 0, bits * 0, overlong_B=[0.0, 0.0, 0.0, -1.0])
+    assert found.advantages_B.tolist() == pytest.approx([0.5, 0.5, 0.5, -1.5], abs=1e-3)
+    # maxrl divides by the share of right answers, .25: charges are credit there
+    found = credited("maxrl", rollout(n=4), bits, bits, overlong_B=[0.0, 0.0, 0.0, -1.0])
+    assert found.advantages_B.tolist() == [3.0, -1.0, -1.0, -1.0]

@@ -189,6 +189,30 @@ def test_one_window_is_the_batch_and_groups_that_do_not_fit_are_cut():
     ]
 
 
+@pytest.mark.parametrize(
+    ("groups", "steps", "rows", "held"),
+    [
+        (6, 2, 32, [3, 3]),  # 24 rows and 8 of padding, 16 a window: 3 groups of 4 and 4 rows of padding
+        (5, 2, 32, [3, 2]),
+        (3, 4, 32, [1, 1, 1, 0]),  # 8 rows a window: the fourth is padding alone
+        (4, 2, 20, None),  # 10 rows a window, which is no number of groups of 4: those are cut
+    ],
+)
+def test_padding_cuts_no_group_and_is_shared_out(groups, steps, rows, held):
+    whole = batch([1.0, -1.0, 0.5, -0.5] * groups, group=4)
+    padded, _ = fitted(whole, rows, key=0)
+    cut = windows(padded, steps, key=1)
+    assert [part.rows for part in cut] == [rows // steps] * steps
+    found = [trained_counts(part) for part in cut]
+    assert [sum(counts) for counts in zip(*found, strict=True)][:2] == [4.0 * groups, 4.0 * groups]
+    if held is None:
+        assert [counts[0] for counts in found] == [8.0, 8.0]
+    else:  # completions, tokens (one each), and prompts
+        assert found == [[4.0 * n, 4.0 * n, float(n)] for n in held]
+    by_key = [[numbers(part) for part in windows(padded, steps, key=key)] for key in range(1, 9)]
+    assert by_key[0] == [numbers(part) for part in cut] and any(one != by_key[0] for one in by_key)
+
+
 def test_unselected_rows_of_windows_count_in_none_of_them():
     """Whole groups of two: 1 + 2 selected samples of three groups, one of which has none."""
     whole = batch([1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0], group=2, selected=[True, False, True, True] + [False] * 4)

@@ -26,6 +26,8 @@ MOST = 2000
 POINTS = 100
 """About how many points of an arm figure 8 fits, 104 times."""
 
+SINCE = "generations since every target was attempted"
+
 Series = tuple[np.ndarray, np.ndarray]
 """Generations and rate of one run."""
 
@@ -34,6 +36,13 @@ def solved_by(run: Run, metric: str = "targets/solve_rate") -> Series:
     """Generations and cumulative solve rate of the rounds that were logged."""
     rows = [row for row in run.rounds if metric in row and "round/generations" in row]
     return np.array([r["round/generations"] for r in rows]), np.array([r[metric] for r in rows])
+
+
+def after_first_pass(run: Run) -> int:
+    """The number of the logged round from which on every target had been attempted, counted from 0; 0 where the run
+    does not say. Before it a cumulative solve rate grows with every batch of targets, whatever is learned."""
+    rows = [row for row in run.rounds if "targets/solve_rate" in row and "round/generations" in row]
+    return next((i for i, row in enumerate(rows) if row.get("targets/attempted", 1) >= 1), 0)
 
 
 def on_one_grid(curves: Sequence[Series]) -> tuple[np.ndarray, np.ndarray]:
@@ -112,10 +121,12 @@ def stories(runs: Sequence[Run]) -> dict[str, Figure]:
 def fit_checks(runs: Sequence[Run]) -> dict[str, Figure]:
     """Figure 8, two panels for each arm: the fits without the last 10, 20 and 30% of its points, and those on 100
     random halves, of which the lowest and the highest asymptote are drawn. {} where an arm's curve cannot be fitted.
-    Of many points every n-th is fitted, about POINTS of them."""
+    As in the paper the fits are re-centred: generations and R0 begin where a run has attempted every target (the paper
+    leaves out its first 100,000 generations). Of many points every n-th is fitted, about POINTS of them."""
     found: dict[str, Figure] = {}
     for arm in arms_of(runs):
-        known = [solved_by(run) for run in arm.runs]
+        cut = [(solved_by(run), after_first_pass(run)) for run in arm.runs]
+        known = [(x[at:] - x[at], y[at:]) for (x, y), at in cut if len(x)]
         every = max(1, sum(len(x) for x, _ in known) // POINTS)
         points = Points.of([(x[::every].tolist(), y[::every].tolist()) for x, y in known], 0)
         x_N, y_N = points.pooled()
@@ -130,7 +141,7 @@ def fit_checks(runs: Sequence[Run]) -> dict[str, Figure]:
             if fit.converged:
                 curves.append(Curve(f"without the last {share:.0%}: {fit.asymptote:.3f}", x, fit(x)))
         title = f"Fits without the end of the run{name}"
-        found[title] = line_chart(title, curves, y_range=(0.0,), x_label="generations")
+        found[title] = line_chart(title, curves, y_range=(0.0,), x_label=SINCE)
         halves = sorted(fits_on_halves(points), key=lambda fit: fit.asymptote or 0.0)
         if len(halves) > 1:
             values = np.array([fit.asymptote for fit in halves], dtype=float)
@@ -138,7 +149,7 @@ def fit_checks(runs: Sequence[Run]) -> dict[str, Figure]:
             ends = [(f"highest: {values[-1]:.3f}", halves[-1]), (f"lowest: {values[0]:.3f}", halves[0])]
             curves = [Curve(said, x, whole(x), dots=dots), *(Curve(label, x, fit(x)) for label, fit in ends)]
             title = f"Fits to halves of the points{name}"
-            found[title] = line_chart(title, curves, y_range=(0.0,), x_label="generations")
+            found[title] = line_chart(title, curves, y_range=(0.0,), x_label=SINCE)
     return found
 
 

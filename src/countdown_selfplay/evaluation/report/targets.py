@@ -37,9 +37,10 @@ CHARTS = (
         (("targets/problem_complex", "share"), ("targets/set_complex", "of the target set")),
         SHARE,
     ),
+    Chart("Entropy of the answers to targets", (("prover/sampled_entropy", "nats per token"),), (0.0,)),
     Chart("Reviews that can be read", (("guide/format_rate", "share"),), SHARE),
 )
-"""Figures 3 (left and right), 6 (right) and 2, over rounds."""
+"""Figures 3 (left and right), 6 (right), 2, and 7 (top right) and 11, over rounds."""
 
 LINES = {"targets/problem_size": "targets/set_size", "targets/problem_complex": "targets/set_complex"}
 """Metric -> the target set's own value, which is a line in the chart of several runs too (figure 2)."""
