@@ -48,6 +48,10 @@ ARMS: dict[str, dict[str, Any]] = {
     "single": {"roles": {"prover": {"players": 1, "num_generations": 8, "micro_batches": 16}}},
     # A conjecturer that hardly knows the form: does expert iteration teach it?
     "raw_conjecturer": {"roles": {"conjecturer": {"model": "conjecturer_raw"}}},
+    "raw_hysteresis": {
+        "roles": {"conjecturer": {"model": "conjecturer_raw"}},
+        "proposer_kwargs": {**TIERS, "hysteresis": True},
+    },
     "identical": {},  # the pool as long as the arms below
     "per_prover_rate": {"solve_rate_over": "provers"},
     "solver_as_conjecturer": {"roles": {"conjecturer": {"model": "prover_a"}}},
@@ -66,7 +70,7 @@ ARMS: dict[str, dict[str, Any]] = {
         "roles": {"conjecturer": {"objective_kwargs": {"rounds": 1, "tau": 0, "weighted": True}}},
     },
 }
-LONG = ("pool", "single", "raw_conjecturer")
+LONG = ("pool", "single", "raw_conjecturer", "raw_hysteresis")
 
 
 # -- the models that the pools start from ----------------------------------------------------------------------------
