@@ -36,7 +36,7 @@ VALUES = {  # field -> (what the recipe says, what the flag says); each pair is 
 def solve_rates_of_a_run():
     """What recipes of symbolic proposers with a predictor begin with, in the current folder."""
     row = {"numbers": [3, 5, 7], "target": 22, "correct": 1, "attempts": 8}
-    for name in ("tiny-rloo", "qwen2.5-0.5b-rloo"):
+    for name in ("tiny-rloo", "qwen2.5-0.5b-symbolic-rloo"):
         folder = Path("runs", name)
         folder.mkdir(parents=True)
         (folder / "solve_rates.jsonl").write_text(json.dumps(row) + "\n")

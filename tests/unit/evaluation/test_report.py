@@ -320,7 +320,7 @@ OWN = {  # what is logged: how its explanation begins, the papers by name
     "guide/format_rate": "",
     "proposer/rejected_trivial": "",
     "proposer/rate_at_3": "",
-    "proposer/predictor_auc": "AUC of the predictor on labels",
+    "proposer/predictor_auc": "AUC of the predictor on the fresh rates",
     "mine/surprise": "How SGS would put it.",
 }
 
