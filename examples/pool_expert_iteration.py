@@ -251,7 +251,7 @@ def _roles(own: dict[str, Any], start: Path) -> dict[str, Any]:
 COLUMNS = (
     *("arm", "rounds", "valid, rounds 1-5 -> last 5", "right answers", "pass rate of tier 1"),
     *("frontier, rounds 1-5", "copies, rounds 1-5 -> last 5", "operands at the end"),
-    *(f"moves a tier in {SHORT} rounds", f"distinct rates a round, {SHORT} rounds"),
+    *(f"moves a tier in {SHORT} rounds", "in all", f"distinct rates a round, {SHORT} rounds"),
 )
 NOTES = f"""
 Means over seeds with 95% t intervals. Right answers: the share of all provers' answers, which is the mean pass rate
@@ -324,11 +324,13 @@ def _row(root: Path, arm: str, seeds: Sequence[int]) -> str:
         return f"{mean(early)} -> {mean(late)}"
 
     rights = [f"{prover}/correct_rate" for prover in ("prover", "prover/0", "prover/1")]
-    moves, last = [], []
+    moves, moves_in_all, last = [], [], []
     for run in runs:
         counts = [[value for _, value in run.series(f"tier_{k}_operand_count")] for k in (0, 1)]
         last.append([own[-1] for own in counts])
-        moves.append(_mean([sum(a != b for a, b in pairwise(own[:SHORT])) for own in counts]))
+        moved = [[a != b for a, b in pairwise(own)] for own in counts]
+        moves.append(_mean([sum(own[: SHORT - 1]) for own in moved]))
+        moves_in_all.append(_mean([sum(own) for own in moved]))
     frontier = [sum(v for step, v in run.series("round/frontier_share") if step <= WINDOW) for run in runs]
     bins = [[sum(count > 0 for count in own) for own in [*run.histograms.values()][:SHORT]] for run in runs]
     cells = [
@@ -340,6 +342,7 @@ def _row(root: Path, arm: str, seeds: Sequence[int]) -> str:
         early_and_late("copied_example_rate"),
         ", ".join(mean([own[k] for own in last]) for k in (0, 1)),
         mean(moves),
+        mean(moves_in_all),
         mean([_mean(own) for own in bins]),
     ]
     return f"| {arm} | {' | '.join(cells)} |"
