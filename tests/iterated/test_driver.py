@@ -116,7 +116,7 @@ def test_a_run_that_is_killed_at_any_moment_ends_in_the_same_files(tmp_path):
     found = json.loads(done.stdout.splitlines()[-1])
     phases = Counter(found["deaths"])
     assert len(found["deaths"]) >= 24 and set(phases) == {"collection", "filtering", "retraining"}, phases
-    assert found["other"] == [] and found["runs"] >= 1 and found["files"] >= 20
+    assert found["other"] == [] and found["runs"] >= 1 and found["files"] >= 17
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 400
 
 
