@@ -1,0 +1,58 @@
+"""The studies of examples/ from start to end in miniature: warm starts, arms, tables, report. What they measure means
+nothing at this size; that they run, go on and refuse does."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def play(script, folder, *options):
+    command = [sys.executable, str(EXAMPLES / script), "--quick", *options]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900, env=environment)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.matrix
+def test_the_pools_study_plays_compares_and_refuses_what_is_of_another_one(tmp_path):
+    arms = ["--arms", "start", "pool", "single", "identical", "--rounds", "2"]
+    code, _, err = play("pool_expert_iteration.py", tmp_path, *arms)
+    assert code == 0, err[-2000:]
+    root = tmp_path / "runs" / "pool-quick"
+    found = {arm: json.loads((root / arm / "seed-1" / "evaluation.json").read_text()) for arm in arms[1:5]}
+    # 32 problems with 32 answers each, of two provers or of one
+    for result in found.values():
+        prover = result["after"]["prover"]
+        assert len(prover["correct"]) == 32 and prover["n"] == 32
+    assert found["pool"]["samples"].keys() == {"prover/0", "prover/1", "conjecturer/0", "conjecturer/1"}
+    assert found["pool"]["samples"]["prover/0"] == found["pool"]["samples"]["prover/1"] > 0
+    assert found["single"]["samples"]["prover"] % 8 == 0  # twice the answers to a problem
+    text = (root / "study.md").read_text()
+    assert "| pool | 2 |" in text and "each prover" in text and (root / "report.html").exists()
+    code, again, _ = play("pool_expert_iteration.py", tmp_path, *arms)
+    assert code == 0 and "seed 1" not in again  # nothing is played twice
+    code, _, err = play("pool_expert_iteration.py", tmp_path, *arms[:-1], "3")
+    assert code == 2 and "holds a finished run with rounds 2, and this study is of rounds 3" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.matrix
+def test_the_symbolic_study_gives_ours_the_answers_that_ucb_took(tmp_path):
+    arms = ["rloo", "ucb", "refresh", "ours"]
+    code, _, err = play("symbolic_proposers.py", tmp_path, "--arms", *arms, "--rounds", "4", "--problems", "32")
+    assert code == 0, err[-2000:]
+    root = tmp_path / "runs" / "symbolic-quick"
+    cost = {arm: json.loads((root / arm / "seed-0" / "evaluation.json").read_text())["cost"] for arm in arms}
+    # four rounds of 256 answers; UCB's rollouts of the one refresh besides, 8 of each valid candidate of 96
+    assert cost["rloo"]["prover_samples"] == cost["refresh"]["prover_samples"] == 4 * 256
+    extra = cost["ucb"]["prover_samples"] - 4 * 256
+    assert 0 < extra <= 96 * 8 and extra % 8 == 0
+    assert abs(cost["ours"]["prover_samples"] - cost["ucb"]["prover_samples"]) <= 128
+    assert cost["refresh"]["label_samples"] == 8 * 20 * 4 and cost["ours"]["label_samples"] == 0
+    assert "### Against ucb" in (root / "study.md").read_text()
