@@ -39,7 +39,7 @@ class CritiqueDomain(Domain[P], Protocol):
 
     def hints_rejection(self, text: str) -> bool:
         """Whether a revision says so in any form. One that does without a clear rejection neither corrects an answer
-        nor gives one up."""
+        nor gives one up. A domain whose rejections have one form may leave the method out."""
         ...
 
 

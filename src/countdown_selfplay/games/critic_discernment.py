@@ -172,7 +172,8 @@ class CriticDiscernment(Stateless):
                     shown.append((i, kind, j))
                     rows.append(domain.revise_row(asked[i], first.texts[i], critique))
         second = round.sample(prover, rows, n=self.revisions, problems=[asked[i] for i, _, _ in shown])
-        ends, hints = zip(second.texts, second.verdicts or [], strict=True), domain.hints_rejection
+        ends = zip(second.texts, second.verdicts or [], strict=True)
+        hints = getattr(domain, "hints_rejection", lambda text: domain.rejections(text) > 0)
         episodes = [
             Episode(i, kind, j, outcome_of(right[i], verdict.correct, domain.rejections(text), hints(text)))
             for (i, kind, j), (text, verdict) in zip(
