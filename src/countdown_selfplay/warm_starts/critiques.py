@@ -13,14 +13,27 @@ from ..countdown.exact.written import written_forms
 from ..errors import ConfigError
 from .demonstrations import WRITTEN_UP_TO, compact_texts
 
+RIGHT = 0.4
+"""Share of the answers that are criticised or checked that are right. With a half the model rejects more critiques of
+its own wrong answers than it heeds."""
+NEAR, NEAR_SHARE = 5, 0.75
+"""Of the wrong answers, so many are drawn from those whose value lies so near to the target, where there are any: a
+model's own mistakes do, and it takes them for right if it has met random ones alone."""
+
 
 def critique_demonstrations(
-    n: int, domain: CountdownDomain, seed: int = 0, exclude: Collection[str] = (), rightly: float = 0.5
+    n: int,
+    domain: CountdownDomain,
+    seed: int = 0,
+    exclude: Collection[str] = (),
+    rightly: float = 0.5,
+    per_problem: int = 1,
 ) -> list[dict[str, Any]]:
-    """Four rows for each of `n` distinct problems of the training side, none in `exclude`: an answer, a critique of
-    an answer, a revision and an answer checked again without a critique; as `sft --keep_wrong true` reads them.
+    """Four rows, `per_problem` times, for each of `n` distinct problems of the training side, none in `exclude`: an
+    answer, a critique of an answer, a revision and an answer checked again without a critique; as `sft --keep_wrong
+    true` reads them.
 
-    The answer that is criticised or checked is right in half of the rows, else another expression over the same
+    The answer that is criticised or checked is right in `RIGHT` of the rows, else another expression over the same
     numbers. The critique names its first mistake; of a right answer, which has none, any step. The revision of a right
     answer rejects the critique and that of a wrong one gives a solution: in the share `rightly` of the rows after the
     first mistake, else after any step. Checked again, a right answer is given once more and a wrong one corrected, the
@@ -36,23 +49,40 @@ def critique_demonstrations(
     rows = []
     for problem in problems:
         draw = random.Random(f"critiques|{seed}|{problem.key}")
-        shuffled = Problem(tuple(draw.sample(problem.numbers, len(problem.numbers))), problem.target)
         solutions = compact_texts(problem, domain.rules)
-        wrong = [form.text for form in written_forms(problem.numbers) if form.value != problem.target]
-        rows.append(domain.prove_row(shuffled) | {"completion": draw.choice(solutions)})
-        for asked in ("critique", "revision", "check"):
-            right = draw.random() < 0.5
-            answer = draw.choice(solutions if right else wrong)
-            if asked == "check":
-                after = answer if right else draw.choice(solutions)
-                rows.append(domain.recheck_row(shuffled, answer) | {"completion": after})
-                continue
-            mistake = first_mistake(shuffled, answer, domain.rules)
-            if mistake is None or (asked == "revision" and draw.random() >= rightly):
-                mistake = draw.choice(steps_of(answer))
-            if asked == "critique":
-                rows.append(domain.critique_row(shuffled, answer) | {"completion": mistake.text})
-            else:
-                after = REJECT if right else draw.choice(solutions)
-                rows.append(domain.revise_row(shuffled, answer, mistake.text) | {"completion": after})
+        off = {form.text: abs(form.value - problem.target) for form in written_forms(problem.numbers)}
+        wrong = [text for text, distance in off.items() if distance]
+        near = [text for text in wrong if off[text] <= NEAR] or wrong
+        for _ in range(per_problem):
+            rows += _four_rows(problem, domain, draw, solutions, (near, wrong), rightly)
+    return rows
+
+
+def _four_rows(
+    problem: Problem,
+    domain: CountdownDomain,
+    draw: random.Random,
+    solutions: list[str],
+    mistakes: tuple[list[str], list[str]],
+    rightly: float,
+) -> list[dict[str, Any]]:
+    """An answer, a critique, a revision and a check. mistakes: wrong answers near the target, and all of them."""
+    near, wrong = mistakes
+    shuffled = Problem(tuple(draw.sample(problem.numbers, len(problem.numbers))), problem.target)
+    rows = [domain.prove_row(shuffled) | {"completion": draw.choice(solutions)}]
+    for asked in ("critique", "revision", "check"):
+        right = draw.random() < RIGHT
+        answer = draw.choice(solutions if right else near if draw.random() < NEAR_SHARE else wrong)
+        if asked == "check":
+            after = answer if right else draw.choice(solutions)
+            rows.append(domain.recheck_row(shuffled, answer) | {"completion": after})
+            continue
+        mistake = first_mistake(shuffled, answer, domain.rules)
+        if mistake is None or (asked == "revision" and draw.random() >= rightly):
+            mistake = draw.choice(steps_of(answer))
+        if asked == "critique":
+            rows.append(domain.critique_row(shuffled, answer) | {"completion": mistake.text})
+        else:
+            after = REJECT if right else draw.choice(solutions)
+            rows.append(domain.revise_row(shuffled, answer, mistake.text) | {"completion": after})
     return rows
