@@ -8,6 +8,8 @@ import hashlib
 import json
 import os
 import sys
+import time
+import traceback
 from dataclasses import asdict
 from pathlib import Path
 
@@ -82,4 +84,10 @@ def main(output, resume, config, signal=None, noise=None):
 
 
 if __name__ == "__main__":
-    main(**json.loads(sys.argv[1]))
+    try:
+        main(**json.loads(sys.argv[1]))
+    except Exception:
+        traceback.print_exc()
+        sys.stderr.flush()
+        time.sleep(5)  # torchrun ends the other process when one has left: both are to be heard
+        raise SystemExit(1) from None

@@ -266,7 +266,3 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
             return dict(json.loads(given) if isinstance(given, str) else given or {})
         except (TypeError, ValueError):
             raise ConfigError(f"`{name}` ({given!r}) must be a JSON object, such as {example}.") from None
-
-    def objective_arguments(self, role: str) -> dict[str, Any]:
-        """The `objective_kwargs` of a kind as a dict."""
-        return role_config(self, role).arguments
