@@ -29,7 +29,7 @@ from countdown_selfplay.cli.main import as_program
 from countdown_selfplay.evaluation.compare.study import FINISHED, finish, finished, play_all, run_folder
 
 ANSWERS, KS = 16, (1, 4, 16)
-HIGH = 20  # greatest number of the problems; the embedded model can read numbers up to 12
+HIGH, KNOWN = 20, 12  # greatest number of the problems, and of those that the embedded model can read
 COMMON: dict[str, Any] = dict(
     number_high=HIGH,
     save_steps=50,
@@ -201,7 +201,25 @@ def tables(root: Path, arms: list[str], seeds: list[int]) -> str:
     for arm, folders in paths.items():
         lines.append(cost_row(arm, [json.loads((path / FINISHED).read_text())["cost"] for path in folders]))
     (root / "study.json").write_text(json.dumps(out, indent=1) + "\n")
-    return "\n".join([*lines, "", *proposer_tables(paths)]) + "\n"
+    return "\n".join([*lines, "", *reach_table(aligned), "", *proposer_tables(paths)]) + "\n"
+
+
+def reach_table(arms: list[Any]) -> list[str]:
+    """pass@1 and @16 by whether the embedded model can read all numbers of a problem."""
+    from countdown_selfplay.statistics.pass_at_k import pass_at_k_array
+
+    known = [max(map(int, key.split("=")[0].split(","))) <= KNOWN for key in arms[0].results[0].keys]
+    heads = [f"pass@{k}, {of}" for of in (f"numbers up to {KNOWN}", "others") for k in (1, 16)]
+    lines = [f"### Within reach: {sum(known)} of {len(known)} problems", "", *header(["arm", *heads])]
+    for arm in arms:
+        cells = []
+        for wanted in (True, False):
+            for k in (1, 16):
+                passed = [pass_at_k_array(result.correct, result.n, k) for result in arm.results]
+                found = [value for one in passed for value, own in zip(one, known, strict=True) if own == wanted]
+                cells.append(f"{sum(found) / len(found):.3f}" if found else "")
+        lines.append(f"| {arm.name} | {' | '.join(cells)} |")
+    return lines
 
 
 def cost_row(arm: str, costs: list[dict[str, Any]]) -> str:
@@ -212,6 +230,14 @@ def cost_row(arm: str, costs: list[dict[str, Any]]) -> str:
     return f"| {arm} | {answers / 1000:.1f} | {labels / 1000:.1f} | {shown} |"
 
 
+PLAYED = {
+    "round/solve_rate_mean": "solve rate, generated",
+    "round/anchor_solve_rate_mean": "solve rate, fixed",
+    "round/too_hard_share": "generated, too hard",
+    "prover/zero_signal_groups": "groups without signal",
+    "prover/kl": "KL to the start",
+    "prover/entropy": "entropy of a token",
+}
 CURVES = {
     "proposer/diversity": "Diversity of the selected: mean distance to the archive",
     "proposer/least_p": "Least estimated solve rate among the selected",
@@ -230,15 +256,19 @@ def proposer_tables(paths: dict[str, list[Path]]) -> list[str]:
     from countdown_selfplay.evaluation.report.symbolic import filtering
 
     trained = {arm: load_runs(found) for arm, found in paths.items() if arm not in WARM}
+    played = ["### What the solver played, mean over seeds and rounds", "", *header(["arm", *PLAYED.values()])]
+    for arm, runs in trained.items():
+        means = [mean_at([dict(run.series(metric)) for run in runs], 0, 10**9) for metric in PLAYED]
+        played.append(f"| {arm} | {' | '.join('' if m is None else f'{m:.3f}' for m in means)} |")
     symbolic = {arm: runs for arm, runs in trained.items() if runs[0].series("proposer/raw")}
     if trained:
         root = next(iter(paths.values()))[0].parents[1]
         write_report([run.path for runs in trained.values() for run in runs], root / "report.html")
     if not symbolic:
-        return []
+        return played if trained else []
     pooled = {arm: filtering(runs) for arm, runs in symbolic.items()}
     reasons = dict.fromkeys(row[0]["text"] for found in pooled.values() if found for row in found.rows)
-    lines = ["### Filters, mean over seeds and refreshes", "", *header(["", *symbolic])]
+    lines = [*played, "", "### Filters, mean over seeds and refreshes", "", *header(["", *symbolic])]
     for reason in reasons:
         cells = []
         for found in pooled.values():
@@ -263,9 +293,9 @@ def header(cells: list[str]) -> list[str]:
     return [f"| {' | '.join(cells)} |", "|---" * len(cells) + "|"]
 
 
-def mean_at(found: list[dict[int, float]], low: int) -> float | None:
-    """Over the ten rounds from `low` on, and over seeds."""
-    values = [value for points in found for step, value in points.items() if low <= step < low + 10]
+def mean_at(found: list[dict[int, float]], low: int, rounds: int = 10) -> float | None:
+    """Over so many rounds from `low` on, and over seeds."""
+    values = [value for points in found for step, value in points.items() if low <= step < low + rounds]
     return sum(values) / len(values) if values else None
 
 

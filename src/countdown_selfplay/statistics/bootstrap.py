@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal
 
@@ -18,6 +19,7 @@ coverage was no better than percentile's (docs/evaluation.md), which is the defa
 
 Z_95 = 1.959964  # 97.5% quantile of the standard normal distribution
 _CHUNK = 2_000_000  # resampled values that are held in memory at once (16 MB)
+_KEPT = 20_000_000  # counts that are kept from one call to the next (40 MB)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +166,25 @@ def resampled_means(values_P: np.ndarray, resamples: int, seed: int) -> np.ndarr
     """Means of `resamples` draws of P values with replacement, shape (resamples,). Its generator is private."""
     if resamples < 1:
         raise ConfigError(f"`resamples` ({resamples}) must be at least 1; 10,000 is usual.")
+    problems = len(values_P)
+    draws = _kept_draws if resamples * problems <= _KEPT else _draws
+    return np.concatenate([times_RP @ values_P for times_RP in draws(problems, resamples, seed)]) / problems
+
+
+def _draws(problems: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
+    """How often each problem is drawn in each resample, shape (some of the resamples, problems)."""
     rng = np.random.default_rng(seed)
-    means = np.empty(resamples)
-    step = max(1, _CHUNK // len(values_P))
+    step = max(1, _CHUNK // problems)
     for start in range(0, resamples, step):
         rows = min(step, resamples - start)
-        means[start : start + rows] = values_P[rng.integers(len(values_P), size=(rows, len(values_P)))].mean(1)
-    return means
+        drawn_RP = rng.integers(problems, size=(rows, problems)) + np.arange(rows)[:, None] * problems
+        yield np.bincount(drawn_RP.ravel(), minlength=rows * problems).reshape(rows, problems).astype(np.uint16)
+
+
+@lru_cache(maxsize=1)
+def _kept_draws(problems: int, resamples: int, seed: int) -> tuple[np.ndarray, ...]:
+    """The same for a table's many differences over the same problems: to draw them costs ten times the rest."""
+    return tuple(_draws(problems, resamples, seed))
 
 
 def tails(level: float) -> tuple[float, float]:
