@@ -128,22 +128,24 @@ def run(task: tuple[str, int, str, int, float | None]) -> None:
     print(f"{arm:>18} seed {seed}: {len(proposer.solved)} of {len(proposer.known)} targets solved", flush=True)
 
 
-def sweep(root: Path, arm: str, seeds: list[int], generations: int, workers: int) -> str:
-    """The learning rate of GRID with the highest cumulative solve rate, which must not lie at its edge."""
+def sweep(root: Path, arm: str, seeds: list[int], generations: int, workers: int, grid: list[float]) -> str:
+    """The learning rate of the grid with the highest cumulative solve rate, which must not lie at its edge."""
     import numpy as np
 
     from countdown_selfplay.evaluation.report import load_run
 
-    folders = {rate: root / f"learning-rate-{rate:g}" for rate in GRID}
-    play_all(run, [(arm, seed, str(folders[rate]), generations, rate) for rate in GRID for seed in seeds], workers)
+    folders = {rate: root / f"learning-rate-{rate:g}" for rate in grid}
+    play_all(run, [(arm, seed, str(folders[rate]), generations, rate) for rate in grid for seed in seeds], workers)
     solved = {
         rate: float(np.mean([load_run(run_folder(folder, arm, s)).series("targets/solve_rate")[-1][1] for s in seeds]))
         for rate, folder in folders.items()
     }
-    best = max(GRID, key=lambda rate: solved[rate])
+    best = max(grid, key=lambda rate: solved[rate])
     lines = [f"{rate:g}: {share:.3f} of the targets solved" for rate, share in solved.items()]
-    edge = best in (GRID[0], GRID[-1])
-    lines.append(f"{arm}: {best:g}" + (", which lies at the edge of the grid: widen it." if edge else "."))
+    edge = best in (min(grid), max(grid))
+    lines.append(
+        f"{arm}: {best:g}" + (", which lies at the edge of the grid: widen it with --rates." if edge else ".")
+    )
     return "\n".join(lines)
 
 
@@ -159,6 +161,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
     parser.add_argument(
         "--sweep", choices=list(ARMS), help="Play this arm with each learning rate of a grid, and end."
+    )
+    parser.add_argument(
+        "--rates", type=float, nargs="+", default=GRID, help="Of --sweep; those played before are read."
     )
     parser.add_argument("--prepare", action="store_true", help="Make what the recipes start from, and end.")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK}")
@@ -177,7 +182,7 @@ def main(argv: list[str]) -> int:
     seeds = {arm: options.seeds or list(range(SEEDS if arm in CORE else FEWER)) for arm in options.arms}
     if options.sweep is not None:
         folder = options.folder or START / f"sweep-{options.sweep}"
-        print(sweep(folder, options.sweep, options.seeds or [0], options.generations, options.workers))
+        print(sweep(folder, options.sweep, options.seeds or [0], options.generations, options.workers, options.rates))
         return 0
     tasks = [(arm, seed, str(root), options.generations, None) for arm in options.arms for seed in seeds[arm]]
     play_all(run, tasks, options.workers)
