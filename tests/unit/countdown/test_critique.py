@@ -71,7 +71,7 @@ def test_demonstrations_are_right_of_the_training_side_and_in_the_tiny_models_wo
     domain = CountdownDomain.tiny()
     rows = critique_demonstrations(20, domain, seed=1, per_problem=3)
     assert len(rows) == 240 and rows == critique_demonstrations(20, domain, seed=1, per_problem=3)
-    assert [len({str(row) for row in rows[i : i + 12]}) >= 10 for i in range(0, 240, 12)].count(True) >= 18
+    assert len({str(row) for row in rows}) > 200  # a problem's three draws differ: 80 without, at most 240 with
     answers, critiques, revisions, checks = (rows[i::4] for i in range(4))
     assert all(domain.verify([r["completion"]], [domain.problem(r)])[0].correct for r in answers)
     assert not any(domain.is_held_out(domain.problem(row)) for row in rows)
