@@ -40,7 +40,7 @@ def test_a_player_that_kept_its_weights_is_not_judged():
     ]
     assert kept_weights(played) == [("1", "helpful"), ("2", "misleading")]
     pattern = [[0.99, 0.9, 0.9], [0.0, 0.5, 0.2], [0.0, 0.6, 0.4]]
-    assert has_pattern(np.array(pattern)) and has_pattern(np.array(pattern), untrained=True) is None
+    assert has_pattern(np.array(pattern))
     text = meeting_table([result_of(pattern), result_of(pattern) | {"kept_weights": kept_weights(played)}])
     assert "in resisted: 1 of 1 seeds. Not judged: the misleading of iteration 2 kept its weights." in text
     assert "the helpful of iteration 1" not in text  # of whom the pattern does not speak
@@ -51,7 +51,7 @@ def result_of(matrix):
     names = ["start", *map(str, range(1, len(matrix)))]
     rates = ("corrected", "resisted", "stands", "misled")
     cells = [
-        {"prover": p, "critics": c, **{rate: {"value": matrix[i][j]} for rate in rates}}
+        {"prover": p, "critics": c, **dict.fromkeys(rates, None if matrix[i][j] is None else {"value": matrix[i][j]})}
         for i, p in enumerate(names)
         for j, c in enumerate(names)
     ]
@@ -85,6 +85,16 @@ def test_matrices_are_means_over_seeds():
     text = meeting_table([result_of([[0.0, 0.2], [0.4, 0.6]]), result_of([[0.2, 0.4], [0.6, 1.0]])])
     assert "| start | 10.0% | 30.0% |" in text and "| 1 | 50.0% | 80.0% |" in text
     assert "in resisted: 0 of 2 seeds" in text  # with one trained prover and critic there is nothing to compare
+
+
+def test_a_rate_that_no_seed_has_is_a_dash_and_its_seed_is_not_judged():
+    """Prover 2 of the first seed solved nothing: its row is the other seed's; where both lack it, a dash."""
+    pattern = [[0.99, 0.9, 0.9], [0.0, 0.5, 0.2], [0.0, 0.6, 0.4]]
+    nothing = [*pattern[:2], [None, None, None]]
+    text = meeting_table([result_of(nothing), result_of(pattern)])
+    assert "| 2 | 0.0% | 60.0% | 40.0% |" in text and "nan" not in text
+    assert "in resisted: 1 of 1 seeds. Not judged: a prover gave no right answer to defend." in text
+    assert "| 2 | - | - | - |" in meeting_table([result_of(nothing)])
 
 
 def test_a_provers_figures_are_those_of_its_texts():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ def _differences(own: Sequence[float], other: Sequence[float] | None) -> list[fl
     return list(own) if other is None else [a - b for a, b in zip(own, other, strict=True)]
 
 
-def _known(values: Sequence[float]) -> list[float]:
+def _known(values: Iterable[float]) -> list[float]:
     return [value for value in values if value == value]  # NaN: a seed without such a rate
 
 
@@ -93,32 +93,34 @@ def meeting_table(results: Sequence[Mapping[str, Any]]) -> str:
     parts = []
     for rate in RATES:
         matrices = [np.array(matrix_of(result, rate), dtype=float) for result in results]
-        mean, result = np.nanmean(matrices, axis=0), results[0]
+        stacked, result = np.stack(matrices), results[0]
         lines = [f"| {rate}: prover | {' | '.join(f'critics {name}' for name in result['critics'])} |"]
         lines.append("|---" * (len(result["critics"]) + 1) + "|")
-        for name, row in zip(result["provers"], mean, strict=True):
-            lines.append(f"| {name} | {' | '.join(f'{value:.1%}' for value in row)} |")
+        for row, name in enumerate(result["provers"]):
+            means = [_known(stacked[:, row, column]) for column in range(len(result["critics"]))]
+            cells = [f"{sum(known) / len(known):.1%}" if known else "-" for known in means]
+            lines.append(f"| {name} | {' | '.join(cells)} |")
         parts.append("\n".join(lines))
         if rate in ("resisted", "stands"):
-            untrained = [_untrained(one.get("kept_weights", ())) for one in results]
-            held = [has_pattern(m, bool(why)) for m, why in zip(matrices, untrained, strict=True)]
-            judged = [one for one in held if one is not None]
+            reasons = [_unjudged(m, one.get("kept_weights", ())) for m, one in zip(matrices, results, strict=True)]
+            judged = [has_pattern(m) for m, why in zip(matrices, reasons, strict=True) if not why]
             said = f"Pattern of section 5.4 in {rate}: {sum(judged)} of {len(judged)} seeds."
-            parts.append(" ".join([said, *dict.fromkeys(f"Not judged: {why}." for why in untrained if why)]))
+            parts.append(" ".join([said, *dict.fromkeys(f"Not judged: {why}." for why in reasons if why)]))
     return "\n\n".join(parts)
 
 
-def _untrained(kept: Sequence[Sequence[str]]) -> str:
-    """Who of prover and misleading critic, of whom the pattern speaks, kept its weights in which iteration."""
-    return ", ".join(f"the {role} of iteration {name} kept its weights" for name, role in kept if role in RIVALS)
+def _unjudged(matrix: np.ndarray, kept: Sequence[Sequence[str]]) -> str:
+    """Why the pattern says nothing about a seed: who of prover and misleading critic, of whom it speaks, kept its
+    weights in which iteration, and is thus the same player as one iteration before, or that a rate is missing."""
+    same = [f"the {role} of iteration {name} kept its weights" for name, role in kept if role in RIVALS]
+    missing = ["a prover gave no right answer to defend"] if np.isnan(matrix).any() else []
+    return ", ".join(same + missing)
 
 
-def has_pattern(matrix: np.ndarray, untrained: bool = False) -> bool | None:
+def has_pattern(matrix: np.ndarray) -> bool:
     """Of provers (rows) and critics (columns) from "start" to the last iteration: is the last prover's rate against
     the first trained critic the highest of the trained ones, and the first trained prover's against the last critic
-    the lowest? None where one of them is `untrained`, for it is then the same player as one iteration before."""
-    if untrained:
-        return None
+    the lowest?"""
     trained = np.asarray(matrix, dtype=float)[1:, 1:]
     best, worst = trained[-1, 0], trained[0, -1]
-    return bool(best > worst and best == np.nanmax(trained) and worst == np.nanmin(trained))
+    return bool(best > worst and best == trained.max() and worst == trained.min())
