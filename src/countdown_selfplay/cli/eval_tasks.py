@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConfigError
+from ..errors import ConfigError, DataError
 from ..evaluation.critics.error_detection import error_detection
 from ..evaluation.critics.policy import Policy, model_policy
 from ..evaluation.critics.self_correction import self_correction
@@ -116,6 +116,13 @@ def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine)
         policy, described = _policy(options, setting, bar)
         solutions = eligible_solutions(policy, domain, asked.problems, n, options.seed)
         made = {**asked.to_dict(domain), "samples": n}
+        right = sum(one.right for one in solutions)
+        if right in (0, len(solutions)):  # a file of them would be read again by the next call
+            raise DataError(
+                f"`--step_set` needs right and wrong solutions, and of {n} solutions to each of {len(asked.problems)} "
+                f"problems {right} right and {len(solutions) - right} wrong ones belong to problems that more than "
+                "half of them solve; nothing was written. Take more or easier problems, or a model that solves them."
+            )
         if path is not None:
             write_solutions(path, solutions, domain)
             print(f"Wrote {path}: {len(solutions)} solutions, {sum(not one.right for one in solutions)} of them wrong")
