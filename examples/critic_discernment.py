@@ -49,8 +49,9 @@ ITERATED: dict[str, list[str]] = {  # arm -> options of `countdown-selfplay cdg`
 PAIRS_RATE = 6e-5  # a fifth of the recipe's, as DPO's 1e-6 is of the paper's 5e-6
 ONLINE = {"online": "tiny/cdg", "ppo": "tiny/cdg_ppo"}
 ARMS = ["start", "cdg_1", *ITERATED, *ONLINE]  # start: the warm start; cdg_1: what cdg's first iteration left
-FULL = {"problems": 512, "tested": 512, "items": 200, "met": 256, "demonstrations": 3072}
-QUICK = {"problems": 24, "tested": 48, "items": 20, "met": 8, "demonstrations": 640}
+# solved: problems whose solutions' steps are judged, of the 638 held-out ones that there are
+FULL = {"problems": 512, "tested": 512, "solved": 638, "items": 200, "met": 256, "demonstrations": 3072}
+QUICK = {"problems": 24, "tested": 48, "solved": 192, "items": 20, "met": 8, "demonstrations": 640}
 PER_PROBLEM = 3
 SAMPLING: dict[str, Any] = {"temperature": 0.95, "top_k": 10, "max_new_tokens": 16, "batch_size": 1024}  # appendix C.1
 FIGURES = "figures.json"
@@ -94,7 +95,7 @@ def prepare(root: Path, start: Path, settings: Mapping[str, Any]) -> None:
         return
     domain = CountdownDomain.tiny()
     policy = model_policy(*load(str(start)), domain, **SAMPLING)
-    problems = domain.held_out(4 * settings["tested"])
+    problems = domain.held_out(settings["solved"])
     write_solutions(root / "steps.jsonl", eligible_solutions(policy, domain, problems), domain)
     finish(root, {"settings": settings}, "prepared.json")
 
