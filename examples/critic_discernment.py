@@ -27,7 +27,8 @@ from typing import Any
 import yaml
 
 from countdown_selfplay.cli import cdg, sft
-from countdown_selfplay.cli.countdown_options import flag_value
+from countdown_selfplay.cli.countdown_options import flag_value, underscored
+from countdown_selfplay.cli.early_check import HELP, check_early
 from countdown_selfplay.cli.main import as_program
 from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.countdown import CountdownDomain
@@ -217,11 +218,11 @@ def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def check_budget(root: Path, arms: Sequence[str], seeds: Sequence[int], settings: Mapping[str, Any]) -> None:
+def check_budget(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> None:
     """DataError if an arm is measured by cdg's run, and that is neither finished nor going to be."""
     needing = [arm for arm in arms if arm not in ("start", "cdg")]
     for seed in seeds if needing and "cdg" not in arms else ():
-        if not finished(run_folder(root, "cdg", seed), settings, FIGURES):
+        if not (run_folder(root, "cdg", seed) / FIGURES).exists():
             raise DataError(
                 f"--arms ({needing[0]}) is measured by the budget of cdg, which is not finished for seed {seed} in "
                 f"'{root}'; name cdg among the arms too."
@@ -240,13 +241,13 @@ def study(argv: list[str]) -> int:
     seeds = options.seeds or ([0] if options.quick else [0, 1, 2, 3, 4])
     root = options.folder or Path("runs/tiny-cdg-quick" if options.quick else "runs/tiny-cdg-study")
     size, start = (QUICK, root / "warm_start") if options.quick else (FULL, WARM_START)
+    check_budget(root, options.arms, seeds)
     warm_start(start, size["demonstrations"])
     with (start / "model.safetensors").open("rb") as weights:
         settings = {**size, "warm_start": hashlib.file_digest(weights, "sha256").hexdigest()[:12]}
     made = time.process_time()
     prepare(root, start, settings)
     print(f"Warm start: {made - began:.0f} CPU s; steps to judge: {time.process_time() - made:.0f}.", flush=True)
-    check_budget(root, options.arms, seeds, settings)
     for batch in (["cdg"], [arm for arm in options.arms if arm != "cdg"]):  # the others take cdg's budget
         arms = [arm for arm in batch if arm in options.arms]
         play_all(run, [(arm, s, str(root), str(start), settings) for s in seeds for arm in arms], options.workers)
@@ -259,14 +260,19 @@ def study(argv: list[str]) -> int:
 def main(argv: list[str]) -> int:
     if "--study" in argv:
         return study([word for word in argv if word != "--study"])
+    asked = [underscored(word) for word in argv if word != "--warm_start"]
+    if any(word in HELP for word in asked):
+        print(__doc__)
+        return cdg.main(asked)
+    check_early("cdg", asked)  # before minutes of warm start
     began = time.perf_counter()
     warm_start(WARM_START, FULL["demonstrations"])
-    if "--warm_start" in argv:
+    if len(asked) < len(argv):
         recipe = f"--recipe {RECIPE} --model_name_or_path {WARM_START}"
         print(f"{time.perf_counter() - began:.0f} s. Now: countdown-selfplay cdg {recipe}")
         return 0
     recipe = "tiny/cdg" if flag_value(argv, "--training") == "online" else RECIPE
-    return cdg.main(["--recipe", recipe, "--model_name_or_path", str(WARM_START), *argv])
+    return cdg.main(["--recipe", recipe, "--model_name_or_path", str(WARM_START), *asked])
 
 
 if __name__ == "__main__":

@@ -26,8 +26,24 @@ def test_one_iteration_by_the_paper_and_again_with_another(tmp_path, capsys):
     assert [line.get("role") for line in lines] == [None, "prover", "helpful", "misleading"]
     empty = [line["role"] for line in lines if line.get("note")]
     assert "helpful" in empty and "prover" not in empty  # nobody was mended: reported, the role keeps its weights
-    assert main([*arguments, "--seed", "3"]) == 2
-    assert "was begun with other settings (seed: 0, now 3" in capsys.readouterr().err
+    for change, shown in (
+        (["--seed", "3"], "(seed: 0, now 3"),
+        (["--game_kwargs", '{"revisions": 1, "eta": 0.25, "first_credit": "answer"}'], "(game.revisions: 4, now 1)"),
+    ):
+        assert main([*arguments, *change]) == 2
+        assert f"was begun with other settings {shown}" in capsys.readouterr().err
+
+
+def test_a_folder_in_which_nothing_was_played_takes_other_settings(tmp_path, capsys):
+    arguments = ["cdg", "--recipe", "tiny/iterated_cdg", "--output_dir", str(tmp_path / "run"), *SHORT]
+    assert main([*arguments, "--model_name_or_path", "nowhere/at/all"]) == 2
+    assert main(arguments) == 0
+    config = json.loads((tmp_path / "run" / "run.json").read_text())["config"]
+    assert "nowhere" not in json.dumps(config)
+    (tmp_path / "file").touch()
+    capsys.readouterr()
+    assert main(["cdg", "--output_dir", str(tmp_path / "file")]) == 2
+    assert "must be a folder that can be made" in capsys.readouterr().err
 
 
 def test_online_it_is_a_joint_run_with_the_games_recipe(tmp_path, capsys):
@@ -120,7 +136,14 @@ def test_the_table_is_sampled_as_the_preset_says(monkeypatch):
         (["--leave_out", "critic"], "`leave_out` (critic) must name roles that play"),
         (["--role_training", "{}"], "`role_training` ('{}') must map kinds to their settings"),
         (["--iteration", "2"], "Unknown option '--iteration'. Did you mean '--iterations'?"),
-        (["--game_kwargs", '{"eta": -1}'], "`eta` (-1) must be at least 0"),
+        (["--game_kwargs", '{"eta": -1}'], "`eta` (-1) must be a number of at least 0"),
+        (["--game_kwargs", '{"eta": "a"}'], "`eta` ('a') must be a number of at least 0"),
+        (["--game_kwargs", '{"revisions": 1.5}'], "`revisions` (1.5)"),
+        (["--game_kwargs", "{bad"], "`game_kwargs` ('{bad') must be a JSON object"),
+        (["--game_kwargs", "[1]"], "`game_kwargs` ('[1]') must be a JSON object"),
+        (["--role_training", '{"prover": {"labels": ["rigth"]}, "helpful": {}, "misleading": {}}'], "mean 'right'?"),
+        (["--mask_first_turn", "false"], "`mask_first_turn` (False) needs prompts that are chats"),
+        (["--chat_template_path", "nowhere/at/all"], "`chat_template_path` (nowhere/at/all) must name a model"),
         (["--leave_out", "prover"], "`leave_out` (prover) names a role without which there is no game"),
         (["--role_training", '{"prover": {"epochs": 2}}'], "(prover) lacks helpful and misleading, who play too"),
         (["--use_peft"], "`use_peft` (True) is not read by `cdg --training iterated`"),

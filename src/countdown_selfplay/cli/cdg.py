@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 from trl import ModelConfig
 
+from ..config.checks import check_output
 from ..config.countdown_fields import CountdownFields
-from ..config.number_checks import at_least
+from ..config.number_checks import at_least, json_object
 from ..config.script import EvaluationArguments
 from ..data.run_files import write_atomically
 from ..domains import domain_from
@@ -88,6 +89,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
             f"flag: `countdown-selfplay cdg --training {script.training} --config FILE`, and leave it out of the file."
         )
     _refuse_model_options(model)
+    check_output(settings.output_dir)
     check_settings(settings, game_of(script), domain_from(script))
     if script.budget_of is not None:
         settings.kinds = with_budget(settings.kinds, Path(script.budget_of), settings.iterations)
@@ -147,8 +149,7 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
 
 def game_of(script: IteratedArguments) -> Any:
     """The game with its arguments."""
-    arguments = script.game_kwargs
-    return GAMES.make("critic_discernment", json.loads(arguments) if isinstance(arguments, str) else arguments)
+    return GAMES.make("critic_discernment", json_object("game_kwargs", script.game_kwargs, '{"revisions": 4}'))
 
 
 def print_dry_run(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
@@ -172,7 +173,7 @@ def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) ->
     from ..evaluation.model import place_of
     from ..training.callbacks.run_folder import write_description
 
-    if (run.folder / "run.json").exists():
+    if run.begun() and (run.folder / "run.json").exists():
         return
     run.folder.mkdir(parents=True, exist_ok=True)
     place = SimpleNamespace(output_dir=settings.output_dir, device=place_of(None), world_size=1)

@@ -25,7 +25,7 @@ TABLE = Path(__file__).parent / "options.json"
 _PACKAGE = Path(__file__).resolve().parents[1]
 AS_JOINT = ("rloo", *SYSTEMS)
 """Commands with the options of `joint`; so has `cdg --training online`."""
-_HELP = ("-h", "--help", "--help-all", "--help_all")
+HELP = ("-h", "--help", "--help-all", "--help_all")
 _NAMES = {
     "game": "games:GAMES",
     "proposer": "proposers:PROPOSERS",
@@ -43,7 +43,7 @@ _NAMES = {
 def check_early(command: str, argv: list[str]) -> None:
     """ConfigError, in the words of the command's own parser, for what is wrong with the flags or the YAML file by
     itself. `argv`: with underscores in the names of flags."""
-    if not any(argument in _HELP for argument in argv) and check_flags(command, argv):
+    if not any(argument in HELP for argument in argv) and check_flags(command, argv):
         check_file(command, argv)
 
 

@@ -54,13 +54,20 @@ def training_problems(options: argparse.Namespace, domain: Any) -> list[Any]:
 
 
 def added_rows(path: Path, domain: Any, problems: list[Any]) -> list[dict[str, Any]]:
-    """A role's data set of an iterated run, with the columns of each row's problem."""
+    """The prover's data set of an iterated run, with the columns of each row's problem. DataError for another role's,
+    or one of pairs, whose better texts may be single steps."""
     from ..iterated import select
 
     known = {domain.key(problem): problem for problem in problems}
     by_key = getattr(domain, "problem_of_key", None)
     found = []
-    for row in select.read(path):
+    rows = select.read(path)
+    if any("rejected" in row or row["role"] != "prover" for row in rows):
+        raise DataError(
+            f"`--add` ({path}) must be what a prover was trained on to imitate, `prover.parquet` of a run with "
+            "algorithm rest or expert_iteration; this one holds pairs or another role's samples."
+        )
+    for row in rows:
         problem = known.get(row["problem"]) or (by_key(row["problem"]) if by_key is not None else None)
         if problem is None:
             raise DataError(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 import math
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
+from .number_checks import json_object
 from .players import field_of, role_config
 
 if TYPE_CHECKING:
@@ -93,12 +93,7 @@ def check_generation(config: JointSelfPlayConfig) -> None:
 def engine_arguments(config: JointSelfPlayConfig) -> dict[str, Any]:
     """`vllm_engine_kwargs` as a dict; dtype defaults to the precision in which the loss is computed."""
     given = config.vllm_engine_kwargs
-    try:
-        found = dict(json.loads(given) if isinstance(given, str) else given or {})
-    except (json.JSONDecodeError, TypeError, ValueError):
-        raise ConfigError(
-            f'`vllm_engine_kwargs` ({given!r}) must be a JSON object, such as {{"enforce_eager": true}}.'
-        ) from None
+    found = json_object("vllm_engine_kwargs", given, '{"enforce_eager": true}')
     if found and config.generation_backend != "vllm":
         raise ConfigError(
             f"`vllm_engine_kwargs` ({given}) is read under generation_backend=vllm only, and `generation_backend` is "

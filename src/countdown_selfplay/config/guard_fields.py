@@ -1,12 +1,12 @@
 """Settings of the collapse guard: what counts as a collapse and what is done about it."""
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..contract.metric import Range, read_range
 from ..errors import ConfigError
 from ..games.metrics import METRICS
+from .number_checks import json_object
 
 _DECLARED: dict[str, Any] = {metric.name: metric for metric in METRICS}
 _PARSEABLE, _SOLVED = (_DECLARED[name].trip for name in ("{conjecturer}/parseable_rate", "round/solve_rate_mean"))
@@ -66,15 +66,7 @@ class GuardFields:
 
 def trips_of(given: dict[str, Any] | str | None) -> dict[str, Range]:
     """`guard_trips` as ranges by the metric's name. Whether there is such a metric is known when there is a game."""
-    try:
-        read = json.loads(given) if isinstance(given, str) else given or {}
-    except ValueError:
-        read = None
-    if not isinstance(read, dict):
-        raise ConfigError(
-            f"`guard_trips` ({given!r}) must be a JSON object of ranges by metric, such as "
-            '{"prover/entropy": [0.1, null]}.'
-        )
+    read = json_object("guard_trips", given, '{"prover/entropy": [0.1, null]}')
     found = {}
     for name, bounds in read.items():
         try:

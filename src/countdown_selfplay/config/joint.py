@@ -1,7 +1,6 @@
 """The configuration of the joint trainer and the resolved settings of a role."""
 
 import copy
-import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from . import checks
 from .curriculum_fields import CurriculumFields
 from .generation_fields import GenerationFields
 from .guard_fields import GuardFields
+from .number_checks import json_object
 from .players import (
     RoleSettings,
     given_flat,
@@ -261,8 +261,4 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
         return self._arguments("game_kwargs", '{"eta": 0.25}')
 
     def _arguments(self, name: str, example: str) -> dict[str, Any]:
-        given = getattr(self, name)
-        try:
-            return dict(json.loads(given) if isinstance(given, str) else given or {})
-        except (TypeError, ValueError):
-            raise ConfigError(f"`{name}` ({given!r}) must be a JSON object, such as {example}.") from None
+        return json_object(name, getattr(self, name), example)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ConfigError
@@ -52,13 +53,15 @@ _OBJECTS = (
 )  # fmt: skip
 
 
-def _check_object(name: str, value: str) -> None:
+def json_object(name: str, value: Any, example: str = '{"name": "value"}') -> dict[str, Any]:
+    """The arguments that a mapping, its text or None gives; ConfigError for anything else."""
     try:
-        found = json.loads(value)
+        found = json.loads(value) if isinstance(value, str) else {} if value is None else value
     except ValueError:
         found = None
-    if not isinstance(found, dict):
-        raise ConfigError(f'`{name}` ({value!r}) must be a JSON object, such as {{"name": "value"}}.')
+    if not isinstance(found, Mapping):
+        raise ConfigError(f"`{name}` ({value!r}) must be a JSON object, such as {example}.")
+    return dict(found)
 
 
 def check_numbers(config: Any) -> None:
@@ -67,7 +70,7 @@ def check_numbers(config: Any) -> None:
     for field in dataclasses.fields(config):
         value = getattr(config, field.name, None)
         if field.name in _OBJECTS and isinstance(value, str):
-            _check_object(field.name, value)
+            json_object(field.name, value)
         name = flat_name(field.name)
         check_number(field.name, name[1] if name else field.name, value)
     steps = getattr(config, "max_steps", -1)

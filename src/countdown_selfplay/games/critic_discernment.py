@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -82,6 +83,12 @@ class CriticDiscernment(Stateless):
     imitated = ("prover",)
     """Kinds of which samples are marked for a supervised term (`sft_coef`): right first answers."""
     metrics = METRICS
+    labels: ClassVar = {
+        "prover": ("right", "wrong", "corrected", "not_corrected", "resisted", "kept", "misled", "unclear"),
+        "helpful": ("shown", "unreadable"),
+        "misleading": ("shown", "unreadable"),
+    }
+    """Kind -> what became of a sample of it, in a word (`Turn.labels`)."""
 
     def __init__(
         self,
@@ -91,15 +98,21 @@ class CriticDiscernment(Stateless):
         questions: int | None = None,
         samples_per_log: int = 4,
     ) -> None:
-        if eta < 0 or revisions < 1 or (questions is not None and questions < 1):
+        counts = [revisions, 1 if questions is None else questions]
+        whole = all(isinstance(count, int) and not isinstance(count, bool) and count >= 1 for count in counts)
+        if isinstance(eta, str) or not 0 <= eta < math.inf or not whole:
             raise ConfigError(
-                f"`eta` ({eta}) must be at least 0, and `revisions` ({revisions}) and `questions` ({questions}) at "
-                "least 1."
+                f"`eta` ({eta!r}) must be a number of at least 0, and `revisions` ({revisions!r}) and `questions` "
+                f"({questions!r}) whole numbers of at least 1."
             )
         if first_credit not in ("game", "answer"):
             raise ConfigError(f"`first_credit` ({first_credit!r}) must be 'game' or 'answer'.")
         self.eta, self.revisions, self.first_credit = float(eta), revisions, first_credit
         self.questions, self.samples_per_log = questions, samples_per_log
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the game is played by, as plain JSON."""
+        return {"eta": self.eta, "revisions": self.revisions, "first_credit": self.first_credit}
 
     def check(self, args: Any) -> None:
         """ConfigError unless a question fits into the roles' micro-batches, and each kind has one player."""

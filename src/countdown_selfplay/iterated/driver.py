@@ -57,6 +57,9 @@ class IteratedSelfPlay:
         if twice:
             raise ConfigError(f"`problems` holds '{twice[0]}' {keys.count(twice[0])} times; pass each problem once.")
         self.game, self.domain, self.problems, self.settings = game, domain, list(problems), settings
+        prompt = domain.prove_row(self.problems[0])["prompt"]
+        if not settings.mask_first_turn and isinstance(prompt, str):
+            raise ConfigError("`mask_first_turn` (False) needs prompts that are chats; set it to true.")
         self.initial = {kind: models if isinstance(models, str) else models[kind] for kind in settings.kinds}
         if settings.imitate and len(set(self.initial.values())) > 1:
             raise ConfigError(f"`imitate` ({settings.imitate}) makes one model for all roles; pass one model for all.")
@@ -78,6 +81,10 @@ class IteratedSelfPlay:
                     if (iteration, "train", role) not in done:
                         self._train(iteration, role)
         return self.log()
+
+    def begun(self) -> bool:
+        """Whether anything was played or chosen in the folder with the settings that stand there."""
+        return (self.folder / SETTINGS).exists() and any(self.folder.glob("iteration-*/*.parquet"))
 
     def log(self) -> list[dict[str, Any]]:
         """What the finished phases said, one line each."""
@@ -131,7 +138,7 @@ class IteratedSelfPlay:
             json.dumps(
                 {
                     **self.settings.to_dict(),
-                    "game": type(self.game).__name__,
+                    "game": {"name": type(self.game).__name__, **getattr(self.game, "to_dict", dict)()},
                     "domain": self.domain.to_dict(),
                     "models": self.initial,
                     "problems": keys,
@@ -139,7 +146,7 @@ class IteratedSelfPlay:
             )
         )
         path = self.folder / SETTINGS
-        if not path.exists():
+        if not self.begun():  # nothing was made of what stands there, such as a value that was refused later
             write_atomically(path, json.dumps(now, indent=1) + "\n")
             return
         then = json.loads(path.read_text(encoding="utf-8"))
@@ -219,8 +226,15 @@ class IteratedSelfPlay:
 
     def _tokenizer(self, path: str) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left")
-        if self.settings.chat_template_path is not None:
-            tokenizer.chat_template = AutoTokenizer.from_pretrained(self.settings.chat_template_path).chat_template
+        other = self.settings.chat_template_path
+        if other is not None:
+            try:
+                tokenizer.chat_template = AutoTokenizer.from_pretrained(other).chat_template
+            except (OSError, ValueError) as error:
+                first = str(error).splitlines()[0]
+                raise ConfigError(
+                    f"`chat_template_path` ({other}) must name a model with a tokenizer: {first}"
+                ) from None
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
         return tokenizer

@@ -1,10 +1,13 @@
 """What an iterated run is made of."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
+from ..config.number_checks import at_least, check_numbers
 from ..errors import ConfigError
 from ..registry import nearest, suggestion
 from ..warm_starts.filters import is_loop
@@ -49,18 +52,24 @@ class RoleTraining:
     weights. None: by epochs."""
 
     def __post_init__(self) -> None:
-        if self.num_generations < 1 or self.epochs <= 0 or (self.balance is not None and self.balance < 1):
-            raise ConfigError(
-                f"`num_generations` ({self.num_generations}) and `balance` ({self.balance}) must be at least 1, and "
-                f"`epochs` ({self.epochs}) above 0."
-            )
-        if not self.learning_rate or not self.batch_size or min(self.batch_size) < 1 or min(self.learning_rate) <= 0:
-            raise ConfigError(
-                f"`learning_rate` ({list(self.learning_rate)}) and `batch_size` ({list(self.batch_size)}) need a "
-                "value above 0 for each iteration, or one for all."
-            )
-        if self.max_steps is not None and (not self.max_steps or min(self.max_steps) < 0):
-            raise ConfigError(f"`max_steps` ({list(self.max_steps)}) needs a number of at least 0 for each iteration.")
+        _whole(1, num_generations=(self.num_generations,), batch_size=self.batch_size)
+        _whole(1, balance=() if self.balance is None else (self.balance,))
+        _whole(0, max_steps=self.max_steps or ())
+        for name, values in (("learning_rate", self.learning_rate), ("epochs", (self.epochs,))):
+            if not all(_is_number(value) and value > 0 for value in values):
+                raise ConfigError(f"`{name}` ({_shown(values)}) must be a number above 0.")
+        if not _is_number(self.threshold):
+            raise ConfigError(f"`threshold` ({self.threshold!r}) must be a number: the least reward that is kept.")
+        for name in ("learning_rate", "batch_size", "max_steps"):
+            if getattr(self, name) is not None and not len(getattr(self, name)):
+                raise ConfigError(f"`{name}` ([]) needs a value for each iteration, or one for all.")
+        for name in ("inclusive", "drop_loops", "accumulate"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"`{name}` ({getattr(self, name)!r}) must be true or false.")
+        for name in ("labels", "failures"):
+            words = getattr(self, name)
+            if words is not None and (isinstance(words, str) or not all(isinstance(word, str) for word in words)):
+                raise ConfigError(f"`{name}` ({words!r}) must be a list of the game's words for samples, or unset.")
 
     def keeps(self, reward: float, label: str) -> bool:
         """Whether a sample is trained on."""
@@ -75,6 +84,21 @@ class RoleTraining:
     def fails(self, reward: float, label: str) -> bool:
         """Whether a sample is the worse one of a pair."""
         return not self.keeps(reward, label) if self.failures is None else label in self.failures
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _shown(values: Sequence[Any]) -> str:
+    return ", ".join(repr(value) for value in values)
+
+
+def _whole(low: int, **settings: Sequence[Any]) -> None:
+    """ConfigError for a value that is no whole number of at least `low`."""
+    for name, values in settings.items():
+        if not all(isinstance(value, int) and not isinstance(value, bool) and value >= low for value in values):
+            raise ConfigError(f"`{name}` ({_shown(values)}) must be a whole number of at least {low}.")
 
 
 FAILURES = ("wrong", "misled", "unclear", "not_corrected")
@@ -177,12 +201,17 @@ class IteratedSettings:
             if "prover" not in self.kinds:
                 raise ConfigError(f"`algorithm` ({self.algorithm}) trains the prover, and it does not play; let it.")
             self.kinds = answers_alone(self.kinds)
-        if self.beta <= 0 or self.imitate_rows < 1:
+        check_numbers(self)
+        at_least(self, 1, "iterations", "chunk", "imitate_rows")
+        if self.max_length is not None:
+            at_least(self, 1, "max_length")
+        if self.beta <= 0:
+            raise ConfigError(f"`beta` ({self.beta}) must be above 0.")
+        if not self.mask_first_turn and self.algorithm != "rest":
             raise ConfigError(
-                f"`beta` ({self.beta}) must be above 0, and `imitate_rows` ({self.imitate_rows}) at least 1."
+                f"`mask_first_turn` (False) is about revisions that are imitated, and `algorithm` ({self.algorithm}) "
+                "imitates none; leave it true, or take rest."
             )
-        if self.iterations < 1 or self.chunk < 1:
-            raise ConfigError(f"`iterations` ({self.iterations}) and `chunk` ({self.chunk}) must be at least 1.")
         for kind, role in self.kinds.items():
             for size in role.batch_size:
                 if size > self.per_device_train_batch_size and size % self.per_device_train_batch_size:
@@ -215,6 +244,15 @@ def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
             f"`role_training` ({', '.join(kinds)}) lacks {' and '.join(missing)}, who play too; give each its "
             f"settings ({{}} for the paper's), or set `leave_out` to play without."
         )
+    known = getattr(game, "labels", None)
+    for kind, role in kinds.items():
+        for name in ("labels", "failures"):
+            for word in (getattr(role, name) or ()) if known is not None else ():
+                if word not in known[kind]:
+                    raise ConfigError(
+                        f"`role_training.{kind}.{name}` ({word}) is no word of this game for a sample of "
+                        f"{kind}.{nearest(word, list(known[kind]))}"
+                    )
     if algorithm != "step_dpo":
         return
     if not hasattr(domain, "cut_at_mistake"):
@@ -242,25 +280,36 @@ def _kinds(given: Mapping[str, Any] | str | None, algorithm: str) -> dict[str, R
         raise ConfigError(
             f"`role_training` ({given!r}) must map kinds to their settings, such as {{'prover': {{'epochs': 2}}}}."
         )
-    found = {}
-    for kind, role in roles.items():
-        if isinstance(role, RoleTraining):
-            found[kind] = role
-            continue
-        names = [f.name for f in fields(RoleTraining)]
-        for name in role:
-            if name not in names:
-                raise ConfigError(f"`role_training.{kind}.{name}` is not a setting of a role.{nearest(name, names)}")
-        settings: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in role.items()}
-        for name in ("learning_rate", "batch_size", "max_steps"):
-            if isinstance(settings.get(name), int | float | str):
-                settings[name] = (_number(kind, name, settings[name]),)
-        found[kind] = replace(paper.get(kind, RoleTraining()), **settings)
-    return found
+    return {kind: _role(kind, role, paper.get(kind, RoleTraining())) for kind, role in roles.items()}
 
 
-def _number(kind: str, name: str, value: int | float | str) -> float | int:
+def _role(kind: str, given: Any, usual: RoleTraining) -> RoleTraining:
+    if isinstance(given, RoleTraining):
+        return given
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"`role_training.{kind}` ({given!r}) must map settings to values, such as {{'epochs': 2}}.")
+    names = [f.name for f in fields(RoleTraining)]
+    for name in given:
+        if name not in names:
+            raise ConfigError(f"`role_training.{kind}.{name}` is not a setting of a role.{nearest(name, names)}")
+    settings: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in given.items()}
+    for name in ("learning_rate", "batch_size", "max_steps"):
+        if name in settings and settings[name] is not None and not isinstance(settings[name], tuple):
+            settings[name] = (settings[name],)
+    # YAML reads 5e-6, which has no dot, as a text.
+    for name in ("learning_rate", "batch_size", "max_steps", "epochs", "threshold"):
+        value = settings.get(name)
+        if value is not None:
+            settings[name] = tuple(map(_number, value)) if isinstance(value, tuple) else _number(value)
     try:
-        return float(value) if name == "learning_rate" else int(value)
-    except ValueError:
-        raise ConfigError(f"`role_training.{kind}.{name}` ({value!r}) must be a number, or a list of them.") from None
+        return replace(usual, **settings)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("`", f"`role_training.{kind}.", 1)) from None
+
+
+def _number(value: Any) -> Any:
+    """A text of a number as that number; all else as it is."""
+    for kind in (int, float) if isinstance(value, str) else ():
+        with suppress(ValueError):
+            return kind(value)
+    return value

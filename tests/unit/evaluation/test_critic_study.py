@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
-from countdown_selfplay.errors import DataError
+from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation.compare.study import finish, run_folder
 from countdown_selfplay.evaluation.critics.figures import prover_figures
 from countdown_selfplay.evaluation.critics.iterations import Iteration, kept_weights
@@ -184,13 +184,11 @@ def test_online_arms_play_the_problems_of_cdg(study):
 def test_a_budget_of_a_half_played_game_is_refused(study, tmp_path):
     run_folder(tmp_path, "cdg", 0).mkdir(parents=True)  # begun
     with pytest.raises(DataError, match=r"\(online\) is measured by the budget of cdg, which is not finished for"):
-        study.check_budget(tmp_path, ["start", "online"], [0], SETTINGS)
-    study.check_budget(tmp_path, ["start"], [0], SETTINGS)
-    study.check_budget(tmp_path, ["cdg", "online"], [0], SETTINGS)  # cdg is finished first
+        study.check_budget(tmp_path, ["start", "online"], [0])
+    study.check_budget(tmp_path, ["start"], [0])
+    study.check_budget(tmp_path, ["cdg", "online"], [0])  # cdg is finished first
     finish(run_folder(tmp_path, "cdg", 0), figures(0.1, 0.1), study.FIGURES)
-    study.check_budget(tmp_path, ["online"], [0], SETTINGS)
-    with pytest.raises(DataError, match="problems 48"):  # a quick study's folder
-        study.check_budget(tmp_path, ["online"], [0], SETTINGS | {"problems": 512})
+    study.check_budget(tmp_path, ["online"], [0])
 
 
 def test_a_run_and_its_steps_of_other_sizes_are_refused_before_any_model_is_read(study, tmp_path):
@@ -202,3 +200,15 @@ def test_a_run_and_its_steps_of_other_sizes_are_refused_before_any_model_is_read
     study.run(("ppo", 0, str(tmp_path), "no model", SETTINGS))  # finished: nothing to do
     with pytest.raises(DataError, match="problems 48"):
         study.run(("ppo", 0, str(tmp_path), "no model", SETTINGS | {"problems": 512}))
+
+
+def test_what_cannot_be_is_refused_before_the_warm_start(study, tmp_path, monkeypatch, capsys):
+    """The warm start takes minutes; help, a mistyped option and arms without their budget need none."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="Unknown option '--iteration'. Did you mean '--iterations'"):
+        study.main(["--iteration", "1"])
+    with pytest.raises(DataError, match=r"--arms \(dpo\) is measured by the budget of cdg, which is not finished"):
+        study.main(["--study", "--arms", "dpo"])
+    with pytest.raises(SystemExit, match="0"):
+        study.main(["--help"])
+    assert "--study --quick" in capsys.readouterr().out and not list(tmp_path.iterdir())
