@@ -244,15 +244,15 @@ def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
             f"`role_training` ({', '.join(kinds)}) lacks {' and '.join(missing)}, who play too; give each its "
             f"settings ({{}} for the paper's), or set `leave_out` to play without."
         )
-    known = getattr(game, "labels", None)
+    words = getattr(game, "labels", {})
     for kind, role in kinds.items():
-        for name in ("labels", "failures"):
-            for word in (getattr(role, name) or ()) if known is not None else ():
-                if word not in known[kind]:
-                    raise ConfigError(
-                        f"`role_training.{kind}.{name}` ({word}) is no word of this game for a sample of "
-                        f"{kind}.{nearest(word, list(known[kind]))}"
-                    )
+        for name, given in (("labels", role.labels), ("failures", role.failures)):
+            strange = [word for word in given or () if word not in words.get(kind, given)]
+            if strange:
+                raise ConfigError(
+                    f"`role_training.{kind}.{name}` ({strange[0]}) is no word of this game for a sample of "
+                    f"{kind}.{nearest(strange[0], list(words[kind]))}"
+                )
     if algorithm != "step_dpo":
         return
     if not hasattr(domain, "cut_at_mistake"):
