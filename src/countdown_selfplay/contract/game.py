@@ -14,9 +14,9 @@ from .round import Round, RoundResult, Turn
 
 class Game(Protocol):
     """One round, read top to bottom. A game may leave out `metrics`, and both methods on state if it has none. It may
-    have `check(args)`: a ConfigError, before a model loads, for a configuration that it cannot be played with; `labels`:
-    kind -> the words of its `Turn.labels`; and `to_dict()`: its arguments as plain JSON, with which IteratedSelfPlay
-    compares a resume."""
+    have `check(args)`: a ConfigError, before a model loads, for a configuration that it cannot be played with;
+    `labels`: kind -> the words of its `Turn.labels`; and `to_dict()`: its arguments as plain JSON, with which
+    IteratedSelfPlay compares a resume."""
 
     roles: Mapping[str, str]
     """Kind -> what it does. A config gives each one player or several."""

@@ -205,7 +205,7 @@ def test_a_run_and_its_steps_of_other_sizes_are_refused_before_any_model_is_read
 def test_what_cannot_be_is_refused_before_the_warm_start(study, tmp_path, monkeypatch, capsys):
     """The warm start takes minutes; help, a mistyped option and arms without their budget need none."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match="Unknown option '--iteration'. Did you mean '--iterations'"):
+    with pytest.raises(ConfigError, match=r"Unknown option '--iteration'\. Did you mean '--iterations'"):
         study.main(["--iteration", "1"])
     with pytest.raises(DataError, match=r"--arms \(dpo\) is measured by the budget of cdg, which is not finished"):
         study.main(["--study", "--arms", "dpo"])
