@@ -246,8 +246,8 @@ def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
         )
     words = getattr(game, "labels", {})
     for kind, role in kinds.items():
-        for name, given in (("labels", role.labels), ("failures", role.failures)):
-            strange = [word for word in given or () if word not in words.get(kind, given)]
+        for name, given in (("labels", role.labels or ()), ("failures", role.failures or ())):
+            strange = [word for word in given if word not in words.get(kind, given)]
             if strange:
                 raise ConfigError(
                     f"`role_training.{kind}.{name}` ({strange[0]}) is no word of this game for a sample of "
