@@ -12,6 +12,7 @@ from transformers import AutoTokenizer
 
 from ..contract.domain import Domain
 from ..contract.game import Game
+from ..data.jsonl import json_file
 from ..data.run_files import append_lines, discard_lines, read_lines, write_atomically
 from ..errors import ConfigError, DataError, RunFolderError
 from ..evaluation.model import place_of
@@ -142,7 +143,7 @@ class IteratedSelfPlay:
         if not path.exists():
             write_atomically(path, json.dumps(now, indent=1) + "\n")
             return
-        then = json.loads(path.read_text(encoding="utf-8"))
+        then = json_file(path, "put back what the run wrote there, or name another output_dir")
         begun = max((line["iteration"] for line in self.log()), default=0)
         changed = differences(then, now, begun)
         if changed:

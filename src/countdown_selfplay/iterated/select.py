@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from ..data.parquet import parquet_rows
 from ..errors import DataError
 from ..random_state import seed_from
 from .settings import RoleTraining
@@ -89,15 +90,14 @@ def write(path: Path, rows: Sequence[Row]) -> None:
 
 
 def read(path: Path, columns: Sequence[str] | None = None) -> list[Row]:
-    """The rows of a file that `write` wrote, or some of their columns; DataError if it is not there."""
-    import pyarrow.parquet as pq
-
+    """The rows of a file that `write` wrote, or some of their columns; DataError if it is not there or damaged."""
     if not path.is_file():
         raise DataError(
             f"'{path}' is not there, and later phases of the run were made of it; put it back, or remove the folders "
             "of its iteration and all later ones to play them again."
         )
-    return list(pq.read_table(path, columns=None if columns is None else list(columns)).to_pylist())
+    cure = "put back the file that the run wrote, or remove the folders of its iteration and all later ones"
+    return parquet_rows(path, columns, cure)
 
 
 def prompt_of(row: Row) -> Any:
