@@ -17,4 +17,5 @@ def parquet_rows(path: Path, columns: Sequence[str] | None = None, cure: str = "
         return list(pyarrow.parquet.read_table(path, columns=columns and list(columns)).to_pylist())
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
         first = (str(error).splitlines() or [type(error).__name__])[0].rpartition(f"'{path}': ")[2]
-        raise DataError(f"'{path}' cannot be read as Parquet ({first[:80]}){cure and '; ' + cure}.") from None
+        why = first.partition(". ")[0][:80]
+        raise DataError(f"'{path}' cannot be read as Parquet ({why}){cure and '; ' + cure}.") from None
