@@ -146,7 +146,8 @@ def test_the_supervised_stage_joins_what_a_prover_was_trained_on(capsys, tmp_pat
     problem = domain.random(6, 1, frozenset())[5]
     row = dict.fromkeys(("turn", "reward", "iteration", "chunk"), 0) | {"role": "prover", "weights": "tiny"}
     row |= {"prompt": json.dumps("again ..."), "completion": "right", "label": "resisted", "problem": problem.key}
-    select.write(tmp_path / "prover.parquet", [row, {**row, "completion": "1 + 2"}])
+    stored = {**row, "completion": "1 + 2"}
+    select.write(tmp_path / "prover.parquet", [row, stored])
     arguments = ["--task", "self_correction", "--model", "tiny", "--training_data", tmp_path / "train.jsonl"]
     arguments += ["--add", tmp_path / "prover.parquet", "--n_problems", 5, "--samples", 2, "--disable_tqdm"]
     code, out, error = evaluate(capsys, *arguments)
@@ -159,6 +160,11 @@ def test_the_supervised_stage_joins_what_a_prover_was_trained_on(capsys, tmp_pat
     assert rows[-1]["target"] == problem.target
     kept = clean_demonstrations(rows, "prover", domain, keep_wrong=True)  # as sft reads them
     assert len(kept.rows) == 12 and not kept.left_out
+    critics, pair = {"role": "helpful"}, {"before": "", "rejected": "1 + 3"}  # a better text may be a single step
+    for wrong in (critics, pair):
+        select.write(tmp_path / "prover.parquet", [stored | wrong])
+        code, _, error = evaluate(capsys, *arguments)
+        assert code == 2 and "this one holds pairs or another role's samples" in error
 
 
 def test_greedy_answers_and_majorities_come_out_of_one_command(capsys, tmp_path):
@@ -181,6 +187,8 @@ def test_greedy_answers_and_majorities_come_out_of_one_command(capsys, tmp_path)
         (["--task", "win_rate"], "choose from"),
         (["--step_set", "x.jsonl"], "`--step_set` belongs to `--task error_detection`, and the task is 'solve'"),
         (["--task", "win_rates"], "'tiny' holds no players"),
+        (["--task", "error_detection", "--step_set", "."], "`--step_set` (.) is a folder; pass the name of a file"),
+        (["--task", "self_correction", "--training_data", "."], "`--training_data` (.) is a folder"),
         (["--task", "self_correction", "--output", "x.jsonl"], "must end in .json for --task self_correction"),
         (["--task", "self_correction", "--role", "conjecturer"], "scores a prover"),
         (["--task", "self_correction", "--each", "3"], "pass --training_data FILE too"),

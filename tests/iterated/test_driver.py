@@ -164,6 +164,41 @@ def test_other_settings_a_missing_data_set_and_bad_input_are_one_sentence(played
         driver(tmp_path / "a", [PROBLEMS[0], PROBLEMS[0]])
 
 
+DAMAGES = {  # file -> what the resumed run says
+    "iterated.json": r"iterated.json' does not hold a JSON object; put back what the run wrote there",
+    "iterations.jsonl": r"iterations.jsonl', line 1: this is not a JSON object; the file is damaged",
+    "iteration-2/prover.parquet": r"iteration-2/prover.parquet' cannot be read as Parquet \(Parquet magic bytes not f",
+    "iteration-2/played-00001.parquet": r"played-00001.parquet' cannot be read as Parquet \(Parquet magic bytes",
+    "iteration-1/prover/model.safetensors": r"The model '.*/iteration-1/prover' cannot be loaded: it is a model whose "
+    r"file of weights is damaged \(Error while deserializing header",
+}
+
+
+@pytest.mark.parametrize(("name", "message"), DAMAGES.items())
+def test_a_damaged_file_is_one_sentence_that_names_it(played, tmp_path, name, message):
+    shutil.copytree(played[0], tmp_path / "run")
+    log = tmp_path / "run" / "iterations.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[:5]))  # 4 of iteration 1; iteration 2 is played, not trained
+    if "played" in name:  # it is read where the data set is not made yet
+        (tmp_path / "run" / "iteration-2" / "prover.parquet").unlink()
+    if name.endswith("safetensors"):  # it plays iteration 2
+        shutil.rmtree(tmp_path / "run" / "iteration-2")
+        log.write_text("".join(lines[:4]))
+    (tmp_path / "run" / name).write_bytes(b"nonsense\n" * 99)
+    with pytest.raises(DataError, match=message) as caught:
+        driver(tmp_path / "run").run()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_last_line_that_a_kill_cut_off_is_no_damage(played, tmp_path):
+    folder, log = played
+    shutil.copytree(folder, tmp_path / "run")
+    with (tmp_path / "run" / "iterations.jsonl").open("a") as file:
+        file.write('{"iteration": 2, "ph')
+    assert driver(tmp_path / "run").run() == log
+
+
 def test_the_log_counts_what_became_of_the_samples(played):
     folder, log = played
     (line, *_) = log

@@ -113,8 +113,11 @@ def test_files_are_read_as_they_were_written_and_a_missing_one_is_one_sentence(t
     write(tmp_path / "none.parquet", [])
     assert read(tmp_path / "a.parquet", ("role",)) == [{"role": "prover"}, {"role": "helpful"}]
     assert read(tmp_path / "a.parquet") == rows and read(tmp_path / "none.parquet") == []
-    with pytest.raises(DataError, match=r"b.parquet' is not there, and later phases of the run were made of it"):
+    with pytest.raises(DataError, match=r"b.parquet' is not there; put back .* and their lines of iterations.jsonl"):
         read(tmp_path / "b.parquet")
+    (tmp_path / "c.jsonl").write_text('{"role": "prover"}\n')  # as `eval --task self_correction --add` may name
+    with pytest.raises(DataError, match=r"c.jsonl' cannot be read as Parquet \(Parquet magic bytes not found"):
+        read(tmp_path / "c.jsonl")
 
 
 def test_settings_that_cannot_be_are_refused():

@@ -78,6 +78,10 @@ def check_task(options: argparse.Namespace) -> None:
         raise ConfigError(f"`--output` ({options.output}) must end in .json for --task {options.task}.")
     if (options.add or options.each) and not options.training_data:
         raise ConfigError("`--add` and `--each` say what --training_data holds; pass --training_data FILE too.")
+    for name in ("step_set", "training_data"):
+        given = getattr(options, name)
+        if given is not None and given.is_dir():
+            raise ConfigError(f"`--{name}` ({given}) is a folder; pass the name of a file such as {name}.jsonl.")
     if options.training_data and options.training_data.suffix != ".jsonl":
         raise ConfigError(f"`--training_data` ({options.training_data}) must end in .jsonl.")
 

@@ -61,7 +61,7 @@ def added_rows(path: Path, domain: Any, problems: list[Any]) -> list[dict[str, A
     known = {domain.key(problem): problem for problem in problems}
     by_key = getattr(domain, "problem_of_key", None)
     found = []
-    rows = select.read(path)
+    rows = select.read(path, cure="pass an iteration's prover.parquet")
     if any("rejected" in row or row["role"] != "prover" for row in rows):
         raise DataError(
             f"`--add` ({path}) must be what a prover was trained on to imitate, `prover.parquet` of a run with "

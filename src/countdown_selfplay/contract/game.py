@@ -25,7 +25,11 @@ class Game(Protocol):
 
     def play(self, round: Round, anchors: Sequence[Any]) -> RoundResult:
         """`anchors`: problems from the data set, the same list on every process, at least as many as the first kind's
-        capacity holds groups."""
+        capacity holds groups.
+
+        A game may also have `planned(anchors, capacity, group, world)`, for a dry run: from the number of anchors and,
+        by player, the room for samples in a round over all `world` processes and the samples per prompt, how many
+        problems a round plays, and the most samples that each player writes in it."""
         ...
 
     def state_dict(self) -> dict[str, Any]: ...

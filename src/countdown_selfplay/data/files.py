@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 _BUILDERS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
 
 _ALTERNATIVE = (
-    "`countdown-selfplay dataset problems.jsonl --count 10000` makes one offline, and without the option problems "
-    "come from the same exact generator"
+    "`countdown-selfplay dataset problems.jsonl --count 10000` makes one of Countdown offline, and without the option "
+    "Countdown's problems come from the same exact generator"
 )
 
 
@@ -28,14 +28,14 @@ def load_problem_rows(source: str, split: str = "train") -> Dataset:
     is named with its own behind a colon: `openai/gsm8k:main`.
 
     Rows are what the domain's `problem` reads (Countdown: `nums` or `numbers`, and `target`, or both in
-    `ground_truth`). Raises DataError when the source cannot be reached.
+    `ground_truth`). Raises DataError when the source cannot be reached, and for a file that is damaged or empty.
     """
     path = Path(source)
     try:
         if path.suffix in _BUILDERS:
             if not path.is_file():
                 raise DataError(f"There is no problem file '{source}'; {_ALTERNATIVE}.")
-            return load_dataset(_BUILDERS[path.suffix], data_files=str(path), split="train")
+            return _local(path)
         name, _, config = (source, "", "") if path.exists() else source.partition(":")
         return load_dataset(name, config or None, split=split)
     except DataError:
@@ -46,6 +46,22 @@ def load_problem_rows(source: str, split: str = "train") -> Dataset:
             "configurations wants one of them, as in 'openai/gsm8k:main'; else "
             f"pass a local .jsonl or .parquet file, or {_ALTERNATIVE}."
         ) from error
+
+
+def _local(path: Path) -> Dataset:
+    kind = _BUILDERS[path.suffix]
+    try:
+        return load_dataset(kind, data_files=str(path), split="train")
+    except Exception as error:  # the readers' own types; for a file without any row StopIteration and ValueError too
+        if "corresponds to no data" in str(error) or not _has_text(path):
+            raise DataError(f"'{path}' is empty: it holds no row; pass a file with rows.") from error
+        first = (str(error.__cause__ or error).strip().splitlines() or [type(error).__name__])[0]
+        raise DataError(f"'{path}' cannot be read as {kind} ({first[:80]}); {_ALTERNATIVE}.") from error
+
+
+def _has_text(path: Path) -> bool:
+    with path.open("rb") as lines:
+        return any(line.strip() for line in lines)
 
 
 def checked_problems(domain: Domain[P], rows: Iterable[Mapping[str, Any]], source: str) -> list[P]:

@@ -1,4 +1,4 @@
-"""Reading JSONL: one object a line, and a DataError that names file and line for everything else."""
+"""Reading JSON and JSONL: objects, and a DataError that names file and line for everything else."""
 
 from __future__ import annotations
 
@@ -23,12 +23,29 @@ def json_lines(path: Path, cure: str = "") -> Iterator[tuple[int, dict[str, Any]
         raise DataError(f"'{path}' cannot be read: {reason}.") from None
 
 
+def json_file(path: Path, cure: str = "") -> dict[str, Any]:
+    """The one object that a file holds, on any number of lines."""
+    try:
+        found = _object(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"'{path}' cannot be read: {error.strerror}.") from None
+    if found is None:
+        raise DataError(f"'{path}' does not hold a JSON object{cure and '; ' + cure}.")
+    return found
+
+
 def json_object(line: str | bytes, path: Path, number: int, cure: str = "") -> dict[str, Any]:
     """The object of one line."""
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+    found = _object(line)
+    if found is None:
         raise DataError(f"'{path}', line {number}: this is not a JSON object{cure and '; ' + cure}.")
     return found
+
+
+def _object(text: str | bytes) -> dict[str, Any] | None:
+    """The object that a text is, or None."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

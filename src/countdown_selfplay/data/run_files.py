@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunFolderError
+from .jsonl import json_object
 
 logger = logging.getLogger(__name__)
 
@@ -82,10 +83,16 @@ def _unwritable(path: Path, error: OSError) -> RunFolderError:
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The records of a log of this library, [] if there is none. A last line without its end is that of a process that
-    was killed while it wrote: it is left out, as is what `discard_lines` would drop for it."""
+    was killed while it wrote: it is left out, as is what `discard_lines` would drop for it. DataError for any other
+    line that is no record."""
     if not path.exists():
         return []
-    return [json.loads(line) for line in _whole_lines(path)[0]]
+    return _records(path, _whole_lines(path)[0])
+
+
+def _records(path: Path, lines: Iterable[bytes]) -> list[dict[str, Any]]:
+    cure = "the file is damaged: put it back as the run wrote it"
+    return [json_object(line, path, number, cure) for number, line in enumerate(lines, start=1)]
 
 
 def _whole_lines(path: Path) -> tuple[list[bytes], bytes]:
@@ -99,7 +106,7 @@ def discard_lines(path: Path, step: int, field: str = "step") -> None:
     if not path.exists():
         return
     lines, torn = _whole_lines(path)
-    records = [json.loads(line) for line in lines]
+    records = _records(path, lines)
     beyond = [record for record in records if step_of(record[field]) > step]
     if beyond or torn:
         kept = [line for line, record in zip(lines, records, strict=True) if step_of(record[field]) <= step]

@@ -111,10 +111,12 @@ class MathQA:
     def problem(self, row: Mapping[str, Any], index: int = 0) -> Question:
         """The question of a row; DataError names row and column."""
         name = next((name for name in ("question", "problem") if row.get(name)), None)
-        if name is None or not isinstance(row[name], str):
+        if name is None:
             raise DataError(
-                f"row {index}, column 'question': absent; a row has `question` (or `problem`) and `answer`."
+                f"row {index}, column 'question': absent or empty; a row has `question` (or `problem`) and `answer`."
             )
+        if not isinstance(row[name], str):
+            raise DataError(f"row {index}, column '{name}': {str(row[name])[:60]} must be a text.")
         return Question(row[name].strip(), _gold(row, index))
 
     def key(self, problem: Question) -> str:

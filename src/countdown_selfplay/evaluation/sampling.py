@@ -179,9 +179,14 @@ def check_stop_strings(tokenizer: Any, stop_strings: list[str] | None) -> None:
 def _check(
     n: int, temperature: float, top_p: float | None, top_k: int | None, max_new_tokens: int, batch_size: int
 ) -> None:
-    for name, value in (("n", n), ("max_new_tokens", max_new_tokens), ("batch_size", batch_size)):
+    for name, option, value in (  # as the argument is called, and the option of a training command behind it
+        ("n", "", n),
+        ("max_new_tokens", "max_completion_length", max_new_tokens),
+        ("batch_size", "per_device_eval_batch_size", batch_size),
+    ):
         if value < 1:
-            raise ConfigError(f"`{name}` ({value}) must be at least 1.")
+            named = f", in a training command `{option}`," if option else ""
+            raise ConfigError(f"`{name}` ({value}){named} must be at least 1.")
     if not (math.isfinite(temperature) and temperature >= 0):
         raise ConfigError(f"`temperature` ({temperature}) must be 0 (greedy) or a finite number above.")
     if (top_k or 0) < 0:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..countdown.verifier import WELL_FORMED
-from ..statistics.bootstrap import Estimate, bootstrap_mean
+from ..statistics.bootstrap import bootstrap_mean, share_interval
 from ..statistics.majority import majority_at_k
 from ..statistics.pass_at_k import pass_at_k_array
 from .answers import Answer, AnswerSet
@@ -21,7 +21,8 @@ def powers_of_two(n: int) -> list[int]:
 
 
 def summarise(answers: AnswerSet, resamples: int = 10_000, seed: int = 0) -> dict[str, Any]:
-    """Plain JSON values. Intervals are percentile bootstraps over problems, so that a problem's answers stay together.
+    """Plain JSON values. Intervals are percentile bootstraps over problems, so that a problem's answers stay together;
+    a rate of exactly 0 or 1 has Wilson's over the problems.
 
     format: share of answers that hold a complete, legal expression, whatever its value; Countdown's alone.
     by_operands, by_stratum: the same figures for each group of problems, where there are at least two groups.
@@ -56,22 +57,22 @@ def figures(by_problem: Sequence[Sequence[Answer]], n: int, resamples: int, seed
     votes = [[row.answer for row in rows] for rows in by_problem]
     verdicts = [[row.correct for row in rows] for rows in by_problem]
 
-    def share(of: Callable[[Answer], float]) -> dict[str, float]:
-        return over_problems([sum(map(of, rows)) / n for rows in by_problem]).to_dict()
-
-    def over_problems(values: Any) -> Estimate:
-        return bootstrap_mean(values, resamples, seed)
+    def share(of: Callable[[Answer], float], over_problems: Any = share_interval) -> dict[str, float]:
+        found = over_problems([sum(map(of, rows)) / n for rows in by_problem], resamples, seed)
+        return dict(found.to_dict())
 
     return {
         "problems": len(by_problem),
         "n": n,
-        "pass_at": {str(k): over_problems(pass_at_k_array(correct, n, k)).to_dict() for k in powers_of_two(n)},
+        "pass_at": {
+            str(k): share_interval(pass_at_k_array(correct, n, k), resamples, seed).to_dict() for k in powers_of_two(n)
+        },
         "majority_at": {
-            str(k): over_problems(majority_at_k(votes, verdicts, k)).to_dict()
+            str(k): share_interval(majority_at_k(votes, verdicts, k), resamples, seed).to_dict()
             for k in sorted({*(k for k in MAJORITY if k < n), n})
         },
-        "score": share(lambda row: row.score),
+        "score": share(lambda row: row.score, bootstrap_mean),  # of another domain it may be no share
         **({} if by_problem[0][0].operands is None else {"format": share(lambda row: row.reason in WELL_FORMED)}),
         "truncated": share(lambda row: row.truncated),
-        "tokens": share(lambda row: row.tokens),
+        "tokens": share(lambda row: row.tokens, bootstrap_mean),
     }

@@ -243,6 +243,17 @@ class CriticDiscernment(Stateless):
             )
         return fits[worst] * world
 
+    def planned(
+        self, anchors: int, capacity: dict[str, int], group: dict[str, int], world: int
+    ) -> tuple[int, dict[str, int]]:
+        """(problems of a round, the most samples of each player): a critic's if all answers are of its kind, the
+        prover's if they are of the kind whose critic says most."""
+        count = min(self._questions(capacity, group, world), anchors)
+        prover = next(player for player in group if player.split("/")[0] == "prover")
+        answers = count * group[prover]
+        most = {player: answers * said for player, said in group.items() if player != prover}
+        return count, {prover: answers + self.revisions * max(most.values(), default=0), **most}
+
     def _prover_rewards(self, right: Sequence[bool], episodes: Sequence[Episode]) -> tuple[list[float], list[float]]:
         """Of first answers and of revisions, equation 1."""
         ends: list[list[bool]] = [[] for _ in right]

@@ -12,10 +12,11 @@ from transformers import AutoTokenizer
 
 from ..contract.domain import Domain
 from ..contract.game import Game
+from ..data.jsonl import json_file
 from ..data.run_files import append_lines, discard_lines, read_lines, write_atomically
 from ..errors import ConfigError, DataError, RunFolderError
 from ..evaluation.model import place_of
-from ..policies.build import load_pretrained
+from ..policies.build import load_pretrained, load_tokenizer
 from ..training.run_lock import run_lock
 from . import pairs, select
 from .collect import CollectingRound, Player, play
@@ -149,7 +150,7 @@ class IteratedSelfPlay:
         if not self.begun():  # nothing was made of what stands there, such as a value that was refused later
             write_atomically(path, json.dumps(now, indent=1) + "\n")
             return
-        then = json.loads(path.read_text(encoding="utf-8"))
+        then = json_file(path, "put back what the run wrote there, or name another output_dir")
         begun = max((line["iteration"] for line in self.log()), default=0)
         changed = differences(then, now, begun)
         if changed:
@@ -225,7 +226,7 @@ class IteratedSelfPlay:
         return found
 
     def _tokenizer(self, path: str) -> Any:
-        tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left")
+        tokenizer: Any = load_tokenizer(path, False)
         other = self.settings.chat_template_path
         if other is not None:
             try:

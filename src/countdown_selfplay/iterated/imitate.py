@@ -14,7 +14,8 @@ from .settings import RoleTraining
 
 def to_imitate(folder: Path, roles: Iterable[str], most: int, seed: int) -> list[select.Row]:
     """What a run's first iteration trained its roles on, at most `most` rows drawn by lot from `seed`."""
-    rows = [row for role in roles for row in select.read(folder / "iteration-1" / f"{role}.parquet")]
+    first, cure = folder / "iteration-1", "name the folder of a run that has trained all of these roles once"
+    rows = [row for role in roles for row in select.read(first / f"{role}.parquet", cure=cure)]
     if not rows:
         raise DataError(f"The first iteration of '{folder}' chose no sample, so there is nothing to imitate.")
     if "rejected" in rows[0]:

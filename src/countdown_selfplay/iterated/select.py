@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from ..data.parquet import parquet_rows
 from ..errors import DataError
 from ..random_state import seed_from
 from .settings import RoleTraining
@@ -21,6 +22,10 @@ COLUMNS = (
 )  # fmt: skip
 """Of a data set: whose sample, of which turn, what was asked (JSON) and said, what of it was shown on if not all, its
 reward and label, the problem's key, and where it comes from: iteration, chunk and the weights that wrote it."""
+PUT_BACK = (
+    "put back the file that the run wrote, or remove the folders of its iteration and all later ones and their lines "
+    "of iterations.jsonl, to play them again"
+)
 PAIR_COLUMNS = (*COLUMNS, "before", "rejected")
 """Of a data set of pairs besides: the worse text, and what stands before both (the right steps; else nothing)."""
 
@@ -88,16 +93,12 @@ def write(path: Path, rows: Sequence[Row]) -> None:
     new.replace(path)
 
 
-def read(path: Path, columns: Sequence[str] | None = None) -> list[Row]:
-    """The rows of a file that `write` wrote, or some of their columns; DataError if it is not there."""
-    import pyarrow.parquet as pq
-
+def read(path: Path, columns: Sequence[str] | None = None, cure: str = PUT_BACK) -> list[Row]:
+    """The rows of a file that `write` wrote, or some of their columns; DataError, which ends with `cure`, if it is not
+    there or damaged."""
     if not path.is_file():
-        raise DataError(
-            f"'{path}' is not there, and later phases of the run were made of it; put it back, or remove the folders "
-            "of its iteration and all later ones to play them again."
-        )
-    return list(pq.read_table(path, columns=None if columns is None else list(columns)).to_pylist())
+        raise DataError(f"'{path}' is not there; {cure}.")
+    return parquet_rows(path, columns, cure)
 
 
 def prompt_of(row: Row) -> Any:

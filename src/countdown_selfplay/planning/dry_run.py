@@ -14,6 +14,7 @@ from ..config.script import JointScriptArguments
 from ..domains import asked_of, domain_from, longest_problem
 from ..evaluation.sampling import prompt_ids
 from ..evaluation.terminal import aligned
+from ..games import GAMES, game_class
 from .memory import GIB, LEFT_OUT, MemoryEstimate, Vllm, estimate_memory
 from .model_shape import Engine, bytes_of, engine_of, model_shape
 
@@ -145,16 +146,26 @@ def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) ->
     b, w, steps = args.per_device_train_batch_size, processes or args.world_size, args.steps_per_round
     lines = [f"micro-batches: {args.gradient_accumulation_steps} of {b} samples on each of {w} process(es)"]
     kinds = dict.fromkeys(s.kind for s in args.all_roles.values())
+    own = _planned_by_game(args, w)
     for kind in kinds:
         s, players = args.role(kind), len(args.players_of(kind))
         total = b * s.micro_batches * w * steps
         name = f"{kind}, each of {players}" if players > 1 else kind
         factors = f"{b} x {s.micro_batches} x {w}" + (f" x {steps} steps" if steps > 1 else "")
+        if own is not None:
+            most = own[1][s.role]
+            lots = "; what is beyond the room is left out by lot" if most > total else ""
+            lines.append(f"{name}: {factors} = room for {total} samples, of at most {most} in a round{lots}")
+            continue
         unit = "problems" if kind == "prover" else "prompts"
         lines.append(
             f"{name}: {factors} = {total} samples = {total // s.num_generations} {unit} x {s.num_generations}"
         )
     solver = args.solver
+    by_epochs = f"as many as {args.num_train_epochs:g} epoch(s) of anchor problems fill (max_steps is not set)"
+    if own is not None:
+        samples = f"{args.max_steps}, so at most {args.max_steps * own[1][solver.role]} {solver.kind} samples"
+        return [*lines, f"problems per round: {own[0]}", f"rounds: {samples if args.max_steps > 0 else by_epochs}"]
     capacity = b * solver.micro_batches * w * steps
     slots = capacity // solver.num_generations
     anchors = round(args.anchor_fraction * slots) if "conjecturer" in kinds else slots
@@ -170,10 +181,21 @@ def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) ->
         total = args.max_steps * capacity * len(args.players_of(solver.kind))
         lines.append(f"rounds: {args.max_steps}, so {total} {solver.kind} samples")
     else:
-        lines.append(
-            f"rounds: as many as {args.num_train_epochs:g} epoch(s) of anchor problems fill (max_steps is not set)"
-        )
+        lines.append(f"rounds: {by_epochs}")
     return lines
+
+
+def _planned_by_game(args: JointSelfPlayConfig, processes: int) -> tuple[int, dict[str, int]] | None:
+    """What the game says of a round; None for one that says nothing, or that is an object which is not here."""
+    if args.game is None or not hasattr(game_class(args.game), "planned"):
+        return None
+    anchors = args.loader_problems * processes // args.world_size
+    capacity = {player: args.capacity(player) * processes // args.world_size for player in args.all_roles}
+    group = {player: settings.num_generations for player, settings in args.all_roles.items()}
+    found: tuple[int, dict[str, int]] = GAMES.make(args.game, args.game_arguments).planned(
+        anchors, capacity, group, processes
+    )
+    return found
 
 
 def changed(settings: Any) -> list[tuple[str, str]]:

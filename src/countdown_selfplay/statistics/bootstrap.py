@@ -83,6 +83,13 @@ def wilson_interval(count: int, total: int) -> Estimate:
     )
 
 
+def share_interval(values: Sequence[float] | np.ndarray, resamples: int = 10_000, seed: int = 0) -> Estimate:
+    """`bootstrap_mean` of a share of each problem's answers, 0 to 1. Where all are 0, or all are 1, every draw is the
+    same, and Wilson's interval for as many trials as problems stands in its place."""
+    found = bootstrap_mean(values, resamples, seed)
+    return wilson_interval(int(found.value) * len(values), len(values)) if found.value in (0.0, 1.0) else found
+
+
 def paired_bootstrap(
     correct_a: Sequence[int] | np.ndarray,
     correct_b: Sequence[int] | np.ndarray,

@@ -39,6 +39,8 @@ def test_rows_of_the_public_schemas(domain, row, answer):
     ("row", "message"),
     [
         ({"answer": "3"}, "row 4, column 'question': absent"),
+        ({"question": 3, "answer": "4"}, "row 4, column 'question': 3 must be a text"),
+        ({"question": "", "problem": ["a"], "answer": "4"}, r"row 4, column 'problem': \['a'\] must be a text"),
         ({"question": "What?"}, "row 4, column 'answer': absent or empty"),
         ({"question": "What?", "answer": "thinking #### "}, "absent or empty"),
         ({"question": "What?", "answer": "\\frac{1}{2"}, r"'\\\\frac\{1\}\{2' cannot be read as an answer"),

@@ -142,6 +142,22 @@ def test_the_summary_counts_by_hand(tmp_path):
     assert "by_stratum" not in found
 
 
+def test_a_rate_of_0_or_1_has_wilsons_interval_over_the_problems():
+    """3 of 3 problems: Wilson's lower end is 3 / (3 + z^2) = 3 / 6.84146, and of 0 of 3 the upper one z^2 / 6.84146; a
+    mean of tokens is no rate, and 1 of 3 problems no certainty."""
+    for right in (2, 0):
+        found = summarise(AnswerSet({"n": 2}, [answer(i, j, bool(right)) for i in range(3) for j in range(2)]), 200)
+        expected = (
+            {"value": 1.0, "low": 0.438503, "high": 1.0} if right else {"value": 0.0, "low": 0.0, "high": 0.561497}
+        )
+        for name in ("pass_at", "majority_at"):
+            for estimate in found[name].values():
+                assert estimate == pytest.approx(expected, abs=1e-6)
+        assert found["tokens"]["low"] == found["tokens"]["high"] == 3
+    mixed = summarise(AnswerSet({"n": 1}, [answer(i, 0, i == 0) for i in range(3)]), 200)["pass_at"]["1"]
+    assert (mixed["low"], mixed["high"]) == (0.0, 1.0)  # the bootstrap's: draws of 3 with none and with all right
+
+
 def test_strata_are_summed_up_apart():
     rows = [answer(i, 0, i < 2, stratum=("easy", "hard", None)[i]) for i in range(3)]
     found = summarise(AnswerSet({"n": 1}, rows), resamples=10)["by_stratum"]

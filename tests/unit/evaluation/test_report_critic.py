@@ -8,6 +8,7 @@ from countdown_selfplay.contract.metric import as_json, for_players
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation.report import load_run, write_report
 from countdown_selfplay.evaluation.report.critic import by_iteration, drawn_critic, matrices
+from countdown_selfplay.evaluation.report.tables import setting
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.iterated import select
 
@@ -15,6 +16,7 @@ from .made_up_runs import CONFIG, write_run
 
 KINDS = {kind: [kind] for kind in CriticDiscernment.roles}
 DECLARED = {metric.name: as_json(metric) for metric in for_players(CriticDiscernment.metrics, KINDS)}
+BETA = {"DPO's beta": "0.5"}
 QUESTION = "3 5 7 = 22 :"
 
 
@@ -70,6 +72,26 @@ def test_success_by_role_and_iteration(run):
     cells = {cells[0]["text"]: cells[1:] for cells in table.rows}
     assert cells["prover: wrong answers corrected"][0].value == 0.5
     assert cells["prover: wrong answers corrected"][1] is None
+
+
+def setting_of(run, roles, **config):
+    """What the report heads with for a run in which `roles` play."""
+    declared = for_players(CriticDiscernment.metrics, {role: [role] for role in roles})
+    described = {"name": "x", "config": config, "metrics": {one.name: as_json(one) for one in declared}}
+    (run / "run.json").write_text(json.dumps(described))
+    return setting(load_run(run))
+
+
+def test_the_settings_are_those_of_the_algorithm_and_of_roles_that_play(run):
+    """An iterated run has no KL, a beta under DPO alone, and no conjecturer; online both losses have one."""
+    iterated = {"beta": 0.5, "seed": 3, "prover_prompt": "compact"}
+    for algorithm, more in (("rest", {}), ("expert_iteration", {}), ("dpo", BETA), ("step_dpo", BETA)):
+        found = setting_of(run, ("prover", "helpful"), algorithm=algorithm, **iterated)
+        assert found == {"seed": "3", "prover's prompt": "compact", **more}
+    online = {"beta": 0.2, "conjecturer_reward": "tent", "learning_rate": 0.1}
+    assert setting_of(run, ("prover", "helpful"), **online) == {"prover's learning rate": "0.1", "prover's KL": "0.2"}
+    # A proposer without a conjecturer is paid by the conjecturer's reward.
+    assert "conjecturer's reward" in setting_of(run, ("prover",), proposer="ucb", **online)
 
 
 def test_the_page_has_a_transcript_of_every_outcome(run):

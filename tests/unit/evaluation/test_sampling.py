@@ -247,8 +247,8 @@ def test_a_tokenizer_without_padding_pads_with_the_end_token(tokenizer):
     ("changes", "message"),
     [
         ({"n": 0}, r"`n` \(0\) must be at least 1"),
-        ({"max_new_tokens": 0}, "`max_new_tokens`"),
-        ({"batch_size": 0}, "`batch_size`"),
+        ({"max_new_tokens": 0}, r"`max_new_tokens` \(0\), in a training command `max_completion_length`, must be at"),
+        ({"batch_size": 0}, r"`batch_size` \(0\), in a training command `per_device_eval_batch_size`, must be at"),
         ({"temperature": -1.0}, r"`temperature` \(-1.0\) must be 0"),
         ({"temperature": float("nan")}, "`temperature`"),
         ({"top_p": 0.0}, r"`top_p` \(0.0\) must lie above 0"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...random_state import seed_from
-from ...statistics.bootstrap import bootstrap_mean
+from ...statistics.bootstrap import share_interval
 from ...statistics.majority import majority_at_k
 from .error_detection import error_detection
 from .policy import Policy
@@ -32,7 +32,7 @@ def prover_figures(
     said, correct = [[v.vote for v in own] for own in verdicts], [[v.correct for v in own] for own in verdicts]
     right = [float(verdict.correct) for verdict in domain.verify(greedy, problems)]
     return {
-        "pass@1": bootstrap_mean(right, seed=seed).to_dict(),
-        **{f"majority@{k}": bootstrap_mean(majority_at_k(said, correct, k), seed=seed).to_dict() for k in votes},
+        "pass@1": share_interval(right, seed=seed).to_dict(),
+        **{f"majority@{k}": share_interval(majority_at_k(said, correct, k), seed=seed).to_dict() for k in votes},
         "error_detection": error_detection(policy, domain, items, seed),
     }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ...data.jsonl import json_file
 from ...data.run_files import checkpoint_folders, numbered_folders, read_lines
 from ...errors import DataError
 from ..sampled_round import CollectingRound, Player
@@ -30,7 +30,7 @@ def iterations_of(folder: Path) -> list[Iteration]:
     it ended with. DataError if the folder holds neither."""
     described = folder / "iterated.json"
     if described.is_file():
-        models = dict(json.loads(described.read_text(encoding="utf-8"))["models"])
+        models = dict(json_file(described, "the run folder is damaged")["models"])
         imitation = folder / "iteration-0" / "imitation"  # what all roles of a base model begin with
         if imitation.is_dir():
             models = dict.fromkeys(models, str(imitation))

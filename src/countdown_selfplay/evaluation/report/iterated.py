@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...data.parquet import parquet_rows
 from ...data.run_files import numbered_folders
-from ...errors import DataError
 from ...statistics.ratios import ratio_interval
 from ..critics.win_rates import OF_RIGHT, OF_WRONG
 
 LINEAGE = "iterated.json"
 """The file that makes a folder an iterated run's."""
+DAMAGED = "the run folder is damaged"
 
 SHARES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "prover/correct_rate": (("right",), ("right", "wrong")),
@@ -35,7 +36,7 @@ def iterations_of(folder: Path) -> list[dict[str, Any]]:
     problems. Texts that the token budget cut are not among an iterated run's samples. DataError for a damaged file."""
     found = []
     for number, place in numbered_folders(folder, "iteration"):
-        rows = [row for path in _played(place) for row in _read(path, ["role", "label", "problem"])]
+        rows = [row for path in _played(place) for row in parquet_rows(path, ["role", "label", "problem"], DAMAGED)]
         one: dict[str, Any] = {"iteration": number}
         for metric, (won, of) in SHARES.items():
             role = metric.partition("/")[0]
@@ -63,7 +64,7 @@ def samples_of(folder: Path) -> list[dict[str, Any]]:
         for path in _played(place):
             if not any(wanted.values()):
                 break
-            for row in _read(path, None):
+            for row in parquet_rows(path, cure=DAMAGED):
                 if wanted.get((row["role"], row["label"]), 0):
                     wanted[row["role"], row["label"]] -= 1
                     found.append({
@@ -76,14 +77,3 @@ def samples_of(folder: Path) -> list[dict[str, Any]]:
 
 def _played(place: Path) -> list[Path]:
     return sorted(place.glob("played-*.parquet"))
-
-
-def _read(path: Path, columns: Sequence[str] | None) -> list[dict[str, Any]]:
-    import pyarrow.parquet
-
-    try:
-        return list(pyarrow.parquet.read_table(path, columns=columns and list(columns)).to_pylist())
-    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
-        raise DataError(
-            f"'{path}' cannot be read as Parquet ({str(error)[:80]}); the run folder is damaged."
-        ) from None

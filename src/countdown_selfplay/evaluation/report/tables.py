@@ -65,6 +65,7 @@ SETTING = (  # words, config fields: the first that is not None is shown; severa
     ("conjecturer's learning rate", ("conjecturer_learning_rate", "learning_rate")),
     ("prover's KL", ("prover_beta", "beta")),
     ("conjecturer's KL", ("conjecturer_beta", "beta")),
+    ("DPO's beta", ("beta",)),
     ("prover's entropy bonus", ("prover_entropy_coef", "entropy_coef")),
     ("conjecturer's entropy bonus", ("conjecturer_entropy_coef", "entropy_coef")),
     ("answers per problem", ("prover_num_generations", "num_generations")),
@@ -168,11 +169,28 @@ def setting(run: Run) -> dict[str, str]:
     """The main settings: word and value."""
     found = {}
     for words, fields in SETTING:
+        if not _acts(run, fields[0]):
+            continue
         value = next((run.config[name] for name in fields if run.config.get(name) is not None), None)
         if value is not None:
             found[words] = plain(value)
     device = run.environment.get("device")
     return found if device is None else {**found, "device": f"{device} x {run.environment.get('processes', 1)}"}
+
+
+def _acts(run: Run, field: str) -> bool:
+    """Whether a setting is read in the run. An iterated run (it has an `algorithm`) has no loss with a KL, and a
+    `beta` under DPO alone; a role that does not play has no settings, but a proposer may be paid by the conjecturer's
+    reward without one."""
+    algorithm, role = run.config.get("algorithm"), field.partition("_")[0]
+    if field == "beta":
+        return algorithm in ("dpo", "step_dpo")
+    if field.endswith("_beta") and algorithm is not None:
+        return False
+    kinds = {metric.name.partition("/")[0] for metric in run.metrics}
+    if role not in ("prover", "conjecturer") or role in kinds or not kinds:
+        return True
+    return field.startswith("conjecturer_reward") and run.config.get("proposer") is not None
 
 
 def whole_config(run: Run) -> Table:

@@ -89,6 +89,9 @@ def test_an_iterated_run_has_its_start_and_what_each_iteration_left(tmp_path):
     assert [(one.name, dict(one.models)) for one in found] == [
         ("start", start), ("1", {**start, **trained}), ("2", later),
     ]  # fmt: skip
+    (run / "iterated.json").write_text('{"models": ')
+    with pytest.raises(DataError, match=r"iterated\.json' does not hold a JSON object; the run folder is damaged"):
+        iterations_of(run)
 
 
 def test_an_online_run_has_its_checkpoints_in_order_and_its_end(tmp_path):
