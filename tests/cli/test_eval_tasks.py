@@ -106,12 +106,19 @@ def test_error_detection_asks_all_models_about_the_same_steps(capsys, tmp_path):
 def test_a_step_set_of_wrong_solutions_alone_is_refused_and_not_written(capsys, tmp_path, monkeypatch):
     """No problem is solved by more than half of the solutions: 0 right and 0 wrong ones are eligible. A file of
     nothing would be read by the next call."""
+    (tmp_path / "q.jsonl").write_text('{"question": "3 + 4?", "answer": "7"}\n')
     wrong = lambda rows, n, seed, greedy: [[Reply("1 + 1")] * n for _ in rows]  # noqa: E731
     monkeypatch.setattr(eval_tasks, "_policy", lambda options, setting, bar: (wrong, {}))
     steps = tmp_path / "steps.jsonl"
-    code, _, error = evaluate(capsys, "--task", "error_detection", "--model", "tiny", "--step_set", steps, *FEW)
-    assert code == 2 and "of 8 solutions to each of 24 problems 0 right and 0 wrong ones" in error, error
-    assert not steps.exists()
+    for more, said in (
+        (FEW, "there are 0 right solutions and 0 wrong ones"),
+        (
+            ["--domain", "math_qa", "--problems", tmp_path / "q.jsonl"],
+            "of 8 solutions to each of 1 problems 0 right and 0",
+        ),
+    ):
+        code, _, error = evaluate(capsys, "--task", "error_detection", "--model", "tiny", "--step_set", steps, *more)
+        assert code == 2 and said in error and not steps.exists(), error
 
 
 def test_self_correction_is_counted(capsys, tmp_path):

@@ -48,12 +48,15 @@ ROLES = {
 }
 
 
-def driver(folder, problems=PROBLEMS, roles=ROLES, model=str(TINY_MODEL_PATH), **changes):
+GAME = CriticDiscernment(0.25, 2, "answer")
+
+
+def driver(folder, problems=PROBLEMS, roles=ROLES, model=str(TINY_MODEL_PATH), game=GAME, **changes):
     settings = IteratedSettings(
         str(folder), roles, chunk=5, top_k=0, temperature=1.0, max_completion_length=12,
         per_device_train_batch_size=16, **changes,
     )  # fmt: skip
-    return IteratedSelfPlay(CriticDiscernment(0.25, 2, "answer"), DOMAIN, model, problems, settings)
+    return IteratedSelfPlay(game, DOMAIN, model, problems, settings)
 
 
 @pytest.fixture(scope="module")
@@ -135,8 +138,22 @@ def test_other_settings_a_missing_data_set_and_bad_input_are_one_sentence(played
     assert driver(folder).run() == log  # finished: nothing is played again
     with pytest.raises(RunFolderError, match=r"begun with other settings \(seed: 0, now 1\)"):
         driver(folder, seed=1).run()
+    with pytest.raises(RunFolderError, match=r"begun with other settings \(game.revisions: 2, now 3\)"):
+        driver(folder, game=CriticDiscernment(0.25, 3, "answer")).run()
+    with pytest.raises(RunFolderError, match=r"\(game.questions: null, now 2\)"):
+        driver(folder, game=CriticDiscernment(0.25, 2, "answer", questions=2)).run()
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
+    settings = json.loads((copy / "iterated.json").read_text())
+    old = settings | {"game": settings["game"]["name"]}  # as it was written when no arguments were
+    (copy / "iterated.json").write_text(json.dumps(old))
+    assert driver(copy).run() == log
+    for path in copy.glob("iteration-*/*.parquet"):  # to save room: the log alone says that it was begun
+        path.rename(path.with_suffix(".away"))
+    with pytest.raises(RunFolderError, match=r"begun with other settings \(seed: 0, now 1\)"):
+        driver(copy, seed=1).run()
+    for path in copy.glob("iteration-*/*.away"):
+        path.rename(path.with_suffix(".parquet"))
     (copy / "iteration-2" / "prover.parquet").unlink()
     with pytest.raises(DataError, match=r"prover.parquet' is not there"):
         driver(copy, iterations=3).run()
@@ -269,6 +286,8 @@ def test_samples_that_are_all_too_long_are_not_imitated(played, tmp_path):
     with pytest.raises(DataError, match=r"`imitate` .*: all 20 of its samples are longer than `max_length` \(2\)"):
         made.run()
     assert made.log() == []
+    again = driver(tmp_path / "base", iterations=1, imitate=str(played[0]), imitate_rows=10, max_length=60, seed=3)
+    assert again.run()[0]["rows"] == 10  # nothing was made with the refused length: the folder takes other settings
 
 
 def test_an_adapters_folder_plays_and_is_retrained_as_a_whole_model(tmp_path):

@@ -124,6 +124,7 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
     from ..iterated import IteratedSelfPlay
     from ..tiny import resolve_model
     from ..training.run import quiet_loading
+    from ..training.run_lock import run_lock
 
     quiet_loading()
     domain = domain_from(script)
@@ -133,8 +134,10 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
     game = game_of(script)
     start = resolve_model(model.model_name_or_path)
     run = IteratedSelfPlay(game, domain, start, problems[: script.problems], settings)
-    describe(run, script, settings)
-    for line in run.run():
+    with run_lock(settings.output_dir):  # another process that plays there keeps its description
+        describe(run, script, settings)
+        lines = run.run()
+    for line in lines:
         print(json.dumps(line))
     if held_out:
         before, after = (

@@ -121,7 +121,9 @@ def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine)
         solutions = eligible_solutions(policy, domain, asked.problems, n, options.seed)
         made = {**asked.to_dict(domain), "samples": n}
         right = sum(one.right for one in solutions)
-        if right in (0, len(solutions)):  # a file of them would be read again by the next call
+        if exact:  # before the file is written, which the next call would read
+            items = drawn_items(solutions, count, options.seed)
+        elif right in (0, len(solutions)):
             raise DataError(
                 f"`--step_set` needs right and wrong solutions, and of {n} solutions to each of {len(asked.problems)} "
                 f"problems {right} right and {len(solutions) - right} wrong ones belong to problems that more than "
@@ -129,13 +131,12 @@ def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine)
             )
         if path is not None:
             write_solutions(path, solutions, domain)
-            print(f"Wrote {path}: {len(solutions)} solutions, {sum(not one.right for one in solutions)} of them wrong")
+            print(f"Wrote {path}: {len(solutions)} solutions, {len(solutions) - right} of them wrong")
         if not exact:
             return {"setting": described | made, "solutions": len(solutions)}, (
                 "Put the number of the first wrong step, from 1, into `first_wrong` of each wrong solution, and give "
                 "the same command again."
             )
-        items = drawn_items(solutions, count, options.seed)
     result = error_detection(policy, domain, items, options.seed)
     names = {"f1": "F1, wrong steps", "f1_right": "F1, right steps", "accuracy": "accuracy"}
     said = (

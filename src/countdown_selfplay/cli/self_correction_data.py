@@ -62,7 +62,7 @@ def added_rows(path: Path, domain: Any, problems: list[Any]) -> list[dict[str, A
     by_key = getattr(domain, "problem_of_key", None)
     found = []
     rows = select.read(path, cure="pass an iteration's prover.parquet")
-    if any("rejected" in row or row["role"] != "prover" for row in rows):
+    if any("rejected" in row or row.get("role") != "prover" for row in rows):
         raise DataError(
             f"`--add` ({path}) must be what a prover was trained on to imitate, `prover.parquet` of a run with "
             "algorithm rest or expert_iteration; this one holds pairs or another role's samples."

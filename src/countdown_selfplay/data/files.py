@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,15 +54,20 @@ def _local(path: Path) -> Dataset:
     try:
         return load_dataset(kind, data_files=str(path), split="train")
     except Exception as error:  # the readers' own types; for a file without any row StopIteration and ValueError too
-        if "corresponds to no data" in str(error) or not _has_text(path):
+        if "corresponds to no data" in str(error) or _is_empty(path):
             raise DataError(f"'{path}' is empty: it holds no row; pass a file with rows.") from error
         first = (str(error.__cause__ or error).strip().splitlines() or [type(error).__name__])[0]
         raise DataError(f"'{path}' cannot be read as {kind} ({first[:80]}); {_ALTERNATIVE}.") from error
 
 
-def _has_text(path: Path) -> bool:
+def _is_empty(path: Path) -> bool:
+    if path.suffix == ".parquet":
+        import pyarrow.parquet
+
+        with suppress(OSError, ValueError):  # pyarrow's errors are ValueErrors
+            return pyarrow.parquet.read_metadata(path).num_rows == 0
     with path.open("rb") as lines:
-        return any(line.strip() for line in lines)
+        return not any(line.strip() for line in lines)
 
 
 def checked_problems(domain: Domain[P], rows: Iterable[Mapping[str, Any]], source: str) -> list[P]:

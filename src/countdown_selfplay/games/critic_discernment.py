@@ -100,7 +100,7 @@ class CriticDiscernment(Stateless):
     ) -> None:
         counts = [revisions, 1 if questions is None else questions]
         whole = all(isinstance(count, int) and not isinstance(count, bool) and count >= 1 for count in counts)
-        if isinstance(eta, str) or not 0 <= eta < math.inf or not whole:
+        if isinstance(eta, bool) or not isinstance(eta, int | float) or not 0 <= eta < math.inf or not whole:
             raise ConfigError(
                 f"`eta` ({eta!r}) must be a number of at least 0, and `revisions` ({revisions!r}) and `questions` "
                 f"({questions!r}) whole numbers of at least 1."
@@ -112,7 +112,8 @@ class CriticDiscernment(Stateless):
 
     def to_dict(self) -> dict[str, Any]:
         """What the game is played by, as plain JSON."""
-        return {"eta": self.eta, "revisions": self.revisions, "first_credit": self.first_credit}
+        names = ("eta", "revisions", "first_credit", "questions")
+        return {name: getattr(self, name) for name in names}
 
     def check(self, args: Any) -> None:
         """ConfigError unless a question fits into the roles' micro-batches, and each kind has one player."""

@@ -84,8 +84,9 @@ class IteratedSelfPlay:
         return self.log()
 
     def begun(self) -> bool:
-        """Whether anything was played or chosen in the folder with the settings that stand there."""
-        return (self.folder / SETTINGS).exists() and any(self.folder.glob("iteration-*/*.parquet"))
+        """Whether anything was played or trained in the folder with the settings that stand there."""
+        played = any(self.folder.glob("iteration-[1-9]*/*.parquet"))
+        return (self.folder / SETTINGS).exists() and (played or bool(self.log()))
 
     def log(self) -> list[dict[str, Any]]:
         """What the finished phases said, one line each."""
@@ -125,7 +126,7 @@ class IteratedSelfPlay:
         if not cost["rows"]:
             raise DataError(
                 f"`imitate` ({other}): all {cost['too_long']} of its samples are longer than `max_length` "
-                f"({settings.max_length}), so there is nothing to imitate; raise that, with another output_dir."
+                f"({settings.max_length}), so there is nothing to imitate; raise that."
             )
         self._say(0, "train", role=IMITATION, **cost)
 
@@ -148,9 +149,12 @@ class IteratedSelfPlay:
         )
         path = self.folder / SETTINGS
         if not self.begun():  # nothing was made of what stands there, such as a value that was refused later
+            (self._folder(0) / f"{IMITATION}.parquet").unlink(missing_ok=True)  # drawn with its seed
             write_atomically(path, json.dumps(now, indent=1) + "\n")
             return
         then = json_file(path, "put back what the run wrote there, or name another output_dir")
+        if isinstance(then.get("game"), str):  # begun when a game's arguments were not written down
+            then["game"] = {**now["game"], "name": then["game"]}
         begun = max((line["iteration"] for line in self.log()), default=0)
         changed = differences(then, now, begun)
         if changed:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
-from ..config.number_checks import at_least, check_numbers
+from ..config.number_checks import check_numbers
 from ..errors import ConfigError
 from ..registry import nearest, suggestion
 from ..warm_starts.filters import is_loop
@@ -68,7 +68,8 @@ class RoleTraining:
                 raise ConfigError(f"`{name}` ({getattr(self, name)!r}) must be true or false.")
         for name in ("labels", "failures"):
             words = getattr(self, name)
-            if words is not None and (isinstance(words, str) or not all(isinstance(word, str) for word in words)):
+            listed = isinstance(words, list | tuple) and all(isinstance(word, str) for word in words)
+            if words is not None and not listed:
                 raise ConfigError(f"`{name}` ({words!r}) must be a list of the game's words for samples, or unset.")
 
     def keeps(self, reward: float, label: str) -> bool:
@@ -202,9 +203,8 @@ class IteratedSettings:
                 raise ConfigError(f"`algorithm` ({self.algorithm}) trains the prover, and it does not play; let it.")
             self.kinds = answers_alone(self.kinds)
         check_numbers(self)
-        at_least(self, 1, "iterations", "chunk", "imitate_rows")
-        if self.max_length is not None:
-            at_least(self, 1, "max_length")
+        counts = ("iterations", "chunk", "imitate_rows", "max_completion_length", "max_length")
+        _whole(1, **{name: (getattr(self, name),) for name in counts if getattr(self, name) is not None})
         if self.beta <= 0:
             raise ConfigError(f"`beta` ({self.beta}) must be above 0.")
         if not self.mask_first_turn and self.algorithm != "rest":
@@ -250,8 +250,8 @@ def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
             strange = [word for word in given if word not in words.get(kind, given)]
             if strange:
                 raise ConfigError(
-                    f"`role_training.{kind}.{name}` ({strange[0]}) is no word of this game for a sample of "
-                    f"{kind}.{nearest(strange[0], list(words[kind]))}"
+                    f"`role_training.{kind}.{name}` ({strange[0]}) is no word of this game for a sample of {kind}; "
+                    f"name some, or null for all.{nearest(strange[0], list(words[kind]))}"
                 )
     if algorithm != "step_dpo":
         return
@@ -294,7 +294,8 @@ def _role(kind: str, given: Any, usual: RoleTraining) -> RoleTraining:
             raise ConfigError(f"`role_training.{kind}.{name}` is not a setting of a role.{nearest(name, names)}")
     settings: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in given.items()}
     for name in ("learning_rate", "batch_size", "max_steps"):
-        if name in settings and settings[name] is not None and not isinstance(settings[name], tuple):
+        wrapped = isinstance(settings.get(name, ()), tuple) or (name == "max_steps" and settings[name] is None)
+        if not wrapped:
             settings[name] = (settings[name],)
     # YAML reads 5e-6, which has no dot, as a text.
     for name in ("learning_rate", "batch_size", "max_steps", "epochs", "threshold"):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from datasets import Dataset
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, problem_from_row
 from countdown_selfplay.countdown.rows import ROW_SCHEMAS
@@ -85,6 +86,9 @@ def test_an_empty_file_is_called_empty_whatever_reads_it(tmp_path, name, content
     with pytest.raises(DataError) as caught:
         load_problem_rows(str(tmp_path / name))
     assert str(caught.value) == f"'{tmp_path / name}' is empty: it holds no row; pass a file with rows."
+    Dataset.from_dict({"question": [], "answer": []}).to_parquet(tmp_path / "empty.parquet")
+    with pytest.raises(DataError, match=r"empty.parquet' is empty: it holds no row"):
+        load_problem_rows(str(tmp_path / "empty.parquet"))
 
 
 def test_a_broken_file_is_one_line_that_names_it(tmp_path):

@@ -93,7 +93,7 @@ def test_a_rate_that_no_seed_has_is_a_dash_and_its_seed_is_not_judged():
     nothing = [*pattern[:2], [None, None, None]]
     text = meeting_table([result_of(nothing), result_of(pattern)])
     assert "| 2 | 0.0% | 60.0% | 40.0% |" in text and "nan" not in text
-    assert "in resisted: 1 of 1 seeds. Not judged: a prover gave no right answer to defend." in text
+    assert "in resisted: 1 of 1 seeds. Not judged: there is no revision of a right answer." in text
     assert "| 2 | - | - | - |" in meeting_table([result_of(nothing)])
 
 

@@ -113,7 +113,7 @@ def _unjudged(matrix: np.ndarray, kept: Sequence[Sequence[str]]) -> str:
     """Why the pattern says nothing about a seed: who of prover and misleading critic, of whom it speaks, kept its
     weights in which iteration, and is thus the same player as one iteration before, or that a rate is missing."""
     same = [f"the {role} of iteration {name} kept its weights" for name, role in kept if role in RIVALS]
-    missing = ["a prover gave no right answer to defend"] if np.isnan(matrix).any() else []
+    missing = ["there is no revision of a right answer"] if np.isnan(matrix[1:, 1:]).any() else []
     return ", ".join(same + missing)
 
 
