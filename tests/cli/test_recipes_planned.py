@@ -73,10 +73,16 @@ def test_a_recipe_of_joint_is_planned(name, shapes, capsys):
     size = name.partition("/")[0].removeprefix("qwen2.5-")
     # the round of sgs samples 8,192 answers of 1,024 tokens at once: it is for several processes, or for vLLM
     assert least[size] < peak < (40 if name == "qwen2.5-0.5b/sgs" else 12) * least[size]
-    slots = re.search(r"^prover.* = (\d+) samples = (\d+) problems x (\d+)$", out, re.MULTILINE)
-    samples, problems, answers = map(int, slots.groups())
-    assert samples == problems * answers and answers == written.get("num_generations", answers)
-    assert f"rounds: {written['max_steps']}, so {written['max_steps'] * samples}" in out or "each of" in slots[0]
+    if written.get("game") == "critic_discernment":  # a question: 4 answers, 2 critiques of each, 2 revisions of each
+        (problems,) = map(int, re.findall(r"^problems per round: (\d+)$", out, re.MULTILINE))
+        samples = problems * (4 + 4 * 2 * 2)
+        assert f"of at most {samples} in a round\n" in out
+        assert f"rounds: {written['max_steps']}, so at most {written['max_steps'] * samples} prover" in out
+    else:
+        slots = re.search(r"^prover.* = (\d+) samples = (\d+) problems x (\d+)$", out, re.MULTILINE)
+        samples, problems, answers = map(int, slots.groups())
+        assert samples == problems * answers and answers == written.get("num_generations", answers)
+        assert f"rounds: {written['max_steps']}, so {written['max_steps'] * samples}" in out or "each of" in slots[0]
     assert max(map(len, out.partition("# One round")[2].splitlines())) <= 80
 
 
