@@ -2,7 +2,7 @@
 PYTHON ?= python
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: install test test-slow test-matrices test-notebooks test-gpu test-vllm test-old-trl lint format types docs bench ci
+.PHONY: install test test-slow test-matrices test-notebooks test-studies test-gpu test-vllm test-old-trl lint format types docs bench ci
 
 install:
 	$(PYTHON) -m pip install -c constraints.txt -e '.[test]'
@@ -20,6 +20,11 @@ test-matrices:
 # The notebooks of examples/, from top to bottom in kernels of their own, with their times.
 test-notebooks:
 	$(PYTHON) -m pytest -m notebook --durations=0 tests/test_notebooks.py
+
+# Two studies in small, from their warm starts to their tables and reports: every arm, or two, with one seed.
+test-studies:
+	$(PYTHON) examples/critic_discernment.py --study --quick
+	$(PYTHON) examples/sgs.py --quick
 
 test-gpu:
 	$(PYTHON) -m pytest -m gpu
