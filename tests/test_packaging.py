@@ -189,8 +189,8 @@ def ci_dry_run(folder: Path, readme: str) -> subprocess.CompletedProcess[str]:
     python.parent.mkdir(parents=True)
     python.write_text('#!/bin/sh\necho "python $*" >> "$CI_LOG"\n')
     python.chmod(0o755)
-    stages = 'test-matrices test-notebooks test-studies test-old-trl test-vllm:\n\t@echo make $@ $(PYTHON) >> "$$CI_LOG"\n'
-    (folder / "Makefile").write_text(stages)
+    stages = "test-matrices test-notebooks test-studies test-old-trl test-vllm"
+    (folder / "Makefile").write_text(f'{stages}:\n\t@echo make $@ $(PYTHON) >> "$$CI_LOG"\n')
     environment = {**os.environ, "CI_LOG": str(folder / "log")}
     environment.pop("CI_RUN_LIMITED", None)
     return subprocess.run(
