@@ -4,7 +4,7 @@
     python examples/sgs.py                      # the arms of the paper, 80,000 generations a run: hours
     python examples/sgs.py --arms sgs no_guide --seeds 0 1 2
     python examples/sgs.py --prepare            # only what the recipes tiny/sgs* start from
-    python examples/sgs.py --sweep reinforce_half --seeds 0 1   # its learning rate, as in appendix C.2
+    python examples/sgs.py --sweep reinforce_half --seeds 0 1   # the solver's learning rate, as in appendix C.2
 
 What all runs start from is made first, once: a warm-started solver and conjecturer, and targets with four numbers
 that the solver solves at most 2 times in 8 (appendix D). Then one job a run; each ends at the first round with
@@ -39,7 +39,7 @@ ARMS = {  # arm -> recipe
     "learned": "tiny/sgs_learned",
 }
 CORE, SEEDS, FEWER = ("sgs", "no_guide", "frozen", "unconditioned", "cispo", "reinforce_half"), 5, 3
-GRID = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
+GRID = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4)
 START = Path("runs/tiny-sgs")
 FINISHED = "finished"
 EASIEST = 0.3  # share of the targets that the warm-started solver may solve in 8 new attempts
@@ -89,7 +89,7 @@ def prepare(targets: int, quick: bool, roles: list[str]) -> None:
 
 def run(task: tuple[str, int, str, int, float | None]) -> None:
     """One arm with one seed, from its start or its last checkpoint to the budget. The last of a task is a learning
-    rate instead of the recipe's, or None."""
+    rate of the solver instead of the recipe's, or None."""
     arm, seed, root, generations, rate = task
     folder, settings = run_folder(root, arm, seed), {"generations": generations}
     if finished(folder, settings, FINISHED):
@@ -97,15 +97,13 @@ def run(task: tuple[str, int, str, int, float | None]) -> None:
     import transformers
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-    from countdown_selfplay.config.recipes import recipe_fields
     from countdown_selfplay.data.files import load_problem_rows
     from countdown_selfplay.training.checkpoints import newest
 
     changes: dict[str, Any] = dict(output_dir=str(folder), seed=seed, max_steps=10**6)
     changes |= dict(report_to="none", disable_tqdm=True, use_cpu=True)
     if rate is not None:
-        own = "prover_learning_rate" in recipe_fields(ARMS[arm], {}, JointSelfPlayConfig)
-        changes["prover_learning_rate" if own else "learning_rate"] = rate
+        changes["prover_learning_rate"] = rate
     args = JointSelfPlayConfig.from_recipe(ARMS[arm], **changes)
 
     class Budget(transformers.TrainerCallback):
@@ -129,7 +127,7 @@ def run(task: tuple[str, int, str, int, float | None]) -> None:
 
 
 def sweep(root: Path, arm: str, seeds: list[int], generations: int, workers: int, grid: list[float]) -> str:
-    """The learning rate of the grid with the highest cumulative solve rate, which must not lie at its edge."""
+    """The solver's learning rate with the highest cumulative solve rate, which must not lie at the grid's edge."""
     import numpy as np
 
     from countdown_selfplay.evaluation.report import load_run
@@ -160,7 +158,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--targets", type=int, help="Hard problems in the set, if it is made now (320).")
     parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
     parser.add_argument(
-        "--sweep", choices=list(ARMS), help="Play this arm with each learning rate of a grid, and end."
+        "--sweep", choices=list(ARMS), help="Play this arm with each learning rate of a grid for the solver, and end."
     )
     parser.add_argument(
         "--rates", type=float, nargs="+", default=GRID, help="Of --sweep; those played before are read."
