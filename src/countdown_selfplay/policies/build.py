@@ -135,20 +135,24 @@ def model_arguments(options: Any, args: Any) -> dict[str, Any]:
 def load_pretrained(path: str, kwargs: Mapping[str, Any], adapter: str = "") -> Any:
     """A causal language model. `adapter`: what becomes of one in an adapter's folder: "keep" it as PEFT's, "merge" it
     into its base, or "" for what transformers does. DataError if `path` leads to no model or the arguments do not fit
-    it, or its weights are damaged: transformers raises a TypeError for an argument that it does not have, an
-    ImportError for an attention whose package is absent."""
+    it, or its weights are damaged or of other shapes: transformers raises a TypeError for an argument that it does not
+    have, an ImportError for an attention whose package is absent, a RuntimeError for shapes."""
     try:
         if adapter and (Path(path) / "adapter_config.json").is_file():
             model = AutoPeftModelForCausalLM.from_pretrained(path, dtype=kwargs.get("dtype", "auto"))
             # PEFT leaves the weights frozen into which it merged an adapter.
             return model.merge_and_unload().requires_grad_(True) if adapter == "merge" else model
         return AutoModelForCausalLM.from_pretrained(path, **kwargs)
-    except (OSError, ValueError, TypeError, ImportError, SafetensorError) as error:
+    except (OSError, ValueError, TypeError, ImportError, SafetensorError, RuntimeError) as error:
         what = "neither a folder nor a hub model in reach"
         if Path(path).is_dir():
             what = "a model folder" if _holds_model(Path(path)) else "a folder without a model"
         if isinstance(error, SafetensorError):
             what = "a model whose file of weights is damaged"
+        if isinstance(error, RuntimeError):
+            if "ignore_mismatched_sizes" not in str(error):
+                raise
+            what = "a model whose weights have other shapes than its config.json says"
         if (Path(path) / "prover").is_dir():
             what += f"; did you mean {Path(path) / 'prover'}?"
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]

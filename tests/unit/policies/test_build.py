@@ -1,6 +1,8 @@
 """From players to weights: who shares what, what is frozen, what is trained, on the embedded tiny model."""
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,7 +11,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay import JointSelfPlayConfig
-from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.policies import build_policies
 from countdown_selfplay.policies.optimization import clip_roles, parameter_groups
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
@@ -167,3 +169,11 @@ def test_sources_may_be_given_per_player_and_kind(other):
     torch.testing.assert_close(logits(policies, "conjecturer/1"), first)
     with pytest.raises(ConfigError, match="`model` has no entry for prover/1; it needs one for each of prover/0"):
         built(model={"prover/0": TINY, "conjecturer": TINY}, **POOL)
+
+
+def test_weights_of_other_shapes_than_the_config_says_are_one_sentence(tmp_path):
+    folder = Path(shutil.copytree(TINY, tmp_path / "model"))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 2 * config["intermediate_size"]}))
+    with pytest.raises(DataError, match=r"model' cannot be loaded: it is a model whose weights have other shapes than"):
+        built(model=str(folder), prover={})
