@@ -59,7 +59,8 @@ FIGURES = "figures.json"
 NOTE = (
     "Means over training seeds with Student's 95% intervals (one seed: the value alone). All seeds share the warm "
     "start, the held-out problems and the steps, so the intervals hold the noise of training and of sampled answers, "
-    "not that of other held-out problems or of another warm start."
+    "not that of other held-out problems or of another warm start. Differences of pass@1 and majority (from two seeds "
+    "on) have two-level intervals over seeds and problems, all others Student's over seeds."
 )
 
 
@@ -209,10 +210,14 @@ def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
     found = {arm: [json.loads((run_folder(root, arm, s) / FIGURES).read_text()) for s in seeds] for arm in arms}
     values = {arm: {name: [of(one) for one in own] for name, of in COLUMNS.items()} for arm, own in found.items()}
     (root / "study.json").write_text(json.dumps(values, indent=1) + "\n")
+    problems = {
+        arm: {name: [one["per_problem"][name] for one in own] for name in own[0]["per_problem"]}
+        for arm, own in found.items()
+    }
     parts = [arm_table(values, None), NOTE]
     for control, name in (("start", "the warm start"), ("cdg", "cdg")):
         if control in arms and len(arms) > 1:
-            parts += [f"Difference to {name}", arm_table(values, control)]
+            parts += [f"Difference to {name}", arm_table(values, control, problems)]
     if "cdg" in arms:
         parts.append(meeting_table([one["win_rates"] for one in found["cdg"]]))
     return "\n\n".join(parts) + "\n"

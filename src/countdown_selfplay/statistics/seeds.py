@@ -55,6 +55,13 @@ def two_level_bootstrap(
     over that side's seeds is unknown and not in the interval.
     """
     a_SP, b_SP = (np.stack([pass_at_k_array(row, n, k) for row in _seeds(rows)]) for rows in (correct_a, correct_b))
+    return two_level_interval(a_SP, b_SP, resamples, seed, level)
+
+
+def two_level_interval(
+    a_SP: np.ndarray, b_SP: np.ndarray, resamples: int = 10_000, seed: int = 0, level: float = 0.95
+) -> Interval:
+    """The same of any rates per training seed (rows) and problem (columns), such as votes."""
     low, high = np.clip(np.quantile(two_level_draws(a_SP, b_SP, resamples, seed), tails(level)), -1, 1)
     return Interval(float(b_SP.mean() - a_SP.mean()), float(low), float(high))
 

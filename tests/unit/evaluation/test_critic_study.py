@@ -69,6 +69,19 @@ def test_differences_are_taken_seed_by_seed_with_students_interval():
     assert "| a | +0.100 |" in arm_table({"start": {"x": [0]}, "a": {"x": [0.1]}}, "start")
 
 
+def test_figures_that_are_means_over_problems_have_intervals_over_problems_too():
+    """Both seeds solve problems 1 and 3 of four that the control never solves: no noise of training, and the mean of
+    four draws from 1, 0, 1, 0 is 0 or 1 with 1 in 16 each, more than 2.5%, so [0, 1]. Where all problems are solved by
+    both seeds nothing is uncertain."""
+    values = {"start": {"x": [0.0, 0.0], "y": [0.0, 0.0]}, "a": {"x": [0.5, 0.5], "y": [1.0, 1.0]}}
+    never = [[0.0] * 4] * 2
+    problems = {"start": {"x": never, "y": never}, "a": {"x": [[1.0, 0.0, 1.0, 0.0]] * 2, "y": [[1.0] * 4] * 2}}
+    text = arm_table(values, "start", problems)
+    assert "| a | +0.500 [+0.000, +1.000] | +1.000 [+1.000, +1.000] |" in text
+    assert "1 of 2 intervals leave out 0" in text
+    assert "| a | 0.500 [0.500, 0.500] | 1.000" in arm_table(values, None, problems)
+
+
 def test_how_many_intervals_leave_out_0_stands_beside_how_many_would_by_chance():
     """+.1 twice leaves out 0; -.1 and +.1 do not, and neither does a figure of one seed (the other has no such rate):
     1 of 2 intervals, of which .05 * 2 = .1 by chance."""
@@ -85,6 +98,14 @@ def test_matrices_are_means_over_seeds():
     text = meeting_table([result_of([[0.0, 0.2], [0.4, 0.6]]), result_of([[0.2, 0.4], [0.6, 1.0]])])
     assert "| start | 10.0% | 30.0% |" in text and "| 1 | 50.0% | 80.0% |" in text
     assert "in resisted: 0 of 2 seeds" in text  # with one trained prover and critic there is nothing to compare
+
+
+def test_what_all_iterations_did_to_prover_and_critics_is_paired_by_seed():
+    """The prover gains .6 - .2 and 1.0 - .4 against the last critics: mean .5, s = .1414, t(.975, 1) = 12.706, half
+    width 12.706 * .1414 / sqrt(2) = 1.271. The critics change the first prover's rate by .2 in both seeds."""
+    text = meeting_table([result_of([[0.0, 0.2], [0.4, 0.6]]), result_of([[0.2, 0.4], [0.6, 1.0]])])
+    assert "the last prover less the first: +0.500 [-0.771, +1.771]. The first prover, against the last" in text
+    assert "less against the first: +0.200 [+0.200, +0.200]." in text
 
 
 def test_a_rate_that_no_seed_has_is_a_dash_and_its_seed_is_not_judged():
@@ -118,6 +139,7 @@ def test_a_provers_figures_are_those_of_its_texts():
     items = [StepItem(problems[0], wrong[22], 1, "3 + 5", True), StepItem(problems[0], right[22], 1, "3 * 5", False)]
     found = prover_figures(policy, domain, problems, items, votes=(1, 3))
     assert (found["pass@1"]["value"], found["majority@3"]["value"]) == (0.5, 1.0)
+    assert found["per_problem"]["pass@1"] == [1.0, 0.0] and found["per_problem"]["majority@3"] == [1.0, 1.0]
     assert found["majority@1"]["value"] == pytest.approx(2 / 3)  # one vote of three is right twice of three times
     assert found["error_detection"]["accuracy"]["value"] == pytest.approx(0.5)  # it calls every step right
 
@@ -155,6 +177,7 @@ def figures(pass_1, change):
         "self_correction": {
             "right_to_wrong": None, "wrong_to_right": value(0.1), "change": {"difference": change},
         },
+        "per_problem": {"pass@1": [pass_1, pass_1]},
         "settings": SETTINGS,
     }  # fmt: skip
 

@@ -23,16 +23,18 @@ def prover_figures(
 ) -> dict[str, Any]:
     """Plain JSON values with 95% intervals over problems: pass@1 (greedy), majority@k for each k of `votes` (of
     max(votes) sampled answers, all ways to draw k of them and to break a tie counted), and error_detection on `items`.
-    Appendix C.1 samples at temperature .95 and top-k 10, which is the policy's matter."""
+    per_problem: what these rates are means of, in the order of `problems`. Appendix C.1 samples at temperature .95 and
+    top-k 10, which is the policy's matter."""
     most = max(votes)
     rows = [domain.prove_row(problem) for problem in problems]
     greedy = [reply.text for (reply,) in policy(rows, 1, 0, True)]
     drawn = policy(rows, most, seed_from("votes", seed), False)
     verdicts = [domain.verify([r.text for r in own], [p] * most) for own, p in zip(drawn, problems, strict=True)]
     said, correct = [[v.vote for v in own] for own in verdicts], [[v.correct for v in own] for own in verdicts]
-    right = [float(verdict.correct) for verdict in domain.verify(greedy, problems)]
+    rates = {"pass@1": [float(verdict.correct) for verdict in domain.verify(greedy, problems)]}
+    rates |= {f"majority@{k}": list(majority_at_k(said, correct, k)) for k in votes}
     return {
-        "pass@1": share_interval(right, seed=seed).to_dict(),
-        **{f"majority@{k}": share_interval(majority_at_k(said, correct, k), seed=seed).to_dict() for k in votes},
+        **{name: share_interval(values, seed=seed).to_dict() for name, values in rates.items()},
+        "per_problem": rates,
         "error_detection": error_detection(policy, domain, items, seed),
     }

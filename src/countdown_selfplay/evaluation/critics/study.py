@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...statistics.bootstrap import Estimate
-from ...statistics.seeds import t_interval
+from ...statistics.bootstrap import Estimate, Interval
+from ...statistics.seeds import t_interval, two_level_interval
 from .win_rates import RATES, matrix_of
 
 
@@ -41,19 +41,30 @@ Values = Mapping[str, Mapping[str, Sequence[float]]]
 RIVALS = ("prover", "misleading")
 
 
-def arm_table(values: Values, control: str | None) -> str:
-    """Markdown: each figure's mean over seeds with Student's 95% interval (one seed: the value alone), or, seed by
-    seed, its difference to the arm `control`, and below how many of these intervals leave out 0 and how many would by
-    chance. Arms that have no `control` beside them give no rows."""
+Problems = Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
+"""arm -> figure -> its values per training seed and problem, of those figures that are means over problems."""
+
+
+def arm_table(values: Values, control: str | None, problems: Problems | None = None) -> str:
+    """Markdown: each figure's mean over seeds with Student's 95% interval (one seed: the value alone), or its
+    difference to the arm `control`, seed by seed, or of figures in `problems` over seeds and problems; and below how
+    many of these intervals leave out 0 and how many would by chance. Arms that have no `control` beside them give no
+    rows."""
     names = list(next(iter(values.values())))
     lines = [f"| arm | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
     apart: list[bool] = []
     for arm, own in values.items():
         if arm == control or (control is not None and control not in values):
             continue
-        cells = [_differences(own[name], None if control is None else values[control][name]) for name in names]
-        lines.append(f"| {arm} | {' | '.join(_cell(cell, control is not None) for cell in cells)} |")
-        apart += [found.low * found.high > 0 for found in map(_interval, cells) if found is not None]
+        cells = []
+        for name in names:
+            known = _known(_differences(own[name], None if control is None else values[control][name]))
+            found = _interval(known)
+            if control is not None and problems is not None and name in problems[arm] and found is not None:
+                found = _two_level(problems[control][name], problems[arm][name])
+            cells.append(_cell(known, control is not None, found))
+            apart += [found.low * found.high > 0] if found is not None else []
+        lines.append(f"| {arm} | {' | '.join(cells)} |")
     if control is not None and apart:
         lines += [
             "",
@@ -61,6 +72,11 @@ def arm_table(values: Values, control: str | None) -> str:
             f"{0.05 * len(apart):.1f} would by chance (the intervals are not corrected for their number).",
         ]
     return "\n".join(lines)
+
+
+def _two_level(control: Sequence[Sequence[float]], own: Sequence[Sequence[float]]) -> Estimate:
+    found: Interval = two_level_interval(np.array(control), np.array(own))
+    return Estimate(found.difference, found.low, found.high)
 
 
 def _differences(own: Sequence[float], other: Sequence[float] | None) -> list[float]:
@@ -71,13 +87,12 @@ def _known(values: Iterable[float]) -> list[float]:
     return [value for value in values if value == value]  # NaN: a seed without such a rate
 
 
-def _interval(values: Sequence[float]) -> Estimate | None:
-    known = _known(values)
+def _interval(known: Sequence[float]) -> Estimate | None:
     return t_interval(known) if len(known) > 1 else None
 
 
-def _cell(values: Sequence[float], signed: bool) -> str:
-    sign, known, found = "+" if signed else "", _known(values), _interval(values)
+def _cell(known: Sequence[float], signed: bool, found: Estimate | None) -> str:
+    sign = "+" if signed else ""
     if not known:
         return "-"
     if found is None:
@@ -89,7 +104,8 @@ def meeting_table(results: Sequence[Mapping[str, Any]]) -> str:
     """Markdown: the matrices of win_rates, means over seeds, and in how many seeds the paper's pattern holds (section
     5.4): of the trained provers and critics, the last prover withstands the first critic best and the first prover
     withstands the last critic worst, as `resisted` (the paper's win) and as `stands`. A result's `kept_weights` (as in
-    iterations.py) are players that were not trained, about whom the pattern says nothing."""
+    iterations.py) are players that were not trained, about whom the pattern says nothing. Below each matrix what all
+    iterations together did to the prover and to the critics, seed by seed."""
     parts = []
     for rate in RATES:
         matrices = [np.array(matrix_of(result, rate), dtype=float) for result in results]
@@ -101,6 +117,13 @@ def meeting_table(results: Sequence[Mapping[str, Any]]) -> str:
             cells = [f"{sum(known) / len(known):.1%}" if known else "-" for known in means]
             lines.append(f"| {name} | {' | '.join(cells)} |")
         parts.append("\n".join(lines))
+        first, last = stacked[:, 0, -1], stacked[:, -1, -1]
+        gaps = [_known(gap) for gap in (last - first, first - stacked[:, 0, 0])]
+        moved = [_cell(known, True, _interval(known)) for known in gaps]
+        parts.append(
+            f"Against the last critics, the last prover less the first: {moved[0]}. The first prover, against the "
+            f"last critics less against the first: {moved[1]}."
+        )
         if rate in ("resisted", "stands"):
             reasons = [_unjudged(m, one.get("kept_weights", ())) for m, one in zip(matrices, results, strict=True)]
             judged = [has_pattern(m) for m, why in zip(matrices, reasons, strict=True) if not why]
