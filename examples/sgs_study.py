@@ -21,7 +21,7 @@ from countdown_selfplay.statistics.independent import independent_difference
 from countdown_selfplay.statistics.scaling import Curve
 from countdown_selfplay.statistics.seeds import t_interval
 
-BASELINE = "reinforce_half"
+BASELINE, SAMPLING = "reinforce_half", "parallel_sampling"
 ENTROPY = "prover/sampled_entropy"
 
 MARGIN = 0.03
@@ -111,6 +111,7 @@ def solved(run: Run) -> float:
 
 
 R_SOLVE, COMPLEX, SIZE = map(logged, ("round/reward_r_solve", "targets/problem_complex", "targets/problem_size"))
+RIGHT = logged("round/anchor_solve_rate_mean")  # the anchors are the targets
 CLAIMS = (
     Claim("REINFORCE^1/2 keeps entropy", "share left", kept(logged(ENTROPY)), BASELINE, "cispo_alone"),
     Claim("so it does within SGS", "share left", kept(logged(ENTROPY)), "sgs", "cispo"),
@@ -128,6 +129,9 @@ CLAIMS = (
     Claim("no guide passes frozen", "solved", solved, "no_guide", "frozen"),
     Claim("no conditioning is no better than the baseline", "solved", solved, "unconditioned", BASELINE, "no_more"),
     Claim("SGS passes the baseline", "solved", solved, "sgs", BASELINE),
+    Claim("SGS passes parallel sampling", "solved", solved, "sgs", SAMPLING),
+    Claim("the baseline passes parallel sampling", "solved", solved, BASELINE, SAMPLING),
+    Claim("it is surer of the targets", "attempts that are right at the end", over(RIGHT, LAST), BASELINE, SAMPLING),
     Claim("SGS passes STP", "solved", solved, "sgs", "stp"),
 )  # fmt: skip
 """Sections 4.3 to 4.5, figures 1, 2, 6, 7 and 12."""
