@@ -59,8 +59,8 @@ FIGURES = "figures.json"
 NOTE = (
     "Means over training seeds with Student's 95% intervals (one seed: the value alone). All seeds share the warm "
     "start, the held-out problems and the steps, so the intervals hold the noise of training and of sampled answers, "
-    "not that of other held-out problems or of another warm start. Differences of pass@1 and majority (from two seeds "
-    "on) have two-level intervals over seeds and problems, all others Student's over seeds."
+    "not that of other held-out problems or of another warm start; except that differences of pass@1 and majority "
+    "(from two seeds on) have two-level intervals, over seeds and problems."
 )
 
 
@@ -202,12 +202,20 @@ def measure(arm: str, seed: int, root: Path, start: str, settings: Mapping[str, 
     return found
 
 
+def figures_of(path: Path) -> dict[str, Any]:
+    """What was measured of a run; DataError where it was before values per problem were kept."""
+    found: dict[str, Any] = json.loads(path.read_text())
+    if "per_problem" not in found:
+        raise DataError(f"'{path}' lacks values per problem; remove it, and the study measures the run again.")
+    return found
+
+
 def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
     """Markdown: each arm's figures, their differences to the warm start's and to cdg's, and who wins against whom."""
     from countdown_selfplay.evaluation.critics.study import FIGURES as COLUMNS
     from countdown_selfplay.evaluation.critics.study import arm_table, meeting_table
 
-    found = {arm: [json.loads((run_folder(root, arm, s) / FIGURES).read_text()) for s in seeds] for arm in arms}
+    found = {arm: [figures_of(run_folder(root, arm, s) / FIGURES) for s in seeds] for arm in arms}
     values = {arm: {name: [of(one) for one in own] for name, of in COLUMNS.items()} for arm, own in found.items()}
     (root / "study.json").write_text(json.dumps(values, indent=1) + "\n")
     problems = {

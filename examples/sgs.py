@@ -21,7 +21,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from countdown_selfplay.cli.main import as_program
+from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.evaluation.compare.study import finish, finished, play_all, run_folder
 
 ARMS = {  # arm -> recipe
@@ -87,11 +90,18 @@ def prepare(targets: int, quick: bool, roles: list[str]) -> None:
     )
 
 
+def rates(arm: str, rate: float | None) -> dict[str, float]:
+    """The learning rates of the arm's recipe, with that of a sweep. A finished run at others is another study's."""
+    written = yaml.safe_load(recipes()[ARMS[arm]].read_text(encoding="utf-8"))
+    found = {name: value for name, value in written.items() if name.endswith("learning_rate")}
+    return found if rate is None else found | {"prover_learning_rate": rate}
+
+
 def run(task: tuple[str, int, str, int, float | None]) -> None:
     """One arm with one seed, from its start or its last checkpoint to the budget. The last of a task is a learning
     rate of the solver instead of the recipe's, or None."""
     arm, seed, root, generations, rate = task
-    folder, settings = run_folder(root, arm, seed), {"generations": generations}
+    folder, settings = run_folder(root, arm, seed), {"generations": generations, **rates(arm, rate)}
     if finished(folder, settings, FINISHED):
         return
     import transformers

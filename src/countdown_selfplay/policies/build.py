@@ -143,16 +143,17 @@ def load_pretrained(path: str, kwargs: Mapping[str, Any], adapter: str = "") -> 
             # PEFT leaves the weights frozen into which it merged an adapter.
             return model.merge_and_unload().requires_grad_(True) if adapter == "merge" else model
         return AutoModelForCausalLM.from_pretrained(path, **kwargs)
-    except (OSError, ValueError, TypeError, ImportError, SafetensorError, RuntimeError) as error:
+    except RuntimeError as error:
+        if "ignore_mismatched_sizes" not in str(error):
+            raise
+        shapes = "the weights have other shapes than its config.json says"
+        raise DataError(f"The model '{path}' cannot be loaded: {shapes}.") from error
+    except (OSError, ValueError, TypeError, ImportError, SafetensorError) as error:
         what = "neither a folder nor a hub model in reach"
         if Path(path).is_dir():
             what = "a model folder" if _holds_model(Path(path)) else "a folder without a model"
         if isinstance(error, SafetensorError):
             what = "a model whose file of weights is damaged"
-        if isinstance(error, RuntimeError):
-            if "ignore_mismatched_sizes" not in str(error):
-                raise
-            what = "a model whose weights have other shapes than its config.json says"
         if (Path(path) / "prover").is_dir():
             what += f"; did you mean {Path(path) / 'prover'}?"
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]

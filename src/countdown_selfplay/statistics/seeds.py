@@ -61,7 +61,7 @@ def two_level_bootstrap(
 def two_level_interval(
     a_SP: np.ndarray, b_SP: np.ndarray, resamples: int = 10_000, seed: int = 0, level: float = 0.95
 ) -> Interval:
-    """The same of any rates per training seed (rows) and problem (columns), such as votes."""
+    """`two_level_bootstrap` of any rates per training seed (rows) and problem (columns), such as shares of votes."""
     low, high = np.clip(np.quantile(two_level_draws(a_SP, b_SP, resamples, seed), tails(level)), -1, 1)
     return Interval(float(b_SP.mean() - a_SP.mean()), float(low), float(high))
 

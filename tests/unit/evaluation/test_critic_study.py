@@ -104,8 +104,8 @@ def test_what_all_iterations_did_to_prover_and_critics_is_paired_by_seed():
     """The prover gains .6 - .2 and 1.0 - .4 against the last critics: mean .5, s = .1414, t(.975, 1) = 12.706, half
     width 12.706 * .1414 / sqrt(2) = 1.271. The critics change the first prover's rate by .2 in both seeds."""
     text = meeting_table([result_of([[0.0, 0.2], [0.4, 0.6]]), result_of([[0.2, 0.4], [0.6, 1.0]])])
-    assert "the last prover less the first: +0.500 [-0.771, +1.771]. The first prover, against the last" in text
-    assert "less against the first: +0.200 [+0.200, +0.200]." in text
+    assert "the last prover less the untrained one: +0.500 [-0.771, +1.771]. The untrained prover" in text
+    assert "less against the untrained ones: +0.200 [+0.200, +0.200]." in text
 
 
 def test_a_rate_that_no_seed_has_is_a_dash_and_its_seed_is_not_judged():
@@ -195,6 +195,15 @@ def test_the_tables_of_a_study(study, tmp_path):
     assert "| cdg | 0.400 [" in text and "| 0.700 [0.700, 0.700] | - | - |" in text  # no judged step, no right answer
     assert "Difference to the warm start" in text and "| cdg | +0.300 [" in text and "| start | -0.300 [" in text
     assert study.NOTE in text and "| resisted: prover | critics start | critics 1 |" in text
+
+
+def test_figures_without_values_per_problem_are_measured_again(study, tmp_path):
+    old = {name: value for name, value in figures(0.1, 0.0).items() if name != "per_problem"}
+    finish(run_folder(tmp_path, "start", 0), old, study.FIGURES)
+    with pytest.raises(
+        DataError, match=r"start/seed-0/figures.json' lacks values per problem; remove it, and the study"
+    ):
+        study.tables(tmp_path, ["start"], [0])
 
 
 def test_online_arms_play_the_problems_of_cdg(study):

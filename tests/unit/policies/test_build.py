@@ -175,5 +175,5 @@ def test_weights_of_other_shapes_than_the_config_says_are_one_sentence(tmp_path)
     folder = Path(shutil.copytree(TINY, tmp_path / "model"))
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 2 * config["intermediate_size"]}))
-    with pytest.raises(DataError, match=r"model' cannot be loaded: it is a model whose weights have other shapes"):
+    with pytest.raises(DataError, match=r"model' cannot be loaded: the weights have other shapes than its config"):
         built(model=str(folder), prover={})

@@ -38,11 +38,9 @@ FIGURES: dict[str, Callable[[Mapping[str, Any]], float]] = {
 average: of the tasks of table 3 that there are here: pass@1, error detection's F1, the change by checking again."""
 Values = Mapping[str, Mapping[str, Sequence[float]]]
 """arm -> figure -> a value per training seed."""
-RIVALS = ("prover", "misleading")
-
-
 Problems = Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
 """arm -> figure -> its values per training seed and problem, of those figures that are means over problems."""
+RIVALS = ("prover", "misleading")
 
 
 def arm_table(values: Values, control: str | None, problems: Problems | None = None) -> str:
@@ -121,8 +119,8 @@ def meeting_table(results: Sequence[Mapping[str, Any]]) -> str:
         gaps = [_known(gap) for gap in (last - first, first - stacked[:, 0, 0])]
         moved = [_cell(known, True, _interval(known)) for known in gaps]
         parts.append(
-            f"Against the last critics, the last prover less the first: {moved[0]}. The first prover, against the "
-            f"last critics less against the first: {moved[1]}."
+            f"Against the last critics, the last prover less the untrained one: {moved[0]}. The untrained prover, "
+            f"against the last critics less against the untrained ones: {moved[1]}."
         )
         if rate in ("resisted", "stands"):
             reasons = [_unjudged(m, one.get("kept_weights", ())) for m, one in zip(matrices, results, strict=True)]
