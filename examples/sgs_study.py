@@ -135,7 +135,7 @@ CLAIMS = (
           SAMPLING),
     Claim("SGS passes STP", "solved", solved, "sgs", "stp"),
 )  # fmt: skip
-"""Sections 4.3 to 4.5, figures 1, 2, 6, 7 and 12."""
+"""Sections 4.3 to 4.5, figures 1, 2, 6, 7 and 12; "(ours)" is no claim of the paper."""
 
 
 def beyond_asymptote(runs: Sequence[Run], baseline: ScalingArm) -> str:
