@@ -6,6 +6,7 @@ from pathlib import Path
 
 from accelerate import Accelerator
 
+from countdown_selfplay.distributed.exit import leave_process_group
 from countdown_selfplay.distributed.processes import processes_of
 from countdown_selfplay.errors import DataError
 
@@ -35,3 +36,4 @@ def main(output):
 
 if __name__ == "__main__":
     main(sys.argv[1])
+    leave_process_group()

@@ -15,7 +15,6 @@ from ..errors import ConfigError
 from ..policies import PolicySet
 from ..policies.base import cut_up
 from ..policies.optimization import clip_roles
-from .exit import pause_at_exit
 
 # (module, batch) -> log-probs and entropies of the batch's completion tokens. The batch holds prompt_ids, prompt_mask,
 # completion_ids and completion_mask; the module is the wrapped one, or a reference.
@@ -45,8 +44,6 @@ class Engine:
                 f"The launcher started {launched} processes and each knows of {known}: they would train {launched} "
                 "separate models; on a machine without GPUs set use_cpu=True, or start one process."
             )
-        if known > 1:
-            pause_at_exit()
 
     def place_reference(self, model: nn.Module) -> nn.Module:
         """A frozen copy, where and how its forward pass is run."""

@@ -10,6 +10,7 @@ import torch
 from accelerate.utils import broadcast_object_list, gather_object, reduce, wait_for_everyone
 
 from ..random_state import seed_from
+from .exit import pause_at_exit
 
 T = TypeVar("T")
 
@@ -99,4 +100,6 @@ ALONE = Processes()
 def processes_of(accelerator: Any, in_step: bool = False) -> Processes:
     """The processes of an Accelerate run."""
     world = accelerator.num_processes
+    if world > 1:
+        pause_at_exit()
     return Processes(accelerator.process_index, world, accelerator.device, in_step and world > 1)

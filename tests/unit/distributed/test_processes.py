@@ -1,10 +1,12 @@
 """What processes exchange, on one of them; tests/distributed/test_two_processes.py has the rest."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 
-from countdown_selfplay.distributed.processes import ALONE, Processes
+from countdown_selfplay.distributed import exit
+from countdown_selfplay.distributed.processes import ALONE, Processes, processes_of
 
 
 def test_one_process_gathers_and_sums_what_it_has():
@@ -27,3 +29,15 @@ def test_the_contiguous_parts_are_the_whole_in_rank_order(count, lengths):
     items = list(range(count))
     parts = [Processes(rank, 3).share(items) for rank in range(3)]
     assert [len(part) for part in parts] == lengths and [i for part in parts for i in part] == items
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_a_process_of_several_pauses_once_before_it_leaves(monkeypatch, world):
+    """gloo's threads may hold tensors then, and take the process down with SIGABRT; alone there are none."""
+    kept = []
+    monkeypatch.setattr(exit.atexit, "register", kept.append)
+    monkeypatch.setattr(exit.atexit, "unregister", lambda function: function in kept and kept.remove(function))
+    accelerator = SimpleNamespace(num_processes=world, process_index=0, device="cpu")
+    for _ in range(2):
+        assert processes_of(accelerator).world == world
+    assert len(kept) == world - 1
