@@ -157,12 +157,32 @@ def higher_asymptote(of: str, first: ScalingArm, second: ScalingArm) -> str:
     return row(says, "asymptotes", first.interval, second.interval, CLAIMS[0].verdict)
 
 
-def beyond_baseline(shares: Sequence[float]) -> str:
-    """A row of the same table: what SGS solves of D_hard (figure 13)."""
-    says, of = "SGS solves what the baseline never does", "share of D_hard"
-    if len(shares) < 2:
+def share_of(keys: set[str], first: dict[str, int | None]) -> float:
+    """The share of `keys` that a run solved; NaN of none."""
+    return mean([first[key] is not None for key in keys])
+
+
+def held_out(own: Sequence[dict[str, int | None]], base: Sequence[dict[str, int | None]]) -> list[float]:
+    """What run i of an arm solved of the targets that all runs of the baseline but its run i left unsolved. Of those
+    that all of them left another run of the baseline would solve some too, and these are 0 by their choice."""
+    shares = []
+    for i, first in enumerate(own[: len(base)] if len(base) > 1 else []):
+        others = [one for j, one in enumerate(base) if j != i]
+        shares.append(share_of({key for key in first if all(one[key] is None for one in others)}, first))
+    return shares
+
+
+def beyond_baseline(sgs: Sequence[float], base: Sequence[float]) -> str:
+    """A row of the same table: what SGS solves of what the baseline leaves, against another run of the baseline
+    (figure 13 has no such control). Both shares of a pair are of the same targets. sgs, base: `held_out`."""
+    says, of = "SGS solves what the baseline leaves", "share, against another run of the baseline"
+    pairs = [pair for pair in zip(sgs, base, strict=False) if np.isfinite(pair).all()]
+    if len(pairs) < 2:
         return f"| {says} | {of} | – | {OF_ONE} |"
-    return row(says, of, t_interval(shares), Estimate(0.0, 0.0, 0.0), CLAIMS[0].verdict)
+    gap = t_interval([a - b for a, b in pairs])
+    a, b = (mean(side) for side in zip(*pairs, strict=True))
+    change = f"{gap.value:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
+    return f"| {says} | {of}: {a:.3f}, {b:.3f} | {change} | {CLAIMS[0].verdict(gap.low, gap.high)} |"
 
 
 def after_pass(run: Run, curve: Curve) -> Curve:
@@ -183,37 +203,44 @@ def study(root: Path, arms: Sequence[str], seeds: dict[str, list[int]], generati
     base = firsts.get(BASELINE, [])
     hard = {key for key in (base[0] if base else {}) if all(one[key] is None for one in base)}
     lines = [
-        "| arm | seeds | solved | asymptote [95%] | re-centred | of D_hard | entropy of answers to targets, first and "
-        "last rounds | trainable a round |",
-        "|---" * 8 + "|",
+        "| arm | seeds | solved | asymptote [95%] | re-centred | of D_hard | held out | entropy of answers to "
+        "targets, first and last rounds | trainable a round |",
+        "|---" * 9 + "|",
     ]
     out: dict[str, Any] = {"generations": generations, "D_hard": sorted(hard), "arms": {}}
     fits: dict[str, ScalingArm] = {}
-    shares: dict[str, list[float]] = {}
+    shares: dict[str, list[float]] = {}  # held out
     for arm in arms:
         curves = [load_curve(str(folder), "round/generations", None)[0] for folder in folders[arm]]
         begun = [after_pass(run, curve) for run, curve in zip(runs[arm], curves, strict=True)]
         fit, fits[arm] = (fit_arm(arm, begun, recenter=again) for again in (False, True))
-        rate = float(np.mean([curve.rate[-1] for curve in curves]))
-        shares[arm] = [float(np.mean([one[key] is not None for key in hard])) for one in firsts[arm]] if hard else []
+        rates = [float(curve.rate[-1]) for curve in curves]
+        never = mean([share_of(hard, one) for one in firsts[arm]])
+        shares[arm] = held_out(firsts[arm], base)
         entropy = [mean([v for run in runs[arm] if np.isfinite(v := over(logged(ENTROPY), part)(run))])
                    for part in (FIRST, LAST)]  # fmt: skip
         made = [value for run in runs[arm] if np.isfinite(value := over(logged("targets/trainable"))(run))]
-        cells = [arm, str(len(curves)), f"{rate:.3f}", shown(fit), shown(fits[arm])]
-        cells += [f"{mean(shares[arm]):.3f}" if hard else "–", f"{entropy[0]:.3f}, {entropy[1]:.3f}"]
+        cells = [arm, str(len(curves)), number(mean(rates)), shown(fit), shown(fits[arm])]
+        cells += [number(never), number(mean(shares[arm])), f"{entropy[0]:.3f}, {entropy[1]:.3f}"]
         lines.append("| " + " | ".join([*cells, f"{mean(made):.1f}" if made else "–"]) + " |")
         out["arms"][arm] = {
-            "solve_rate": rate, "fit": fit.to_dict(), "recentred": fits[arm].to_dict(), "entropy": entropy,
-            "of_D_hard": mean(shares[arm]) if hard else None, "fitted_from": [float(c.compute[0]) for c in begun],
+            "solve_rate": mean(rates), "of_seeds": rates, "fit": fit.to_dict(), "recentred": fits[arm].to_dict(),
+            "entropy": entropy, "of_D_hard": never if hard else None,
+            "held_out": [share if np.isfinite(share) else None for share in shares[arm]],
+            "fitted_from": [float(c.compute[0]) for c in begun],
         }  # fmt: skip
-    notes = f"Targets solved at least once after {generations:,} generations; D_hard: the {len(hard)} that {BASELINE} "
     starts = [start for arm in out["arms"].values() for start in arm["fitted_from"]]
-    lines += ["", f"{notes}never solved. Both fits begin where a run had attempted every target once, after "
-              f"{min(starts):,.0f} to {max(starts):,.0f} generations.", ""]  # fmt: skip
+    lines += [
+        "",
+        f"Targets solved at least once after {generations:,} generations; D_hard: the {len(hard)} that {BASELINE} "
+        "never solved; held out: what run i solved of those that its runs but i left. Both fits begin where a run had "
+        f"attempted every target once, after {min(starts):,.0f} to {max(starts):,.0f} generations.",
+        "",
+    ]
     told = [claim.judged(runs) for claim in CLAIMS if {claim.first, claim.second} <= set(arms)]
     if {"sgs", BASELINE} <= set(arms):
         told += [beyond_asymptote(runs["sgs"], fits[BASELINE])]
-        told += [beyond_baseline(shares["sgs"])] if hard else []
+        told += [beyond_baseline(shares["sgs"], shares[BASELINE])]
     names = {BASELINE: "the baseline", "no_guide": "no guide"}
     told += [
         higher_asymptote(said, fits["sgs"], fits[arm]) for arm, said in names.items() if {"sgs", arm} <= set(arms)
@@ -223,6 +250,10 @@ def study(root: Path, arms: Sequence[str], seeds: dict[str, list[int]], generati
     out["claims"] = told
     (root / "study.json").write_text(json.dumps(out, indent=1, default=float) + "\n")
     return "\n".join(lines) + "\n"
+
+
+def number(value: float) -> str:
+    return f"{value:.3f}" if np.isfinite(value) else "–"
 
 
 def shown(arm: ScalingArm) -> str:

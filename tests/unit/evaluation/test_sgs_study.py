@@ -66,8 +66,10 @@ def test_the_table_and_the_claims_are_those_of_the_numbers(sgs_study, tmp_path):
     # sgs - baseline: 10 of 40; t intervals of 30, 31, 32 over 40: sd 1 / 40, half-width 4.303 / 40 / sqrt(3) = .0621,
     # and sqrt(2) times that of the difference: .0878
     assert "0.775, 0.525 | +0.250 [+0.162, +0.338] | reproduced" in line(text, "SGS passes the baseline |")
-    # of D_hard: 8, 9, 10 of 18, half-width 4.303 / 18 / sqrt(3) = .1380
-    assert "0.500, 0.000 | +0.500 [+0.362, +0.638] | reproduced" in line(text, "SGS solves what the baseline never")
+    # seeds 1 and 2 of the baseline leave t22 to t39, 0 and 2 too, 0 and 1 also t21, which seed 2 solves: 0, 0, 1 of
+    # 19; sgs 8 of 18, 9 of 18, 11 of 19. .4444, .5, .5263: sd .0418, half-width 4.303 * .0418 / sqrt(3) = .1039
+    assert found["arms"]["reinforce_half"]["held_out"] == pytest.approx([0, 0, 1 / 19])
+    assert "0.508, 0.018 | +0.490 [+0.386, +0.594] | reproduced" in line(text, "SGS solves what the baseline leaves")
     assert line(text, "SGS passes the baseline's asymptote") and line(text, "a higher asymptote than the baseline")
     assert "share left: 0.800, 0.200" in text and "SGS passes STP" not in text
     # all targets were attempted in the 4th round of 100 generations
