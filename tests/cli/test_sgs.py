@@ -78,15 +78,26 @@ def test_a_quick_start_is_not_that_of_the_study(study, tmp_path, monkeypatch):
     (study.START / "targets.jsonl").touch()
     for _ in range(2):
         study.prepare(128, True, [])
-    assert json.loads((study.START / "made.json").read_text()) == {"quick": True, "targets": 128}
-    for targets, quick in ((320, False), (128, False), (320, True)):
-        with pytest.raises(SystemExit, match="made for 128 targets, with --quick, and this call is for"):
-            study.prepare(targets, quick, [])
+    made = study.START / "made.json"
+    assert json.loads(made.read_text()) == {"quick": True, "targets": 128, "attempts": 8, "most": 2}
+    made.write_text('{"quick": true, "targets": 128}')  # as it was before the choice of targets was an option
+    study.prepare(128, True, [])
+    said = "made for 128 targets solved at most 2 times in 8, with --quick, and this call is for"
+    for targets, quick, most in ((320, False, 2), (128, False, 2), (320, True, 2), (128, True, 0)):
+        with pytest.raises(SystemExit, match=said):
+            study.prepare(targets, quick, [], most=most)
+
+
+@pytest.mark.parametrize("choice", [("--attempts", "4"), ("--most", "8"), ("--most", "-1")])
+def test_targets_cannot_be_chosen_by_more_right_answers_than_attempts(study, choice, capsys):
+    with pytest.raises(SystemExit):
+        study.main([*choice, "--prepare"])
+    assert "at least 8 attempts, and fewer right ones" in capsys.readouterr().err
 
 
 def test_a_sweep_starts_from_what_its_own_arm_does(study, tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(study, "prepare", lambda targets, quick, roles: asked.extend(roles))
+    monkeypatch.setattr(study, "prepare", lambda targets, quick, roles, *choice: asked.extend(roles))
     monkeypatch.setattr(study, "sweep", lambda root, arm, *more: f"{arm} in {root}")
     assert study.main(["--sweep", "stp"]) == 0
     assert asked == ["prover", "conjecturer", "stp_conjecturer"]
