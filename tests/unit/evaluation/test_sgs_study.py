@@ -109,6 +109,19 @@ def test_what_starves_the_conjecturer_and_saturates_a_frozen_one_is_measured_on_
     assert sgs_study.trainable(run)[-1] == 0.25 and len(sgs_study.trainable(run)) == 19
 
 
+def test_equal_attempts_are_equal_rounds(sgs_study, tmp_path):
+    write_arm(tmp_path, "sgs", 2, 30, 0.9)
+    write_arm(tmp_path, "reinforce_half", 2, 20, 0.8)
+    runs = {a: [load_run(tmp_path / a / f"seed-{s}") for s in (0, 1)] for a in ("sgs", "reinforce_half")}
+    for run in runs["sgs"]:
+        del run.rounds[10:]  # as if its budget were spent after 10 of the 20 rounds
+    # target i of n is solved in round i * 20 // n + 1: by round 10 15 of 30, 16 of 31, 10 of 20, 11 of 21, each of 40
+    # targets: means .3875 and .2625. Two seeds 1 / 40 apart: half-width 12.706 / 80 = .1588, times sqrt(2) .2246
+    told = sgs_study.equal_attempts(runs["sgs"], runs["reinforce_half"])
+    assert "solved in 10 rounds: 0.388, 0.263 | +0.125 [-0.100, +0.350] | open" in told
+    assert "it takes two seeds" in sgs_study.equal_attempts(runs["sgs"][:1], runs["reinforce_half"])
+
+
 @pytest.mark.parametrize(
     ("interval", "told"),
     [
