@@ -51,3 +51,8 @@ def test_of_a_log_only_the_last_line_may_be_torn(tmp_path):
     for reads in (read_lines, lambda path: discard_lines(path, 2)):
         with pytest.raises(DataError, match=r"log\.jsonl', line 2: this is not a JSON object; the file is damaged"):
             reads(path)
+    path.write_text('{"step": 1}\n{}\n')
+    for reads in (lambda path: read_lines(path, "step"), lambda path: discard_lines(path, 2)):
+        with pytest.raises(DataError, match=r"log\.jsonl', line 2: there is no `step`; the file is damaged"):
+            reads(path)
+    assert read_lines(path) == [{"step": 1}, {}]

@@ -6,12 +6,12 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import RunFolderError
+from ..errors import DataError, RunFolderError
 from .jsonl import json_object
 
 logger = logging.getLogger(__name__)
@@ -81,18 +81,22 @@ def _unwritable(path: Path, error: OSError) -> RunFolderError:
     return RunFolderError(f"{path} cannot be written ({error.strerror}); free space or mend the rights, then resume.")
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path, *fields: str) -> list[dict[str, Any]]:
     """The records of a log of this library, [] if there is none. A last line without its end is that of a process that
     was killed while it wrote: it is left out, as is what `discard_lines` would drop for it. DataError for any other
-    line that is no record."""
+    line that is no record, or lacks one of `fields`."""
     if not path.exists():
         return []
-    return _records(path, _whole_lines(path)[0])
+    return _records(path, _whole_lines(path)[0], fields)
 
 
-def _records(path: Path, lines: Iterable[bytes]) -> list[dict[str, Any]]:
+def _records(path: Path, lines: Iterable[bytes], fields: Sequence[str]) -> list[dict[str, Any]]:
     cure = "the file is damaged: put it back as the run wrote it"
-    return [json_object(line, path, number, cure) for number, line in enumerate(lines, start=1)]
+    found = [json_object(line, path, number, cure) for number, line in enumerate(lines, start=1)]
+    for number, record in enumerate(found, start=1):
+        if missing := [field for field in fields if field not in record]:
+            raise DataError(f"'{path}', line {number}: there is no `{missing[0]}`; {cure}.")
+    return found
 
 
 def _whole_lines(path: Path) -> tuple[list[bytes], bytes]:
@@ -106,7 +110,7 @@ def discard_lines(path: Path, step: int, field: str = "step") -> None:
     if not path.exists():
         return
     lines, torn = _whole_lines(path)
-    records = _records(path, lines)
+    records = _records(path, lines, [field])
     beyond = [record for record in records if step_of(record[field]) > step]
     if beyond or torn:
         kept = [line for line, record in zip(lines, records, strict=True) if step_of(record[field]) <= step]

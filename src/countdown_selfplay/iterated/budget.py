@@ -14,7 +14,8 @@ from .settings import RoleTraining
 
 def samples_of(folder: Path) -> int:
     """Texts that an iterated run sampled and that its token limit did not cut; DataError if it sampled none."""
-    found = sum(line["samples"] for line in read_lines(folder / "iterations.jsonl") if line["phase"] == "play")
+    lines = read_lines(folder / "iterations.jsonl", "phase")
+    found = sum(line["samples"] for line in lines if line["phase"] == "play")
     if not found:
         raise DataError(f"'{folder}' holds no iteration that was played, so it is no budget; play that run first.")
     return int(found)
@@ -23,7 +24,7 @@ def samples_of(folder: Path) -> int:
 def with_budget(kinds: Mapping[str, RoleTraining], folder: Path, iterations: int) -> dict[str, RoleTraining]:
     """The roles with the steps (`max_steps`) that the iterated run in `folder` took, 0 where a role kept its weights;
     ConfigError unless it finished as many iterations with these roles."""
-    lines = read_lines(folder / "iterations.jsonl")
+    lines = read_lines(folder / "iterations.jsonl", "iteration", "phase")
     steps = {(line["iteration"], line["role"]): line.get("steps", 0) for line in lines if line["phase"] == "train"}
     found = {}
     for kind, training in kinds.items():

@@ -90,7 +90,7 @@ class IteratedSelfPlay:
 
     def log(self) -> list[dict[str, Any]]:
         """What the finished phases said, one line each."""
-        return read_lines(self.folder / LOG)
+        return read_lines(self.folder / LOG, "iteration", "phase")
 
     def weights(self, role: str, iteration: int) -> str:
         """Who plays a role in an iteration: the model that the one before left, or the last that there is, or the

@@ -95,7 +95,7 @@ def _finish_going_back(output: Path) -> None:
         _bring(output, int(json.loads((output / _GOING_BACK).read_text())["to"]))
     given_up = [
         folder
-        for record in read_lines(output / ROLLBACKS)
+        for record in read_lines(output / ROLLBACKS, "to", "attempt")
         for folder in checkpoint_folders(output)
         if step_of(folder) > step_of(record["to"]) and manifest_of(folder).get("attempt", math.inf) < record["attempt"]
     ]

@@ -35,7 +35,7 @@ def iterations_of(folder: Path) -> list[Iteration]:
         if imitation.is_dir():
             models = dict.fromkeys(models, str(imitation))
         found = [Iteration("start", dict(models))]
-        log = read_lines(folder / "iterations.jsonl")
+        log = read_lines(folder / "iterations.jsonl", "iteration", "phase")
         ended = {(line["iteration"], line["role"]) for line in log if line["phase"] == "train"}
         for number, place in numbered_folders(folder, "iteration"):
             if number and all((number, role) in ended for role in models):
