@@ -93,9 +93,10 @@ def prepare(targets: int, quick: bool, roles: list[str], attempts: int = ATTEMPT
     rows = [{"nums": list(p.numbers), "target": p.target} for p in found.problems]
     (START / "targets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     chosen = sum(count > 0 for count in found.correct) / len(rows)
+    of_them = "" if attempts == ATTEMPTS else f", {ATTEMPTS} of these {at_8:.1%}"
     print(
         f"{len(rows)} targets of {found.tried} problems, of which {chosen:.1%} were solved at least once in the "
-        f"{attempts} attempts that chose them; of new ones {attempts} solve {found.baseline:.1%}, 8 {at_8:.1%}."
+        f"{attempts} attempts that chose them; {attempts} new attempts solve {found.baseline:.1%}{of_them}."
     )
 
 

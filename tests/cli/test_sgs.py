@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.countdown import CountdownDomain, generate_problems
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.evaluation.hard import hard_problems
+from countdown_selfplay.evaluation.hard import HardProblems, hard_problems
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
 
 SGS = sorted(name for name in recipes() if name.partition("/")[2].startswith("sgs"))
@@ -88,6 +89,37 @@ def test_a_quick_start_is_not_that_of_the_study(study, tmp_path, monkeypatch):
             study.prepare(targets, quick, [], most=most)
 
 
+@pytest.mark.parametrize(
+    ("right", "said"),
+    [
+        # of 4 targets one has 2 right in 16: 1 - C(14, 8) / C(16, 8) = 23 / 30; a quarter of it is .192
+        ([0, 0, 0, 2], "16 attempts that chose them; 16 new attempts solve 25.0%, 8 of these 19.2%."),
+        # one right in 16 is among the first 8 half of the time: two of four such targets are .25, and 3 of 4 are .375
+        ([0, 0, 1, 1], "16 new attempts solve 50.0%, 8 of these 25.0%."),
+        ([0, 1, 1, 1], "The solver solves 38% of the targets in 8 attempts; train it for less long."),
+    ],
+)
+def test_harder_targets_are_chosen_by_as_many_attempts_as_asked(study, tmp_path, monkeypatch, capsys, right, said):
+    monkeypatch.chdir(tmp_path)
+    problems = generate_problems(4, replace(TINY_SPEC, operands=(4,)), seed=1)
+    chosen = {}
+
+    def choose(model, tokenizer, domain, count, **asked):
+        chosen.update(asked, count=count)
+        return HardProblems(problems, [0, 0, 0, 0], right, 9)
+
+    monkeypatch.setattr("countdown_selfplay.evaluation.hard.hard_problems", choose)
+    monkeypatch.setattr("countdown_selfplay.tiny.load_tiny_model", lambda place: (None, None))
+    try:
+        study.prepare(4, True, [], attempts=16, most=0)
+    except SystemExit as refused:
+        assert str(refused) == said and not (study.START / "targets.jsonl").exists()
+    else:
+        assert said in capsys.readouterr().out
+        assert len((study.START / "targets.jsonl").read_text().splitlines()) == 4
+    assert (chosen["attempts"], chosen["most"], chosen["count"]) == (16, 0, 4)
+
+
 @pytest.mark.parametrize("choice", [("--attempts", "4"), ("--most", "8"), ("--most", "-1")])
 def test_targets_cannot_be_chosen_by_more_right_answers_than_attempts(study, choice, capsys):
     with pytest.raises(SystemExit):
@@ -96,11 +128,16 @@ def test_targets_cannot_be_chosen_by_more_right_answers_than_attempts(study, cho
 
 
 def test_a_sweep_starts_from_what_its_own_arm_does(study, tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(study, "prepare", lambda targets, quick, roles, *choice: asked.extend(roles))
+    asked, chosen = [], []
+
+    def prepare(targets, quick, roles, *choice):
+        asked.extend(roles)
+        chosen.append(choice)
+
+    monkeypatch.setattr(study, "prepare", prepare)
     monkeypatch.setattr(study, "sweep", lambda root, arm, *more: f"{arm} in {root}")
-    assert study.main(["--sweep", "stp"]) == 0
-    assert asked == ["prover", "conjecturer", "stp_conjecturer"]
+    assert study.main(["--sweep", "stp", "--attempts", "128", "--most", "0"]) == 0
+    assert asked == ["prover", "conjecturer", "stp_conjecturer"] and chosen == [(128, 0)]
 
 
 def test_another_folder_whose_name_begins_alike_is_not_the_start(tmp_path, capsys, monkeypatch):

@@ -18,6 +18,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from countdown_selfplay.countdown import CountdownDomain, generate_problems
 from countdown_selfplay.countdown.critique import steps_of
 from countdown_selfplay.errors import ConfigError, DataError, RunFolderError
+from countdown_selfplay.evaluation.critics.iterations import iterations_of
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.iterated import IteratedSelfPlay, IteratedSettings, RoleTraining, select
 from countdown_selfplay.iterated.budget import samples_of
@@ -206,6 +207,14 @@ def test_a_damaged_file_is_one_sentence_that_names_it(played, tmp_path, name, me
     with pytest.raises(DataError, match=message) as caught:
         driver(tmp_path / "run").run()
     assert "\n" not in str(caught.value)
+
+
+def test_a_line_without_its_fields_is_damage_to_all_who_read_the_log(played, tmp_path):
+    shutil.copytree(played[0], tmp_path / "run")
+    (tmp_path / "run" / "iterations.jsonl").write_text("{}\n")
+    for reads in (lambda folder: driver(folder).run(), samples_of, iterations_of):
+        with pytest.raises(DataError, match=r"iterations.jsonl', line 1: there is no `\w+`; the file is damaged"):
+            reads(tmp_path / "run")
 
 
 def test_a_last_line_that_a_kill_cut_off_is_no_damage(played, tmp_path):

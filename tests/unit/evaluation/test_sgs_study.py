@@ -102,11 +102,27 @@ def test_what_starves_the_conjecturer_and_saturates_a_frozen_one_is_measured_on_
     seeds = {arm: [0, 1] for arm in ("sgs", "cispo", "frozen", "no_guide")}
     text = sgs_study.study(tmp_path, list(seeds), seeds, 2000)
     assert "0.400, 0.100 | +0.300" in line(text, "starves") and "0.800, 0.400 | +0.400" in line(text, "to 0 and 1")
-    assert "1.000, 0.500 | +0.500" in line(text, "saturates")
+    assert "1.000, 0.500 | +0.500" in line(text, "falls behind")
     # a round without an unsolved target asks for nothing: it says nothing of either
     run = load_run(tmp_path / "frozen" / "seed-0")
     run.rounds[-1]["targets/asked"] = 0
     assert sgs_study.trainable(run)[-1] == 0.25 and len(sgs_study.trainable(run)) == 19
+
+
+def test_held_out_pairs_runs_with_sets_that_leave_their_own_run_out(sgs_study):
+    """Of a, b, c and d: what run i of an arm solved of what the baseline's other runs left."""
+    base = [{"a": 1, "b": None, "c": None}, {"a": 1, "b": 2, "c": None}, {"a": 1, "b": None, "c": None}]
+    # without run 0 b is solved: {c}; without run 1 {b, c}; without run 2 {c}
+    assert sgs_study.held_out(base, base) == [0, 0.5, 0]
+    own = [{"a": None, "b": 1, "c": 1}, {"a": 1, "b": None, "c": 3}]  # two runs for three of the baseline
+    assert sgs_study.held_out(own, base) == [1, 0.5]
+    assert sgs_study.held_out([*own, *own], base) == [1, 0.5, 1]  # a fourth run has no set
+    assert sgs_study.held_out(own, base[:1]) == []  # nothing to leave out
+    # the baseline's other run solves all: nothing is left, and a run without its file solved nothing
+    everything = [{"a": 1, "b": 1}, {"a": 1, "b": None}]
+    shares = sgs_study.held_out([{"a": 1, "b": None}, {}], everything)
+    assert shares[0] == 0 and np.isnan(shares[1])
+    assert "two seeds at least that leave something" in sgs_study.beyond_baseline(shares, [0, float("nan")])
 
 
 def test_equal_attempts_are_equal_rounds(sgs_study, tmp_path):
