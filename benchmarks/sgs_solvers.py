@@ -5,7 +5,8 @@
 
 pass@k of each run's last checkpoint less the warm start's, with two-level intervals over seeds and problems (over
 problems alone where an arm has one seed); and what both solve of the targets that the run left unsolved, which are
-chosen by its failures. Every evaluation is kept in <study>/solvers and read again.
+chosen by its failures. Last checkpoints of different arms may be of different rounds: the second column says which.
+Every evaluation is kept in <study>/solvers and read again.
 """
 
 from __future__ import annotations
