@@ -61,7 +61,7 @@ def main() -> None:
             checkpoint = newest(folder, 1)
             if checkpoint is None:
                 raise SystemExit(f"{folder} holds no whole checkpoint; play it with examples/sgs.py first.")
-            after = evaluated(checkpoint / "prover", targets, n, kept / f"{arm}-{seed}-{n}.json")
+            after = evaluated(checkpoint / "prover", targets, n, kept / f"{arm}-{seed}-{checkpoint.name}-{n}.json")
             counts.append([after[key] for key in before])
             steps = json.loads((folder / "run.json").read_text())["config"]["steps_per_round"]
             rounds.append(int(checkpoint.name.rpartition("-")[2]) // steps)

@@ -140,15 +140,23 @@ CLAIMS = (
 """Sections 4.3 to 4.5, figures 1, 2, 4, 6, 7 and 12; "(ours)" is no claim of the paper."""
 
 
+def fewest_rounds(runs: Sequence[Run]) -> int:
+    return min(len(run.series("targets/solve_rate")) for run in runs)
+
+
+def solved_after(runs: Sequence[Run], rounds: int) -> list[float]:
+    """What each run had solved after so many rounds."""
+    return [run.series("targets/solve_rate")[rounds - 1][1] for run in runs]
+
+
 def equal_attempts(sgs: Sequence[Run], base: Sequence[Run]) -> str:
     """A row of the same table: SGS against its baseline after equally many rounds. A round attempts as many targets in
     both, and in SGS synthetic problems besides, so that at equal generations it has had fewer attempts at targets."""
-    curves = [[[rate for _, rate in run.series("targets/solve_rate")] for run in arm] for arm in (sgs, base)]
-    rounds = min(len(curve) for arm in curves for curve in arm)
+    rounds = fewest_rounds([*sgs, *base])
     says, of = "(ours) SGS passes the baseline at equal attempts at targets", f"solved in {rounds} rounds"
     if min(len(sgs), len(base)) < 2:
         return f"| {says} | {of} | – | {OF_ONE} |"
-    return row(says, of, *(t_interval([curve[rounds - 1] for curve in arm]) for arm in curves), CLAIMS[0].verdict)
+    return row(says, of, *(t_interval(solved_after(arm, rounds)) for arm in (sgs, base)), CLAIMS[0].verdict)
 
 
 def beyond_asymptote(runs: Sequence[Run], baseline: ScalingArm) -> str:
@@ -264,6 +272,8 @@ def study(root: Path, arms: Sequence[str], seeds: dict[str, list[int]], generati
     ]
     if told:
         lines += ["| claim | of | difference [95%] | here |", "|---" * 4 + "|", *told]
+    rounds = fewest_rounds([run for own in runs.values() for run in own])
+    out["after_equal_rounds"] = {"rounds": rounds, **{arm: solved_after(own, rounds) for arm, own in runs.items()}}
     out["claims"] = told
     (root / "study.json").write_text(json.dumps(out, indent=1, default=float) + "\n")
     return "\n".join(lines) + "\n"

@@ -72,6 +72,8 @@ def test_the_table_and_the_claims_are_those_of_the_numbers(sgs_study, tmp_path):
     assert "0.508, 0.018 | +0.490 [+0.386, +0.594] | reproduced" in line(text, "SGS solves what the baseline leaves")
     assert line(text, "SGS passes the baseline's asymptote") and line(text, "a higher asymptote than the baseline")
     assert "share left: 0.800, 0.200" in text and "SGS passes STP" not in text
+    assert found["after_equal_rounds"]["rounds"] == 20
+    assert found["after_equal_rounds"]["sgs"] == [30 / 40, 31 / 40, 32 / 40]
     # all targets were attempted in the 4th round of 100 generations
     assert found["arms"]["sgs"]["fitted_from"] == [400.0] * 3 and "after 400 to 400 generations" in text
 
