@@ -18,7 +18,7 @@ from countdown_selfplay.countdown import generate_problems
 from .stand_in import DOMAIN, make_stand_in
 
 ROOT = Path(__file__).resolve().parents[2]
-# Those of other systems have tests of their own: test_sgs.py, test_cdg.py, test_eval_tasks.py, test_recipes_of_systems.py.
+# Those of other systems are tested in test_sgs.py, test_cdg.py, test_eval_tasks.py and test_recipes_of_systems.py.
 OTHERS = re.compile("sgs|cdg|symbolic|pool|self_correction")
 FILES = [path for path in sorted((ROOT / "examples" / "recipes").glob("*/*.yaml")) if not OTHERS.search(path.stem)]
 NAMES = [f"{path.parent.name}/{path.stem}" for path in FILES]
