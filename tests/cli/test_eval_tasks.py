@@ -169,6 +169,7 @@ def test_the_supervised_stage_joins_what_a_prover_was_trained_on(capsys, tmp_pat
     assert len(kept.rows) == 12 and not kept.left_out
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     recipe = ["sft", "--recipe", "tiny/sft_self_correction", "--dataset_name", str(tmp_path / "train.jsonl")]
+    recipe += ["--model_name_or_path", "tiny"]
     assert main([*recipe, "--dry_run"]) == 0
     planned = capsys.readouterr().out
     assert re.search(r"\b12 (kept|demonstrations|rows)", planned) and "x 1 process(es) = 64 rows" in planned, planned
