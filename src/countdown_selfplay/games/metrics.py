@@ -137,7 +137,8 @@ PROPOSALS = (
     ),
     Metric(
         "{conjecturer}/admitted_rate",
-        "Solvable, of the operand count asked for, not held out, not a duplicate, novel; well above 0 is "
+        "Solvable, of the operand count asked for, not held out, no repeat (with `duplicate_proposals: keep` repeats "
+        "too), novel; well above 0 is "
         "good. 0 is a starved round.",
     ),
     Metric(
