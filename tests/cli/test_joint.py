@@ -50,7 +50,7 @@ def test_the_recipes_hold_the_papers_table(model):
     samples in 25 steps, which leaves no room for a truncation. On the tiny model learning rates are 10 times as
     high."""
     low, high = (0.05, 0.85), (0.05, 0.75)
-    expected = {  # ..., proposals, problems at most, answers, multiple, both entropies, penalty, guard, reward if cut off
+    expected = {  # ..., proposals, problems at most, answers, multiple, entropies, penalty, guard, reward if cut off
         "conservative_binary":
             ("binary_band", low, 0, 5e-7, 0.02, 25, "none", 8, 8, 4, 4, 0.02, 0.01, 0, False, None),
         "aggressive_binary":

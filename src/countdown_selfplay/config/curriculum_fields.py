@@ -121,9 +121,9 @@ class CurriculumFields(CountdownFields):
     unplayed_reward: float | None = field(
         default=None,
         metadata={
-            "help": "Reward of a proposal that is admitted but finds no slot. None: it has none and takes no part in a "
-            "baseline, for nobody attempted it. 0: as in the code of seed 001's authors, where fill=truncate cuts it "
-            "off."
+            "help": "Reward of a proposal that is admitted but finds no slot. None: it has none and takes no part in "
+            "a baseline, for nobody attempted it. 0: as in the code of seed 001's authors, where fill=truncate cuts "
+            "it off."
         },
     )
     easy_above: float = field(

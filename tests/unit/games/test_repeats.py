@@ -39,7 +39,7 @@ def credit_of(result):
 
 
 def collapsed(duplicates):
-    """64 proposals: 39 times 1 1 1 = 1, which is always solved, 11 others, which never are, 14 that have no solution."""
+    """64 proposals: 39 times 1 1 1 = 1, which is always solved, 11 others, which never are, 14 without a solution."""
     proposals = [EASY] * 39 + OTHERS + ["1 1 1 = 99"] * 14
     return played(
         proposals, lambda target, _: 4 * (target == 1), **BAND, truncate_multiple=16, duplicate_proposals=duplicates
@@ -47,8 +47,8 @@ def collapsed(duplicates):
 
 
 def test_truncation_and_the_means_count_every_repeat():
-    """50 solvable ones of 12 problems: the authors' program cuts 50 to 48 = 3 x 16, in the order of the proposals: the 39
-    easy ones and 9 others. Mean p-hat and share too easy 39 / 48."""
+    """50 solvable ones of 12 problems: the authors' program cuts 50 to 48 = 3 x 16, in the order of the proposals: the
+    39 easy ones and 9 others. Mean p-hat and share too easy 39 / 48."""
     result, round, _ = collapsed("keep")
     assert (
         result.metrics["conjecturer/admitted_rate"] == 50 / 64 and result.metrics["conjecturer/played_rate"] == 48 / 64
@@ -65,8 +65,8 @@ def test_shared_repeats_hide_the_same_collapse_as_starvation():
 
 
 def test_each_repeat_has_answers_and_a_solve_rate_of_its_own():
-    """Twice 3 5 7 = 22, solved 2 and 4 times of 4: the tent gives .75 at p = .5 and 0 at p = 1; two that cannot be read
-    earn 0. Leave-one-out: .75 - 0 and 0 - .25. Shared: both earn .75, so .75 - .75 / 3 and 0 - 1.5 / 3."""
+    """Twice 3 5 7 = 22, solved 2 and 4 times of 4: the tent gives .75 at p = .5 and 0 at p = 1; two that cannot be
+    read earn 0. Leave-one-out: .75 - 0 and 0 - .25. Shared: both earn .75, so .75 - .75 / 3 and 0 - 1.5 / 3."""
     proposals, right = ["3 5 7 = 22", "7 5 3 = 22", "?", "?"], lambda target, attempt: 2 if attempt == 0 else 4
     result, round, _ = played(proposals, right, **BAND, duplicate_proposals="keep")
     assert len(round.rows["prover"]) == 2 and result.metrics["round/solve_rate_mean"] == 0.75
