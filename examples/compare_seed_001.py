@@ -1,49 +1,84 @@
-"""The four named runs of seed 001 on the embedded model, one report with their health side by side, and the counts.
+"""The four named runs of seed 001 and its RLOO baseline on the embedded model: differences, health and counts.
 
-python examples/compare_seed_001.py                        # the four runs, with the settings of their authors
+python examples/compare_seed_001.py                        # with the settings of their authors
 python examples/compare_seed_001.py --seeds 1 2 3          # each of them with three training seeds
+python examples/compare_seed_001.py --runs conservative_binary rloo_30     # only these
 python examples/compare_seed_001.py --mixes 0 0.25 0.5     # the ablation the paper asks for: the shares of fixed data
-python examples/compare_seed_001.py --max_steps 10         # any flag of `countdown-selfplay joint` goes to every run
+python examples/compare_seed_001.py --length_penalty 0.1   # any flag of `countdown-selfplay joint` goes to every run
+
+A run that is finished is read, not repeated. One report has all runs side by side.
 """
 
 import argparse
+import json
 from pathlib import Path
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.evaluation.compare.arms import aligned_arms, load_arms, write_counts
 from countdown_selfplay.evaluation.report import write_report
 
-RUNS = ("conservative_binary", "aggressive_binary", "anchored_shaped", "anchored_shaped_fixed")
+BASELINE = ["--prover_micro_batches", "32"]  # 128 problems x 8 answers; rate, KL and entropy are the aggressive run's
+RUNS = {
+    **{name: ("joint", name, []) for name in ("conservative_binary", "aggressive_binary")},
+    **{name: ("joint", name, []) for name in ("anchored_shaped", "anchored_shaped_fixed")},
+    **{f"rloo_{n}": ("rloo", "aggressive_binary", [*BASELINE, "--max_steps", f"{n}"]) for n in (30, 80)},
+}
 ABLATED = "anchored_shaped_fixed"  # all else as in the corrected run; at 0 the conjecturer's problems alone are played
 
 
-def play(name: str, folder: Path, flags: list[str]) -> Path:
+def play(command: str, name: str, folder: Path, flags: list[str]) -> Path:
+    """The folder of the finished run, which holds the command that made it."""
+    words, note = [command, "--recipe", f"tiny/{name}", "--output_dir", str(folder), *flags], folder / "command.json"
     print(f"\n== {folder.name} ==", flush=True)
-    code = main(["joint", "--recipe", f"tiny/{name}", "--output_dir", str(folder), *flags])
-    if code:
-        raise SystemExit(code)
+    if not note.exists() or json.loads(note.read_text()) != words:
+        code = main(words)
+        if code:
+            raise SystemExit(code)
+        note.write_text(json.dumps(words))
     return folder
 
 
-def compare(seeds: list[int], mixes: list[float], flags: list[str], root: Path = Path("runs")) -> Path:
-    arms = {f"tiny-{name.replace('_', '-')}": (name, []) for name in RUNS}
+def health(folder: Path) -> str:
+    """Starved rounds, the mean solve rate of the others and the share of solvable proposals before and after."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    rounds = [line for line in lines if "round/starved" in line]
+    rates = [line["round/solve_rate_mean"] for line in rounds if "round/solve_rate_mean" in line]
+    found = json.loads((folder / "evaluation.json").read_text())
+    if not rounds:
+        return f"{folder.name}: no conjecturer"
+    solvable = " -> ".join(f"{found[when]['conjecturer']['solvable']['value']:.3f}" for when in ("before", "after"))
+    mean = f"{sum(rates) / len(rates):.3f}" if rates else "none"
+    starved = sum(line["round/starved"] for line in rounds)
+    return (
+        f"{folder.name}: {starved:.0f} of {len(rounds)} rounds starved, mean p {mean}, proposals solvable {solvable}"
+    )
+
+
+def compare(
+    seeds: list[int], mixes: list[float], flags: list[str], root: Path = Path("runs"), runs: list[str] | None = None
+) -> Path:
+    arms = {f"tiny-{name.replace('_', '-')}": RUNS[name] for name in runs or RUNS}
     if mixes:
         alone = {0.0: ["--fill", "none"]}
-        arms = {f"mix-{mix:g}": (ABLATED, ["--anchor_fraction", str(mix), *alone.get(mix, [])]) for mix in mixes}
+        flags_of = {mix: ["--anchor_fraction", str(mix), *alone.get(mix, [])] for mix in mixes}
+        arms = {f"mix-{mix:g}": ("joint", ABLATED, own) for mix, own in flags_of.items()}
     folders: dict[str, list[Path]] = {}
-    for arm, (name, own) in arms.items():
+    for arm, (command, name, own) in arms.items():
         each = {root / f"{arm}-seed-{seed}": ["--seed", str(seed)] for seed in seeds} or {root / arm: []}
-        folders[arm] = [play(name, folder, [*own, *seed, *flags]) for folder, seed in each.items()]
-    first = next(iter(folders.values()))[0]
-    loaded = load_arms([f"before={first}:before", *(f"{arm}={','.join(map(str, f))}" for arm, f in folders.items())])
+        folders[arm] = [play(command, name, folder, [*own, *seed, *flags]) for folder, seed in each.items()]
+    played = [folder for own in folders.values() for folder in own]
+    words = [f"before={played[0]}:before", *(f"{arm}={','.join(map(str, f))}" for arm, f in folders.items())]
     title = "seed-001-mixes" if mixes else "seed-001"
-    write_counts(root / f"{title}-counts.json", aligned_arms(loaded))
-    return write_report([folder for own in folders.values() for folder in own], root / f"{title}.html")
+    write_counts(root / f"{title}-counts.json", aligned_arms(load_arms(words)))
+    main(["compare", *words])
+    print(*(health(folder) for folder in played), sep="\n")
+    return write_report(played, root / f"{title}.html")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[])
     parser.add_argument("--mixes", type=float, nargs="+", default=[])
+    parser.add_argument("--runs", choices=list(RUNS), nargs="+")
     options, rest = parser.parse_known_args()
-    print(f"Health of the runs side by side: {compare(options.seeds, options.mixes, rest)}")
+    print(f"Health of the runs side by side: {compare(options.seeds, options.mixes, rest, runs=options.runs)}")

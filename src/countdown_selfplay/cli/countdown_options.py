@@ -96,6 +96,9 @@ def add_rule_options(parser: argparse.ArgumentParser, answers: bool) -> None:
         group.add_argument("--leading_minus", action="store_true", help="accept one minus sign before an operand")
         group.add_argument("--lenient_unicode", action="store_true", help="read look-alike signs as ASCII")
         group.add_argument(
+            "--score_tagged", type=float, metavar="SCORE", help="of a malformed answer within answer tags (else 0)"
+        )
+        group.add_argument(
             "--answer_rule", choices=get_args(AnswerRule), default=DEFAULT_RULES.answer_rule, help="which tag counts"
         )
         group.add_argument(

@@ -99,8 +99,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     sampling.add_argument(
         "--eval_preset",
         choices=(TRAINING, *PRESETS),
-        help="a paper's setting for all four (joint_rloo: T 0.6, top-p 0.95, top-k 20, 2048 tokens), or the model's "
-        "own in training; default: what its run was evaluated in",
+        help="a paper's setting for all four (joint_rloo: T 0.6, top-p 0.95, top-k 20, 2048 tokens, and one leading "
+        "minus sign is accepted), or the model's own in training; default: what its run was evaluated in",
     )
     sampling.add_argument("--temperature", type=float, help="0 is greedy")
     sampling.add_argument("--top_p", type=float, help="1 switches it off")

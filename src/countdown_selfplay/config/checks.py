@@ -147,11 +147,10 @@ def after_trl(config: JointSelfPlayConfig) -> None:
     _check_allowed(config)
     check_settings(config)
     _check_frontier(config)
-    if not abs(config.invalid_reward) <= LARGEST_REWARD:
-        _fail(
-            f"`invalid_reward` ({config.invalid_reward}) must be a finite number, at most {LARGEST_REWARD:g} in size; "
-            "seed 001 uses 0."
-        )
+    for name in ("invalid_reward", "unplayed_reward"):
+        value = getattr(config, name)
+        if value is not None and not abs(value) <= LARGEST_REWARD:
+            _fail(f"`{name}` ({value}) must be a finite number, at most {LARGEST_REWARD:g} in size; seed 001 uses 0.")
     _at_least(config, "samples_per_log", 0, "0 writes none")
     _at_least(config, "length_penalty", 0.0, "it is subtracted from the reward")
     if config.length_penalty_floor is not None and not config.length_penalty:

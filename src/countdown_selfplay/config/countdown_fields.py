@@ -32,7 +32,8 @@ class EvaluationFields(DomainFields):
         metadata={
             "help": "How answers are sampled in every evaluation of the run, and in `eval` of its models. training: "
             "as in training. joint_rloo: temperature 0.6, top-p 0.95, top-k 20, 2048 tokens (seed 001). cdg: "
-            "temperature 0.95, top-k 10, 8192 tokens (seed 002)."
+            "temperature 0.95, top-k 10, 8192 tokens (seed 002). Answers are judged by the run's rules: "
+            "leading_minus is a setting of its own."
         },
     )
 
@@ -67,5 +68,12 @@ class CountdownFields(EvaluationFields):
         default=False,
         metadata={
             "help": "Accept one minus sign before a number or a parenthesis (the checker of seed 001's authors)."
+        },
+    )
+    score_tagged: float | None = field(
+        default=None,
+        metadata={
+            "help": "Score of a malformed or empty answer within answer tags, and of tags inside the thinking (the "
+            "program of seed 001's authors: 0.1). None: 0, as for an answer without tags (seed 001's text)."
         },
     )

@@ -97,11 +97,12 @@ class CurriculumFields(CountdownFields):
             "prover_micro_batches (seed 001: 8)."
         },
     )
-    duplicate_proposals: Literal["reject", "share"] = field(
+    duplicate_proposals: Literal["reject", "share", "keep"] = field(
         default="reject",
         metadata={
             "help": "A proposal that repeats an earlier one of the same round. reject: it earns invalid_reward. "
-            "share: it earns what the first one earns (seed 001, which did not look for duplicates)."
+            "share: it earns what the first one earns. keep: it is a problem of its own, with a slot, answers and a "
+            "solve rate of its own (seed 001, which did not look for duplicates)."
         },
     )
     novelty_window: int = field(
@@ -115,6 +116,14 @@ class CurriculumFields(CountdownFields):
         metadata={
             "help": "Reward of a proposal that is not admitted (seed 001: 0), unless the conjecturer reward says what "
             "refused proposals earn (solvability_aware)."
+        },
+    )
+    unplayed_reward: float | None = field(
+        default=None,
+        metadata={
+            "help": "Reward of a proposal that is admitted but finds no slot. None: it has none and takes no part in "
+            "a baseline, for nobody attempted it. 0: as in the code of seed 001's authors, where fill=truncate cuts "
+            "it off."
         },
     )
     easy_above: float = field(

@@ -25,7 +25,8 @@ class GuardFields:
         metadata={
             "help": "What goes back. run: the whole run, by all rules of the guard. conjecturer: a conjecturer whose "
             "parseable rate in the current round is under guard_min_parseable_rate gets the weights and the optimizer "
-            "state of its last healthy checkpoint, everything else goes on (seed 001); the other rules stay the run's."
+            "state of its last healthy checkpoint, everything else goes on, however often it happens (seed 001); the "
+            "other rules stay the run's."
         },
     )
     guard_window: int = field(
@@ -60,7 +61,10 @@ class GuardFields:
     )
     guard_max_rollbacks: int = field(
         default=3,
-        metadata={"help": "Rollbacks before the run stops with an error that names the last trip."},
+        metadata={
+            "help": "Rollbacks of the whole run before it stops with an error that names the last trip; those of a "
+            "conjecturer alone (guard_scope) are not counted."
+        },
     )
 
 

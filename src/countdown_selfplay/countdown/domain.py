@@ -79,6 +79,7 @@ class CountdownDomain(Checking):
                 answer_rule=fields.answer_rule,
                 answer_format="bare" if bare else "tags",
                 leading_minus=fields.leading_minus,
+                score_tagged=fields.score_tagged,
             ),
             prover_prompt=fields.prover_prompt,
             conjecturer_prompt=fields.conjecturer_prompt,

@@ -31,6 +31,8 @@ class Rules:
     lenient_unicode: look-alike signs, full-width and Arabic digits and spaces are read as their ASCII counterparts.
     max_chars: most characters in an expression, after stripping white space at its ends.
     score_*: correct; well-formed but wrong; malformed or without an answer.
+    score_tagged: what answer tags earn whatever stands in them, malformed, empty or inside the thinking (the program
+        of seed 001's authors: 0.1); None: `score_invalid`, as in the text of section 3.2. Bare answers have no tags.
 
     Raises ConfigError for values outside these.
     """
@@ -46,6 +48,7 @@ class Rules:
     score_correct: float = 1.0
     score_wrong: float = 0.1
     score_invalid: float = 0.0
+    score_tagged: float | None = None
 
     def __post_init__(self) -> None:
         for name, allowed in (("answer_rule", get_args(AnswerRule)), ("answer_format", get_args(AnswerFormat))):
@@ -56,10 +59,17 @@ class Rules:
                 raise ConfigError(f"`{name}` ({getattr(self, name)!r}) must be True or False.")
         if type(self.max_chars) is not int or not 1 <= self.max_chars <= MAX_CHARS_LIMIT:
             raise ConfigError(f"`max_chars` ({self.max_chars!r}) must be an integer from 1 to {MAX_CHARS_LIMIT}.")
-        for name in ("score_correct", "score_wrong", "score_invalid"):
+        for name in ("score_correct", "score_wrong", "score_invalid", "score_tagged"):
             score = getattr(self, name)
+            if score is None and name == "score_tagged":
+                continue
             if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
                 raise ConfigError(f"`{name}` ({score!r}) must be a finite number.")
+
+    @property
+    def score_of_tags(self) -> float:
+        """Score of an answer that is there, in tags where the format has them, and is malformed."""
+        return self.score_invalid if self.score_tagged is None or self.answer_format == "bare" else self.score_tagged
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain JSON values."""

@@ -34,7 +34,7 @@ MAX_ANSWERS_TRIED = 32
 
 class Reason(StrEnum):
     """Why an answer got its score. The first earns `score_correct`, the next four `score_wrong`, the rest
-    `score_invalid`."""
+    `score_invalid`, or `score_tagged` if that is set and there is a tag."""
 
     CORRECT = "correct"
     """Every rule is met and the value is the target."""
@@ -121,8 +121,9 @@ def verify(completion: object, problem: Problem, rules: Rules = DEFAULT_RULES) -
     for stretch in stretches[1:]:
         answers += tagged_answers(stretch)
     if not answers:
-        hidden = len(stretches[0]) != len(text) and bool(tagged_answers(text))
-        return Verdict(rules.score_invalid, Reason.ANSWER_IN_THINKING if hidden else Reason.NO_ANSWER)
+        if len(stretches[0]) != len(text) and tagged_answers(text):
+            return Verdict(rules.score_of_tags, Reason.ANSWER_IN_THINKING)
+        return Verdict(rules.score_invalid, Reason.NO_ANSWER)
     if rules.answer_rule == "any":
         return _best(answers, problem, rules)
     return _judge(answers[-1 if rules.answer_rule == "last" else 0], problem, rules, len(answers))
@@ -164,14 +165,14 @@ def _rank(verdict: Verdict) -> int:
 def _judge(answer: str, problem: Problem, rules: Rules, n_answers: int) -> Verdict:
     expression = answer.strip(WHITE_SPACE)  # not every kind of space: a no-break space is not part of the grammar
     if len(expression) > rules.max_chars:
-        return Verdict(rules.score_invalid, Reason.TOO_LONG, None, None, n_answers)
+        return Verdict(rules.score_of_tags, Reason.TOO_LONG, None, None, n_answers)
     if not expression:
-        return Verdict(rules.score_invalid, Reason.EMPTY, None, None, n_answers)
+        return Verdict(rules.score_of_tags, Reason.EMPTY, None, None, n_answers)
     reason, value = _examine(expression, problem, rules)
     if reason is _CORRECT:
         score = rules.score_correct
     else:
-        score = rules.score_wrong if reason is _WRONG_VALUE or reason in _WRONG else rules.score_invalid
+        score = rules.score_wrong if reason is _WRONG_VALUE or reason in _WRONG else rules.score_of_tags
     return Verdict(score, reason, expression, None if value is None else _fraction(*value), n_answers)
 
 

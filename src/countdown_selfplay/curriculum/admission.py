@@ -49,7 +49,8 @@ def admit(
     novelty_window: int,
     duplicates: str,
 ) -> Admission:
-    """Go through all processes' proposals in rank order; the first of several equal problems is admitted."""
+    """Go through all processes' proposals in rank order; of several equal problems the first is admitted, with
+    `duplicates` "keep" each of them, as a problem of its own."""
     problems: list[Any] = []
     position: dict[str, int] = {}
     problem_of: list[int | None] = []
@@ -60,7 +61,7 @@ def admit(
             key = domain.key(proposal.problem)
             if key in excluded:
                 reason = "held_out"
-            elif key in position:
+            elif key in position and duplicates != "keep":
                 reason = "duplicate"
                 index = position[key] if duplicates == "share" else None
             elif archive.played_within(key, novelty_window):

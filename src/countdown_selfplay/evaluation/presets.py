@@ -1,4 +1,4 @@
-"""Sampling settings of papers' evaluations, by name: one flag gives all compared models the same."""
+"""Settings of papers' evaluations, by name: one flag gives all compared models the same."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 """joint_rloo: seed 001, section 4, for all directly compared models. cdg: seed 002, appendix C.1, majority voting (its
 pass@1 is greedy, and `eval --eval_preset cdg` answers greedily too)."""
+
+RULES: dict[str, dict[str, Any]] = {"joint_rloo": {"leading_minus": True}}
+"""Countdown's Rules of the paper's comparison, where they are not the default: those of its recipes."""
 
 SAMPLES = {"cdg": 32}
 """Answers per problem where the paper has another number than 16: majority@8 and @32."""

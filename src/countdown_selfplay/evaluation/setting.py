@@ -19,7 +19,7 @@ from ..data.run_files import ROLES_FILE
 from ..domains import held_out_of, make_domain, name_of
 from ..errors import ConfigError, CountdownSelfPlayError, DataError
 from .answers import identity
-from .presets import PRESETS, TRAINING, preset
+from .presets import PRESETS, RULES, TRAINING, preset
 
 HELDOUT = "heldout-v1"
 DEFAULT_COUNT = 500
@@ -141,7 +141,7 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
     if "operands" in given:
         ranges["operands"] = tuple(dict.fromkeys(given["operands"]))
     prover_prompt = given.get("prover_prompt", domain.prover_prompt)
-    rules = domain.rules
+    rules = dataclasses.replace(domain.rules, **RULES.get(given.get("eval_preset", TRAINING), {}))
     if "prover_prompt" in given:  # the compact prompt is the one whose answers have no tags
         rules = dataclasses.replace(rules, answer_format="bare" if prover_prompt == "compact" else "tags")
     if "answer_rule" in given:

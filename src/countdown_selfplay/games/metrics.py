@@ -49,7 +49,8 @@ ROUND = (
     Metric(
         "round/solve_rate_mean",
         "Mean p over conjectured problems; 0.2 to 0.6 is good. Near 1: collapse to too easy (Allen and Ståblein's "
-        "aggressive binary run). Near 0: too hard (anchored shaped: 0.17).",
+        "aggressive binary run). Near 0: too hard (anchored shaped: 0.17). A repeated problem counts as often as it "
+        "is played: once, or with `duplicate_proposals: keep` each time.",
         healthy=(0.1, 0.8),
         trip=(0.01, 0.99),
         word="solve rate",
@@ -126,7 +127,8 @@ PROPOSALS = (
     ),
     Metric(
         "{conjecturer}/unique_rate",
-        "Distinct problems / parsed proposals. Falls: mode collapse. Raise temperature or entropy coefficient.",
+        "Distinct problems / parsed proposals. Falls: mode collapse, which `round/solve_rate_mean` shows only with "
+        "`duplicate_proposals: keep`. Raise temperature or entropy coefficient.",
         healthy=(0.8, inf),
     ),
     Metric(
@@ -137,8 +139,8 @@ PROPOSALS = (
     ),
     Metric(
         "{conjecturer}/admitted_rate",
-        "Solvable, of the operand count asked for, not held out, not a duplicate, novel; well above 0 is "
-        "good. 0 is a starved round.",
+        "Solvable, of the operand count asked for, not held out, no repeat (with `duplicate_proposals: keep` repeats "
+        "too), novel; well above 0 is good. 0 is a starved round.",
     ),
     Metric(
         "round/conjectured_slots",

@@ -35,6 +35,7 @@ class Settings:
     duplicate_proposals: str = "reject"
     novelty_window: int = 0
     invalid_reward: float = 0.0
+    unplayed_reward: float | None = None
     easy_above: float = 0.8
     hard_below: float = 0.05
     samples_per_log: int = 4
@@ -116,8 +117,8 @@ class ProposeAndSolve:
         solve_rate_P = solve_rates(correct_MPG, rules.solve_rate_over)
 
         # Reward: a played proposal earns by its solve rate, a refused one what the reward says of its reason, or else
-        # the invalid reward; one that was admitted but found no slot was not measured: it has no reward and takes no
-        # part in a baseline.
+        # the invalid reward; one that was admitted but found no slot was not measured: without an `unplayed_reward` it
+        # has no reward and takes no part in a baseline.
         played = [index is not None and index < kept for index in admission.problem_of]
         problem_of = [index if got else None for index, got in zip(admission.problem_of, played, strict=True)]
         right = [[text for _, text in one if text is not None] for one in zip(*judged, strict=True)]
@@ -216,6 +217,8 @@ class ProposeAndSolve:
                 reward_N[n] = refused_reward(self.reward, admission.reasons[n], self.settings.invalid_reward)
             elif index < kept:
                 reward_N[n] = reward_P[index]
+            elif self.settings.unplayed_reward is not None:
+                reward_N[n] = self.settings.unplayed_reward
         return reward_N, metrics
 
     def _proposal_examples(

@@ -21,21 +21,20 @@ logger = logging.getLogger(__name__)
 
 
 def take_back(trainer: Host, fallen: Mapping[str, float]) -> None:
-    """`fallen`: players and their parseable rates. CollapseError without a checkpoint or after guard_max_rollbacks."""
-    guard, args = trainer.conjecturer_guard, trainer.args
+    """`fallen`: players and their parseable rates. However often it was done, the run goes on (seed 001's guard never
+    ends one). CollapseError without a checkpoint."""
+    guard = trainer.conjecturer_guard
     assert guard is not None
     seen = ", ".join(f"{player}/parseable_rate is {rate:.4g}" for player, rate in fallen.items())
     seen = f"The conjecturer collapsed at round {trainer.frame.rounds}: {seen}, under {guard.low:g}"
     found = trainer.processes.together(lambda: healthy_checkpoint(trainer))
     if found is None:
         raise CollapseError(f"{seen}. There is no healthy checkpoint to take it from; set save_steps lower.")
-    if guard.rollbacks >= args.guard_max_rollbacks:
-        raise CollapseError(
-            f"{seen}. {guard.rollbacks} rollbacks of it did not help; lower the conjecturer's learning rate, raise "
-            "its beta, or raise guard_max_rollbacks."
-        )
     guard.rollbacks += 1
-    logger.warning("%s. Taking it back to %s (%d of %d).", seen, found, guard.rollbacks, args.guard_max_rollbacks)
+    said = (
+        "%s. Taking it back to %s (rollback %d of it); if it falls again, lower its learning rate or raise its beta."
+    )
+    logger.warning(said, seen, found, guard.rollbacks)
     names = dict.fromkeys(trainer.policies.weights_of[player] for player in fallen)
     for name in names:
         trainer.policies.restore(name, Path(found) / inner_name(name))

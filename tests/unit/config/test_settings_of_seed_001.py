@@ -23,6 +23,9 @@ def test_rules_of_the_yaml_reach_the_verifier_and_the_results(tmp_path):
     assert verify("<answer> 3 + 7 </answer>", some, domain.rules).correct  # 9 is left out
     assert verify("<answer> -3 + 7 </answer>", minus, domain.rules).correct
     assert not verify("<answer> --3 + 7 </answer>", minus, domain.rules).correct  # a chain
+    tagged = CountdownDomain.from_config(config(tmp_path, score_tagged=0.1))
+    assert verify("<answer> = 4 </answer>", minus, tagged.rules).score == 0.1  # their program; their text: 0
+    assert tagged.to_dict()["rules"]["score_tagged"] == 0.1
     plain = CountdownDomain.from_config(config(tmp_path))
     assert plain.rules == Rules()
     assert Rules.from_dict({"unary_minus": True}).leading_minus  # the name in results of earlier versions

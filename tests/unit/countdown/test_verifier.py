@@ -83,6 +83,24 @@ def test_scores_come_from_the_rules_and_the_bit_does_not():
     assert [verify(e, p, rules).correct for e in ("3+4", "3*4", "3+")] == [True, False, False]
 
 
+def test_whatever_stands_in_the_tags_earns_a_score_of_its_own_if_the_rules_say_so():
+    """The program of seed 001's authors: .1 for anything within answer tags, tags inside the thinking too, 0 only
+    without a tag. Their text (3.2), and the default: 0 malformed, .1 well-formed but wrong. What is right does not
+    change."""
+    p = Problem((3, 4), 7)
+    tagged = ["", "= 7", "3 + 4.0", "3 + (4", "\\frac{3}{4}", "3 + 4" + " + 0" * 99]
+    texts = [f"<answer>{inside}</answer>" for inside in tagged] + ["<think> <answer>3 + 4</answer> </think> 7"]
+    lenient = Rules(score_tagged=0.1)
+    assert {verify(text, p).score for text in texts} == {0.0}
+    assert {verify(text, p, lenient).score for text in texts} == {0.1} and not any(
+        verify(t, p, lenient).correct for t in texts
+    )
+    untagged = ["3 + 4", "<answer>3 + 4", None]
+    assert [verify(text, p, lenient).score for text in untagged] == [0.0] * 3
+    assert [verify(f"<answer>{e}</answer>", p, lenient).score for e in ("3 + 4", "3 * 4")] == [1.0, 0.1]
+    assert verify("3 +", p, Rules(score_tagged=0.1, answer_format="bare")).score == 0.0
+
+
 def test_any_takes_the_best_by_merit_and_not_by_score():
     rules = Rules(answer_rule="any", score_correct=0.0, score_wrong=5.0)
     text = "<answer>3*4</answer><answer>3+4</answer><answer>3+</answer>"
@@ -141,6 +159,7 @@ def test_rules_and_verdicts_survive_json_and_pickle():
         ({"use_all": 1}, "use_all"),
         ({"score_wrong": float("nan")}, "score_wrong"),
         ({"score_wrong": "0.1"}, "score_wrong"),
+        ({"score_tagged": float("inf")}, "score_tagged"),
         ({"answer": "last"}, "answer"),
     ],
 )
