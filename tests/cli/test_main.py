@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def run_python(*arguments: str, **kwargs: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, **kwargs
+        [sys.executable, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, **kwargs
     )
 
 
@@ -133,20 +133,6 @@ def test_help_and_errors_load_neither_torch_nor_trl():
         "import sys\n"
         "from countdown_selfplay.cli.main import main\n"
         "assert main(['--help']) == 0 and main(['nonsense']) == 2\n"
-        "assert not {'torch', 'trl', 'transformers'} & set(sys.modules)\n"
-    )
-    done = run_python("-c", code)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.skipif(
-    "solve" not in main.available_commands(), reason="the solve command is not part of this installation"
-)
-def test_solve_loads_no_torch():
-    code = (
-        "import sys\n"
-        "from countdown_selfplay.cli.main import main\n"
-        "try:\n    main(['solve', '--help'])\nexcept SystemExit:\n    pass\n"
         "assert not {'torch', 'trl', 'transformers'} & set(sys.modules)\n"
     )
     done = run_python("-c", code)

@@ -1,7 +1,7 @@
 """Whether the launcher started as many processes as it was asked for.
 
-accelerate 1.15 goes by `--multi_gpu` (or a config file's kind of engine) and not by `--num_processes`: with `--cpu`, or on
-a machine with one GPU or none, `accelerate launch --num_processes 2` starts one process and says nothing.
+accelerate 1.15 goes by `--multi_gpu` (or a config file's kind of engine) and not by `--num_processes`: with `--cpu`,
+or on a machine with one GPU or none, `accelerate launch --num_processes 2` starts one process and says nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 from ..errors import ConfigError
 
 _WORLD = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")  # torchrun's and those of MPI
-_LAUNCHERS = {"launch", "accelerate-launch", "accelerate.commands.launch"}
 
 
 def refuse_lone_process() -> None:
@@ -36,8 +35,12 @@ def refuse_lone_process() -> None:
 def asked_for(line: list[str]) -> int:
     """The number of processes that a command line of `accelerate launch`, or its config file, names; 1 without one and
     for any other command line."""
-    start = next((i for i, part in enumerate(line) if Path(part).name in _LAUNCHERS), None)
-    if start is None:
+    names = [Path(part).name for part in line]
+    if "accelerate-launch" in names:
+        start = names.index("accelerate-launch")
+    elif "launch" in names and "accelerate" in " ".join(names[: names.index("launch")]):
+        start = names.index("launch")
+    else:
         return 1
     from accelerate.commands.config.config_args import default_config_file, load_config_from_file
     from accelerate.commands.launch import launch_command_parser
