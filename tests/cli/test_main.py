@@ -279,6 +279,7 @@ def test_options_of_a_command_that_is_no_trainer_are_left_alone(monkeypatch, cap
 
 
 PROBE = """
+import os
 import torch
 from accelerate import Accelerator
 from countdown_selfplay.distributed.exit import leave_process_group
@@ -287,6 +288,7 @@ wrapped = type(a.prepare(torch.nn.Linear(2, 2))).__name__
 total = a.reduce(torch.tensor([float(a.process_index + 1)]), "sum").item()
 print(f"[{a.num_processes} {a.distributed_type.value} {wrapped} {total}]\\n", end="", flush=True)
 leave_process_group()
+os._exit(0)  # whatever gloo's threads still hold
 """
 
 

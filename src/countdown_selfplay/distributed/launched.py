@@ -28,7 +28,7 @@ def refuse_lone_process() -> None:
             f"`accelerate launch` was asked for {asked} processes and has started one: with --cpu, and without "
             f"--multi_gpu on fewer than {asked} GPUs, it reads no number. For {asked} processes on a CPU: "
             f"ACCELERATE_USE_CPU=true accelerate launch --multi_gpu --num_processes {asked} "
-            f"{shlex.join(sys.orig_argv[1:])}; for one, leave --num_processes out."
+            f"{shlex.join(sys.orig_argv[1:])}; for one pass --num_processes 1."
         )
 
 
