@@ -146,7 +146,7 @@ def test_what_is_wrong_by_itself_loads_neither_torch_nor_trl(argv, says, tmp_pat
         f"import sys; from countdown_selfplay.cli.main import main; code = main(['sft', *{argv!r}])\n"
         "print(code, sorted({'torch', 'trl', 'transformers', 'datasets'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout.split("\n")[-2] == "2 []"
     assert says in done.stderr and done.stderr.count("\n") == 1
 

@@ -3,13 +3,12 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 
 import pytest
+import torch
 
 from countdown_selfplay.cli import main
+from countdown_selfplay.evaluation.answer_file import AnswerFile
 
 SIZE = ["--n_problems", "40", "--samples", "4", "--batch_size", "8"]  # 20 batches of two problems
 
@@ -24,22 +23,37 @@ def lines(path):
     return path.read_text().splitlines()
 
 
+def killed_after(batches, *arguments):
+    """`eval` in a fork of this process, which SIGKILLs itself when so many batches are on the disk; how it ended."""
+    append, written = AnswerFile.append, []
+
+    def dying(file, rows):
+        append(file, rows)
+        written.append(len(file.rows))
+        if len(written) == batches:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        try:
+            torch.set_num_threads(1)  # a fork has no others
+            AnswerFile.append = dying
+            main.main(["eval", "--model", "tiny", *map(str, arguments)])
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1]
+
+
 def test_an_evaluation_that_was_killed_ends_with_the_rows_of_a_straight_run(tmp_path, capsys):
+    """Killed after the third batch of 8 answers."""
     straight, killed = tmp_path / "straight.jsonl", tmp_path / "killed.jsonl"
     assert evaluate(capsys, *SIZE, "--output", straight)[0] == 0
-    command = [sys.executable, "-m", "countdown_selfplay.cli.main", "eval", "--model", "tiny", *SIZE]
-    process = subprocess.Popen([*command, "--output", str(killed)], stdout=subprocess.DEVNULL, env=os.environ)
-    deadline = time.monotonic() + 120
-    while not (killed.exists() and killed.stat().st_size > 3000) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    done = len(lines(killed)) - 1
-    assert 8 <= done < 160, "it was killed before the first batch or after the last"
+    assert os.WTERMSIG(killed_after(3, *SIZE, "--output", killed)) == signal.SIGKILL
+    assert len(lines(killed)) == 1 + 3 * 8
     with killed.open("a") as file:  # and as if a line had been half written when it died
         file.write('{"index": 7, "problem": "1,2')
     code, out, err = evaluate(capsys, *SIZE, "--output", killed)
-    assert code == 0 and f"holds {done // 8 * 8} of 160 answers" in err
+    assert code == 0 and "holds 24 of 160 answers" in err
     assert killed.read_bytes() == straight.read_bytes()
     results = [json.loads(path.with_suffix(".json").read_text()) for path in (straight, killed)]
     assert [result.pop("seconds") > 0 for result in results] == [True, True]

@@ -27,6 +27,7 @@ if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
 from transformers import TrainerCallback  # noqa: E402
 
 from countdown_selfplay.training.exports import export_policies  # noqa: E402
+from tests.distributed.two_processes import leave  # noqa: E402
 from tests.distributed.worker import digest  # noqa: E402
 from tests.trainer.conftest import make_trainer, on_sample, remembered  # noqa: E402
 from tests.trainer.test_round import LORA, problems  # noqa: E402
@@ -166,3 +167,4 @@ def main(output, sharings, scenarios, resume_at, config):
 
 if __name__ == "__main__":
     main(**json.loads(sys.argv[1]))
+    leave()

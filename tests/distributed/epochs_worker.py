@@ -11,6 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from countdown_selfplay.errors import DataError
+from tests.distributed.two_processes import leave
 from tests.distributed.worker import digest
 from tests.trainer.conftest import make_trainer, optimizer_state, weights
 from tests.trainer.test_resume_epochs import lines, memory, stream
@@ -54,3 +55,4 @@ def main(output, problems_an_epoch, resumes, config):
 
 if __name__ == "__main__":
     main(**json.loads(sys.argv[1]))
+    leave()

@@ -12,6 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.distributed.engine_worker import moved, weights, whole
+from tests.distributed.two_processes import leave
 from tests.distributed.worker import digest
 from tests.probe_games import memory, probe
 from tests.trainer.conftest import make_trainer, on_sample
@@ -70,3 +71,4 @@ def main(output, games, resume_at, config):
 
 if __name__ == "__main__":
     main(**json.loads(sys.argv[1]))
+    leave()

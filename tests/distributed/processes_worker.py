@@ -4,11 +4,15 @@ import json
 import sys
 from pathlib import Path
 
+import torch.distributed
 from accelerate import Accelerator
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from countdown_selfplay.distributed.exit import leave_process_group
 from countdown_selfplay.distributed.processes import processes_of
 from countdown_selfplay.errors import DataError
+from tests.distributed.two_processes import leave
 
 
 def main(output):
@@ -31,9 +35,11 @@ def main(output):
         processes.together(fail)
     except DataError as error:
         found |= {"error": str(error), "ran": ran}
+    leave_process_group()
+    found["left"] = not torch.distributed.is_initialized()
     (Path(output) / f"rank{rank}.json").write_text(json.dumps(found))
 
 
 if __name__ == "__main__":
     main(sys.argv[1])
-    leave_process_group()
+    leave()

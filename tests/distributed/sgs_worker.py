@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.countdown.helping import HELP_PROMPTS
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+from tests.distributed.two_processes import leave
 from tests.distributed.worker import digest
 from tests.trainer.conftest import on_sample, optimizer_state, remembered, weights
 from tests.trainer.test_targets import targets
@@ -62,3 +63,4 @@ def main(output, resume_at, config):
 
 if __name__ == "__main__":
     main(**json.loads(sys.argv[1]))
+    leave()

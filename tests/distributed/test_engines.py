@@ -6,28 +6,23 @@ One launch per engine (engine_worker.py) plays everything; each test looks at on
 """
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.distributed.test_two_processes import free_port
+from tests.distributed.two_processes import launched_under
 from tests.trainer.conftest import make_trainer, on_sample
 from tests.trainer.test_round import LORA, problems
 
 pytestmark = pytest.mark.distributed
 
 WORKER = Path(__file__).parent / "engine_worker.py"
-CONFIGS = Path(__file__).parents[2] / "accelerate_configs"
 ENGINES, SHARINGS, SCENARIOS = (
     ("ddp", "zero2", "zero3", "fsdp2"),
     ("full", "lora", "tied"),
     ("lonely", "flat", "collapse", "lengths"),
 )
-DEADLINE = 600  # seconds for a whole launch, which takes about a minute on free cores; a hang never ends
 ROUNDS, RESUME_AT = 4, 3  # two rounds an epoch: the resume is inside the second
 # No clip (DeepSpeed's is joint, the others' per role), and an epsilon at which AdamW is smooth: at 1e-8 its first step
 # is the gradient's sign, which turns a difference of 1e-9 in a gradient near zero into one of 1e-3 in the weight.
@@ -37,35 +32,13 @@ CONFIG = dict(
 )  # fmt: skip
 
 
-def command(engine):
-    if engine == "ddp":
-        line = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_addr", "127.0.0.1"]
-        return [*line, "--master_port", str(free_port())]
-    line = [
-        sys.executable,
-        "-m",
-        "accelerate.commands.accelerate_cli",
-        "launch",
-        "--main_process_port",
-        str(free_port()),
-    ]
-    return [*line, "--config_file", str(CONFIGS / f"cpu_{engine}.yaml")]
-
-
 @pytest.fixture(scope="module", params=ENGINES)
 def launched(request, tmp_path_factory):
     engine, output = request.param, tmp_path_factory.mktemp(request.param)
     if engine.startswith("zero"):
         pytest.importorskip("deepspeed", reason="pip install 'countdown-selfplay[deepspeed]'")
     job = dict(output=str(output), sharings=SHARINGS, scenarios=SCENARIOS, resume_at=RESUME_AT, config=CONFIG)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
-    environment.pop("ACCELERATE_USE_CPU", None)  # it would turn DeepSpeed off
-    if not engine.startswith("zero"):
-        environment["ACCELERATE_USE_CPU"] = "true"
-    process = subprocess.run(
-        [*command(engine), str(WORKER), json.dumps(job)],
-        env=environment, timeout=DEADLINE, capture_output=True, text=True,
-    )  # fmt: skip
+    process = launched_under(engine, WORKER, json.dumps(job))
     assert process.returncode == 0, process.stderr[-4000:]
     return engine, output, [json.loads((output / f"rank{r}.json").read_text()) for r in (0, 1)]
 

@@ -2,14 +2,11 @@
 sampler. One launch (epochs_worker.py) plays everything."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from .test_two_processes import DEADLINE, free_port
+from .two_processes import torchrun
 
 pytestmark = pytest.mark.distributed
 
@@ -26,12 +23,7 @@ CONFIG = dict(
 def ranks(tmp_path_factory):
     output = tmp_path_factory.mktemp("epochs")
     job = dict(output=str(output), problems_an_epoch=AN_EPOCH, resumes=RESUMES, config=CONFIG)
-    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_addr", "127.0.0.1"]
-    command += ["--master_port", str(free_port()), str(WORKER), json.dumps(job)]
-    process = subprocess.run(
-        command, env={**environment, "CUDA_VISIBLE_DEVICES": ""}, timeout=DEADLINE, capture_output=True, text=True
-    )
+    process = torchrun(WORKER, json.dumps(job))
     assert process.returncode == 0, process.stderr[-3000:]
     return [json.loads((output / f"rank{r}.json").read_text()) for r in (0, 1)]
 

@@ -5,15 +5,14 @@ One launch per engine (games_worker.py) plays all of them.
 """
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.probe_games import TRAINED
 
-from .test_engines import DEADLINE, ENGINES, command
+from .test_engines import ENGINES
+from .two_processes import launched_under
 
 pytestmark = pytest.mark.distributed
 
@@ -41,14 +40,7 @@ def launched(request, tmp_path_factory):
     if engine.startswith("zero"):
         pytest.importorskip("deepspeed", reason="pip install 'countdown-selfplay[deepspeed]'")
     job = dict(output=str(output), games=GAMES, resume_at=RESUME_AT, config=CONFIG)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
-    environment.pop("ACCELERATE_USE_CPU", None)  # it would turn DeepSpeed off
-    if not engine.startswith("zero"):
-        environment["ACCELERATE_USE_CPU"] = "true"
-    process = subprocess.run(
-        [*command(engine), str(WORKER), json.dumps(job)],
-        env=environment, timeout=DEADLINE, capture_output=True, text=True,
-    )  # fmt: skip
+    process = launched_under(engine, WORKER, json.dumps(job))
     assert process.returncode == 0, process.stderr[-4000:]
     return engine, [json.loads((output / f"rank{r}.json").read_text()) for r in (0, 1)]
 

@@ -13,6 +13,12 @@ from .test_two_processes import SAVING, STATE, equal_ranks, launch, run
 pytestmark = pytest.mark.distributed
 
 
+RESTARTS = ["--max-restarts", "3"]  # one is needed; the others are for a port that was taken meanwhile
+# Without it a restarted process would find the address of one that has died. With it torch 2.13 closes a free port
+# before the first process binds it.
+OWN_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+
+
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory):
     folder = tmp_path_factory.mktemp("straight")
@@ -23,7 +29,7 @@ def straight(tmp_path_factory):
 def test_torchrun_starts_a_killed_run_again_from_its_newest_checkpoint(straight, tmp_path, rank):
     """SIGKILL in round 4, of which round 2 is saved: the second start plays rounds 3 and 4 again."""
     killed = {"rank": rank, "number": int(signal.SIGKILL), "round_": 3}
-    process = launch(tmp_path, "auto", killed, ["--max-restarts", "1"], **SAVING)
+    process = launch(tmp_path, "auto", killed, RESTARTS, OWN_STORE, **SAVING)
     assert process.returncode == 0, process.stderr[-9000:]
     found, expected = equal_ranks(tmp_path), straight[0]
     for name in STATE:

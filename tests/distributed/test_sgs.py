@@ -8,7 +8,7 @@ import pytest
 
 from countdown_selfplay.countdown import Problem
 
-from .test_two_processes import torchrun
+from .two_processes import torchrun
 
 pytestmark = pytest.mark.matrix
 

@@ -2,14 +2,11 @@
 for every engine and every way of sharing weights is in test_engines.py."""
 
 import json
-import os
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.distributed.two_processes import torchrun
 from tests.trainer.conftest import rounds
 
 pytestmark = pytest.mark.distributed
@@ -17,35 +14,17 @@ pytestmark = pytest.mark.distributed
 WORKER = Path(__file__).parent / "worker.py"
 SAVING = dict(save_strategy="steps", save_steps=2, max_steps=4, guard=True, novelty_window=3, beta=0.05)
 STATE = ("weights", "optimizer", "remembered", "guard", "memory")
-DEADLINE = 240  # seconds; a run takes about 20, a hang never ends
+OBJECTIVES = dict(
+    prover_objective="expert_iteration", conjecturer_objective="rae", conjecturer_reward="adaptive_band",
+    use_adaptive_entropy=True, entropy_target=0.6, entropy_coef=0.01,
+)  # fmt: skip
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def launch(output, resume=None, signal=None, options=(), noise=None, **config):
+def launch(output, resume=None, signal=None, options=(), environment=None, noise=None, **config):
     """A run of two processes under torchrun; `signal`, `noise`: see worker.py."""
     output.mkdir(parents=True, exist_ok=True)
     job = json.dumps({"output": str(output), "resume": resume, "config": config, "signal": signal, "noise": noise})
-    return torchrun(WORKER, job, options)
-
-
-def torchrun(worker, job, options=()):
-    environment = {
-        **os.environ,
-        "ACCELERATE_USE_CPU": "true",
-        "OMP_NUM_THREADS": "1",
-        "HF_HUB_OFFLINE": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",  # or a restarted process finds the address of one that has died
-    }
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
-    command += ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{free_port()}", "--local_addr", "127.0.0.1"]
-    command += [*options, str(worker), job]
-    return subprocess.run(command, env=environment, timeout=DEADLINE, capture_output=True, text=True)
+    return torchrun(WORKER, job, options, **(environment or {}))
 
 
 def run(output, resume=None, **config):
@@ -77,28 +56,31 @@ def test_what_two_processes_exchange(tmp_path):
             "main": rank == 0,
             "error": "from process 0",
             "ran": [0] if rank == 0 else [],
+            "left": True,
         }
 
 
-def test_kept_samples_and_moving_baselines_are_the_same_on_both_ranks_and_after_a_resume(tmp_path):
-    objectives = dict(
-        prover_objective="expert_iteration", conjecturer_objective="rae", conjecturer_reward="adaptive_band",
-        use_adaptive_entropy=True, entropy_target=0.6, entropy_coef=0.01,
-    )  # fmt: skip
-    straight = run(tmp_path / "straight", **objectives, **SAVING)
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two") / "straight"
+    return folder, run(folder, **OBJECTIVES, **SAVING)
+
+
+def test_kept_samples_and_moving_baselines_are_the_same_on_both_ranks_and_after_a_resume(straight, tmp_path):
+    folder, straight = straight
     assert straight["memory"]["replays"]["prover"] and straight["memory"]["objectives"]["conjecturer"]["baseline"]
-    resumed = run(tmp_path / "resumed", str(tmp_path / "straight" / "checkpoint-2"), **objectives, **SAVING)
+    resumed = run(tmp_path / "resumed", str(folder / "checkpoint-2"), **OBJECTIVES, **SAVING)
     for name in STATE:
         assert straight[name] == resumed[name], name
     # 2 x 32 answers a round: what is kept is what the verifier accepted in the last three rounds, on both ranks
-    correct = [round(64 * line["prover/correct_rate"]) for line in rounds(tmp_path / "straight")]
+    correct = [round(64 * line["prover/correct_rate"]) for line in rounds(folder)]
     assert len(straight["memory"]["replays"]["prover"]) == sum(correct[-3:])
 
 
-def test_a_resume_in_another_number_of_processes_is_refused(tmp_path):
+def test_a_resume_in_another_number_of_processes_is_refused(straight, tmp_path):
     from countdown_selfplay.errors import CheckpointError
     from tests.trainer.conftest import make_trainer
 
-    run(tmp_path / "two", **SAVING)
+    one = make_trainer(tmp_path / "one", **OBJECTIVES, **SAVING)
     with pytest.raises(CheckpointError, match="written by 2 processes and this run has 1"):
-        make_trainer(tmp_path / "one", **SAVING).train(resume_from_checkpoint=str(tmp_path / "two" / "checkpoint-2"))
+        one.train(resume_from_checkpoint=str(straight[0] / "checkpoint-2"))

@@ -1,7 +1,7 @@
 """One rank of a two-process run: trains as told by a JSON argument and writes what it holds at the end to
 <output>/rank<r>.json.
 
-Started by torchrun from test_two_processes.py, never collected by pytest.
+Started by torchrun (test_two_processes.launch), never collected by pytest.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tests.distributed.two_processes import leave
 from tests.trainer.conftest import make_trainer, optimizer_state, remembered, weights
 
 
@@ -28,13 +29,13 @@ def digest(tensors):
 
 
 def ending_at(trainer, rank, number, round_):
-    """The process of `rank` gets the signal when it begins the round after `round_`; not when torchrun has restarted
-    it."""
-    play = trainer.game.play
+    """The process of `rank` gets the signal when it begins the round after `round_`, once: not when torchrun has
+    started the run again."""
+    play, told = trainer.game.play, Path(f"{trainer.args.output_dir}.told")
 
     def ends(round, anchors):
-        fresh = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
-        if fresh and round.index == round_ and trainer.accelerator.process_index == rank:
+        if round.index == round_ and trainer.accelerator.process_index == rank and not told.exists():
+            told.touch()
             os.kill(os.getpid(), number)
         return play(round, anchors)
 
@@ -83,11 +84,24 @@ def main(output, resume, config, signal=None, noise=None):
     (Path(output) / f"rank{rank}.json").write_text(json.dumps(found))
 
 
+def fail(output):
+    """Leave when the other process has failed too, for torchrun ends it when one has left: both are to be heard. If
+    the other one has died, torchrun ends this one."""
+    traceback.print_exc()
+    sys.stderr.flush()
+    rank = int(os.environ["RANK"])
+    Path(f"{output}.failed{rank}").touch()
+    while not Path(f"{output}.failed{1 - rank}").exists():
+        time.sleep(0.05)
+    leave(1)
+
+
 if __name__ == "__main__":
+    job = json.loads(sys.argv[1])
     try:
-        main(**json.loads(sys.argv[1]))
+        main(**job)
+    except SystemExit as end:
+        leave(end.code)
     except Exception:
-        traceback.print_exc()
-        sys.stderr.flush()
-        time.sleep(5)  # torchrun ends the other process when one has left: both are to be heard
-        raise SystemExit(1) from None
+        fail(job["output"])
+    leave()

@@ -1,22 +1,25 @@
 """`python -m tests.iterated.kills_worker FOLDER KILLS`: one iterated run in peace, then the same run killed by SIGKILL
-at random moments and resumed until it is finished, again and again until KILLS deaths; each must end in the same
+at points of its course and resumed until it is finished, again and again until KILLS deaths; each must end in the same
 files.
 
-The processes are forked from this one, which imports everything once and computes nothing. A process dies after a
-random time, at a random one of its file operations, or just before a chunk of play or a role's data set gets its
-name. Prints, as JSON, in which phase each death fell and the runs that ended otherwise."""
+The processes are forked from this one, which imports everything once and computes nothing. A process kills itself when
+it begins one of its pieces of work (a batch of generation, an optimizer step), at one of its file operations, or just
+before a chunk of play or a role's data set gets its name; which one is drawn with a fixed seed. Prints, as JSON, in
+which phase each death fell and the runs that ended otherwise."""
 
 import json
 import os
 import random
 import signal
 import sys
-import time
 from pathlib import Path
 
 from tests.iterated.test_driver import PROBLEMS, ROLES, driver, files
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from transformers import GenerationMixin
 
 CHUNKS = -(-len(PROBLEMS) // 5)
+LATEST = {"work": 12, "file": 12, "chunk": 3, "data set": 3}  # a life of a process is a part of the run at most
 WRITES = ("os.rename", "os.mkdir", "os.remove", "open")
 
 
@@ -42,21 +45,39 @@ def dying_at(folder, how, count):
     sys.addaudithook(hook)
 
 
-def attempt(folder, how="peace", count=0, delay=0.0):
+def dying_before(count):
+    """Dies before the piece of work that `count` others precede."""
+
+    def begins(*_):
+        nonlocal count
+        count -= 1
+        if count < 0:
+            die()
+
+    generate = GenerationMixin.generate
+
+    def generates(self, *arguments, **options):
+        begins()
+        return generate(self, *arguments, **options)
+
+    GenerationMixin.generate = generates
+    register_optimizer_step_pre_hook(begins)
+
+
+def attempt(folder, how="peace", count=0):
     """Whether a forked process finished the run in `folder`."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            if how not in ("peace", "time"):
+            if how == "work":
+                dying_before(count)
+            elif how != "peace":
                 dying_at(folder, how, count)
             driver(folder).run()
             code = 0
         finally:
             os._exit(code)
-    if how == "time":
-        time.sleep(delay)
-        os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if os.WIFEXITED(status):
         assert os.WEXITSTATUS(status) == 0, f"{folder}: the run failed, see above"
@@ -79,17 +100,15 @@ def phase_of(folder):
 
 def main(root, kills):
     draw = random.Random(0)
-    start = time.monotonic()
     attempt(root / "straight")
-    longest = (time.monotonic() - start) / 6
     whole = files(root / "straight")
     deaths, other, attempts, runs = [], [], 0, 0
     while len(deaths) < kills and attempts < 6 * kills:
         folder = root / f"killed-{runs}"
         while attempts < 6 * kills:
             attempts += 1
-            how = draw.choice(["time", "time", "file", "chunk", "data set"])
-            if attempt(folder, how, draw.randrange(12 if how == "file" else 3), draw.uniform(0.02, longest)):
+            how = draw.choice(["work", "work", "file", "chunk", "data set"])
+            if attempt(folder, how, draw.randrange(LATEST[how])):
                 break
             deaths.append(phase_of(folder))
         runs += 1

@@ -4,7 +4,6 @@ The model's folder is in SMOLLM2, or the model is in the hub's cache; else the t
 
 import json
 import os
-import time
 
 import pytest
 from transformers import AutoTokenizer
@@ -45,7 +44,6 @@ def smollm2():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_smollm2_plays_two_iterations_of_mathematics(smollm2, tmp_path):
-    began = time.process_time()
     (tmp_path / "gsm8k.jsonl").write_text("".join(json.dumps(row) + "\n" for row in GSM8K))
     domain = Lenient(workers=1)
     problems = [domain.problem(json.loads(text)) for text in (tmp_path / "gsm8k.jsonl").read_text().splitlines()]
@@ -82,7 +80,6 @@ def test_smollm2_plays_two_iterations_of_mathematics(smollm2, tmp_path):
         else:
             assert "[Wrong Answer]" in prompt[0]["content"]
     masks(smollm2, rows, settings)
-    assert time.process_time() - began < 300
 
 
 def masks(path, rows, settings):

@@ -48,7 +48,7 @@ def player():
     player = Player()
     yield player
     player.process.stdin.close()
-    assert player.process.wait(timeout=60) == 0
+    assert player.process.wait() == 0
 
 
 @pytest.fixture(scope="module")

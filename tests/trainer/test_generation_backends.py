@@ -4,8 +4,9 @@ import http.server
 import json
 import logging
 import math
+import socket
 import threading
-import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import torch
 from countdown_selfplay import _trl
 from countdown_selfplay.config import RoleSettings
 from countdown_selfplay.errors import ConfigError, GenerationError, MissingExtraError
+from countdown_selfplay.generation import client as client_module
 from countdown_selfplay.generation import colocate
 from countdown_selfplay.generation.client import UnknownModelError, VLLMServerClient
 from countdown_selfplay.generation.turns import check_lengths, fingerprint
@@ -282,19 +284,23 @@ def test_the_four_modes_of_the_truncated_weight(mode, expected):
 
 # -- a server that fails ---------------------------------------------------------------------------------------------
 
+PATIENCE = 600  # seconds, for what only takes long where something hangs
+
 
 @pytest.fixture
 def failing_server():
-    """A real HTTP server on 127.0.0.1 that answers as told: a list of (status, body), or "hang", or "drop"."""
-    script, seen = [], []
+    """A real HTTP server on 127.0.0.1 that answers as told: a list of (status, body), or "drop", or an event that it
+    sets before it hangs until the test is over."""
+    script, seen, over = [], [], threading.Event()
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             self.rfile.read(int(self.headers["Content-Length"]))
             seen.append(self.path)
             step = script.pop(0) if script else (200, {"choices": []})
-            if step == "hang":
-                time.sleep(0.6)
+            if isinstance(step, threading.Event):
+                step.set()
+                over.wait()
                 return
             if step == "drop":
                 self.connection.close()
@@ -310,34 +316,43 @@ def failing_server():
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}", script, seen
+    over.set()
     server.shutdown()
     server.server_close()
 
 
 def test_a_busy_hanging_or_dropping_server_is_asked_again(failing_server):
     url, script, seen = failing_server
-    script += [(503, {"error": {"message": "busy"}}), "hang", "drop", (200, {"choices": [1]})]
-    client = VLLMServerClient(url, timeout=0.3, retries=3, backoff=0.01)
+    hangs = threading.Event()
+    script += [(503, {"error": {"message": "busy"}}), hangs, "drop", (200, {"choices": [1]})]
+    client = VLLMServerClient(url, timeout=PATIENCE, retries=3, backoff=0.01)
+
+    def pause(attempt):  # the second request alone runs into its limit, however late the server's thread is
+        client.timeout = 0.05 if attempt == 0 else PATIENCE
+        assert attempt != 1 or hangs.wait(PATIENCE)
+
+    client.pause = pause
     assert client.post("/v1/completions", {})["choices"] == [1]
     assert len(seen) == 4 and client.lost
 
 
-def test_the_retries_are_bounded_and_end_in_one_clear_error(failing_server):
+def test_the_retries_are_bounded_and_end_in_one_clear_error(failing_server, monkeypatch):
+    """The second pause is twice the first: 0.05 and 0.1 s."""
     url, script, seen = failing_server
     script += [(500, {"error": {"message": "engine died"}})] * 9
-    client = VLLMServerClient(url, timeout=1.0, retries=2, backoff=0.05)
-    start = time.perf_counter()
+    client, pauses = VLLMServerClient(url, timeout=PATIENCE, retries=2, backoff=0.05), []
+    monkeypatch.setattr(client_module, "time", SimpleNamespace(sleep=pauses.append, perf_counter=lambda: 0.0))
     with pytest.raises(
         GenerationError, match=r"failed at /v1/completions 3 times.*500 engine died.*checkpoint is intact"
     ):
         client.post("/v1/completions", {})
-    assert len(seen) == 3 and time.perf_counter() - start >= 0.05 + 0.1  # the second pause is twice the first
+    assert len(seen) == 3 and pauses == [0.05, 0.1]
 
 
 def test_a_refusal_is_not_repeated_and_a_missing_adapter_is_told_apart(failing_server):
     url, script, seen = failing_server
     script += [(400, {"error": {"message": "prompt too long"}}), (404, {"error": {"message": "no such model"}})]
-    client = VLLMServerClient(url, timeout=1.0, retries=5, backoff=0.01)
+    client = VLLMServerClient(url, timeout=PATIENCE, retries=5, backoff=0.01)
     with pytest.raises(GenerationError, match="refused /v1/completions: 400 prompt too long"):
         client.post("/v1/completions", {"model": "a"})
     with pytest.raises(UnknownModelError, match="404 no such model"):
@@ -346,11 +361,15 @@ def test_a_refusal_is_not_repeated_and_a_missing_adapter_is_told_apart(failing_s
 
 
 def test_a_server_that_is_not_there_is_one_sentence(build):
-    with pytest.raises(GenerationError, match=r"No vLLM server answered at http://127.0.0.1:9 within about 1 s"):
-        build(
-            policy_sharing="lora",
-            generation_backend="vllm_server",
-            vllm_server_base_url="http://127.0.0.1:9",
-            vllm_server_timeout=1.0,
-            trainer={"peft_config": LORA},
-        )
+    """A port that is taken and not listened on: nobody else can be there."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(GenerationError, match=rf"No vLLM server answered at {url} within about 1 s"):
+            build(
+                policy_sharing="lora",
+                generation_backend="vllm_server",
+                vllm_server_base_url=url,
+                vllm_server_timeout=1.0,
+                trainer={"peft_config": LORA},
+            )

@@ -226,7 +226,7 @@ def test_a_second_run_in_a_folder_that_is_in_use_is_refused_in_one_sentence(buil
     held = fork.Event()
     process = fork.Process(target=hold, args=(tmp_path / "run", held), daemon=True)
     process.start()
-    assert held.wait(60)
+    assert held.wait(600)
     with pytest.raises(RunFolderError, match=f"is in use by process {process.pid} on .*choose another folder"):
         trainer.train()
     assert not (tmp_path / "run" / "metrics.jsonl").exists()

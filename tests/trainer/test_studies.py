@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 def play(script, folder, *options):
     command = [sys.executable, str(EXAMPLES / script), "--quick", *options]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900, env=environment)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     return done.returncode, done.stdout, done.stderr
 
 

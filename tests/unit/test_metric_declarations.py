@@ -50,4 +50,4 @@ def test_what_is_not_a_range_is_refused(bounds):
 
 def test_declarations_are_read_without_torch():
     code = "import sys, countdown_selfplay.games.metrics, countdown_selfplay.contract.frame_metrics; "
-    subprocess.run([sys.executable, "-c", code + "sys.exit('torch' in sys.modules)"], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code + "sys.exit('torch' in sys.modules)"], check=True)

@@ -4,6 +4,7 @@ Run with `make test-vllm`, in an environment made from constraints-vllm.txt.
 """
 
 import os
+import socket
 
 os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
@@ -21,6 +22,16 @@ VLLM = dict(
     vllm_gpu_memory_utilization=0.1,
     max_steps=3,
 )
+
+
+def own_port():
+    """A free port for a server that is started, killed and started again: below those that the system gives away (from
+    32,768 on Linux), so that nobody gets it in between."""
+    for port in range(20_000 + os.getpid() % 10_000, 32_000):
+        with socket.socket() as s:
+            if s.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+    raise AssertionError("no port below 32,000 is free")
 
 
 def keep_plain_weights():

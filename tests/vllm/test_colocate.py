@@ -1,8 +1,6 @@
 """One vLLM engine in the training process plays every role with that role's weights, exactly."""
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from countdown_selfplay.errors import ConfigError, GenerationError
 from countdown_selfplay.generation.turns import VLLMSampler
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.round import PlayedRound
-from tests.distributed.test_engines import command
+from tests.distributed.two_processes import launched_under
 from tests.probe_games import TRAINED, memory, probe
 from tests.trainer.conftest import equal, make_trainer, rounds, weights
 from tests.trainer.test_generation_backends import watch_differences
@@ -196,11 +194,6 @@ def test_two_processes_that_hold_one_engine_together_draw_the_same_tokens(tmp_pa
 
 def two_processes(output, config, engine="ddp"):
     output.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    environment.pop("ACCELERATE_USE_CPU", None)  # it would turn DeepSpeed off
-    if engine != "zero3":
-        environment["ACCELERATE_USE_CPU"] = "true"
-    line = [*command(engine), str(WORKER), json.dumps({"output": str(output), "config": config})]
-    process = subprocess.run(line, env=environment, timeout=500, capture_output=True, text=True)
+    process = launched_under(engine, WORKER, json.dumps({"output": str(output), "config": config}))
     assert process.returncode == 0, process.stderr[-3000:]
     return [json.loads((output / f"rank{r}.json").read_text()) for r in (0, 1)]

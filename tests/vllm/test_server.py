@@ -17,18 +17,17 @@ from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training import rollbacks
 from countdown_selfplay.training.round import PlayedRound
-from tests.distributed.test_two_processes import free_port
 from tests.trainer.conftest import make_trainer, rounds, weights
 from tests.trainer.test_generation_backends import watch_differences
 from tests.trainer.test_round import LORA
 
-from .conftest import CACHE_BYTES
+from .conftest import CACHE_BYTES, own_port
 from .test_colocate import two_processes
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 
 ENVIRONMENT = dict(os.environ)  # before a trainer of this process has added to it
-START = 300  # seconds that a server may take to come up on a busy machine
+START = 800  # seconds; it only ends what never comes up
 
 
 class ServerProcess:
@@ -76,7 +75,7 @@ class ServerProcess:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
-    server = ServerProcess(free_port(), tmp_path_factory.mktemp("server") / "log").start()
+    server = ServerProcess(own_port(), tmp_path_factory.mktemp("server") / "log").start()
     yield server
     server.kill()
 
@@ -197,7 +196,7 @@ def test_a_server_with_other_weights_than_it_was_sent_is_noticed(tmp_path, runni
 
 
 def test_a_server_killed_in_mid_run_leaves_the_checkpoint_and_the_run_goes_on_with_a_new_one(tmp_path):
-    server = ServerProcess(free_port(), tmp_path / "log").start()
+    server = ServerProcess(own_port(), tmp_path / "log").start()
     saving = dict(save_strategy="steps", save_steps=1, max_steps=3)
     try:
 
@@ -208,10 +207,8 @@ def test_a_server_killed_in_mid_run_leaves_the_checkpoint_and_the_run_goes_on_wi
 
         trainer = build(tmp_path / "run", server.url, **saving)
         trainer.add_callback(Kill)
-        start = time.monotonic()
         with pytest.raises(GenerationError, match=r"failed at \S+ 3 times.*The newest complete checkpoint is intact"):
             trainer.train()
-        assert time.monotonic() - start < 120
         folders = sorted(p.name for p in (tmp_path / "run").glob("checkpoint-*"))
         assert folders == ["checkpoint-1", "checkpoint-2"]
         server.start()

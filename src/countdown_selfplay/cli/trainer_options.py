@@ -10,6 +10,7 @@ from trl import ModelConfig, TrlParser
 
 from ..config.countdown_fields import CountdownFields, DomainFields
 from ..config.recipes import over, recipes
+from ..distributed.launched import refuse_lone_process
 from ..errors import ConfigError, CountdownSelfPlayError
 from .countdown_options import flag_value, nearest_only, underscored
 from .settings_file import Option, by_field, check_keys, options_of, read_settings, split_config, typed, without
@@ -52,6 +53,7 @@ def parse_options(
     if asked:
         print(help_text(parser, classes, asked[0] in ALL), end="")
         raise SystemExit(0)
+    refuse_lone_process()
     # Adapter dropout would make the sampled and the trained policy two different ones; TRL's default is 0.05.
     parser.set_defaults(lora_dropout=0.0)
     known = {name for action in parser._actions for name in action.option_strings} | {"--config"}

@@ -28,6 +28,9 @@ class Processes:
     device: torch.device = torch.device("cpu")  # noqa: RUF009 -- immutable
     in_step: bool = False
 
+    def __str__(self) -> str:
+        return f"{self.world} process{'es' if self.world > 1 else ''} on {self.device.type}"
+
     @property
     def main(self) -> bool:
         """Is this the one that writes files and talks to servers?"""

@@ -16,6 +16,8 @@ from pathlib import Path
 from accelerate import PartialState
 from accelerate.utils import gather_object
 
+from ..distributed.launched import refuse_lone_process
+from ..distributed.processes import Processes
 from ..errors import RunFolderError
 
 logger = logging.getLogger(__name__)
@@ -27,7 +29,8 @@ _held: dict[Path, FileIO] = {}  # by this process: a command holds the folder th
 @contextmanager
 def run_lock(output: str | Path) -> Iterator[None]:
     """Inside the block no other process can train into `output`. All processes of a launch enter together: if the main
-    one finds the folder in use, each raises the same RunFolderError."""
+    one finds the folder in use, each raises the same RunFolderError. The main one says how many there are."""
+    refuse_lone_process()
     state, folder = PartialState(), Path(output).resolve()
     mine = folder not in _held and state.is_main_process
     problem = _acquire(folder) if mine else None
@@ -35,6 +38,8 @@ def run_lock(output: str | Path) -> Iterator[None]:
         problem = next(filter(None, gather_object([problem])), None)
     if problem is not None:
         raise RunFolderError(problem)
+    if mine:
+        print(f"{Processes(0, state.num_processes, state.device)}: {output}", flush=True)
     try:
         yield
     finally:

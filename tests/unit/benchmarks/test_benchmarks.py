@@ -105,7 +105,7 @@ def test_the_throughput_benchmark_runs_and_its_ratios_are_those_of_its_steps(tmp
     ]
     command += ["--output", str(tmp_path / "found.json")]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads((tmp_path / "found.json").read_text())
     ours, stock = (found["steps"][name] for name in ("single", "trl_rloo"))

@@ -4,6 +4,7 @@ import math
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from countdown_selfplay.distributed import exit
 from countdown_selfplay.distributed.processes import ALONE, Processes, processes_of
@@ -29,6 +30,31 @@ def test_the_contiguous_parts_are_the_whole_in_rank_order(count, lengths):
     items = list(range(count))
     parts = [Processes(rank, 3).share(items) for rank in range(3)]
     assert [len(part) for part in parts] == lengths and [i for part in parts for i in part] == items
+
+
+def test_a_process_says_how_many_there_are_and_where():
+    assert str(ALONE) == "1 process on cpu"
+    assert str(Processes(1, 4, torch.device("cuda", 1))) == "4 processes on cuda"
+
+
+@pytest.mark.parametrize("problem", [None, RuntimeError("Connection closed by peer\nmore")])
+def test_processes_wait_for_each_other_before_they_leave_unless_one_has_died(monkeypatch, caplog, problem):
+    """Without the barrier the first to leave closes connections that another still reads from."""
+    did = []
+
+    def wait():
+        did.append("wait")
+        if problem is not None:
+            raise problem
+
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: did.append("destroy"))
+    monkeypatch.setattr("accelerate.utils.wait_for_everyone", wait)
+    monkeypatch.setattr(exit, "_let_go", lambda: did.append("pause"))
+    exit.leave_process_group()
+    assert did == ["wait", "destroy", "pause"]
+    said = ["Not all processes of the run reached its end: Connection closed by peer"]
+    assert caplog.messages == ([] if problem is None else said)
 
 
 @pytest.mark.parametrize("world", [1, 2])

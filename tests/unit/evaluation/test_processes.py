@@ -4,6 +4,7 @@ import contextlib
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 
@@ -100,7 +101,7 @@ class Terminal(io.StringIO):
 
 def test_a_terminal_sees_one_line_that_is_drawn_over(monkeypatch):
     clock = iter([0.0, 1.0, 1.1, 2.0])
-    monkeypatch.setattr(progress_module.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     stream = Terminal()
     with ProgressLine("prover", stream=stream) as bar:
         bar(1, 4)  # after 1 s: three more of the kind take 3 s
@@ -113,7 +114,7 @@ def test_a_terminal_sees_one_line_that_is_drawn_over(monkeypatch):
 
 def test_a_file_gets_a_whole_line_every_half_minute_and_no_carriage_return(monkeypatch):
     clock = iter([0.0, 10.0, 31.0, 40.0, 62.0])
-    monkeypatch.setattr(progress_module.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     stream = io.StringIO()
     with ProgressLine("prover", stream=stream) as bar:
         for done in (1, 2, 3, 4):

@@ -137,7 +137,7 @@ def test_the_page_fits_a_phone(tmp_path, several):
     )
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000", "--dump-dom"]
     line = [str(CHROMIUM), *options, f"--user-data-dir={tmp_path / 'profile'}", frame.as_uri()]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=180)
+    done = subprocess.run(line, capture_output=True, text=True)
     found = re.search(r"<p>width (\d+) of (\d+) height (\d+)</p>", done.stdout)
     assert found is not None, done.stderr[-500:]
     width, visible, height = map(int, found.groups())

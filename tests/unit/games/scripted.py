@@ -95,7 +95,7 @@ class CountingDomain:
 
 def in_ranks(world, play):
     """What `play(rank, gather)` returns on each of `world` threads, which meet in `gather` as processes do."""
-    barrier, parts = Barrier(world, timeout=30), [[] for _ in range(world)]
+    barrier, parts = Barrier(world), [[] for _ in range(world)]
 
     def gather_of(rank):
         def gather(items):
@@ -107,5 +107,12 @@ def in_ranks(world, play):
 
         return gather
 
+    def played(rank):
+        try:
+            return play(rank, gather_of(rank))
+        except BaseException:
+            barrier.abort()  # nobody waits for a thread that has failed
+            raise
+
     with ThreadPoolExecutor(world) as pool:
-        return [job.result() for job in [pool.submit(play, rank, gather_of(rank)) for rank in range(world)]]
+        return list(pool.map(played, range(world)))
