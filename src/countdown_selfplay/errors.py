@@ -51,3 +51,7 @@ class MissingExtraError(CountdownSelfPlayError, ImportError):
 
 class GenerationError(CountdownSelfPlayError, RuntimeError):
     """The generation backend could not sample or take new weights; the message names what was tried and how often."""
+
+
+class CheckerError(CountdownSelfPlayError, RuntimeError):
+    """The processes that check answers cannot be started any more; the message says how the last start failed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import ConfigError, DataError
@@ -55,6 +55,14 @@ def arguments_of(given: Mapping[str, Any] | str | None) -> dict[str, Any]:
 def name_of(domain: Any) -> str:
     """What a domain calls itself where results are recorded."""
     return str(domain.to_dict().get("domain", type(domain).__name__))
+
+
+def verdicts_of(domain: Any, groups: Sequence[Sequence[str]], problems: Sequence[Any]) -> list[list[Any]]:
+    """The verdicts on a group of answers to each problem, asked for in one call: a domain may have several workers."""
+    texts = [text for group in groups for text in group]
+    asked = [problem for group, problem in zip(groups, problems, strict=True) for _ in group]
+    found = iter(domain.verify(texts, asked))
+    return [[next(found) for _ in group] for group in groups]
 
 
 def held_out_of(domain: Any, n: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Whether two mathematical answers are equal, by math-verify; for worker processes alone (workers.py), which import it
+"""Whether two mathematical values are equal, by math-verify; for worker processes alone (workers.py), which import it
 before their first deadline begins."""
 
 from __future__ import annotations
@@ -7,16 +7,22 @@ import logging
 from functools import lru_cache
 from typing import Any
 
-from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse, verify
+from latex2sympy2_extended import NormalizationConfig
+from math_verify import LatexExtractionConfig, parse, verify
 
 # Its own time-outs end by signals; the worker's deadline stands in their place, so that its warning is no news.
 logging.getLogger("math_verify").setLevel(logging.ERROR)
-_KINDS = (LatexExtractionConfig(boxed_match_priority=0), ExprExtractionConfig())
+# Nothing is looked for in a text that cannot be read as a whole, and math_answers.py has read the unit.
+_WHOLE = LatexExtractionConfig(
+    try_extract_without_anchor=False,
+    boxed_match_priority=0,
+    normalization_config=NormalizationConfig(units=False, malformed_operators=True, nits=True),
+)
 
 
 def check(texts: list[str]) -> bool:
-    """[gold, answer], both as they stand in \\boxed{}: equal or not. What cannot be parsed equals nothing. [gold]:
-    whether it is read as more than a text."""
+    """[gold, answer]: equal in value or not. What cannot be parsed equals nothing. [gold]: whether it is read as more
+    than a text."""
     if len(texts) == 1:
         return any(not isinstance(found, str) for found in _parsed(texts[0]))
     wanted, found = _parsed(texts[0]), _parsed(texts[1])
@@ -25,7 +31,7 @@ def check(texts: list[str]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _parsed(answer: str) -> tuple[Any, ...]:
-    return tuple(parse(f"\\boxed{{{answer}}}", extraction_config=_KINDS, parsing_timeout=None, raise_on_error=False))
+    return tuple(parse(f"\\boxed{{{answer}}}", extraction_config=(_WHOLE,), parsing_timeout=None))
 
 
 _parsed("1")  # its grammar is built with the first answer

@@ -23,21 +23,11 @@ from ..contract.critique import (
     step_prompt,
 )
 from ..errors import ConfigError, DataError
+from .math_answers import MAX_ANSWER, balanced, last_box, plain, reading, values_of
 from .workers import Unchecked, Workers
 
-MAX_ANSWER = 256
-"""Characters of an answer; longer ones are refused unread, so that what a model writes is bounded in time."""
-MAX_DEPTH = 12
-"""Braces within braces."""
 _SCAN = 8192  # characters of a completion, from its end, in which an answer is looked for
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
-_BARE_BOX = re.compile(
-    r"\\(?:boxed|fbox)(?![A-Za-z])\s*(\\[A-Za-z]+(?:\{[^{}]*\})*|[0-9]+(?:[.,][0-9]+)*|[A-Za-z](?![A-Za-z]))"
-)
-"""Without braces it holds a command with its groups, a number or a letter: MATH writes \\boxed 9."""
-_GAP = re.compile(r"[0-9] [0-9]")
 _SIMPLE = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
-_THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(?:(?:,|\{,\}|\\,)[0-9]{3})+(?:\.[0-9]+)?")
 
 
 class Reason(StrEnum):
@@ -45,9 +35,9 @@ class Reason(StrEnum):
 
     CORRECT = "correct"
     WRONG = "wrong"
-    """Another value, or nothing that math-verify can read."""
+    """Another value, unit or relation, or nothing that math-verify can read."""
     NO_ANSWER = "no_answer"
-    """No complete \\boxed{} (or \\fbox{}) among the last 8,192 characters."""
+    """The last \\boxed{} (or \\fbox{}) of the last 8,192 characters is empty or does not end, or there is none."""
     TOO_LONG = "too_long"
     """More than 256 characters, or braces nested deeper than 12."""
     TIMED_OUT = "timed_out"
@@ -55,6 +45,11 @@ class Reason(StrEnum):
     """The checking process died of it, each time."""
     ERROR = "error"
     """The checker raised."""
+    BATCH_TIMED_OUT = "batch_timed_out"
+    """The time of the whole batch was up before its turn came or ended."""
+
+
+_UNCHECKED = {Reason.TIMED_OUT, Reason.DIED, Reason.ERROR, Reason.BATCH_TIMED_OUT}
 
 
 @dataclass(frozen=True)
@@ -83,9 +78,14 @@ class MathVerdict:
         return float(self.correct)
 
     @property
+    def unchecked(self) -> bool:
+        """Whether the checker came to no verdict."""
+        return self.reason in _UNCHECKED
+
+    @property
     def vote(self) -> str | None:
         """What a majority counts as one answer: the text of the box without the spaces that separate nothing."""
-        return None if self.answer is None else _plain(self.answer)
+        return None if self.answer is None else plain(self.answer)
 
 
 @dataclass
@@ -130,35 +130,27 @@ class MathQA:
     def verify(self, texts: Sequence[str], problems: Sequence[Question]) -> list[MathVerdict]:
         """The verdicts; equal texts are compared here, the others in the pool, each pair once."""
         found = [read_answer(text) for text in texts]
-        pairs = [
-            (problem.answer, str(verdict.answer))
-            for verdict, problem in zip(found, problems, strict=True)
-            if verdict.reason is Reason.WRONG and _plain(str(verdict.answer)) != _plain(problem.answer)
-        ]
-        open_pairs = list(dict.fromkeys(pairs))
-        results = dict(zip(open_pairs, self._compare(open_pairs), strict=True))
-        for i, problem in enumerate(problems):
-            if found[i].reason is Reason.WRONG:
-                reason = results.get((problem.answer, str(found[i].answer)), Reason.CORRECT)
-                found[i] = replace(found[i], reason=reason)
+        pairs = {
+            i: pair
+            for i, problem in enumerate(problems)
+            if found[i].reason is Reason.WRONG and (pair := values_of(problem.answer, str(found[i].answer)))
+        }
+        asked = list(dict.fromkeys(pair for pair in pairs.values() if pair[0] != pair[1]))
+        said = dict(zip(asked, self._checked([list(pair) for pair in asked]), strict=True))
+        for i, pair in pairs.items():
+            one = said.get(pair, True)
+            if isinstance(one, Unchecked):
+                found[i] = replace(found[i], reason=Reason(one.reason))
+            elif one:
+                found[i] = replace(found[i], reason=Reason.CORRECT)
         return found
 
     def unreadable(self, problems: Sequence[Question]) -> list[int]:
         """The places of the problems whose answer math-verify cannot read: only the same text is right there."""
-        asked = list(dict.fromkeys(p.answer for p in problems if not _SIMPLE.fullmatch(_plain(p.answer))))
-        said = dict(zip(asked, self._checked([[answer] for answer in asked]), strict=True))
-        return [i for i, problem in enumerate(problems) if said.get(problem.answer, True) is not True]
-
-    def _compare(self, pairs: Sequence[tuple[str, str]]) -> list[Reason]:
-        """Of (right answer, answer). A gap between digits, as in "1 2", which math-verify reads as a sum, is neither a
-        number nor a list: it equals nothing else."""
-        clear = [pair for pair in pairs if not any(_GAP.search(_plain(text)) for text in pair)]
-        said = dict(zip(clear, self._checked([list(pair) for pair in clear]), strict=True))
-        found = [said.get(pair, False) for pair in pairs]
-        return [
-            Reason(one.reason) if isinstance(one, Unchecked) else Reason.CORRECT if one else Reason.WRONG
-            for one in found
-        ]
+        asked = list(dict.fromkeys(p.answer for p in problems if not _SIMPLE.fullmatch(plain(p.answer))))
+        said = dict(zip(asked, self._checked([[reading(answer).text] for answer in asked]), strict=True))
+        known = (True, Unchecked(Reason.BATCH_TIMED_OUT))  # of those nothing is known
+        return [i for i, problem in enumerate(problems) if said.get(problem.answer, True) not in known]
 
     def _checked(self, items: Sequence[list[str]]) -> list[Any]:
         """What math_check.check says of each, in the pool."""
@@ -246,21 +238,10 @@ def question_prompt(question: str) -> list[Message]:
 
 def read_answer(text: str) -> MathVerdict:
     """What stands in the last box; WRONG stands for "not yet compared"."""
-    tail = str(text)[-_SCAN:].replace(NOT_CRITICAL, "")
-    boxes = list(_BOX.finditer(tail))
-    if not boxes:
-        bare = _BARE_BOX.findall(tail)
-        return MathVerdict(Reason.WRONG, bare[-1], len(bare)) if bare else MathVerdict(Reason.NO_ANSWER)
-    count, inside, depth, deepest = len(boxes), boxes[-1].end(), 1, 1
-    for end in range(inside, len(tail)):
-        depth += {"{": 1, "}": -1}.get(tail[end], 0)
-        deepest = max(deepest, depth)
-        if depth == 0:
-            answer = tail[inside:end].strip()
-            if len(answer) > MAX_ANSWER or deepest > MAX_DEPTH:
-                return MathVerdict(Reason.TOO_LONG, n_answers=count)
-            return MathVerdict(Reason.WRONG if answer else Reason.NO_ANSWER, answer or None, count)
-    return MathVerdict(Reason.NO_ANSWER, n_answers=count)
+    answer, count, too_long = last_box(str(text)[-_SCAN:].replace(NOT_CRITICAL, ""))
+    if too_long:
+        return MathVerdict(Reason.TOO_LONG, n_answers=count)
+    return MathVerdict(Reason.NO_ANSWER if answer is None else Reason.WRONG, answer, count)
 
 
 def _gold(row: Mapping[str, Any], index: int) -> str:
@@ -274,19 +255,9 @@ def _gold(row: Mapping[str, Any], index: int) -> str:
     text = "" if given is None else str(given).rpartition("####")[2].strip()
     if not text:
         raise DataError(f"row {index}, column 'answer': absent or empty; a question needs the answer that is right.")
-    if len(text) > MAX_ANSWER or not re.search(r"\w", text) or text.count("{") != text.count("}"):
+    if len(text) > MAX_ANSWER or not re.search(r"\w", text) or not balanced(text):
         raise DataError(
             f"row {index}, column 'answer': {text[:60]!r} cannot be read as an answer; it must be a number or an "
             f"expression of at most {MAX_ANSWER} characters with balanced braces, behind #### if there is a solution."
         )
     return text
-
-
-def _plain(answer: str) -> str:
-    """Without dollars and the separators between thousands, and with a space only where it separates two words or
-    numbers: "10, 100" is no number, and "1 2" is not 12."""
-    text = re.sub(r"\\?\$|(?<!\\)\\!", "", answer.strip())
-    if _THOUSANDS.fullmatch(text):
-        return re.sub(r"[^0-9.+-]", "", text)
-    spaced = " ".join(re.sub(r"(?<!\\)\\[,;: ]", " ", text).split())
-    return re.sub(r"(?<![A-Za-z0-9]) | (?![A-Za-z0-9])", "", spaced)

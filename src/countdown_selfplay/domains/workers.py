@@ -9,22 +9,30 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import selectors
 import subprocess
 import sys
 import time
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConfigError
+from ..errors import CheckerError, ConfigError
 
-START_S = 120.0
+logger = logging.getLogger(__name__)
+
+START_S = 300.0
 """Seconds that a worker may take to import what it needs."""
+STARTS = 5
+"""Starts in a row that may fail once a worker has been ready, before the pool gives up."""
+PAUSE_S = 2.0
+"""Seconds before the next start after one that failed; twice as long after each further one, and 60 at the most."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,7 @@ class Unchecked:
     """What stands in place of a result: why there is none."""
 
     reason: str
-    """timed_out, died (its process did, every time), or error."""
+    """timed_out, died (its process did, every time), error, or batch_timed_out."""
     detail: str = ""
 
 
@@ -54,36 +62,18 @@ class _Worker:
 
 
 @dataclass
-class Counts:
-    """What became of the items so far."""
-
-    checked: int = 0
-    timed_out: int = 0
-    died: int = 0
-    """Items given up because their workers died."""
-    errors: int = 0
-    restarts: int = 0
-    twice: int = 0
-    """Items that a second worker was given as well."""
-
-    @property
-    def failed_rate(self) -> float:
-        """Share without a result (seed 003 keeps it under 1%)."""
-        failed = self.timed_out + self.died + self.errors
-        return failed / max(self.checked + failed, 1)
-
-
-@dataclass
 class Workers:
     """A pool of processes that each run one function on one item at a time.
 
     task: "module:function", a function of one JSON value that returns one. deadline: seconds for an item, after which
     its worker is killed and replaced. attempts: how often an item is tried whose worker died. straggler: seconds after
     which an idle worker is given the same item, when nothing else is waiting; None: half the deadline. megabytes: of
-    address space for a worker.
+    address space for a worker. batch: seconds for all items of a call, from the first worker that is ready; None:
+    `batch_seconds`.
 
     `map` takes items in any number and returns results in their order; the processes start with the first call and end
-    with `close`, with this object, or with this process, whose death closes their input.
+    with `close`, with this object, or with this process, whose death closes their input. counts: items `checked` and
+    those with each reason of Unchecked; `twice`, given to a second worker as well; workers `ready` and `ended`.
     """
 
     task: str
@@ -92,7 +82,8 @@ class Workers:
     attempts: int = 2
     straggler: float | None = None
     megabytes: int = 4096
-    counts: Counts = field(default_factory=Counts)
+    batch: float | None = None
+    counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         if self.processes < 1 or self.attempts < 1 or not self.deadline > 0 or self.megabytes < 64:
@@ -101,27 +92,44 @@ class Workers:
                 f"({self.deadline}) above 0 seconds, and `megabytes` ({self.megabytes}) at least 64."
             )
         self._workers: list[_Worker] = []
+        self._failed_starts, self._next_start = 0, 0.0  # in a row; on the monotonic clock
         self._end = weakref.finalize(self, _end_all, self._workers)
 
     def map(self, items: Sequence[Any]) -> list[Any]:
-        """The function's result for each item, or Unchecked."""
+        """The function's result for each item, or Unchecked. ConfigError if one cannot start and none has ever been
+        ready, CheckerError if later ones cannot."""
         results: dict[int, Any] = {}
         waiting, tries = deque(range(len(items))), [0] * len(items)
         doubled: set[int] = set()
-        if items and not self._workers:
-            self._workers += [_started(self.task, self.megabytes) for _ in range(min(self.processes, len(items)))]
-        while len(self._workers) < min(self.processes, len(items)):
-            self._workers.append(_started(self.task, self.megabytes))
-        while len(results) < len(items):
+        seconds = batch_seconds(len(items), self.deadline) if self.batch is None else self.batch
+        end: float | None = None
+        while len(results) < len(items) and not (end and time.monotonic() > end):
+            self._fill(len(items))
             self._hand_out(items, waiting, results, doubled)
-            for worker in self._ready():
+            for worker in self._heard():
                 self._take(worker, results)
             for worker in list(self._workers):
                 self._bury(worker, waiting, tries, results)
-        for worker in list(self._workers):  # a second worker that still works on what was taken
-            if worker.item is not None:
-                self._replace(worker)
-        return [results[number] for number in range(len(items))]
+            if end is None and any(worker.ready for worker in self._workers):
+                end = time.monotonic() + seconds
+        if len(results) < len(items):
+            logger.warning(
+                "%d of %d answers are not checked and count as not right: the time of their batch, %g s, was up. More "
+                "workers, or a shorter deadline for an answer, check more.",
+                *(len(items) - len(results), len(items), seconds),
+            )
+        for worker in list(self._workers):
+            if worker.item is not None:  # works on what another one was faster with, or on what is given up
+                self._drop(worker)
+        self._fill(len(items))
+        found = [results.get(number, Unchecked("batch_timed_out")) for number in range(len(items))]
+        self.counts.update(one.reason if isinstance(one, Unchecked) else "checked" for one in found)
+        return found
+
+    def _fill(self, items: int) -> None:
+        """Start the workers that are missing, after the pause that a failed start asks for."""
+        while len(self._workers) < min(self.processes, items) and time.monotonic() >= self._next_start:
+            self._workers.append(_started(self.task, self.megabytes))
 
     def _hand_out(self, items: Sequence[Any], waiting: deque[int], results: dict[int, Any], doubled: set[int]) -> None:
         for worker in self._workers:
@@ -138,10 +146,10 @@ class Workers:
             oldest = min(slow, key=lambda w: w.since, default=None)
             if oldest is not None and oldest.item is not None and time.monotonic() - oldest.since >= late:
                 doubled.add(oldest.item)
-                self.counts.twice += 1
+                self.counts["twice"] += 1
                 worker.send(oldest.item, items[oldest.item])
 
-    def _ready(self) -> list[_Worker]:
+    def _heard(self) -> list[_Worker]:
         """Workers that wrote something, after a short wait at the most."""
         with selectors.DefaultSelector() as selector:
             for worker in self._workers:
@@ -157,50 +165,61 @@ class Workers:
         for line in lines:
             said = json.loads(line)
             if said == "ready":
-                worker.ready = True
+                worker.ready, self._failed_starts = True, 0
+                self.counts["ready"] += 1
                 continue
             number, result, *error = said
             if worker.item == number:
                 worker.item = None
-            if number in results:
-                continue
-            results[number] = Unchecked("error", error[0]) if error else result
-            self.counts.errors += bool(error)
-            self.counts.checked += not error
+            results.setdefault(number, Unchecked("error", error[0]) if error else result)
 
     def _bury(self, worker: _Worker, waiting: deque[int], tries: list[int], results: dict[int, Any]) -> None:
-        """Replace a worker that died or missed its deadline, and decide what becomes of its item."""
-        age, item = time.monotonic() - worker.since, worker.item
-        if worker.process.poll() is not None:
-            if not worker.ready:
-                raise ConfigError(
-                    f"A worker for '{self.task}' ended before it could start (exit code {worker.process.returncode}); "
-                    "its own message stands above."
-                )
-            self._replace(worker)
-            if item is not None and item not in results and not any(w.item == item for w in self._workers):
-                tries[item] += 1
-                if tries[item] < self.attempts:
-                    waiting.append(item)
-                else:
-                    results[item] = Unchecked("died")
-                    self.counts.died += 1
-        elif item is not None and age > self.deadline:
-            self._replace(worker)
-            if item not in results:
-                results[item] = Unchecked("timed_out")
-                self.counts.timed_out += 1
-        elif not worker.ready and age > START_S:
-            raise ConfigError(f"A worker for '{self.task}' did not start within {START_S:g} seconds.")
+        """Drop a worker that died, or is late with its start or its item, and decide what becomes of the item."""
+        died, age = worker.process.poll() is not None, time.monotonic() - worker.since
+        late = age > (START_S if not worker.ready else inf if worker.item is None else self.deadline)
+        if not (died or late):
+            return
+        self._drop(worker)
+        item = worker.item
+        if not worker.ready:
+            self._failed_start(f"ended (exit code {worker.process.returncode})" if died else f"took {START_S:g} s")
+        elif item is None or item in results:
+            return
+        elif late:
+            results[item] = Unchecked("timed_out")
+        elif not any(other.item == item for other in self._workers):
+            tries[item] += 1
+            if tries[item] < self.attempts:
+                waiting.append(item)
+            else:
+                results[item] = Unchecked("died")
 
-    def _replace(self, worker: _Worker) -> None:
+    def _failed_start(self, what: str) -> None:
+        """Before any was ready it is the task's fault; later the machine's, which may have room again."""
+        self._failed_starts += 1
+        if not self.counts["ready"]:
+            raise ConfigError(f"A worker for '{self.task}' {what} before it was ready; its own message stands above.")
+        if self._failed_starts >= STARTS and not any(worker.ready for worker in self._workers):
+            raise CheckerError(
+                f"Workers for '{self.task}' cannot start any more: the last of {STARTS} in a row {what} before it was "
+                "ready. The machine may be short of memory: use fewer `workers`, or free some, and resume the run."
+            )
+        self._next_start = time.monotonic() + min(PAUSE_S * 2.0 ** (self._failed_starts - 1), 60.0)
+
+    def _drop(self, worker: _Worker) -> None:
         _end(worker)
-        self.counts.restarts += 1
-        self._workers[self._workers.index(worker)] = _started(self.task, self.megabytes)
+        self.counts["ended"] += 1
+        self._workers.remove(worker)
 
     def close(self) -> None:
         """End the processes; a later `map` starts new ones."""
         _end_all(self._workers)
+
+
+def batch_seconds(items: int, deadline: float) -> float:
+    """What a batch may take: 30 deadlines, or a twentieth of one for each item, whichever is more. By the default
+    deadline of 10 s that is 5 minutes for up to 600 items, and 512 s for 1,024 of them."""
+    return max(30.0, items / 20) * deadline
 
 
 def _started(task: str, megabytes: int) -> _Worker:

@@ -19,6 +19,7 @@ from ..contract.domain import Domain, P
 from ..countdown import Problem
 from ..countdown.verifier import Reason
 from ..data.jsonl import json_object
+from ..domains import verdicts_of
 from ..errors import DataError
 
 _DAMAGED = "the file is damaged, so start a new one"
@@ -128,11 +129,11 @@ def answer_batches(
             stop_strings=domain.stop_strings("prover"),
             **sampling,
         )
+        verdicts = verdicts_of(domain, [[c.text for c in row] for row in found], [problems[i] for i in batch])
         rows = []
-        for index, completions in zip(batch, found, strict=True):
+        for index, completions, judged in zip(batch, found, verdicts, strict=True):
             problem = problems[index]
-            for sample, completion in enumerate(completions):
-                verdict = domain.verify([completion.text], [problem])[0]
+            for sample, (completion, verdict) in enumerate(zip(completions, judged, strict=True)):
                 rows.append(
                     Answer(
                         index=index,

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 from ..contract.domain import Domain, OpenDomain, P
 from ..distributed.processes import ALONE, Processes
-from ..domains import asked_of
+from ..domains import asked_of, verdicts_of
 from ..errors import ConfigError, DataError
 from ..statistics.bootstrap import Z_95, Estimate, bootstrap_mean, wilson_interval
 from ..statistics.pass_at_k import pass_at_k_array
@@ -111,7 +111,7 @@ def evaluate_prover(
         processes=processes,
         **sampling,
     )
-    verdicts = [domain.verify(answers, [p] * n) for p, answers in zip(problems, texts, strict=True)]
+    verdicts = verdicts_of(domain, texts, problems)
     correct = [sum(v.correct for v in row) for row in verdicts]
     total = n * len(problems)
     return ProverEvaluation(

@@ -118,12 +118,14 @@ def prover_health(
                     known.numel(),
                     float(known.sum()),
                     float((known**2).sum()),
+                    sum(hasattr(v, "unchecked") for v in verdicts),
+                    sum(getattr(v, "unchecked", False) for v in verdicts),
                     *_surprisal(answers, of_data),
                 )
             ]
         )
     ).sum(0)
-    total, correct, several, groups, zero, n, reward, square, surprisal, tokens = map(float, sums)
+    total, correct, several, groups, zero, n, reward, square, tried, unchecked, surprisal, tokens = map(float, sums)
     if not total:  # a round without a problem (fill=none)
         return {}
     metrics: dict[str, Any] = {
@@ -134,6 +136,8 @@ def prover_health(
     if n:
         metrics[f"{answers.role}/reward"] = reward / n
         metrics[f"{answers.role}/reward_std"] = max(square / n - (reward / n) ** 2, 0.0) ** 0.5
+    if tried:  # by a checker that may fail
+        metrics[f"{answers.role}/unchecked_rate"] = unchecked / tried
     if tokens:
         metrics[f"{answers.role}/sampled_entropy"] = surprisal / tokens
     return metrics

@@ -30,6 +30,14 @@ ANSWERS = (
         "engine that reports them.",
     ),
     Metric(
+        "{prover}/unchecked_rate",
+        "Share of answers on which the checker came to no verdict: it timed out, its process died, it raised, or the "
+        "time of the batch was up; they count as not right. Of domains that check in processes of their own "
+        "(`math_qa`). SGS keeps its verifier's errors under 0.01 (appendix B). High: raise the domain's `deadline` or "
+        "`workers`.",
+        healthy=(-inf, 0.01),
+    ),
+    Metric(
         "{prover}/several_answers_rate",
         "Share of answers with more than one answer tag. High: the model does not stop. Set the end token; one 0.5B "
         "run had 0.87.",

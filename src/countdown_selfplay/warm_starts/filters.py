@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..contract.domain import Domain, P
+from ..contract.domain import Domain
 from ..domains import is_held_out
 from ..errors import DataError
 from .corpora import demonstration_row
@@ -64,6 +64,7 @@ def clean_demonstrations(
     """
     kept: list[dict[str, Any]] = []
     left_out: Counter[str] = Counter()
+    answers: list[tuple[str, Any]] = []
     index = -1
     for index, row in enumerate(rows):
         try:
@@ -81,20 +82,29 @@ def clean_demonstrations(
             raise DataError(f"{source}, {where}") from None
         if is_held_out(domain, problem, evaluated):
             left_out[HELD_OUT] += 1
-        elif not keep_wrong and not _right(text, problem, role, domain):
-            left_out[WRONG] += 1
         else:
             own = {"prompt": row["prompt"], "completion": row["completion"]}
             kept.append({**domain.prove_row(problem), **own})
-    return Kept(kept, index + 1, left_out)
+            answers.append((text, problem))
+    if not keep_wrong:
+        right = _right(answers, role, domain)
+        left_out[WRONG] = right.count(False)
+        kept = [row for row, fine in zip(kept, right, strict=True) if fine]
+    return Kept(kept, index + 1, +left_out)
 
 
-def _right(text: str, problem: P, role: str, domain: Any) -> bool:
+def _right(answers: Sequence[tuple[str, Any]], role: str, domain: Any) -> list[bool]:
+    """Of (text, problem); a prover's answers are verified in one call."""
+    texts, problems = [text for text, _ in answers], [problem for _, problem in answers]
     if role == "prover":
-        return domain.verify([text], [problem])[0].correct
+        return [bool(verdict.correct) for verdict in domain.verify(texts, problems)]
     if role == "guide":
-        return domain.read_review(text) is not None
-    proposed = domain.parse([text])[0].problem
+        return [domain.read_review(text) is not None for text in texts]
+    parsed = domain.parse(texts)
+    return [_is_proposal_of(one.problem, asked, domain) for one, asked in zip(parsed, problems, strict=True)]
+
+
+def _is_proposal_of(proposed: Any, problem: Any, domain: Any) -> bool:
     same = proposed is not None and domain.key(proposed) == domain.key(problem)
     return same and domain.check([problem], [None])[0].reason == "ok"
 

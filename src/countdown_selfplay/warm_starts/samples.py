@@ -12,7 +12,7 @@ import numpy as np
 from ..contract.domain import Domain, OpenDomain, P
 from ..countdown import CountdownDomain, problem_of_key
 from ..data.jsonl import json_lines
-from ..domains import asked_of, is_held_out
+from ..domains import asked_of, is_held_out, verdicts_of
 from ..errors import DataError
 from ..evaluation.roles import evaluate_prover
 from ..evaluation.sampling import sample_completions
@@ -68,11 +68,13 @@ def sample_answers(
     """`n` answers to each problem, scored 1 (correct) or 0; (samples, answers drawn, those left out)."""
     prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
     rows = sample_completions(model, tokenizer, prompts, n, stop_strings=domain.stop_strings("prover"), **sampling)
+    whole = [[c.text for c in row if not c.truncated] for row in rows]
     found = [
-        ScoredSample(domain.key(problem), prompt, c.text, float(domain.verify([c.text], [problem])[0].correct))
-        for problem, prompt, row in zip(problems, prompts, rows, strict=True)
-        for c in row
-        if not c.truncated
+        ScoredSample(domain.key(problem), prompt, text, float(verdict.correct))
+        for problem, prompt, texts, verdicts in zip(
+            problems, prompts, whole, verdicts_of(domain, whole, problems), strict=True
+        )
+        for text, verdict in zip(texts, verdicts, strict=True)
     ]
     drawn = n * len(problems)
     return found, drawn, Counter({UNFINISHED: drawn - len(found)} if drawn > len(found) else {})

@@ -1,27 +1,41 @@
-"""Functions that worker processes run in tests."""
+"""Functions that worker processes run in tests. Nothing here waits for a moment of the clock: what hangs says so in a
+file first and then sleeps for longer than any test."""
 
 import os
 import time
 from pathlib import Path
+
+FOREVER = 3600.0
 
 
 def double(x):
     return 2 * x
 
 
+def hang(file):
+    Path(file).touch()
+    time.sleep(FOREVER)
+
+
+def first(file):
+    """Whether this call is the first with that file, over all processes."""
+    try:
+        open(file, "x").close()
+    except FileExistsError:
+        return False
+    return True
+
+
 def obey(order):
-    """["sleep", s], ["die"], ["die once", file], ["raise"], ["print"], ["eat"], or a value that is returned."""
+    """["hang", file], ["hang once", file], ["die"], ["die once", file], ["raise"], ["print"], ["eat"], or a value that is
+    returned."""
     what, *more = order if isinstance(order, list) else (order,)
-    if what == "sleep":
-        time.sleep(more[0])
-    elif what == "die":
+    if what == "hang":
+        hang(*more)
+    elif what == "hang once" and first(*more):
+        time.sleep(FOREVER)
+    elif what == "die" or (what == "die once" and first(*more)):
         os._exit(9)
-    elif what == "die once" and not Path(more[0]).exists():
-        Path(more[0]).touch()
-        os._exit(9)
-    elif what == "sleep once" and not Path(more[0]).exists():
-        Path(more[0]).touch()
-        time.sleep(60)
     elif what == "raise":
         raise ValueError("no")
     elif what == "print":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...domains import verdicts_of
 from ...random_state import seed_from
 from ...statistics.bootstrap import share_interval
 from ...statistics.majority import majority_at_k
@@ -29,7 +30,7 @@ def prover_figures(
     rows = [domain.prove_row(problem) for problem in problems]
     greedy = [reply.text for (reply,) in policy(rows, 1, 0, True)]
     drawn = policy(rows, most, seed_from("votes", seed), False)
-    verdicts = [domain.verify([r.text for r in own], [p] * most) for own, p in zip(drawn, problems, strict=True)]
+    verdicts = verdicts_of(domain, [[r.text for r in own] for own in drawn], problems)
     said, correct = [[v.vote for v in own] for own in verdicts], [[v.correct for v in own] for own in verdicts]
     rates = {"pass@1": [float(verdict.correct) for verdict in domain.verify(greedy, problems)]}
     rates |= {f"majority@{k}": list(majority_at_k(said, correct, k)) for k in votes}

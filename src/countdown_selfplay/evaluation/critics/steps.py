@@ -11,6 +11,7 @@ from typing import Any
 
 from ...data.jsonl import json_lines
 from ...data.run_files import write_atomically
+from ...domains import verdicts_of
 from ...errors import DataError
 from ...random_state import seed_from
 from .policy import Policy
@@ -52,8 +53,8 @@ def eligible_solutions(
     drawn = policy(rows, samples, seed_from("solutions", seed), False)
     label = getattr(domain, "first_wrong", None)
     found = []
-    for problem, replies in zip(problems, drawn, strict=True):
-        verdicts = domain.verify([reply.text for reply in replies], [problem] * samples)
+    judged = verdicts_of(domain, [[reply.text for reply in replies] for replies in drawn], problems)
+    for problem, replies, verdicts in zip(problems, drawn, judged, strict=True):
         if 2 * sum(verdict.correct for verdict in verdicts) <= samples:
             continue
         whole = {r.text: v.correct for r, v in zip(replies, verdicts, strict=True) if not r.truncated}

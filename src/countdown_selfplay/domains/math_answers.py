@@ -1,0 +1,240 @@
+"""What a mathematical answer says, read from its text: the last box, its relations, its unit and its value.
+
+math-verify is lenient: it drops units (`2ab` is 2), takes the right side of any equation (`1=2=5` is 5) and the left
+side of an approximation, and reads a per cent as a number and as its hundredth. All that is decided here, and only
+values are left to it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+MAX_ANSWER = 256
+"""Characters of an answer; longer ones are refused unread, so that what a model writes is bounded in time."""
+MAX_DEPTH = 12
+"""Braces within braces, the box's own counted."""
+
+_BOX = re.compile(
+    r"\\(?:boxed|fbox)(?![A-Za-z])\s*"
+    r"(?:\{|(?P<bare>\\[A-Za-z]+(?:\{[^{}]*\})*|[0-9]+(?:[.,][0-9]+)*|[A-Za-z](?![A-Za-z])))"
+)
+"""Without braces it holds a command with its groups, a number or a letter: MATH writes \\boxed 9."""
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+"""A brace behind a backslash is a sign, as in a set, and opens or ends nothing."""
+_THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(?:(?:,|\\,)[0-9]{3})+(?:\.[0-9]+)?")
+_BLANK = re.compile(r"\\(?:text|mbox)\s*\{\s*\}|\\q?quad(?![A-Za-z])|~|(?<!\\)\\[,;: ]")
+_GAP = re.compile(r"[0-9] [0-9]")
+
+_SIGNS = {
+    "=": "=",
+    "<": "< \\lt",
+    ">": "> \\gt",
+    "\\le ": "≤ <= \\le \\leq \\leqslant",
+    "\\ge ": "≥ >= \\ge \\geq \\geqslant",
+    "\\ne ": "≠ != \\ne \\neq \\not=",
+    "\\in ": "∈ \\in",
+}
+_SPELLED = {spelled: sign for sign, words in _SIGNS.items() for spelled in words.split()}
+_OTHERS = (
+    r"approx(?:eq)?|sim(?:eq)?|cong|equiv|doteq|asymp|propto|ll|gg|notin|ni|(?:sub|sup)set(?:eq)?|to|gets|mapsto|implies"
+    r"|iff|(?:long)?(?:left|right|leftright)arrow|(?:Long)?(?:Left|Right|Leftright)arrow"
+)
+_RELATION = re.compile(
+    r"\\not\s*(?:\\[A-Za-z]+|[=<>])|[<>!]=|[=<>≠≤≥∈≈∼≅≡∝→⇒]"
+    rf"|\\(?:lt|gt|le|leq|leqslant|ge|geq|geqslant|ne|neq|in|{_OTHERS})(?![A-Za-z])"
+)
+_ASSIGNED = re.compile(
+    r"(?:\\angle |\\triangle )?(?:[A-Za-z]|[A-Z]{2,4}|\\[A-Za-z]+|\\(?:text|mathrm|operatorname)\{[^{}]*\})"
+    r"'*(?:_(?:[A-Za-z0-9]|\{[^{}]*\}))?'*(?:\([^()]*\))?(?:=|\\in )(?P<value>.+)",
+    re.DOTALL,
+)
+"""One symbol, or a function of something, and what it is: x=5, x_1=5, f(x)=x^2, AB=5."""
+
+_WORDS = re.compile(
+    r"\\(?:text|mbox|textrm|textbf|textit|mathrm)\s*\{(?P<words>[^{}0-9]*[A-Za-z][^{}0-9]*)\}(?:\^\{?(?P<power>[0-9])\}?)?"
+)
+_BARE_WORDS = re.compile(r"(?<![A-Za-z\\])(?P<words>[A-Za-z]+(?:[ /.][A-Za-z/. ]*)?)(?:\^\{?(?P<power>[0-9])\}?)?")
+_DEGREES = re.compile(r"(?:\^\{?(?:\\circ|°)\}?|°|\\degree)")
+_UNITS = {
+    "meter": "m metre",
+    "kilometer": "km kilometre",
+    "centimeter": "cm centimetre",
+    "millimeter": "mm millimetre",
+    "inch": "in",
+    "foot": "ft feet",
+    "yard": "yd",
+    "mile": "mi",
+    "gram": "g gm",
+    "kilogram": "kg",
+    "pound": "lb",
+    "ounce": "oz",
+    "liter": "l litre",
+    "milliliter": "ml millilitre",
+    "second": "s sec",
+    "minute": "min",
+    "hour": "h hr",
+    "day": "",
+    "week": "",
+    "month": "",
+    "year": "yr",
+    "dollar": "",
+    "cent": "",
+    "degree": "deg",
+    "unit": "",
+}
+_UNIT_OF = {alias: unit for unit, aliases in _UNITS.items() for alias in (unit, *aliases.split())}
+_POWERS = {"square": "2", "sq": "2", "squared": "2", "cubic": "3", "cu": "3", "cubed": "3"}
+_FACTORS = {"dozen", "hundred", "thousand", "million", "billion", "trillion"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """An answer in parts."""
+
+    text: str
+    """Without its unit; relations in one spelling."""
+    unit: str
+    """In one spelling, such as centimeter^2; "%" for a per cent, "" for none."""
+    relations: tuple[str, ...]
+    """Kinds of its relations, sorted; an inequality and its mirror image are one kind."""
+    value: str
+    """`text` without "x =", where every part between commas that has a relation is one symbol and what it is."""
+    assigned: bool
+    """Whether `value` is without relations."""
+
+
+def last_box(text: str) -> tuple[str | None, int, bool]:
+    """What stands in the last box (None: it does not end, is empty, or there is none), the number of boxes, and
+    whether it is too long or too deep to be read."""
+    boxes = list(_BOX.finditer(text))
+    if not boxes:
+        return None, 0, False
+    answer, inside, depth, deepest = boxes[-1]["bare"], boxes[-1].end(), 1, 1
+    for brace in _BRACE.finditer(text, inside) if answer is None else ():
+        depth += {"{": 1, "}": -1}.get(brace[0], 0)
+        deepest = max(deepest, depth)
+        if depth == 0:
+            answer = text[inside : brace.start()].strip()
+            break
+    return answer or None, len(boxes), answer is not None and (len(answer) > MAX_ANSWER or deepest > MAX_DEPTH)
+
+
+def balanced(text: str) -> bool:
+    """Whether its braces are, but for those that are signs."""
+    braces = [brace[0] for brace in _BRACE.finditer(text)]
+    return braces.count("{") == braces.count("}")
+
+
+def plain(answer: str) -> str:
+    """Without dollars and the separators between thousands, and with a space only where it separates two words or
+    numbers: "10, 100" is no number, and "1 2" is not 12."""
+    text = re.sub(r"(?<=[0-9])(?:\{,\}|,\s*\\!)\s*(?=[0-9]{3})", "", answer.strip())
+    text = re.sub(r"\\?\$|(?<!\\)\\!\s*", "", text)
+    if _THOUSANDS.fullmatch(text):
+        return re.sub(r"[^0-9.+-]", "", text)
+    spaced = " ".join(_BLANK.sub(" ", text).split())
+    return re.sub(r"(?<![A-Za-z0-9]) | (?![A-Za-z0-9])", "", spaced)
+
+
+def values_of(gold: str, answer: str) -> tuple[str, str] | None:
+    """The two texts that must be equal in value for `answer` to be right, or None where it is wrong.
+
+    Right is the same text, whatever it says. Wrong are a gap between digits ("1 2" is neither a number nor a list); a
+    unit other than the right answer's, where both have one, and a per cent where that has no unit; relations other
+    than the right answer's, in kind or number. But "x =" is left out of one where the other has no relation, and an
+    interval may stand for an inequality."""
+    if plain(gold) == plain(answer):
+        return gold, gold
+    wanted = reading(gold)
+    found = reading(answer, wanted.unit)
+    if _GAP.search(wanted.text) or _GAP.search(found.text):
+        return None
+    if found.unit != wanted.unit and found.unit and (wanted.unit or found.unit == "%"):
+        return None
+    if wanted.relations == found.relations:
+        return wanted.text, found.text
+    if not wanted.relations:
+        return (wanted.text, found.value) if found.assigned else None
+    if not found.relations and (wanted.assigned or set(wanted.relations) <= {"<", "\\le "}):
+        return wanted.value, found.text
+    return None
+
+
+@lru_cache(maxsize=4096)
+def reading(answer: str, known: str = "") -> Reading:
+    """An answer in parts. known: the unit that the right answer has, which counts as one without \\text too."""
+    text = re.sub(r"(?<!\\right)\.$", "", plain(answer))
+    text, unit = _unit(text, known)
+    if not unit and re.match(r"\s*-?\\\$", answer):
+        unit = "dollar"
+    text = re.sub(r",?\\text\{(?:and|or)\}|,? ?(?<![A-Za-z\\])(?:and|or)(?![A-Za-z]) ?", ",", text)
+    text = _RELATION.sub(lambda sign: _SPELLED.get(sign[0].replace(" ", ""), sign[0] + " "), text)
+    text = re.sub(r"(?<=[=<> ]) +", "", text)
+    parts = [_value(part) for part in _parts(text)]
+    value = ", ".join(parts)
+    return Reading(", ".join(_parts(text)), unit, _relations(text), value, not _relations(value))
+
+
+def _value(part: str) -> str:
+    """The right side of an assignment, else the part."""
+    found = _ASSIGNED.fullmatch(part)
+    return part if found is None or _relations(found["value"]) else found["value"]
+
+
+def _relations(text: str) -> tuple[str, ...]:
+    """Kinds of the relations outside groups, sorted; those of sums and limits (i=1, x \\to 0) stand in groups."""
+    outside = re.sub(r"\\[{}]", " ", text)
+    while outside != (outside := re.sub(r"\{[^{}]*\}", "", outside)):
+        pass
+    kinds = [_SPELLED.get(sign.strip(), sign.strip()) for sign in _RELATION.findall(outside)]
+    return tuple(sorted({">": "<", "\\ge ": "\\le "}.get(kind, kind) for kind in kinds))
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between its outer commas."""
+    parts, depth, start = [], 0, 0
+    for i, sign in enumerate(text):
+        depth += (sign in "([{") - (sign in ")]}")
+        if sign == "," and depth == 0:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    return [*parts, text[start:].strip()]
+
+
+def _unit(text: str, known: str) -> tuple[str, str]:
+    """`text` without the unit at its end, and the unit. A per cent sign counts wherever it stands."""
+    text = re.sub(r"\\text\s*\{\s*(per ?cent(?:age)?|pct)\s*\}", "%", text)
+    without, signs = re.subn(r" ?(?:\\?%|(?<![A-Za-z])(?:per ?cent(?:age)?|pct)(?![A-Za-z]))", "", text)
+    if signs:
+        return without, "%"
+    for pattern in (_WORDS, _BARE_WORDS, _DEGREES):
+        for found in pattern.finditer(text):
+            body = text[: found.start()].rstrip()
+            if found.end() != len(text) or not re.search(r"[0-9A-Za-z)}\]]$", body):
+                continue
+            if pattern is _DEGREES:
+                return (text, "") if re.search(r"\\(?:sin|cos|tan|cot|sec|csc)", body) else (body, "degree")
+            unit, sure = _named(found["words"], found["power"])
+            if unit and (pattern is _WORDS or sure or unit == known):
+                return body, unit
+    return text, ""
+
+
+def _named(words: str, power: str | None) -> tuple[str, bool]:
+    """A unit in one spelling ("": none), and whether it is one in any text: a unit of the table, by two letters or
+    more."""
+    said = re.sub(r"(?<![a-z])per(?![a-z])", "/", words.lower().replace(".", "").replace("mph", "miles/hour"))
+    names, known = [], True
+    for word in re.findall(r"[a-z']+|/", said):
+        if word in _FACTORS:
+            return "", False
+        if word in _POWERS:
+            power = _POWERS[word]
+            continue
+        one = next((w for w in (word, word[:-1], word[:-2]) if w in _UNIT_OF), None) if word != "/" else "/"
+        known &= one is not None
+        names.append(_UNIT_OF.get(one or "", one or word.removesuffix("s")))
+    name = " ".join(names)
+    return (f"{name}^{power}" if power else name), known and len(words.strip()) > 1
