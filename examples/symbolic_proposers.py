@@ -40,7 +40,9 @@ COMMON: dict[str, Any] = dict(
     report_to="none",
     disable_tqdm=True,
 )
-LEARNED = dict(features=13, candidates=256, refresh=10, keep=48, difficulty="predictor", relabel_every=1, relabel=48)
+LEARNED = dict(
+    features=13, candidates=64, refresh=1, keep=12, difficulty="predictor", relabel_every=10, relabel=48
+)  # every round a refresh, so that the trained proposer has 100 updates
 ROUND = 256  # answers of a round, of every arm
 SOLVER = dict(prover_objective="maxrl", num_generations=16, beta=0.1, lr_scheduler_type="cosine")  # as ours
 ARMS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
@@ -50,6 +52,7 @@ ARMS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "maxrl_matched": ("tiny/rloo", SOLVER, {}),
     "ucb": ("tiny/symbolic_ucb", {}, {}),
     "ucb_maxrl": ("tiny/symbolic_ucb", SOLVER, {}),
+    "even": ("tiny/symbolic_ucb", {}, {"exploration": 1e6}),  # UCB's regimes in turn, whatever they earn
     "p_solver": ("tiny/symbolic_p_solver", {}, {}),
     "refresh": ("tiny/symbolic_refresh", {}, {}),
     "refresh_diversity": ("tiny/symbolic_refresh_diversity", {}, {}),
@@ -58,6 +61,15 @@ ARMS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "frozen": ("tiny/symbolic_ucb", {"proposer": "factorized"}, {**LEARNED, "learning_rate": 0.0}),
     "uniform": ("tiny/symbolic_ucb", {"proposer": "mutation"}, LEARNED),
 }
+WEIGHTED = dict(replay=dict(capacity=512, half_life=50, softness=0.2))
+TEN = dict(WEIGHTED, candidates=256, refresh=10, keep=48, relabel_every=1)
+FIRST_STUDY: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(("ucb", "ucb_maxrl"), dict(WEIGHTED, candidates=96)),
+    **dict.fromkeys(("p_solver", "refresh", "refresh_diversity"), WEIGHTED),
+    **dict.fromkeys(("trained", "frozen", "uniform"), TEN),
+}
+"""proposer_kwargs with which the study of 2026-11-23 was played, where they differ: a buffer that weighs its problems,
+96 candidates for UCB and 256 for the others, ten refreshes, so ten updates of the trained proposer."""
 FIRST = ["rloo", "ucb"]
 WARM = ("sft", "ipo")  # the embedded model, which is warm-started; and after IPO on its own answers
 MATCHED = ("rloo_matched", "maxrl_matched", "ours")  # to the answers of UCB
@@ -70,16 +82,17 @@ CONTROLS = {
 """What others are compared with: all of them, or those that are named."""
 
 
-def run(task: tuple[str, int, str, int, int, bool]) -> None:
+def run(task: tuple[str, int, str, int, int, bool, bool]) -> None:
     """Train and score one arm with one seed, or finish what an earlier call began."""
-    arm, seed, root, rounds, problems, tuning = task
+    arm, seed, root, rounds, problems, tuning, first = task
     folder = run_folder(root, arm, seed)
-    settings = {"rounds": rounds, "problems": problems, "tuning": tuning}
+    settings = {"rounds": rounds, "problems": problems, "tuning": tuning, "first_study": first}
     if finished(folder, settings):
         return
     start, used = time.perf_counter(), time.process_time()
     scored = scored_problems(problems, tuning)
-    found, cost = warm(arm, seed, folder, scored) if arm in WARM else train(arm, seed, folder, rounds, scored)
+    given = (arm, seed, folder, scored)
+    found, cost = warm(*given) if arm in WARM else train(*given, rounds, FIRST_STUDY if first else {})
     cost["cpu_seconds"] = time.process_time() - used
     finish(folder, {"after": {"prover": found.to_dict()}, "cost": cost, "settings": settings})
     values = "  ".join(f"pass@{k} {found.pass_at[k].value:.3f}" for k in KS)
@@ -110,8 +123,10 @@ def scored_problems(count: int, tuning: bool) -> list[Any]:
     return listed[:: max(1, len(listed) // count)][:count]
 
 
-def train(arm: str, seed: int, folder: Path, rounds: int, scored: list[Any]) -> tuple[Any, dict[str, Any]]:
-    """The arm's run, and what its prover sampled."""
+def train(
+    arm: str, seed: int, folder: Path, scored: list[Any], rounds: int, of_study: dict[str, dict[str, Any]]
+) -> tuple[Any, dict[str, Any]]:
+    """The arm's run, and what its prover sampled. of_study: changes of proposer_kwargs, by arm."""
     import datasets
     from collect_solve_rates import collect, new_problems
     from transformers import PrinterCallback
@@ -133,7 +148,7 @@ def train(arm: str, seed: int, folder: Path, rounds: int, scored: list[Any]) -> 
     labels = run_folder(folder.parents[1], "rloo", seed) / "solve_rates.jsonl"
     kwargs = dict(recipe_fields(recipe, {}, JointSelfPlayConfig).get("proposer_kwargs", {}))
     if kwargs:
-        kwargs |= of_proposer
+        kwargs |= of_proposer | of_study.get(arm, {})
         if arm in TAUGHT:
             kwargs["difficulty_kwargs"] = {"labels": str(labels)}
         changes["proposer_kwargs"] = kwargs
@@ -302,7 +317,7 @@ def mean_at(found: list[dict[int, float]], low: int, rounds: int = 10) -> float 
 def main(argv: list[str]) -> int:
     names = [*WARM, *ARMS]
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--folder", type=Path, help="Default: runs/symbolic, with -quick and -tuning behind.")
+    parser.add_argument("--folder", type=Path, help="Default: runs/symbolic, with -quick, -tuning or -first behind.")
     parser.add_argument("--arms", nargs="+", choices=names)
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--rounds", type=int, help="Rounds of a run (100, as in the paper; quick: 20).")
@@ -310,12 +325,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
     parser.add_argument("--quick", action="store_true", help="Few arms, one seed, short runs: does everything work?")
     parser.add_argument("--tuning", action="store_true", help="Score on problems of the training side.")
+    parser.add_argument("--first_study", action="store_true", help="With the proposers' settings of 2026-11-23.")
     options = parser.parse_args(argv)
     arms = options.arms or list(QUICK if options.quick else names)
     seeds = options.seeds or ([0] if options.quick else [0, 1, 2, 3, 4])
     rounds = options.rounds or (20 if options.quick else 100)
     problems = options.problems or (128 if options.quick else 1024)
-    of = "-quick" * options.quick + "-tuning" * options.tuning
+    of = "-quick" * options.quick + "-tuning" * options.tuning + "-first" * options.first_study
     root = options.folder or Path(f"runs/symbolic{of}")
     needy = [arm for arm in arms if arm in TAUGHT]
     if needy and "rloo" not in arms:
@@ -326,7 +342,7 @@ def main(argv: list[str]) -> int:
     start = time.perf_counter()
     for batch in (FIRST, [arm for arm in arms if arm not in FIRST]):  # the others read labels and costs of the first
         tasks = [
-            (arm, seed, str(root), rounds, problems, options.tuning)
+            (arm, seed, str(root), rounds, problems, options.tuning, options.first_study)
             for seed in seeds for arm in batch if arm in arms
         ]  # fmt: skip
         play_all(run, tasks, options.workers)

@@ -25,14 +25,15 @@ class Entry:
 
 
 class ProblemReplay:
-    """A draw prefers young problems near the difficulty band: weight 2^(-age / half_life) x exp(-outside / softness),
-    with the age in rounds and `outside` the distance of p to the band. When there are more than `capacity`, those with
-    the least weight go. The paper says that the buffer is sampled from and no more.
+    """A draw is uniform over all entries, as in the paper, which says that the buffer is sampled from and no more. As
+    an option of ours a draw has weights 2^(-age / half_life) x exp(-outside / softness), with the age in rounds and
+    `outside` the distance of p to the band: a second selection by difficulty. When there are more than `capacity`
+    entries, those of least weight go; of equal weights, the oldest.
 
     half_life 0: age does not count. softness 0: difficulty does not count.
     """
 
-    def __init__(self, capacity: int = 512, half_life: float = 50.0, softness: float = 0.2) -> None:
+    def __init__(self, capacity: int = 10_000, half_life: float = 0.0, softness: float = 0.0) -> None:
         if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:
             raise ConfigError(f"`capacity` ({capacity!r}) of the problem replay must be a whole number of at least 1.")
         for name, value in (("half_life", half_life), ("softness", softness)):
@@ -50,11 +51,12 @@ class ProblemReplay:
             self.entries[key] = Entry(key, float(p), now, arm)
         if len(self.entries) > self.capacity:
             listed = list(self.entries.values())
-            order = np.argsort(-self._log_weights(listed, now, band), kind="stable")[: self.capacity]
+            added_E = np.array([entry.added for entry in listed])
+            order = np.lexsort((-added_E, -self._log_weights(listed, now, band)))[: self.capacity]
             self.entries = {listed[i].key: listed[i] for i in sorted(order.tolist())}
 
     def draw(self, count: int, now: int, band: Any, seed: int) -> list[Entry]:
-        """At most `count` different problems, by weight."""
+        """At most `count` different problems, without replacement."""
         listed = list(self.entries.values())
         if not listed:
             return []

@@ -46,6 +46,7 @@ class Factorized(Symbolic):
         self.policy: Policy | None = None
         self.loaded: dict[str, Any] | None = None
         self.mean: float | None = None
+        self.mean_q: dict[str, float] = {}
         self.state_NS = torch.zeros(0)
         self.actions_N2 = torch.zeros(0)
 
@@ -62,7 +63,9 @@ class Factorized(Symbolic):
                 self.policy.load_state_dict(self.loaded)
         self.state_NS = torch.tensor(state_NS, dtype=torch.float64)
         generator = np.random.default_rng(round.seed("actions"))
-        drawn = [_drawn(log_q_NA.exp().numpy(), generator) for log_q_NA in self.policy.log_probs(self.state_NS)]
+        q_NA = [log_q_NA.exp().numpy() for log_q_NA in self.policy.log_probs(self.state_NS)]
+        self.mean_q = dict(zip([*names[0], *names[1]], np.concatenate(q_NA, axis=1).mean(0).tolist(), strict=True))
+        drawn = [_drawn(of_factor_NA, generator) for of_factor_NA in q_NA]
         places = round.gather(np.stack(drawn, axis=1).tolist() if round.rank == 0 else [])
         self.actions_N2 = torch.tensor(places)
         numbers, kinds = ([own[place[i]] for place in places] for i, own in enumerate(names))
@@ -70,15 +73,16 @@ class Factorized(Symbolic):
 
     def learn_scores(self, round: Round, scored: Scored) -> dict[str, Any]:
         assert self.policy is not None
+        logged: dict[str, Any] = {f"proposer/q_{action}": q for action, q in self.mean_q.items()}
         if not len(scored.rows):
-            return {}
+            return logged
         rows = torch.tensor(scored.rows)
         mean = float(scored.score.mean())
         base = mean if self.mean is None else self.mean
         reward_V = torch.tensor(scored.score - base)
         entropy = self.policy.step(self.state_NS[rows], self.actions_N2[rows], reward_V, self.entropy)
         self.mean = mean if self.mean is None else self.baseline * self.mean + (1 - self.baseline) * mean
-        return {"proposer/policy_entropy": entropy, "proposer/policy_baseline": self.mean}
+        return logged | {"proposer/policy_entropy": entropy, "proposer/policy_baseline": self.mean}
 
     def state_dict(self) -> dict[str, Any]:
         policy = self.loaded if self.policy is None else self.policy.state_dict()

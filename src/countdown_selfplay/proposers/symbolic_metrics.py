@@ -55,6 +55,11 @@ SYMBOLIC = (
     Metric("proposer/arm_<arm>", "Share of the candidates that an arm, or an action of the policy, made."),
     Metric("proposer/value_<arm>", "What a bandit expects of an arm: mean reward, in [0, 1]."),
     Metric(
+        "proposer/q_<action>",
+        "Probability that the action policy gives an action, mean over the seeds of a refresh, before it learns from "
+        "them: whether a trained proposer has moved.",
+    ),
+    Metric(
         "proposer/policy_entropy", "Entropy of the action policy in nats, ln 16 = 2.77 at most.", healthy=(0.1, inf)
     ),
     Metric("proposer/policy_baseline", "Moving mean of R_gen that the action policy is compared with."),

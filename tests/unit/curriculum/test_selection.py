@@ -80,7 +80,25 @@ def test_the_reservoir_keeps_the_newest_and_a_problem_once():
     assert again.keys == reservoir.keys and (again.p_R == reservoir.p_R).all()
 
 
-def test_the_buffer_prefers_young_problems_near_the_band():
+def test_the_buffer_draws_each_problem_alike_however_old_or_hard():
+    band = Selection()
+    replay = ProblemReplay()
+    keys = ["unsolvable", "in the band", "always solved"]
+    replay.add(keys, [0.0, 0.4, 1.0], ["x"] * 3, now=-90, band=band)
+    replay.entries["in the band"].added = 0
+    first = [replay.draw(1, 0, band, seed)[0].key for seed in range(4000)]
+    for key in keys:  # a third each; standard error sqrt(1/3 x 2/3 / 4000) = .0075
+        assert first.count(key) / 4000 == pytest.approx(1 / 3, abs=0.025)
+
+
+def test_a_full_buffer_without_weights_drops_the_oldest_and_of_a_round_the_last():
+    replay = ProblemReplay(capacity=3)
+    replay.add(["a", "b"], [0.4, 0.4], ["x"] * 2, now=0, band=Selection())
+    replay.add(["c", "d"], [0.0, 1.0], ["x"] * 2, now=10, band=Selection())
+    assert list(replay.entries) == ["a", "c", "d"]
+
+
+def test_with_weights_the_buffer_prefers_young_problems_near_the_band():
     band = Selection()
     replay = ProblemReplay(capacity=10, half_life=50, softness=0.2)
     replay.add(["old", "young", "easy"], [0.4, 0.4, 0.8], ["x"] * 3, now=0, band=band)
@@ -95,12 +113,12 @@ def test_the_buffer_prefers_young_problems_near_the_band():
 
 def test_the_buffer_drops_what_weighs_least_and_remembers_what_was_measured():
     band = Selection()
-    replay = ProblemReplay(capacity=2, half_life=10)
+    replay = ProblemReplay(capacity=2, half_life=10, softness=0.2)
     replay.add(["a", "b", "c"], [0.0, 0.4, 0.5], ["x", "y", "z"], now=0, band=band)
     assert list(replay.entries) == ["b", "c"]
     assert replay.measured("b", 0.25) is None  # the first measurement: an estimate is no earlier one
     assert replay.measured("b", 0.75) == 0.5 and replay.measured("gone", 1.0) is None
-    again = ProblemReplay(capacity=2, half_life=10)
+    again = ProblemReplay(capacity=2, half_life=10, softness=0.2)
     again.load_state_dict(replay.state_dict())
     assert again.entries == replay.entries
     assert ProblemReplay(half_life=0, softness=0)._log_weights(list(again.entries.values()), 9, band).tolist() == [
