@@ -10,7 +10,7 @@ from typing import Any, cast
 from datasets import Dataset
 
 from ..contract.domain import Row
-from ..contract.round import Rollout, RoundResult, Turn
+from ..contract.round import Rollout, RoundResult, Turn, mean_reward
 from ..data.anchors import anchors_of_batch, blank_columns, widened
 from ..errors import DataError, GameError
 from ..random_state import seed_from
@@ -37,6 +37,7 @@ class PlayedRound:
         known = reversed(rows) if self.columns else ()
         self.anchors = {trainer.domain.key(trainer.domain.problem(row)): row for row in known}
         trainer.frame.turn = 0
+        trainer.completion_logs = defaultdict(list)
         self.rollouts: dict[str, list[Rollout]] = defaultdict(list)
 
     def players(self, kind: str) -> list[str]:
@@ -133,7 +134,7 @@ def play_round(trainer: Host, rows: list[Row]) -> list[dict[str, Any]]:
         metrics |= _generated(trainer, role, rollouts)
     turns = {role: [turn for turn in result.turns if turn.rollout.role == role] for role in trainer.roles}
     if trainer.args.log_completions:
-        trainer._logs = completion_table(trainer, {role: own[-1] for role, own in turns.items() if own})
+        trainer._logs = completion_table(trainer, result.turns, played.rollouts)
     window_batches: list[dict[str, RoleBatch]] = [{} for _ in range(trainer.args.steps_per_round)]
     for role in trainer.trained:
         cut, found = _windows(trainer, role, turns[role], played.rollouts[role])
@@ -142,7 +143,7 @@ def play_round(trainer: Host, rows: list[Row]) -> list[dict[str, Any]]:
             window[role] = batch
         observe = getattr(trainer.objectives[role], "observe", None)
         if observe is not None:
-            observe(turns[role][-1].mean_reward if turns[role] else None)
+            observe(mean_reward(turns[role]))
     _count_solved(trainer, result)
     trainer.frame.rounds += 1
     trainer.round_metrics.append(metrics)
