@@ -21,7 +21,16 @@ from .host import Host
 from .metrics import truncated_rows
 from .micro_batch import skips_idle_rows
 from .rollouts import blank_row, roll_out
-from .window import RoleBatch, fitted, merged, micro_batches, sft_tokens, trained_counts, windows
+from .window import (
+    RoleBatch,
+    credited_as_sampled,
+    fitted,
+    merged,
+    micro_batches,
+    sft_tokens,
+    trained_counts,
+    windows,
+)
 
 
 class PlayedRound:
@@ -165,8 +174,12 @@ def _windows(
         replay, gather = trainer.replays[role], trainer.processes.gather
         batch = replay.play(batch, rows, frame.rounds, key, gather, trainer.processes.rank, world)
         metrics[f"{role}/replay_samples"] = len(replay.kept)
-    batch, dropped = fitted(batch, rows, seed_from(*key, "fitted", trainer.processes.rank))
-    everywhere = trainer.processes.total([float(dropped)])[0]
+    whole = batch
+    batch, dropped = fitted(whole, rows, seed_from(*key, "fitted", trainer.processes.rank))
+    everywhere, *both = trainer.processes.total([float(dropped), *trained_counts(batch), *trained_counts(whole)])
+    if both[:3] != both[3:]:
+        how = getattr(trainer.objectives[role], "normalization", "sequence")
+        batch = credited_as_sampled(batch, whole, how, both[:3], both[3:], dropped)
     if everywhere:
         metrics[f"{role}/dropped_rows"] = everywhere
     cut = windows(batch, args.steps_per_round, seed_from(*key, "windows", trainer.processes.rank))

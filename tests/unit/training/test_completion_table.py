@@ -21,7 +21,7 @@ def turn(role, rewards, judged):
 
 
 def test_rows_that_fill_up_a_process_are_left_out_and_every_turn_is_there():
-    """Two processes: 2 samples here and 1 there, of 2 each; then nothing here and 1 there; then one of another role."""
+    """Two processes: 2 samples here and 1 there, of 2 each; then none here and 1 there; then one of another role."""
     turns = [turn("prover", [1.0, 2.0], True), turn("prover", [], True), turn("critic", [5.0], False)]
     never = turn("prover", [], True)  # sampled on no process
     there = iter([[1], [3.0], [2.0], [1], [4.0], [3.0], [1], [6.0], [5.0]])  # counts, rewards, advantages of each
