@@ -219,12 +219,10 @@ def sampling_overrides(
     }
 
 
-def empty_logs(kept: dict[str, Any], role: str) -> dict[str, Any]:
-    """What TRL collects a turn's completions in, for `log_completions`: its `_logs`, without a bound on the rows. Also
-    put into `kept` under `role`."""
+def empty_logs() -> dict[str, Any]:
+    """What TRL collects a turn's completions in, for `log_completions`: its `_logs`, without a bound on the rows."""
     named: dict[str, Any] = {"rewards": defaultdict(list), "extra": defaultdict(list)}
-    kept[role] = {"images": [], "prompt": [], "completion": [], "advantages": [], **named}
-    return kept[role]
+    return {"images": [], "prompt": [], "completion": [], "advantages": [], **named}
 
 
 def without_cast(args: Any) -> Any:

@@ -326,6 +326,16 @@ def test_all_roles_play_or_are_left_out_and_a_game_has_its_roles(tmp_path):
         driver(tmp_path / "a", leave_out=["prover"])
 
 
+def test_a_game_that_remembers_something_is_refused_before_anything_is_played(tmp_path):
+    class Counting(CriticDiscernment):
+        def state_dict(self):
+            return {"rounds": 0}
+
+    with pytest.raises(ConfigError, match=r"The game Counting has a state \(rounds\), which iterated play keeps neither"):
+        driver(tmp_path / "a", game=Counting(0.25, 2, "answer"))
+    assert not (tmp_path / "a").exists()
+
+
 def test_what_a_dry_run_says_of_a_role_that_keeps_its_weights():
     roles = {**ROLES, "helpful": replace(ROLES["helpful"], max_steps=(0,))}
     said = plan(IteratedSettings(role_training=roles, per_device_train_batch_size=16), CriticDiscernment(), 12)[-1]

@@ -178,6 +178,11 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"'{out}' must end in {' or '.join(WRITERS)}.")
     if not out.parent.is_dir():
         raise ConfigError(f"There is no folder '{out.parent}' to write '{out.name}' into.")
+    for name in ("count", "target_low", "min_solutions", "max_solutions"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            why = ": training commands play positive targets alone" if name == "target_low" else ""
+            raise ConfigError(f"`--{name}` ({value}) must be at least 1{why}.")
     rules = rules_of(options)
     ranges = {n: getattr(options, n) for n in ("number_low", "number_high", "target_low", "target_high")}
     spec = ProblemSpec(operands=tuple(options.operands), **ranges)

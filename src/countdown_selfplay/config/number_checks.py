@@ -73,6 +73,13 @@ def check_numbers(config: Any) -> None:
             json_object(field.name, value)
         name = flat_name(field.name)
         check_number(field.name, name[1] if name else field.name, value)
+    for kind, nothing in (("save", "no checkpoint before the end"), ("eval", "no evaluation of its own cadence")):
+        name, strategy = f"{kind}_steps", f"{kind}_strategy"
+        if getattr(config, name, None) == 0 and getattr(config, strategy, "no") == "steps":
+            raise ConfigError(
+                f"`{name}` (0) would give {nothing}; set it to 1 or more steps, to a share of them below 1, or set "
+                f"{strategy}=no."
+            )
     steps = getattr(config, "max_steps", -1)
     if steps < 1 and steps != -1:
         raise ConfigError(f"`max_steps` ({steps}) must be at least 1, or -1 to go by num_train_epochs.")

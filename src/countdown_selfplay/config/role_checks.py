@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 from ..errors import ConfigError
 from ..games import game_class
-from ..objectives import make_objective
 from ..registry import suggestion
 from .countdown_fields import CountdownFields
 from .curriculum_fields import CurriculumFields
 from .generation_fields import GenerationFields
+from .group_checks import check_groups, group_name, needed_samples, objective_of, one_of_each_kind
 from .guard_fields import GuardFields
 from .number_checks import check_number
 from .players import RoleSettings, field_of, role_config, was_given
@@ -82,7 +82,7 @@ def check_players(config: JointSelfPlayConfig) -> None:
     for kind, settings in config._asked.items():
         for name, value in settings.items():
             check_number(f"roles.{kind}.{name}", name, value)
-    for s in _one_of_each_kind(config):
+    for s in one_of_each_kind(config):
         if s.weights is None:
             _refuse_training(config, s.kind)
         elif s.model is not None and was_given(config, s.kind, "weights"):
@@ -91,12 +91,7 @@ def check_players(config: JointSelfPlayConfig) -> None:
                 f"`{field_of(config, s.kind, 'weights')}` ({role_config(config, s.kind).weights}), whose weights it "
                 "plays; leave one of them unset."
             )
-        _check_groups(config, s)
-
-
-def _one_of_each_kind(config: JointSelfPlayConfig) -> list[RoleSettings]:
-    """The first player of each kind that is there; the others have its settings."""
-    return list({s.kind: s for s in reversed(config.all_roles.values())}.values())[::-1]
+        check_groups(config, s)
 
 
 _TRAINING = (
@@ -115,28 +110,6 @@ def _refuse_training(config: JointSelfPlayConfig, kind: str) -> None:
             )
 
 
-def _check_groups(config: JointSelfPlayConfig, settings: RoleSettings) -> None:
-    """Rule 3 of the design: whole groups per process, or a group's baseline would need another process's samples."""
-    kind, group = settings.kind, settings.num_generations
-    name = _group_name(config, kind)
-    samples = config.per_device_train_batch_size * settings.micro_batches
-    if group < 1:
-        raise ConfigError(f"`{name}` ({group}) must be at least 1 sample.")
-    if samples % group:
-        allowed = [n for n in range(2, samples + 1) if samples % n == 0]
-        close = sorted(sorted(allowed, key=lambda n: abs(n - group))[:2])
-        raise ConfigError(
-            f"`{name}` ({group}) must divide `per_device_train_batch_size` x "
-            f"`{field_of(config, kind, 'micro_batches')}` ({samples}); use {' or '.join(map(str, close))}, or change "
-            "the batch."
-        )
-
-
-def _group_name(config: JointSelfPlayConfig, kind: str) -> str:
-    own = was_given(config, kind, "num_generations")
-    return field_of(config, kind, "num_generations") if own else "num_generations"
-
-
 _NUMBERS = (
     *("learning_rate", "beta", "warmup_steps", "max_grad_norm", "entropy_coef", "temperature", "top_p", "top_k"),
 )
@@ -144,7 +117,7 @@ _NUMBERS = (
 
 def check_settings(config: JointSelfPlayConfig) -> None:
     """That each setting has a value, the objective and what goes with it; number_checks.py has the ranges."""
-    present = {s.kind: s for s in _one_of_each_kind(config)}
+    present = {s.kind: s for s in one_of_each_kind(config)}
     for kind in config.configured_kinds:
         role = role_config(config, kind)
         for name in _NUMBERS:
@@ -164,7 +137,7 @@ def _check_objective(config: JointSelfPlayConfig, kind: str, trained: bool) -> N
     role = role_config(config, kind)
     name, arguments = role.objective, role.arguments
     field, arguments_field = (field_of(config, kind, f) for f in ("objective", "objective_kwargs"))
-    objective: Any = make_objective(name, arguments, low=config.importance_clip_low, high=config.importance_clip_high)
+    objective = objective_of(config, kind)
     if not trained:
         return
     if kind == "conjecturer" and getattr(objective, "needs_correctness", False):
@@ -183,18 +156,16 @@ def _check_objective(config: JointSelfPlayConfig, kind: str, trained: bool) -> N
     refuse_ignored_charges(config, kind, field, name, objective)
     if settings.sft_coef:
         _check_supervised(config, kind, objective)
-    group, needed = settings.num_generations, getattr(objective, "needs_samples", 1)
-    if kind == "prover":
-        needed = max(needed, getattr(objective, "needs_answers", 1))
+    group, needed = settings.num_generations, needed_samples(objective, kind)
     if group < needed and not arguments:
         raise ConfigError(
-            f"`{_group_name(config, kind)}` ({group}) must be at least {needed}: `{field}` ({name}) compares a sample "
+            f"`{group_name(config, kind)}` ({group}) must be at least {needed}: `{field}` ({name}) compares a sample "
             "with others of its prompt; raise it, or use an objective without such a baseline, as reinforce."
         )
     if group < needed:
         raise ConfigError(
             f"`{field}` ({name}, {arguments}) needs at least {needed} samples per prompt and "
-            f"`{_group_name(config, kind)}` is {group}; raise that or change `{arguments_field}`."
+            f"`{group_name(config, kind)}` is {group}; raise that or change `{arguments_field}`."
         )
 
 

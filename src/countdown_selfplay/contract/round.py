@@ -65,13 +65,26 @@ class Turn:
     """Whether any advantage, on any process, differs from 0."""
     group: int = 1
     """Samples that shared a baseline, side by side."""
-    mean_reward: float | None = None
-    """Over all processes; None if no sample had a reward."""
+    reward_sum: float = 0.0
+    """Over all processes, of what the objective was given: after charges, without samples that have no reward."""
+    reward_count: int = 0
+    """Samples with a reward, over all processes."""
     labels: list[str] | None = None
     """(B) a word per sample for what became of it, by which data sets of samples are filtered and balanced."""
     shown: list[str | None] | None = None
     """(B) what of a sample the next turn is shown, if it is not the whole text: samples of a row that show the same
     are one, whose reward is that of all of them together."""
+
+    @property
+    def mean_reward(self) -> float | None:
+        """Over all processes; None if no sample had a reward."""
+        return mean_reward([self])
+
+
+def mean_reward(turns: Sequence[Turn]) -> float | None:
+    """Of all samples of `turns` that have a reward, over all processes; None if none has."""
+    count = sum(turn.reward_count for turn in turns)
+    return sum(turn.reward_sum for turn in turns) / count if count else None
 
 
 @dataclass

@@ -145,7 +145,8 @@ class BaseObjective:
         return torch.ones_like(rewards_PG, dtype=torch.bool)
 
     def observe(self, mean_reward: float | None) -> None:
-        """Called after each round with the role's mean reward over all processes; None if no sample had one."""
+        """Called after each round with the mean reward of the role's samples in all of its turns, over all processes;
+        None if no sample had one."""
 
     def state_dict(self) -> dict[str, Any]:
         """JSON values that a resumed run needs."""

@@ -46,6 +46,11 @@ class Bandit(Symbolic):
         super().__post_init__()
         check_count("pulls", self.pulls, 1)
         check_count("window", self.window, 0)
+        if self.pulls > self.candidates:
+            raise ConfigError(
+                f"`pulls` ({self.pulls}) of the bandit must be at most `candidates` ({self.candidates}): a pull "
+                "without a candidate would count as a failure of its arm; pull less, or raise candidates."
+            )
         if not is_number(self.discount) or not 0 < self.discount <= 1:
             raise ConfigError(f"`discount` ({self.discount!r}) of the bandit must be above 0 and at most 1.")
         if self.reward not in ("score", "progress"):

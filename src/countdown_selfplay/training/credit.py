@@ -81,7 +81,8 @@ def credit(
         selected_B=None if bool(selected_PG.all()) else selected_PG.reshape(-1),
         has_signal=any(signals),
         group=group,
-        mean_reward=sum(sums) / sum(counts) if sum(counts) else None,
+        reward_sum=sum(sums),
+        reward_count=sum(counts),
     )
 
 

@@ -76,8 +76,8 @@ class Host(GRPOTrainer):
     """Players without signal in the window at hand."""
     loop: dict[str, Any]
     """Of the last checkpoint that was written or resumed (loop_state)."""
-    completion_logs: dict[str, Any]
-    """By player, what TRL collected in its last turn."""
+    completion_logs: defaultdict[str, list[Any]]
+    """By player, what TRL collected in each of its turns of the round."""
     _role_metrics: dict[str, dict[str, defaultdict[str, list[float]]]]
     _round: list[dict[str, Any]] | None
 

@@ -56,11 +56,14 @@ def role_rollout_metrics(role: str, collected: Mapping[str, list[float]]) -> dic
     """Of TRL's metrics of a role's rollouts only `<role>/rewards/<function>`, for the prover.
 
     TRL's lengths and clipped share misread stop strings (truncated_rows). Its reward is `<role>/reward` here, from the
-    same numbers, and the conjecturer's rewards are not known yet when TRL scores its proposals.
+    same numbers, and the conjecturer's rewards are not known yet when TRL scores its proposals. TRL has a mean for
+    each turn, which counts by the samples that the function scored in it (`rewards/<function>/count`).
     """
     logs = {}
-    for name, values in collected.items():
-        known = [value for value in values if value is not None and not math.isnan(value)]
-        if role == "prover" and name.startswith("rewards/") and name.endswith("/mean") and known:
-            logs[f"{role}/{name.removesuffix('/mean')}"] = sum(known) / len(known)
+    for name, means in collected.items():
+        function = name.removesuffix("/mean")
+        counts = collected.get(f"{function}/count", ())
+        if role == "prover" and name.startswith("rewards/") and name != function and any(counts):
+            turns = zip(reversed(means), reversed(counts), strict=False)  # a mean of an older checkpoint has none
+            logs[f"{role}/{function}"] = math.fsum(mean * count for mean, count in turns if count) / sum(counts)
     return logs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -28,6 +29,10 @@ def roll_out(
     with trainer.acting_as(role, n, problems), private_generator(trainer.accelerator.device, *key):
         tensors = trainer._generate_and_score_completions(rows)
         texts, verdicts, rewards_B = trainer.captured()
+        trainer.completion_logs[role].append(trainer._logs)
+        for name, values in trainer._logs["rewards"].items():
+            scored = 0 if verdicts is None else sum(not math.isnan(value) for value in values)
+            trainer._metrics["train"][f"rewards/{name}/count"].append(scored)
         tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
         trainer.sampler.finish(tensors)
         mask_after_stops(tensors, texts, trainer.stops(role), trainer.processing_class.pad_token_id)

@@ -10,7 +10,7 @@ from typing import Any, cast
 from datasets import Dataset
 
 from ..contract.domain import Row
-from ..contract.round import Rollout, RoundResult, Turn
+from ..contract.round import Rollout, RoundResult, Turn, mean_reward
 from ..data.anchors import anchors_of_batch, blank_columns, widened
 from ..errors import DataError, GameError
 from ..random_state import seed_from
@@ -21,7 +21,16 @@ from .host import Host
 from .metrics import truncated_rows
 from .micro_batch import skips_idle_rows
 from .rollouts import blank_row, roll_out
-from .window import RoleBatch, fitted, merged, micro_batches, sft_tokens, trained_counts, windows
+from .window import (
+    RoleBatch,
+    credited_as_sampled,
+    fitted,
+    merged,
+    micro_batches,
+    sft_tokens,
+    trained_counts,
+    windows,
+)
 
 
 class PlayedRound:
@@ -37,6 +46,7 @@ class PlayedRound:
         known = reversed(rows) if self.columns else ()
         self.anchors = {trainer.domain.key(trainer.domain.problem(row)): row for row in known}
         trainer.frame.turn = 0
+        trainer.completion_logs = defaultdict(list)
         self.rollouts: dict[str, list[Rollout]] = defaultdict(list)
 
     def players(self, kind: str) -> list[str]:
@@ -133,7 +143,7 @@ def play_round(trainer: Host, rows: list[Row]) -> list[dict[str, Any]]:
         metrics |= _generated(trainer, role, rollouts)
     turns = {role: [turn for turn in result.turns if turn.rollout.role == role] for role in trainer.roles}
     if trainer.args.log_completions:
-        trainer._logs = completion_table(trainer, {role: own[-1] for role, own in turns.items() if own})
+        trainer._logs = completion_table(trainer, result.turns, played.rollouts)
     window_batches: list[dict[str, RoleBatch]] = [{} for _ in range(trainer.args.steps_per_round)]
     for role in trainer.trained:
         cut, found = _windows(trainer, role, turns[role], played.rollouts[role])
@@ -142,7 +152,7 @@ def play_round(trainer: Host, rows: list[Row]) -> list[dict[str, Any]]:
             window[role] = batch
         observe = getattr(trainer.objectives[role], "observe", None)
         if observe is not None:
-            observe(turns[role][-1].mean_reward if turns[role] else None)
+            observe(mean_reward(turns[role]))
     _count_solved(trainer, result)
     trainer.frame.rounds += 1
     trainer.round_metrics.append(metrics)
@@ -164,8 +174,12 @@ def _windows(
         replay, gather = trainer.replays[role], trainer.processes.gather
         batch = replay.play(batch, rows, frame.rounds, key, gather, trainer.processes.rank, world)
         metrics[f"{role}/replay_samples"] = len(replay.kept)
-    batch, dropped = fitted(batch, rows, seed_from(*key, "fitted", trainer.processes.rank))
-    everywhere = trainer.processes.total([float(dropped)])[0]
+    whole = batch
+    batch, dropped = fitted(whole, rows, seed_from(*key, "fitted", trainer.processes.rank))
+    everywhere, *both = trainer.processes.total([float(dropped), *trained_counts(batch), *trained_counts(whole)])
+    if both[:3] != both[3:]:
+        how = getattr(trainer.objectives[role], "normalization", "sequence")
+        batch = credited_as_sampled(batch, whole, how, both[:3], both[3:], dropped)
     if everywhere:
         metrics[f"{role}/dropped_rows"] = everywhere
     cut = windows(batch, args.steps_per_round, seed_from(*key, "windows", trainer.processes.rank))

@@ -200,7 +200,7 @@ class JointConjecturerProverTrainer(Host):
         self.round_samples: list[dict[str, Any]] = []  # of the last round, for samples.jsonl
         self.anchor_stream: AnchorStream | None = None
         self.loop: dict[str, Any] = {}  # of the last checkpoint that was written or resumed (loop_state)
-        self.completion_logs: dict[str, Any] = {}  # by role, what TRL collected in its last turn
+        self.completion_logs: defaultdict[str, list[Any]] = defaultdict(list)  # by role, of its turns of the round
         self.signalless: frozenset[str] = frozenset()  # roles without signal in the current window
         self.losses = {role: RoleLoss(self.objectives[role], self.roles[role]) for role in self.trained}
         self.logged_histogram: list[int] | None = None
@@ -228,7 +228,7 @@ class JointConjecturerProverTrainer(Host):
             ),
             **self.sampler.begin(role, self.state.global_step),
             "_metrics": self._role_metrics[role],
-            "_logs": _trl.empty_logs(self.completion_logs, role),
+            "_logs": _trl.empty_logs(),
             "_judged": judged,
         }
         kept = {name: getattr(self, name, None) for name in swapped}

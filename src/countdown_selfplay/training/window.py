@@ -151,6 +151,36 @@ def fitted(batch: RoleBatch, rows: int, key: int) -> tuple[RoleBatch, int]:
     return batch.take(torch.tensor(sorted(kept))), dropped
 
 
+def credited_as_sampled(
+    batch: RoleBatch,
+    whole: RoleBatch,
+    normalization: str,
+    kept: Sequence[float],
+    sampled: Sequence[float],
+    dropped: int,
+) -> RoleBatch:
+    """`batch`, what `fitted` left of `whole`, with advantages that give the policy term the gradient of all samples.
+
+    A loss is a mean over the rows that are there (`normalization`), and rows without credit go first: the mean over
+    those with credit would be larger by sampled / kept. Where rows with credit were dropped too, a uniform subset of
+    them is left, whose gradient is that of all in expectation. kept, sampled: trained_counts of `batch` and of `whole`
+    over all processes. KL, entropy and what is logged stay means over the rows that are left.
+    """
+    of = {"token": 1, "group": 2}.get(normalization, 0)
+    share_B = torch.full((batch.rows,), (kept[of] or 1.0) / (sampled[of] or 1.0) * (1 + dropped / batch.rows))
+    if normalization == "group":  # a mean over the group's own tokens first
+        groups = int(torch.cat([_groups(batch), _groups(whole)]).max()) + 1
+        left, everything = _group_tokens(batch, groups), _group_tokens(whole, groups)
+        share_B = share_B * (left / everything.clamp(min=1)).cpu()[_groups(batch)]
+    return replace(batch, advantages_B=batch.advantages_B * share_B.to(batch.advantages_B))
+
+
+def _group_tokens(batch: RoleBatch, groups: int) -> torch.Tensor:
+    """(groups) trained tokens of each group."""
+    lengths = trained_mask(batch).sum(1)
+    return lengths.new_zeros(groups).index_add(0, _groups(batch).to(lengths.device), lengths)
+
+
 def windows(batch: RoleBatch, steps: int, key: int) -> list[RoleBatch]:
     """The batch cut into `steps` parts of equally many rows, in an order that `key` seeds; groups stay together where
     a part holds whole groups of one size. Where `fitted` has padded the batch each part gets as many groups as the

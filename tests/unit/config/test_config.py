@@ -35,6 +35,18 @@ RULES = {
                r"\(16\); use 4 or 8"),
     "proposal groups": (dict(per_device_train_batch_size=8, conjecturer_num_generations=3),
                r"`conjecturer_num_generations` \(3\) must divide"),
+    "groups of an objective": (dict(per_device_train_batch_size=8, prover_micro_batches=1, num_generations=7,
+                   prover_objective="pass_at_k", prover_objective_kwargs={"k": 4}),
+               r"`num_generations` \(7\) must divide .* \(8\); use 8, or change the batch"),  # 4 is below k + 1
+    "no group": (dict(per_device_train_batch_size=4, prover_micro_batches=1, num_generations=7,
+                   prover_objective="pass_at_k", prover_objective_kwargs={"k": 4}),
+               r"`num_generations` \(7\) must divide .* \(4\); change the batch\."),
+    "groups of two roles": (dict(per_device_train_batch_size=8, prover_micro_batches=3, num_generations=7,
+                   conjecturer_num_generations=None),
+               r"`num_generations` \(7\) must divide .* \(24\); use 4 or 8, or"),  # 6 would not divide 8
+    "no checkpoint": (dict(save_strategy="steps", save_steps=0),
+               r"`save_steps` \(0\) would give no checkpoint before the end; set it to 1 or more .*save_strategy=no\."),
+    "no evaluation": (dict(eval_strategy="steps", eval_steps=0), r"`eval_steps` \(0\) would give no evaluation"),
     "one sample": (dict(prover_num_generations=1),
                r"`prover_num_generations` \(1\) must be at least 2"),
     "accumulation": (dict(gradient_accumulation_steps=4),

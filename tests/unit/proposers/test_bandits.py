@@ -96,6 +96,7 @@ def test_the_state_of_a_bandit_comes_back():
         ("ucb", {"reward": "luck"}, "must be score or progress"),
         ("ucb", {"exploration": -1}, "`exploration` \\(-1\\)"),
         ("ucb", {"pulls": 0}, "`pulls` \\(0\\) of the proposer must be a whole number of at least 1"),
+        ("ucb", {"candidates": 4}, r"`pulls` \(8\) of the bandit must be at most `candidates` \(4\)"),
         ("mutation", {"candidates": 1.5}, "`candidates` \\(1.5\\)"),
         ("mutation", {"archive_seeds": 2}, "`archive_seeds` \\(2\\) of the proposer must be a share"),
         ("mutation", {"features": 21}, "Unknown features '21'"),

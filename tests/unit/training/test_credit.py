@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from countdown_selfplay.contract.round import Rollout
+from countdown_selfplay.contract.round import Rollout, mean_reward
 from countdown_selfplay.errors import ConfigError, RewardError
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.training.credit import credit
@@ -61,6 +61,18 @@ def test_what_was_not_measured_takes_no_part_in_a_baseline_or_a_mean():
     found = credited("rloo", rollout(n=4), [1.0, float("nan"), 0.0, 0.5])
     # leave one out over three: 1 - .25, 0 - .75, .5 - .5
     assert found.advantages_B.tolist() == [0.75, 0.0, -0.75, 0.0] and found.mean_reward == 0.5
+
+
+def test_the_mean_reward_of_several_turns_is_over_their_samples():
+    """8 samples of 1 and 24 of 0 earn 8 / 32; NaN and empty turns count nowhere; the other process's 4 samples of .5
+    count as this one's do: (8 + 2) / (8 + 24 + 4)."""
+    turns = [credited("rae", rollout(count=count), [value] * count) for count, value in ((8, 1.0), (24, 0.0))]
+    assert mean_reward(turns) == 0.25 and mean_reward(turns[:1]) == 1.0
+    unknown, empty = credited("rae", rollout(count=2), [float("nan")] * 2), credited("rae", rollout(count=0))
+    assert mean_reward([*turns, unknown, empty]) == 0.25 and mean_reward([turns[0], empty]) == 1.0
+    assert mean_reward([unknown, empty]) is None and mean_reward([]) is None
+    shared = credited("rae", rollout(count=24), [0.0] * 24, others=[(True, 2.0, 4)])
+    assert mean_reward([turns[0], shared]) == pytest.approx(10 / 36)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,43 @@
+"""The rows of `log_completions` where processes have unequally many: what a process sampled only to keep up with the
+others is in TRL's log and in no turn."""
+
+from collections import defaultdict
+from types import SimpleNamespace
+
+import torch
+
+from countdown_selfplay.contract.round import Rollout, Turn
+from countdown_selfplay.training.completion_table import completion_table
+
+
+def log(prompts, **rewards):
+    named = {"rewards": defaultdict(list, rewards), "extra": defaultdict(list)}
+    return {"images": [], "prompt": prompts, "completion": [p.upper() for p in prompts], "advantages": [], **named}
+
+
+def turn(role, rewards, judged):
+    rollout = Rollout(role, [], [""] * len(rewards), verdicts=[None] * len(rewards) if judged else None)
+    return Turn(rollout, torch.tensor(rewards) - 1.0, torch.tensor(rewards))
+
+
+def test_rows_that_fill_up_a_process_are_left_out_and_every_turn_is_there():
+    """Two processes: 2 samples here and 1 there, of 2 each; then none here and 1 there; then one of another role."""
+    turns = [turn("prover", [1.0, 2.0], True), turn("prover", [], True), turn("critic", [5.0], False)]
+    never = turn("prover", [], True)  # sampled on no process
+    there = iter([[1], [3.0], [2.0], [1], [4.0], [3.0], [1], [6.0], [5.0]])  # counts, rewards, advantages of each
+    trainer = SimpleNamespace(
+        roles={"prover": None, "critic": None},
+        processes=SimpleNamespace(gather=lambda items: [*items, *next(there)]),
+        completion_logs={
+            "prover": [log(["a", "b", "c", "fill"], f=[1.0, 2.0, 3.0, 0.0]), log(["fill", "d"], f=[0.0, 4.0])],
+            "critic": [log(["e", "g"], f=[0.0, 0.0])],
+        },
+    )
+    rollouts = {"prover": [turns[0].rollout, turns[1].rollout], "critic": [turns[2].rollout]}
+    table = completion_table(trainer, [turns[0], turns[1], never, turns[2]], rollouts)
+    assert table["prompt"] == ["a", "b", "c", "d", "e", "g"] and table["completion"] == ["A", "B", "C", "D", "E", "G"]
+    assert table["rewards"]["reward"] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert table["advantages"] == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert table["extra"]["role"] == ["prover"] * 4 + ["critic"] * 2
+    judged = table["rewards"]["f"]
+    assert judged[:4] == [1.0, 2.0, 3.0, 4.0] and all(value != value for value in judged[4:])
