@@ -16,7 +16,8 @@ from pathlib import Path
 from accelerate import PartialState
 from accelerate.utils import gather_object
 
-from ..errors import RunFolderError
+from ..data.jsonl import json_file
+from ..errors import DataError, RunFolderError
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ _held: dict[Path, FileIO] = {}  # by this process: a command holds the folder th
 def run_lock(output: str | Path) -> Iterator[None]:
     """Inside the block no other process can train into `output`. All processes of a launch enter together: if the main
     one finds the folder in use, each raises the same RunFolderError."""
-    state, folder = PartialState(), Path(output).resolve()
+    state, folder = PartialState(), Path(os.path.realpath(output))  # Path.resolve raises for a link to itself
     mine = folder not in _held and state.is_main_process
     problem = _acquire(folder) if mine else None
     if state.num_processes > 1:
@@ -89,7 +90,7 @@ def _unwritable(folder: Path, error: OSError) -> str:
 
 def _owner(path: Path) -> str:
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        said = json_file(path, pid=int, host=str)
         return f"process {said['pid']} on {said['host']}"
-    except (OSError, ValueError, KeyError):
+    except DataError:
         return "another run"
