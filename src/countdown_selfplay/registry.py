@@ -56,14 +56,25 @@ class Registry(dict[str, T]):
             raise UnknownNameError(f"The {self.kind} '{name}' does not exist: '{module}' has no '{attribute}'.{close}")
         return getattr(found, attribute)
 
+    def parameters(self, name: str, entry: Any) -> dict[str, inspect.Parameter]:
+        """What the entry called `name` takes by name; ConfigError if it cannot be called."""
+        try:
+            found = inspect.signature(entry).parameters
+        except (TypeError, ValueError):
+            raise ConfigError(
+                f"The {self.kind} '{name}' is {entry!r:.60}, which cannot be built; name a class or function of a "
+                "module, as in my_module:MyClass."
+            ) from None
+        several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        return {n: p for n, p in found.items() if p.kind not in several}
+
     def make(self, name: str, arguments: dict[str, Any] | None = None, **defaults: Any) -> Any:
         """The entry called `name`, built with `arguments`; of `defaults` it gets those that it takes.
 
         ConfigError names an argument that it does not take, or a value that it refuses."""
         entry, arguments, title = self.load(name), arguments or {}, self.kind.capitalize()
-        several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        takes = [n for n, p in inspect.signature(entry).parameters.items() if p.kind not in several]
-        unknown = [key for key in arguments if key not in takes]
+        takes = list(self.parameters(name, entry))
+        unknown = [str(key) for key in arguments if key not in takes]
         if unknown:
             allowed = ", ".join(takes) or "no argument"
             raise ConfigError(f"{title} '{name}' does not take {', '.join(unknown)}; it takes {allowed}.")

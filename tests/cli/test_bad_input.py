@@ -7,6 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from countdown_selfplay.cli.main import guarded, main
 from countdown_selfplay.countdown import ProblemSpec, generate_problems
@@ -35,6 +37,10 @@ def here(tmp_path, monkeypatch):
     Path("ragged.csv").write_text("rate\n.1,2\n")
     Path("kept.csv").write_text("mine")
     Path("folder").mkdir()
+    Path("loop").symlink_to("loop")
+    Path("null.jsonl").write_text("null\n")
+    Path("list.json").write_text("[1]")
+    Path("cut.parquet").write_bytes(b"PAR1")
     return tmp_path
 
 
@@ -107,6 +113,41 @@ CASES = {
     "fit-scaling bin.jsonl": "'bin.jsonl' cannot be read: it is not UTF-8 text",
     "fit-scaling deep.jsonl": "'deep.jsonl', line 1: this is not a JSON object",
     "dataset x.jsonl --count 1 --exclude deep.jsonl": "'deep.jsonl', line 1: this is not a JSON object",
+    "joint --domain os:path": "The domain 'os:path' is <module",
+    "joint --domain os:getcwd": "The domain 'os:getcwd' must have a method `problem`",
+    "joint --domain os:sep": "The domain 'os:sep' is '/', which cannot be built; name a class or function of a",
+    "joint --game os:path": "The game 'os:path' is <module",
+    "joint --proposer os:path": "The proposer 'os:path' is <module",
+    "joint --guide os:path --proposer targets": "The guide 'os:path' is <module",
+    "joint --conjecturer_reward os:path": "The conjecturer reward 'os:path' is <module",
+    "joint --conjecturer_reward os:sep": "The conjecturer reward 'os:sep' is '/', which cannot be built",
+    "joint --prover_objective os:path": "The objective 'os:path' is <module",
+    "eval --model tiny --domain os:path": "The domain 'os:path' is <module",
+    "cdg --training iterated --domain os:path": "The domain 'os:path' is <module",
+    "joint --output_dir loop": "loop) cannot be written (",
+    "sft --output_dir loop": "loop) cannot be written (",
+    "cdg --training iterated --output_dir loop": "loop) cannot be written (",
+    "eval --model tiny --output loop/x.json --n_problems 1 --samples 1": "loop",
+    "report loop": "There is no run folder 'loop'",
+    "fit-scaling loop": "There is no file 'loop'",
+    "compare loop loop": "There is no file or run folder 'loop'",
+    "verify loop": "'loop' cannot be read: Too many levels of symbolic links",
+    "joint --config loop": "There is no config file 'loop'",
+    "joint --config folder": "There is no config file 'folder'",
+    "joint --roles " + "[" * 3000: "must be a mapping from roles to their settings",
+    "joint --conjecturer_reward_kwargs " + "[" * 3000: "`conjecturer_reward_kwargs` ('[[",
+    "joint --domain_kwargs " + "[" * 3000: "`domain_kwargs` ('[[",
+    "joint --dataset_name null.jsonl": "'null.jsonl', line 1: this is not a JSON object (it is null)",
+    "sft --demonstrations null.jsonl": "null.jsonl",
+    "joint --dataset_name list.json": "'list.json', row 0: this is not a JSON object (it is a whole number)",
+    "joint --eval_dataset_name null.jsonl": "'null.jsonl', line 1: this is not a JSON object (it is null)",
+    "joint --dataset_name cut.parquet": "'cut.parquet' cannot be read as parquet",
+    "eval --model tiny --problems null.jsonl": "'null.jsonl', line 1: this is not a JSON object (it is null)",
+    "dataset x.jsonl --count 1 --exclude cut.parquet": "'cut.parquet' cannot be read as Parquet",
+    "verify null.jsonl": "'null.jsonl', line 1: this is not a JSON object (it is null)",
+    "report list.json": "There is no run folder 'list.json'",
+    "compare list.json list.json": "does not hold a JSON object (it is a list); make one with",
+    "fit-scaling null.jsonl": "'null.jsonl', line 1: this is not a JSON object (it is null)",
     "dataset folder.jsonl --count 3": "'folder.jsonl' cannot be written: Is a directory",
     f"dataset {'x' * 250}.jsonl --count 3": "cannot be written: File name too long",
 }
@@ -116,7 +157,7 @@ CASES = {
 def test_bad_input_is_one_sentence_in_every_command(line, here, capsys):
     Path("folder.jsonl").mkdir()
     arguments = line.split()
-    if arguments[0] in ("joint", "sft", "ipo") and "--output_dir" not in line:
+    if arguments[0] in ("joint", "sft", "ipo", "cdg") and "--output_dir" not in line:
         arguments += ["--output_dir", "out"]
     assert main(arguments) == 2
     error = capsys.readouterr().err
@@ -165,6 +206,17 @@ def test_what_a_disk_refuses_anywhere_in_a_command_is_one_sentence(number, text,
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and text in error
     assert "'runs/a/metrics.jsonl' cannot be written or read" in error
+
+
+def test_a_full_disk_in_the_words_of_another_library_is_the_same_sentence(capsys):
+    """safetensors' error has no errno, and names the number in its text."""
+
+    def command(argv):
+        save_file({"a": torch.zeros(99)}, "/dev/full")
+
+    assert guarded(command, []) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "No space left on device; make room, or name a folder on another disk" in error
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), OSError(errno.EIO, "input/output error"), RecursionError("y")])

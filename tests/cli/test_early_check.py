@@ -36,6 +36,10 @@ def test_a_wrong_flag_is_refused_in_the_words_of_the_commands_own_parser(line):
     assert said[0] == said[1]
 
 
+# ten lists of ten times the one before: 10^10 values in 10 lines, which no reader may write out
+BILLIONS = "a0: &a0 [" + ", ".join("0" * 10) + "]\n"
+BILLIONS += "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 10))
+
 WRONG_FILES = {
     "max_stepps: 3": "wrong.yaml: unknown field 'max_stepps'. Did you mean 'max_steps'?",
     "max_steps: three": "`max_steps` (three) must be a whole number.",
@@ -57,11 +61,22 @@ WRONG_FILES = {
     "prover_prompt: tinyzer": "Unknown prover prompt 'tinyzer'. Did you mean 'tinyzero'?",
     "roles: {prover: {playrs: 2}}": "`roles.prover.playrs` is not a setting of a role. Did you mean 'players'?",
     "env: 3": "wrong.yaml: `env` (3) must map environment variables to their values.",
+    "env: {3: 1}": "wrong.yaml: `env` sets 3 to 1; it must map the name of an environment variable",
+    "env: {'A=B': 1}": "wrong.yaml: `env` sets 'A=B' to 1; it must map",
+    "env: {A: null}": "wrong.yaml: `env` sets 'A' to None; it must map",
+    "null: 4": "wrong.yaml: unknown field None; the name of a field is a text.",
+    "3: 4": "wrong.yaml: unknown field 3; the name of a field is a text.",
+    'output_dir: "a\\0b"': "wrong.yaml: 'a\\x00b' holds the character NUL, which no name or path can; remove it.",
+    'roles: {prover: {"model": "a\\0b"}}': "wrong.yaml: 'a\\x00b' holds the character NUL",
+    "max_steps: " + "[" * 3000 + "]" * 3000: "wrong.yaml: lists and mappings are nested more than 50 deep.",
+    "max_steps: " + "[" * 51 + "]" * 51: "wrong.yaml: lists and mappings are nested more than 50 deep.",
+    "conjecturer_reward_kwargs: &a {terms: [{kwargs: *a}]}": "wrong.yaml: a list or mapping holds itself, by an alias",
+    BILLIONS: "wrong.yaml: lists and mappings are more than 100000 values.",
     "- max_steps": "wrong.yaml must be a YAML mapping from fields to values.",
 }
 
 
-@pytest.mark.parametrize("text", WRONG_FILES)
+@pytest.mark.parametrize("text", WRONG_FILES, ids=lambda text: text[:60].replace("\n", " "))
 def test_a_wrong_file_is_refused_in_the_words_of_the_commands_own_parser(text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wrong.yaml").write_text(text + "\n")

@@ -164,7 +164,7 @@ def test_an_adapter_folder_is_loaded_with_its_base(tmp_path, capsys):
         (["--model", "tiny", "--n_problems", "2", "--device", "cuda:99"], "`--device` (cuda:99) cannot be used"),
         (["--model", "nowhere/at-all", "--n_problems", "2"], "neither a folder nor a hub model in reach"),
         (["--model", "folder", "--n_problems", "2"], "a folder without a model"),
-        (["--model", "damaged", "--n_problems", "2"], "does not hold the setting of a run"),
+        (["--model", "damaged", "--n_problems", "2"], "; move the model elsewhere to score it without"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):

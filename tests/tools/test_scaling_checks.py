@@ -211,7 +211,7 @@ def test_a_run_folders_curve_is_counted_from_its_problems(tmp_path):
     assert curve.problems == ("a", "b", "c", "d") and curve.first.tolist() == [0, 0, 1, 2]
     assert (curve.compute.tolist(), curve.rate.tolist()) == ([20, 40], [0.5, 0.75])
     (tmp_path / "first_solved.json").write_text("[]")
-    with pytest.raises(DataError, match="does not say in which round each problem was solved"):
+    with pytest.raises(DataError, match=r"does not hold a JSON object \(it is a list\); delete it to fit"):
         load_curve(str(tmp_path), None, None)
 
 

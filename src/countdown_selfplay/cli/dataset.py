@@ -29,6 +29,7 @@ from ..countdown.features import operators_of
 from ..countdown.generator import iterate_problems
 from ..countdown.rows import ROW_SCHEMAS
 from ..data.jsonl import json_lines
+from ..data.parquet import parquet_rows
 from ..errors import ConfigError, DataError
 from .countdown_options import add_rule_options, parser_of, rules_of, seed_number
 
@@ -81,13 +82,7 @@ def read_rows(path: Path) -> Iterator[Any]:
     if path.suffix != ".parquet":
         yield from (row for _, row in json_lines(path))
         return
-    import pyarrow.parquet
-
-    try:
-        yield from pyarrow.parquet.read_table(path).to_pylist()
-    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise DataError(f"'{path}' cannot be read as {path.suffix}: {reason[:80]}.") from None
+    yield from parquet_rows(path)
 
 
 def excluded_keys(files: list[str]) -> set[str]:

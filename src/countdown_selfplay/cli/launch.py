@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import ConfigError, MissingExtraError
+from .settings_file import read_yaml
 
 LAUNCH_OPTIONS = (
     "accelerate_config",
@@ -127,11 +128,9 @@ def planned(options: dict[str, str]) -> Any:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    import yaml
-
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError):
+        content = read_yaml(path)
+    except ConfigError:
         content = None
     if not isinstance(content, dict):
         raise ConfigError(f"`--accelerate_config` ({path}) must be a YAML mapping, as `accelerate config` writes it.")

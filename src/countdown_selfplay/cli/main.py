@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from .. import __version__
+from ..data.run_files import disk_was_full
 from ..errors import CountdownSelfPlayError, UnknownNameError
 from ..registry import nearest
 from .systems import SYSTEMS
@@ -153,11 +154,13 @@ def guarded(command: Callable[[list[str]], int], argv: list[str]) -> int:
     except BrokenPipeError:  # the reader went away, as in `countdown-selfplay solve ... | head -1`
         sys.stderr.close()
         return 141
-    except OSError as error:
-        if error.errno not in _REFUSED:
+    except Exception as error:
+        number = errno.ENOSPC if disk_was_full(error) else getattr(error, "errno", None)
+        if number not in _REFUSED:
             raise
-        place = "a file" if error.filename is None else f"'{error.filename}'"
-        return _report(f"{place} cannot be written or read: {error.strerror}; {_REFUSED[error.errno]}.")
+        name = getattr(error, "filename", None)
+        place = "a file" if name is None else f"'{name}'"
+        return _report(f"{place} cannot be written or read: {os.strerror(number)}; {_REFUSED[number]}.")
 
 
 def as_program(command: Callable[[list[str]], int]) -> NoReturn:
@@ -174,6 +177,7 @@ _REFUSED = {
     errno.EISDIR: "name a file",
     errno.ENOTDIR: "name a folder",
     errno.ENAMETOOLONG: "use a shorter name",
+    errno.ELOOP: "name a place that is not a link to itself",
 }
 """What a disk refuses whoever asks, and the cure. Other failures of the system keep their traceback."""
 

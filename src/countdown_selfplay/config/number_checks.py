@@ -57,7 +57,7 @@ def json_object(name: str, value: Any, example: str = '{"name": "value"}') -> di
     """The arguments that a mapping, its text or None gives; ConfigError for anything else."""
     try:
         found = json.loads(value) if isinstance(value, str) else {} if value is None else value
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, Mapping):
         raise ConfigError(f"`{name}` ({value!r}) must be a JSON object, such as {example}.")

@@ -100,7 +100,7 @@ def parsed_roles(given: Any) -> dict[str, dict[str, Any]]:
     """The field `roles` as {kind: {setting: value}}; ConfigError unless it is that, with settings that exist."""
     try:
         found = json.loads(given) if isinstance(given, str) else given
-    except ValueError:
+    except (ValueError, RecursionError):
         found = given
     if found is None:
         return {}
@@ -160,7 +160,7 @@ def _typed(config: JointSelfPlayConfig, kind: str, setting: str, value: Any) -> 
     elif dict in kinds:
         try:
             return dict(json.loads(value) if isinstance(value, str) else value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             words = 'a JSON object, such as {"k": 4}'
     elif str in kinds and isinstance(value, str):
         return value
@@ -179,7 +179,7 @@ def _texts(value: Any) -> list[str] | None:
     """A text, a list of them or its JSON as a list; None for anything else."""
     try:
         listed = json.loads(value) if isinstance(value, str) and value.startswith("[") else value
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     listed = [listed] if isinstance(listed, str) else listed
     fits = isinstance(listed, list | tuple) and all(isinstance(text, str) and text for text in listed)
@@ -210,7 +210,7 @@ def each_of(config: JointSelfPlayConfig, kind: str, role: RoleConfig) -> list[di
     name = field_of(config, kind, "each")
     try:
         listed = json.loads(role.each) if isinstance(role.each, str) else role.each
-    except ValueError:
+    except (ValueError, RecursionError):
         listed = None
     if not isinstance(listed, list | tuple) or not all(isinstance(own, Mapping | None) for own in listed):
         raise ConfigError(f"`{name}` ({role.each!r}) must be a list of mappings such as [{{temperature: 0.8}}, {{}}].")

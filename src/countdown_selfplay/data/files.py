@@ -13,6 +13,7 @@ from datasets import Dataset, load_dataset
 from ..contract.domain import Domain, P
 from ..domains import held_out_of
 from ..errors import DataError
+from .jsonl import json_rows
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,8 @@ def load_problem_rows(source: str, split: str = "train") -> Dataset:
             if not path.is_file():
                 raise DataError(f"There is no problem file '{source}'; {_ALTERNATIVE}.")
             return _local(path)
+        for place in sorted(path.rglob("*.json*")) if path.is_dir() else ():
+            json_rows(place)  # pyarrow's reader of JSON ends the process where a row is null
         name, _, config = (source, "", "") if path.exists() else source.partition(":")
         return load_dataset(name, config or None, split=split)
     except DataError:
@@ -52,7 +55,16 @@ def load_problem_rows(source: str, split: str = "train") -> Dataset:
 def _local(path: Path) -> Dataset:
     kind = _BUILDERS[path.suffix]
     try:
+        if kind == "json":  # pyarrow's reader of it ends the process where a row is null
+            rows = json_rows(path, _ALTERNATIVE)
+            columns = dict.fromkeys(name for row in rows for name in row)
+            rows = [{name: row.get(name) for name in columns} for row in rows]
+            if not columns:
+                raise DataError(f"'{path}' is empty: it holds no row; pass a file with rows.")
+            return Dataset.from_list(rows, on_mixed_types="use_json")
         return load_dataset(kind, data_files=str(path), split="train")
+    except DataError:
+        raise
     except Exception as error:  # the readers' own types; for a file without any row StopIteration and ValueError too
         if "corresponds to no data" in str(error) or _is_empty(path):
             raise DataError(f"'{path}' is empty: it holds no row; pass a file with rows.") from error

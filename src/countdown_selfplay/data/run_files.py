@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, RunFolderError
-from .jsonl import json_object
+from .jsonl import json_object, lacking
 
 logger = logging.getLogger(__name__)
 
 ROLES_FILE = "countdown_selfplay.json"
 """Beside the weights: which roles they played, so that `eval` does not score a conjecturer as a prover."""
 ROLLBACKS = "rollbacks.jsonl"
+GOING_BACK = ".going_back.json"
+_PHASES: dict[str, dict[str, type]] = {"play": {"samples": int}, "train": {"role": str, "rows": int}}
+_DAMAGED = "the file is damaged: put it back as the run wrote it"
 _LOGS = ("metrics", "samples", "rollbacks")
 _OF_A_RUN = (
     *(f"{name}{kind}.jsonl" for name in _LOGS for kind in ("", ".discarded")),
     *("run.json", "evaluation.json", "control.json", "first_solved.json", "targets.json", "report.html", "plots"),
-    *("prover", "conjecturer", "policy"),  # what `export_policies` writes
+    *("prover", "conjecturer", "policy"),  # exports of earlier versions may lack ROLES_FILE
+    *("control", GOING_BACK),
 )
 
 
@@ -81,21 +86,40 @@ def _unwritable(path: Path, error: OSError) -> RunFolderError:
     return RunFolderError(f"{path} cannot be written ({error.strerror}); free space or mend the rights, then resume.")
 
 
-def read_lines(path: Path, *fields: str) -> list[dict[str, Any]]:
+def disk_was_full(error: BaseException | None) -> bool:
+    """Whether `error`, or one that it came from, says that a disk or quota is full. safetensors raises no OSError, but
+    names its number."""
+    numbers = (errno.ENOSPC, errno.EDQUOT)
+    while error is not None:
+        if getattr(error, "errno", None) in numbers or any(f"(os error {n})" in str(error) for n in numbers):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def read_lines(path: Path, **fields: type) -> list[dict[str, Any]]:
     """The records of a log of this library, [] if there is none. A last line without its end is that of a process that
     was killed while it wrote: it is left out, as is what `discard_lines` would drop for it. DataError for any other
-    line that is no record, or lacks one of `fields`."""
+    line that is no record with `fields` of these types."""
     if not path.exists():
         return []
     return _records(path, _whole_lines(path)[0], fields)
 
 
-def _records(path: Path, lines: Iterable[bytes], fields: Sequence[str]) -> list[dict[str, Any]]:
-    cure = "the file is damaged: put it back as the run wrote it"
-    found = [json_object(line, path, number, cure) for number, line in enumerate(lines, start=1)]
+def _records(path: Path, lines: Iterable[bytes], fields: Mapping[str, type]) -> list[dict[str, Any]]:
+    found = [json_object(line, path, number, _DAMAGED, **fields) for number, line in enumerate(lines, start=1)]
     for number, record in enumerate(found, start=1):
-        if missing := [field for field in fields if field not in record]:
-            raise DataError(f"'{path}', line {number}: there is no `{missing[0]}`; {cure}.")
+        if "to" in fields and not re.fullmatch(r"checkpoint-\d+", record["to"]):
+            raise DataError(f"'{path}', line {number}: `to` is {record['to']!r}, not a checkpoint's name; {_DAMAGED}.")
+    return found
+
+
+def read_phases(path: Path) -> list[dict[str, Any]]:
+    """The log of an iterated run: the phases that were finished."""
+    found = read_lines(path, iteration=int, phase=str)
+    for number, line in enumerate(found, start=1):
+        if fault := lacking(line, _PHASES.get(line["phase"], {})):
+            raise DataError(f"'{path}', line {number}: {fault}; {_DAMAGED}.")
     return found
 
 
@@ -110,7 +134,7 @@ def discard_lines(path: Path, step: int, field: str = "step") -> None:
     if not path.exists():
         return
     lines, torn = _whole_lines(path)
-    records = _records(path, lines, [field])
+    records = _records(path, lines, {field: str if field == "to" else int})
     beyond = [record for record in records if step_of(record[field]) > step]
     if beyond or torn:
         kept = [line for line, record in zip(lines, records, strict=True) if step_of(record[field]) <= step]
@@ -130,7 +154,7 @@ def discard_logs(output: Path, step: int) -> None:
 
 def set_aside(output: Path, found: Iterable[Path], name: str) -> Path | None:
     """Move `found` to `<output>/<name>-<n>`, a new folder; None if there is nothing to move."""
-    found = [path for path in found if path.exists()]
+    found = [path for path in dict.fromkeys(found) if path.exists()]
     if not found:
         return None
     n = 1 + max((step_of(p) for p in output.glob(f"{name}-*") if re.fullmatch(rf"{name}-\d+", p.name)), default=0)
@@ -146,7 +170,7 @@ def set_run_aside(output: Path) -> Path | None:
     from, another one's checkpoints. They go first, for a kill in between must not leave them without their logs."""
     found = [*output.glob(".old-checkpoint-*"), *checkpoint_folders(output), *output.glob("abandoned-*")]
     found += [output / name for name in _OF_A_RUN]
-    found += [p for p in output.glob("*_[0-9]*") if (p / ROLES_FILE).is_file() or any(p.glob("round_*/model"))]
+    found += [p for p in output.glob("*") if (p / ROLES_FILE).is_file() or any(p.glob("round_*/model"))]
     aside = set_aside(output, found, "previous")
     if aside is not None:
         logger.warning("%s holds an earlier run; its files were moved to %s.", output, aside.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from torch import nn
 
 from .. import _trl
 from ..config import JointSelfPlayConfig, RoleSettings
+from ..data.jsonl import json_file
 from ..errors import ConfigError
 from ..policies import PolicySet
 from .ddp import Engine, Score
@@ -29,7 +29,7 @@ def deepspeed_settings(args: JointSelfPlayConfig) -> dict[str, Any] | None:
         return dict(plugin.deepspeed_config)
     if given is None:
         return None
-    return dict(given) if isinstance(given, Mapping) else json.loads(Path(given).read_text())
+    return dict(given) if isinstance(given, Mapping) else json_file(Path(given), "`deepspeed` names it")
 
 
 class ZeroEngine(Engine):

@@ -26,7 +26,11 @@ def make_domain(name: str, arguments: dict[str, Any] | str | None = None, config
     fields describe it. ConfigError names an argument that it does not take."""
     entry, given = DOMAINS.load(name), arguments_of(arguments)
     if config is None or not hasattr(entry, "from_config"):
-        return DOMAINS.make(name, given)
+        made = DOMAINS.make(name, given)
+        for method in ("problem", "key", "prove_row", "verify", "stop_strings", "to_dict"):
+            if not callable(getattr(made, method, None)):
+                raise ConfigError(f"The domain '{name}' must have a method `{method}`; contract/domain.py lists all.")
+        return made
     if given:
         raise ConfigError(
             f"`domain_kwargs` ({given}) is not read by the domain '{name}', which has fields of its own, such as "
@@ -45,7 +49,7 @@ def arguments_of(given: Mapping[str, Any] | str | None) -> dict[str, Any]:
     """`domain_kwargs` as a dict; ConfigError unless it is one."""
     try:
         found = json.loads(given) if isinstance(given, str) else given or {}
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, Mapping):
         raise ConfigError(f'`domain_kwargs` ({given!r}) must be a JSON object, such as {{"high": 20}}.')

@@ -15,9 +15,10 @@ from typing import Any
 
 from ..contract.domain import Domain
 from ..countdown import CountdownDomain, ProblemSpec, Rules, heldout_problems
+from ..data.jsonl import json_file, json_shape
 from ..data.run_files import ROLES_FILE
 from ..domains import held_out_of, make_domain, name_of
-from ..errors import ConfigError, CountdownSelfPlayError, DataError
+from ..errors import ConfigError, DataError
 from .answers import identity
 from .presets import PRESETS, RULES, TRAINING, preset
 
@@ -66,11 +67,11 @@ def role_of(model: str, asked: str | None) -> str:
     other role alone and none is asked for: its answers would be scored as a prover's, which it never learned to be."""
     played: list[str] = []
     run = find_run(model)
-    with suppress(OSError, ValueError, KeyError, TypeError):  # neither file is needed
+    with suppress(DataError):  # neither file is needed
         if (Path(model) / ROLES_FILE).is_file():
-            played = json.loads((Path(model) / ROLES_FILE).read_text(encoding="utf-8"))["roles"]
+            played = json_file(Path(model) / ROLES_FILE, roles=list)["roles"]
         elif run is not None and run.parent == Path(model).resolve():
-            played = [json.loads(run.read_text(encoding="utf-8"))["config"]["role"]]  # sft and ipo train one
+            played = [json_file(run, config=dict)["config"].get("role")]  # sft and ipo train one
         elif run is not None:  # an adapter in a checkpoint has no file of ours, and is named after its role
             played = [Path(model).resolve().name]
     if asked is None and played == ["conjecturer"]:
@@ -94,8 +95,7 @@ def find_run(model: str) -> Path | None:
 def _of_run(path: Path, options: argparse.Namespace) -> Setting:
     """The options name another domain than the run's, or arguments of it, at will."""
     role = options.role
-    try:
-        run = json.loads(path.read_text(encoding="utf-8"))
+    with json_shape(path, "the setting of a run", "move the model elsewhere to score it without", config=dict) as run:
         config = run["config"]
         name = options.domain or config.get("domain", "countdown")
         own = config.get("domain_kwargs") if name == config.get("domain") else None
@@ -113,13 +113,6 @@ def _of_run(path: Path, options: argparse.Namespace) -> Setting:
             sampling[name] = config[field] if own is None else own
         if role == "prover" and options.eval_preset is None:
             sampling = preset(config.get("eval_preset", TRAINING), sampling)
-    except CountdownSelfPlayError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            f"{path} does not hold the setting of a run ({type(error).__name__}: {error}); move the model elsewhere "
-            "to score it without."
-        ) from error
     return Setting(f"run '{run.get('name', path.parent.name)}'", domain, sampling)
 
 

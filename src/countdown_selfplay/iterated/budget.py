@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..data.run_files import read_lines
+from ..data.run_files import read_phases
 from ..errors import ConfigError, DataError
 from .settings import RoleTraining
 
 
 def samples_of(folder: Path) -> int:
     """Texts that an iterated run sampled and that its token limit did not cut; DataError if it sampled none."""
-    lines = read_lines(folder / "iterations.jsonl", "phase")
+    lines = read_phases(folder / "iterations.jsonl")
     found = sum(line["samples"] for line in lines if line["phase"] == "play")
     if not found:
         raise DataError(f"'{folder}' holds no iteration that was played, so it is no budget; play that run first.")
@@ -24,7 +24,7 @@ def samples_of(folder: Path) -> int:
 def with_budget(kinds: Mapping[str, RoleTraining], folder: Path, iterations: int) -> dict[str, RoleTraining]:
     """The roles with the steps (`max_steps`) that the iterated run in `folder` took, 0 where a role kept its weights;
     ConfigError unless it finished as many iterations with these roles."""
-    lines = read_lines(folder / "iterations.jsonl", "iteration", "phase")
+    lines = read_phases(folder / "iterations.jsonl")
     steps = {(line["iteration"], line["role"]): line.get("steps", 0) for line in lines if line["phase"] == "train"}
     found = {}
     for kind, training in kinds.items():

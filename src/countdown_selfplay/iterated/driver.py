@@ -13,7 +13,7 @@ from transformers import AutoTokenizer
 from ..contract.domain import Domain
 from ..contract.game import Game
 from ..data.jsonl import json_file
-from ..data.run_files import append_lines, discard_lines, read_lines, write_atomically
+from ..data.run_files import append_lines, discard_lines, read_phases, write_atomically
 from ..errors import ConfigError, DataError, RunFolderError
 from ..evaluation.model import place_of
 from ..policies.build import load_pretrained, load_tokenizer
@@ -90,7 +90,7 @@ class IteratedSelfPlay:
 
     def log(self) -> list[dict[str, Any]]:
         """What the finished phases said, one line each."""
-        return read_lines(self.folder / LOG, "iteration", "phase")
+        return read_phases(self.folder / LOG)
 
     def weights(self, role: str, iteration: int) -> str:
         """Who plays a role in an iteration: the model that the one before left, or the last that there is, or the

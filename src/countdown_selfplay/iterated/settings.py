@@ -278,7 +278,7 @@ def _kinds(given: Mapping[str, Any] | str | None, algorithm: str) -> dict[str, R
     """`role_training` as objects; ConfigError for what is not a mapping of known settings."""
     try:
         roles = json.loads(given) if isinstance(given, str) else given
-    except ValueError:
+    except (ValueError, RecursionError):
         roles = ()
     paper = paper_roles(algorithm)
     if roles is None:

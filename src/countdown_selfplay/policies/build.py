@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 
 from ..config import RoleSettings
 from ..errors import ConfigError, DataError
+from ..tiny import resolve_model
 from .base import PolicySet, gathered
 from .full import FullPolicies
 from .lora import LoraPolicies, SeveralBases
@@ -84,7 +85,7 @@ def build_policies(
 
 def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_code: bool) -> PreTrainedTokenizerBase:
     """The tokenizer that lies beside the (first) model."""
-    source = next(iter(model.values())) if isinstance(model, Mapping) else model
+    source = _named(next(iter(model.values())) if isinstance(model, Mapping) else model)
     path = source if isinstance(source, str) else source.config._name_or_path
     if source == "":
         raise ConfigError("`model` ('') must be a hub id, a folder or an object.")
@@ -110,14 +111,19 @@ def _sources(
     model: ModelSource | Mapping[str, ModelSource], players: Mapping[str, RoleSettings]
 ) -> dict[str, ModelSource]:
     if not isinstance(model, Mapping):
-        return {player: s.model or model for player, s in players.items()}
-    found = {player: model.get(player, model.get(s.kind, s.model)) for player, s in players.items()}
+        return {player: _named(s.model or model) for player, s in players.items()}
+    found = {player: _named(model.get(player, model.get(s.kind, s.model))) for player, s in players.items()}
     missing = [player for player, source in found.items() if source is None]
     if missing:
         raise ConfigError(
             f"`model` has no entry for {' and '.join(missing)}; it needs one for each of {', '.join(players)}."
         )
     return found  # type: ignore[return-value]
+
+
+def _named(source: Any) -> Any:
+    """The folder of the embedded model for its name; all else as it is."""
+    return resolve_model(source) if source == "tiny" else source
 
 
 def model_arguments(options: Any, args: Any) -> dict[str, Any]:

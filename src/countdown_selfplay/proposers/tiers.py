@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ from ..contract.game import Outcome, Proposal
 from ..contract.metric import Metric
 from ..contract.round import Round, Turn
 from ..curriculum.tiers import TierTracker
-from ..errors import CheckpointError, ConfigError, DataError
+from ..data.jsonl import json_file
+from ..errors import CheckpointError, ConfigError
 from .policies import Policies
 from .supplement import supplement
 
@@ -256,12 +256,8 @@ def _values(axis: str, floor: int, ceiling: int, levels: Sequence[Any] | None) -
 
 def _read(path: str, axis: str) -> list[Any]:
     """`start` from the tier_config.json of another run."""
-    try:
-        written = json.loads(Path(path).read_text())
-        tiers, theirs = list(written["tiers"]), written["axis"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        why = " ".join(str(error).split()) or type(error).__name__
-        raise DataError(f"`start` ('{path}') of the tiers cannot be read as a {TIER_CONFIG}: {why}.") from None
+    written = json_file(Path(path), f"`start` of the tiers wants a list, or a {TIER_CONFIG}", tiers=list, axis=str)
+    tiers, theirs = written["tiers"], written["axis"]
     if theirs != axis:
         raise ConfigError(f"'{path}' is of tiers on the axis {theirs}, and this run's `axis` is {axis}.")
     return tiers

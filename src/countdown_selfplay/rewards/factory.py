@@ -35,9 +35,9 @@ def make_conjecturer_reward(name: str, arguments: dict[str, Any] | None = None) 
     factory, arguments = CONJECTURER_REWARDS.load(name), arguments or {}
     if inspect.isfunction(factory) and name not in CONJECTURER_REWARDS:
         return _function_reward(name, factory, arguments)
-    parameters = inspect.signature(factory).parameters
+    parameters = CONJECTURER_REWARDS.parameters(name, factory)
     allowed = ", ".join(parameters) or "no argument"
-    unknown = [key for key in arguments if key not in parameters]
+    unknown = [str(key) for key in arguments if key not in parameters]
     if unknown:
         raise ConfigError(f"Conjecturer reward '{name}' does not take {', '.join(unknown)}; it takes {allowed}.")
     absent = [
@@ -49,7 +49,7 @@ def make_conjecturer_reward(name: str, arguments: dict[str, Any] | None = None) 
 
 
 def _function_reward(name: str, function: Callable[..., Any], arguments: dict[str, Any]) -> ConjecturerReward:
-    unknown = [key for key in arguments if key not in inspect.signature(function).parameters]
+    unknown = [str(key) for key in arguments if key not in inspect.signature(function).parameters]
     if unknown:
         raise ConfigError(f"Conjecturer reward '{name}' does not take {', '.join(unknown)}.")
     takes_context(function)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
@@ -13,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ..config.changes import allowed_names, changed_settings
-from ..data.run_files import checkpoint_folders, step_of, write_atomically
-from ..errors import CheckpointError, RunFolderError
+from ..data.jsonl import json_file
+from ..data.run_files import checkpoint_folders, disk_was_full, set_aside, step_of, write_atomically
+from ..errors import CheckpointError, DataError, RunFolderError
 from . import states
 from .exports import export_policies, write_proposer_files
 from .host import Host
@@ -64,11 +66,11 @@ def save(trainer: Host, stock_save: Callable[..., None], model: Any, trial: Any)
             shutil.rmtree(staging, ignore_errors=True)
             _rotate(output, trainer.save_total_limit, trainer.state.best_model_checkpoint)
     except Exception as error:
-        full = shutil.disk_usage(output).free < _LITTLE  # for which safetensors and torch have words of their own
+        full = disk_was_full(error) or shutil.disk_usage(output).free < _LITTLE  # torch may not say why
+        shutil.rmtree(staging, ignore_errors=True)
         if not full and not isinstance(error, OSError):
             raise
-        shutil.rmtree(staging, ignore_errors=True)
-        why = "No space left on device" if full else " ".join(str(error).split())
+        why = os.strerror(errno.ENOSPC) if full else " ".join(str(error).split())
         raise RunFolderError(
             f"{output / name} could not be written ({why}); free space, then go on: {how_to_go_on(output)}"
         ) from error
@@ -145,6 +147,8 @@ def _replace(source: Path, target: Path) -> None:
     `restore_replaced` knows."""
     old = target.with_name(f"{_OLD}{target.name}")
     shutil.rmtree(old, ignore_errors=True)
+    if target.exists() and step_in(target) != step_of(target):
+        set_aside(target.parent, [target], "abandoned")  # a copy of another step under this name
     if target.exists():
         target.rename(old)
     source.rename(target)
@@ -167,7 +171,7 @@ def _rotate(output: Path, limit: int | None, best: str | None) -> None:
     with a healthy conjecturer (conjecturer_back.py); of abandoned ones as many."""
     if not limit or limit <= 0:
         return
-    found = checkpoint_folders(output)
+    found = checkpoints(output)
     healthy = [folder for folder in found if manifest_of(folder).get("healthy")]
     alone = [folder for folder in found if manifest_of(folder).get(CONJECTURER_HEALTHY)]
     protected = {*found[-limit:], *healthy[-1:], *alone[-2:], *([Path(best)] if best else [])}
@@ -180,12 +184,32 @@ def _rotate(output: Path, limit: int | None, best: str | None) -> None:
 # -- finding and checking ---------------------------------------------------------------------------------------------
 
 
+_FIELDS: dict[str, type] = {"step": int, "attempt": int, "healthy": bool, "processes": int, "files": dict}
+
+
 def manifest_of(folder: Path) -> dict[str, Any]:
-    """What COMPLETE says; {} without a readable one."""
+    """What COMPLETE says; {} without a readable one. Of another FORMAT it may say anything."""
     try:
-        return json.loads((folder / COMPLETE).read_text())
-    except (OSError, ValueError):
+        found = json_file(folder / COMPLETE)
+        if found.get("format") != FORMAT:
+            return found
+        json_file(folder / COMPLETE, "", **_FIELDS)
+    except DataError:
         return {}
+    return found if all(isinstance(d, list) and len(d) == 2 for d in found["files"].values()) else {}
+
+
+def step_in(folder: Path) -> int:
+    """The step that a checkpoint was written at, which a copy of it under another name keeps."""
+    manifest = manifest_of(folder)
+    return int(manifest["step"]) if manifest.get("format") == FORMAT else step_of(folder)
+
+
+def checkpoints(output: Path) -> list[Path]:
+    """The folders `checkpoint-<step>` in `output` by the step that they were written at, complete or not; of several
+    of one step the one that is called after it comes last."""
+    keys = {folder: step_in(folder) for folder in checkpoint_folders(output)}
+    return sorted(keys, key=lambda folder: (keys[folder], step_of(folder) == keys[folder]))
 
 
 def defect(folder: Path, processes: int, engine: str | None = None, contents: bool = True) -> str | None:
@@ -224,7 +248,7 @@ def newest(
     output: Path, processes: int, healthy_only: bool = False, engine: str | None = None, contents: bool = True
 ) -> Path | None:
     """The newest complete checkpoint in `output`; those that are skipped are named in a warning."""
-    for folder in reversed(checkpoint_folders(output)):
+    for folder in reversed(checkpoints(output)):
         problem = defect(folder, processes, engine, contents)
         if problem is not None:
             logger.warning("Skipping %s: %s.", folder.name, problem)
@@ -235,7 +259,7 @@ def newest(
 
 def how_to_go_on(output: Path) -> str:
     """A sentence for a run that has stopped: its newest checkpoint, and what resumes it."""
-    complete = [folder for folder in checkpoint_folders(output) if manifest_of(folder)]
+    complete = [folder for folder in checkpoints(output) if manifest_of(folder)]
     if not complete:
         return "no checkpoint has been written, so start again (save_strategy and save_steps say when one is)."
     return (

@@ -11,10 +11,9 @@ from typing import Any
 
 import torch
 
-from ..data.run_files import checkpoint_folders, step_of
 from ..errors import CollapseError
 from ..policies import inner_name
-from .checkpoints import CONJECTURER_HEALTHY, defect, manifest_of
+from .checkpoints import CONJECTURER_HEALTHY, checkpoints, defect, manifest_of, step_in
 from .host import Host
 
 logger = logging.getLogger(__name__)
@@ -49,8 +48,8 @@ def healthy_checkpoint(trainer: Host) -> str | None:
     checkpoints back.)"""
     processes, engine = trainer.processes.world, trainer.engine.name
     output, sampled = Path(trainer.args.output_dir), trainer.state.global_step - trainer.args.steps_per_round
-    known = [folder for folder in reversed(checkpoint_folders(output)) if manifest_of(folder).get(CONJECTURER_HEALTHY)]
-    for folder in sorted(known, key=lambda folder: step_of(folder) >= sampled):  # stable: the newest first
+    known = [folder for folder in reversed(checkpoints(output)) if manifest_of(folder).get(CONJECTURER_HEALTHY)]
+    for folder in sorted(known, key=lambda folder: step_in(folder) >= sampled):  # stable: the newest first
         if defect(folder, processes, engine) is None:
             return str(folder)
     return None

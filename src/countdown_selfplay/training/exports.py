@@ -70,10 +70,11 @@ def export_policies(trainer: Host, folder: Path) -> list[Path]:
 
 def _export(trainer: Host, name: str, target: Path, state: Mapping[str, Any] | None) -> Path:
     target.mkdir(parents=True, exist_ok=True)
+    roles = {"roles": trainer.policies.shared_by(name)}  # first: a later run knows the folder by it (set_run_aside)
+    (target / ROLES_FILE).write_text(json.dumps(roles) + "\n")
     trainer.policies.export(name, target, state)
     trainer.processing_class.save_pretrained(target)
     (target / "README.md").write_text(_card(trainer, name))
-    (target / ROLES_FILE).write_text(json.dumps({"roles": trainer.policies.shared_by(name)}) + "\n")
     return target
 
 

@@ -19,10 +19,11 @@ from accelerate.utils.memory import clear_device_cache
 from transformers import TrainerState
 from transformers.trainer_utils import TrainOutput
 
+from ..data.jsonl import json_file
 from ..data.run_files import (
+    GOING_BACK,
     ROLLBACKS,
     append_lines,
-    checkpoint_folders,
     discard_logs,
     read_lines,
     set_aside,
@@ -36,7 +37,17 @@ from .callbacks.guard import Rollback
 from .callbacks.progress import RoundProgress
 from .callbacks.run_folder import describe_run
 from .callbacks.termination import Terminated
-from .checkpoints import changes, defect, how_to_go_on, load_state, manifest_of, newest, restore_replaced
+from .checkpoints import (
+    changes,
+    checkpoints,
+    defect,
+    how_to_go_on,
+    load_state,
+    manifest_of,
+    newest,
+    restore_replaced,
+    step_in,
+)
 from .host import Host
 from .loop_state import start_rounds
 from .run_lock import run_lock
@@ -44,7 +55,9 @@ from .steps import counted_in_steps
 
 logger = logging.getLogger(__name__)
 
-_GOING_BACK = ".going_back.json"
+_UNKNOWN_WAY = "it says to which step a way back had begun: remove it, and resume from a checkpoint's folder by name"
+_RECORD: dict[str, type] = {"to": str, "attempt": int, "spent": dict}
+"""Of a line of ROLLBACKS."""
 
 
 def resolve(trainer: Host, resume: str | bool | None) -> Path | None:
@@ -91,13 +104,13 @@ def _finish_going_back(output: Path) -> None:
     """What a process that died left undone: a checkpoint between two names, a way back that was begun, and checkpoints
     that a rollback gave up, which were written under a lower attempt than the one that it led to."""
     restore_replaced(output)
-    if (output / _GOING_BACK).exists():
-        _bring(output, int(json.loads((output / _GOING_BACK).read_text())["to"]))
+    if (output / GOING_BACK).exists():
+        _bring(output, json_file(output / GOING_BACK, _UNKNOWN_WAY, to=int)["to"])
     given_up = [
         folder
-        for record in read_lines(output / ROLLBACKS, "to", "attempt")
-        for folder in checkpoint_folders(output)
-        if step_of(folder) > step_of(record["to"]) and manifest_of(folder).get("attempt", math.inf) < record["attempt"]
+        for record in read_lines(output / ROLLBACKS, **_RECORD)
+        for folder in checkpoints(output)
+        if step_in(folder) > step_of(record["to"]) and manifest_of(folder).get("attempt", math.inf) < record["attempt"]
     ]
     _abandon(output, given_up)
 
@@ -122,13 +135,13 @@ def _go_back(trainer: Host, folder: Path) -> None:
 def _bring(output: Path, step: int) -> list[dict[str, Any]]:
     """Set aside what lies beyond `step`; the rollbacks that are left. A note says so first: who dies between two moves
     would leave the rest to be resumed from."""
-    later = [folder for folder in checkpoint_folders(output) if step_of(folder) > step]
+    later = [folder for folder in checkpoints(output) if step_in(folder) > step]
     if later:
-        write_atomically(output / _GOING_BACK, json.dumps({"to": step}))
+        write_atomically(output / GOING_BACK, json.dumps({"to": step}))
         _abandon(output, later)
     discard_logs(output, step)
-    (output / _GOING_BACK).unlink(missing_ok=True)
-    return read_lines(output / ROLLBACKS)
+    (output / GOING_BACK).unlink(missing_ok=True)
+    return read_lines(output / ROLLBACKS, **_RECORD)
 
 
 def _after_trip(trainer: Host, rollback: Rollback, start: Path | None) -> Path:

@@ -16,9 +16,10 @@ from pathlib import Path
 from accelerate import PartialState
 from accelerate.utils import gather_object
 
+from ..data.jsonl import json_file
 from ..distributed.launched import refuse_lone_process
 from ..distributed.processes import Processes
-from ..errors import RunFolderError
+from ..errors import DataError, RunFolderError
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ def run_lock(output: str | Path) -> Iterator[None]:
     """Inside the block no other process can train into `output`. All processes of a launch enter together: if the main
     one finds the folder in use, each raises the same RunFolderError. The main one says how many there are."""
     refuse_lone_process()
-    state, folder = PartialState(), Path(output).resolve()
+    state, folder = PartialState(), Path(os.path.realpath(output))  # Path.resolve raises for a link to itself
     mine = folder not in _held and state.is_main_process
     problem = _acquire(folder) if mine else None
     if state.num_processes > 1:
@@ -94,7 +95,7 @@ def _unwritable(folder: Path, error: OSError) -> str:
 
 def _owner(path: Path) -> str:
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        said = json_file(path, pid=int, host=str)
         return f"process {said['pid']} on {said['host']}"
-    except (OSError, ValueError, KeyError):
+    except DataError:
         return "another run"

@@ -379,18 +379,18 @@ def test_damaged_declarations_are_named(tmp_path, metrics):
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("metrics.jsonl", '{"step": 3,', '{"step": 3', r"metrics\.jsonl, line 3: this is not JSON"),
-        ("metrics.jsonl", '{"step": 2,', '{"stop": 2,', r"metrics\.jsonl, line 2: 'step' is None"),
-        ("metrics.jsonl", '{"step": 2,', '{"step": "2",', r"metrics\.jsonl, line 2: 'step' is '2'"),
+        ("metrics.jsonl", '{"step": 3,', '{"step": 3', r"metrics\.jsonl', line 3: this is not a JSON object"),
+        ("metrics.jsonl", '{"step": 2,', '{"stop": 2,', r"metrics\.jsonl', line 2: `step` is None"),
+        ("metrics.jsonl", '{"step": 2,', '{"step": "2",', r"metrics\.jsonl', line 2: `step` is '2'"),
         (
             "metrics.jsonl",
             '_histogram": [',
             '_histogram": [-1, ',
             r"line 1: 'round/solve_rate_histogram' must be a list of counts",
         ),
-        ("samples.jsonl", "{", "[1]\n{", r"samples\.jsonl, line 1: must be a JSON object, got list"),
-        ("run.json", '"config"', '"setting"', r"run\.json has no object 'config'"),
-        ("run.json", "{", "", r"run\.json, line 1: this is not JSON"),
+        ("samples.jsonl", "{", "[1]\n{", r"samples\.jsonl', line 1: this is not a JSON object \(it is a list\)"),
+        ("run.json", '"config"', '"setting"', r"run\.json' .* \(there is no `config`\); the run folder is damaged"),
+        ("run.json", "{", "", r"run\.json' does not hold a JSON object .*; the run folder is damaged"),
         ("evaluation.json", '"low"', '"lower"', r"evaluation\.json: 'before\.prover\.pass_at\.1' must hold a value"),
         ("evaluation.json", "[0.1, 0.08, 0.12]", "[0.1]", r"evaluation\.json: 'difference\.pass@1' must hold"),
     ],
@@ -406,7 +406,7 @@ def test_damaged_files_are_named_with_their_line(tmp_path, file, old, new, messa
 def test_text_that_is_not_utf8_is_named(tmp_path):
     folder = made_up.write_run(tmp_path, "demo")
     (folder / "samples.jsonl").write_bytes(b"\xff\xfe")
-    with pytest.raises(DataError, match=r"samples\.jsonl is not UTF-8 text"):
+    with pytest.raises(DataError, match=r"samples\.jsonl' cannot be read: it is not UTF-8 text"):
         load_run(folder)
 
 

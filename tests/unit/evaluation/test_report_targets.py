@@ -78,7 +78,9 @@ def test_the_targets_solved_last_are_a_row_each(tmp_path):
     assert cells.shape == (2, 4) and cells.filled(-1).tolist() == [[0, 1, -1, -1], [0, 0, 1, 1]]
     assert "The 2 targets solved last" in target_figures([run])
     (tmp_path / "targets.json").write_text("[")
-    with pytest.raises(DataError, match=r"targets.json' is not a JSON object"):
+    with pytest.raises(
+        DataError, match=r"targets.json' does not hold a JSON object .*; delete it to report without it"
+    ):
         stories([run])
 
 

@@ -13,6 +13,7 @@ from transformers import AutoModelForCausalLM
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.policies import build_policies
+from countdown_selfplay.policies.build import load_tokenizer
 from countdown_selfplay.policies.optimization import clip_roles, parameter_groups
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 
@@ -74,6 +75,23 @@ def test_a_frozen_role_plays_what_was_passed_in_and_trains_nothing(sharing):
     assert trained == {id(p) for p in policies.module.parameters() if p.requires_grad}
     policies.activate("guide")  # a turn of the guide leaves the prover trainable
     assert trained == {id(p) for p in policies.module.parameters() if p.requires_grad}
+
+
+ALIASES = ("tiny", TINY)
+
+
+@pytest.mark.parametrize("sharing", ["full", "lora"])
+@pytest.mark.parametrize("conjecturer", ALIASES)
+@pytest.mark.parametrize("model", [*ALIASES, {"prover": "tiny", "conjecturer": TINY}], ids=["name", "path", "each"])
+def test_the_embedded_model_has_a_name_wherever_a_role_names_its_own(model, conjecturer, sharing):
+    """By name or by path it is one model: under lora one base, and the frozen starts of both roles are one."""
+    roles = {"prover": {}, "conjecturer": {"model": conjecturer}, "judge": {"weights": "start", "model": "tiny"}}
+    policies, _ = built(sharing, model if isinstance(model, str) else {**model, "judge": "tiny"}, **roles)
+    start = load_tiny_model()[0](IDS).logits
+    for role in policies.roles:
+        torch.testing.assert_close(logits(policies, role), start)
+    assert load_tokenizer(model, False).pad_token_id == load_tokenizer(TINY, False).pad_token_id
+    assert type(policies).__name__ == {"full": "FullPolicies", "lora": "LoraPolicies"}[sharing]
 
 
 def test_a_frozen_model_is_not_written_into_a_checkpoint(tmp_path):

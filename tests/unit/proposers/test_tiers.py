@@ -177,7 +177,9 @@ def test_a_run_goes_on_from_a_tier_config(tmp_path):
         tiers(start=str(path), axis="number_high", levels=[5, 9])
     for content in ("", "[]", '{"tiers": 3}'):
         path.write_text(content)
-        with pytest.raises(DataError, match=r"cannot be read as a tier_config.json"):
+        with pytest.raises(
+            DataError, match=r"does not hold a JSON object with `tiers` and `axis` \(.*or a tier_config\.json"
+        ):
             tiers(start=str(path))
     with pytest.raises(DataError, match="No such file"):
         tiers(start=str(tmp_path / "none.json"))

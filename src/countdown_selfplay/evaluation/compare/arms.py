@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ...data.jsonl import json_shape
 from ...errors import DataError
 from ..answers import first_difference, read_answers
 
@@ -105,12 +106,12 @@ def write_counts(path: Path, arms: Sequence[Arm]) -> None:
 
 def read_counts(path: Path) -> list[Arm]:
     """The arms of a file that `write_counts` wrote."""
-    found = json.loads(path.read_text(encoding="utf-8"))
-    keys, setting = found["problems"], found["setting"]
-    return [
-        Arm(name, [Result(f"{path}:{name}", keys, one["correct"], one["n"], setting) for one in rows])
-        for name, rows in found["arms"].items()
-    ]
+    with json_shape(path, "the right answers of each arm", "write it again with `write_counts`") as found:
+        keys, setting = found["problems"], found["setting"]
+        return [
+            Arm(name, [Result(f"{path}:{name}", keys, one["correct"], one["n"], setting) for one in rows])
+            for name, rows in found["arms"].items()
+        ]
 
 
 def load_result(path: str) -> Result:
@@ -134,17 +135,12 @@ def load_result(path: str) -> Result:
 
 
 def _from_summary(path: str, place: Path, when: str) -> Result:
-    try:
-        found = json.loads(place.read_text(encoding="utf-8"))
+    cure = "make one with `countdown-selfplay eval --output x.jsonl`"
+    with json_shape(place, "a prover's right answers by the keys of its problems", cure) as found:
         found = found[when]["prover"] if "after" in found else found
-        keys, correct, n = list(found["keys"]), [int(c) for c in found["correct"]], int(found["n"])
+        keys, correct, n = [str(key) for key in found["keys"]], [int(c) for c in found["correct"]], int(found["n"])
         setting = _setting(found["setting"])
         cut = float(found.get("truncated_rate") or 0.0)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(
-            f"'{path}' holds no counts of a prover with the keys of its problems ({type(error).__name__}: {error}); "
-            "make one with `countdown-selfplay eval --output x.jsonl`."
-        ) from None
     if len(keys) != len(correct) or not keys:
         raise DataError(f"'{path}' has {len(keys)} problem keys and {len(correct)} counts; evaluate the model again.")
     return Result(path, _numbered(keys), correct, n, setting, cut)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...data.jsonl import json_lines
+from ...data.jsonl import json_lines, json_shape
 from ...errors import DataError
 from ...statistics.bootstrap import finite_array
 from ...statistics.scaling import Curve
@@ -92,40 +92,29 @@ def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Curve,
 
 def _first_solved(place: Path) -> tuple[tuple[str, ...], np.ndarray, int]:
     """The problems, sorted, the round in which each was first solved (inf: never), and the rounds of the record."""
-    try:
-        record = json.loads(place.read_text(encoding="utf-8"))
+    cure = "delete it to fit the rates of metrics.jsonl alone"
+    with json_shape(place, "in which round each problem was solved", cure) as record:
         found = sorted(record["first_solved"].items())
         rounds = np.array([math.inf if round_ is None else float(round_) for _, round_ in found])
         return tuple(key for key, _ in found), rounds, int(record["rounds"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(
-            f"'{place}' does not say in which round each problem was solved ({type(error).__name__}: {error}); "
-            "delete it to fit the rates of metrics.jsonl alone."
-        ) from None
 
 
 def _steps_per_round(run: Path) -> int:
     """Optimizer steps of a round, in which metrics.jsonl counts; 1 where run.json does not say."""
-    try:
-        config = json.loads((run / "run.json").read_text(encoding="utf-8"))["config"]
-        return int(config.get("steps_per_round") or 1)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return 1
+    with suppress(DataError), json_shape(run / "run.json", "the steps of a round", "") as found:
+        return int(found["config"].get("steps_per_round") or 1)
+    return 1
 
 
 def texts_per_round(run: Path) -> int:
     """Texts that all trained roles sample in a round: micro-batches x their size x processes."""
-    try:
-        found = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    with json_shape(
+        run / "run.json", "how many texts a round samples", "name a column, as in --compute step"
+    ) as found:
         config = found["config"]
         batches = sum(int(value) for name, value in config.items() if name.endswith("_micro_batches") and value)
         each = batches * int(config["per_device_train_batch_size"])
         each *= int(found.get("environment", {}).get("processes", 1))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            f"'{run / 'run.json'}' does not say how many texts a round samples ({type(error).__name__}: {error}); "
-            "name a column, as in --compute step."
-        ) from None
     if each < 1:
         raise DataError(f"'{run / 'run.json'}' has no micro-batches; name a column, as in --compute step.")
     return each

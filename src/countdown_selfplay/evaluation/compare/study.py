@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...data.jsonl import json_file
 from ...data.run_files import write_atomically
 from ...errors import DataError
 from .arms import aligned_arms, load_arms
@@ -47,7 +48,8 @@ def finished(folder: Path, settings: Mapping[str, Any], file: str = FINISHED) ->
     far as it says with which (`finish` with an entry "settings"), for then its numbers are of another study."""
     if not (folder / file).exists():
         return False
-    there = json.loads((folder / file).read_text() or "{}").get("settings", {})
+    cure = "remove it to repeat the run"
+    there = json_file(folder / file, cure).get("settings", {}) if (folder / file).stat().st_size else {}
     other = [f"{name} {there[name]}" for name, value in settings.items() if there.get(name, value) != value]
     if other:
         here = ", ".join(f"{name} {value}" for name, value in settings.items())

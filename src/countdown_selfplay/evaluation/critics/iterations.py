@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...data.jsonl import json_file
-from ...data.run_files import checkpoint_folders, numbered_folders, read_lines
+from ...data.run_files import checkpoint_folders, numbered_folders, read_phases
 from ...errors import DataError
 from ..sampled_round import CollectingRound, Player
 
@@ -30,12 +30,12 @@ def iterations_of(folder: Path) -> list[Iteration]:
     it ended with. DataError if the folder holds neither."""
     described = folder / "iterated.json"
     if described.is_file():
-        models = dict(json_file(described, "the run folder is damaged")["models"])
+        models = dict(json_file(described, "the run folder is damaged", models=dict)["models"])
         imitation = folder / "iteration-0" / "imitation"  # what all roles of a base model begin with
         if imitation.is_dir():
             models = dict.fromkeys(models, str(imitation))
         found = [Iteration("start", dict(models))]
-        log = read_lines(folder / "iterations.jsonl", "iteration", "phase")
+        log = read_phases(folder / "iterations.jsonl")
         ended = {(line["iteration"], line["role"]) for line in log if line["phase"] == "train"}
         for number, place in numbered_folders(folder, "iteration"):
             if number and all((number, role) in ended for role in models):

@@ -43,7 +43,7 @@ def transcripts(run: Run) -> list[dict[str, Any]]:
 
 def _card(row: dict[str, Any]) -> dict[str, Any]:
     reward, reason = row.get("reward"), str(row.get("reason") or "no reason")
-    facts = [f"round {row['step']}"]
+    facts = [f"round {row.get('step', '?')}"]
     facts += [str(row["problem"])] if row.get("problem") else []
     facts += [f"reward {reward:.3g}"] if isinstance(reward, (int, float)) and reward == reward else []
     return {

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...contract.frame_metrics import FRAME_METRICS
 from ...contract.metric import Metric, for_players, from_json
+from ...data.jsonl import json_file, json_lines, json_shape
 from ...errors import DataError
 from ...games.metrics import METRICS
 from ...statistics.bootstrap import Estimate, Interval
 from ..critics.win_rates import RATES, matrix_of
 from . import iterated
+from .iterated import DAMAGED
 
 HISTOGRAM = "round/solve_rate_histogram"
 _ROUND = ("round/", "prover/", "conjecturer/")
+_TORN = "if the run was killed in mid-line, remove the line"
+_ABSENT = "delete it to report without it"
 _SECRET = ("_token", "api_key", "password")
 
 
@@ -77,13 +79,15 @@ def load_run(folder: Path) -> Run:
     """Read `folder`. run.json and metrics.jsonl must be there, the other files may be absent."""
     if not folder.is_dir():
         raise DataError(f"There is no run folder '{folder}'; pass the output_dir of a run.")
-    description = _object(folder / "run.json")
-    config = description.get("config")
-    if not isinstance(config, dict):
-        raise DataError(f"{folder / 'run.json'} has no object 'config'; the run folder is damaged.")
-    iterations = iterated.iterations_of(folder) if (folder / iterated.LINEAGE).exists() else []
+    iterated_run = (folder / iterated.LINEAGE).exists()
+    for name in ("run.json",) if iterated_run else ("run.json", "metrics.jsonl"):
+        if not (folder / name).exists():
+            raise DataError(f"'{folder}' is not a run folder: it has no {name}.")
+    description = json_file(folder / "run.json", DAMAGED, config=dict)
+    config = description["config"]
+    iterations = iterated.iterations_of(folder) if iterated_run else []
     rounds, others, histograms = _of_iterations(iterations) if iterations else _metrics(folder / "metrics.jsonl")
-    samples = iterated.samples_of(folder) if iterations else _samples(folder)
+    samples = iterated.samples_of(folder) if iterations else _rows(folder / "samples.jsonl")
     environment = description.get("environment")
     return Run(
         path=folder,
@@ -96,7 +100,7 @@ def load_run(folder: Path) -> Run:
         others=others,
         samples=samples,
         evaluation=_evaluation(folder / "evaluation.json"),
-        rollbacks=[row for row, _ in _lines(folder / "rollbacks.jsonl", optional=True)],
+        rollbacks=_rows(folder / "rollbacks.jsonl"),
         metrics=_declared(description.get("metrics"), folder / "run.json"),
         control=_control(folder / "control.json"),
         iterations=iterations,
@@ -104,8 +108,9 @@ def load_run(folder: Path) -> Run:
     )
 
 
-def _samples(folder: Path) -> list[dict[str, Any]]:
-    return [row for row, _ in _lines(folder / "samples.jsonl", optional=True)]
+def _rows(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file; [] if it is not there."""
+    return [row for _, row in json_lines(path, _TORN)] if path.exists() else []
 
 
 def _of_iterations(
@@ -123,12 +128,9 @@ def _win_rates(path: Path) -> dict[str, Any]:
     """What `eval --task win_rates --output` wrote; {} if it is not there."""
     if not path.exists():
         return {}
-    found = _object(path)
-    try:
+    with json_shape(path, "the win rates of `eval --task win_rates`", _ABSENT) as found:
         for rate in RATES:
             matrix_of(found, rate)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path} must be a result of `eval --task win_rates` ({error!r}).") from None
     return found
 
 
@@ -147,10 +149,10 @@ def _metrics(path: Path) -> tuple[list[dict[str, float]], list[dict[str, float]]
     rounds: dict[int, dict[str, float]] = {}
     others: dict[int, dict[str, float]] = {}
     histograms: dict[int, list[int]] = {}
-    for row, number in _lines(path):
+    for number, row in json_lines(path, _TORN):
         step = row.get("step")
         if isinstance(step, bool) or not isinstance(step, int):
-            raise DataError(f"{path}, line {number}: 'step' is {step!r}; every line needs a whole number.")
+            raise DataError(f"'{path}', line {number}: `step` is {step!r}; every line needs a whole number.")
         numbers = {name: float(value) for name, value in row.items() if _is_finite_number(value)}
         if not any(name.startswith(_ROUND) for name in row):
             others.setdefault(step, {}).update(numbers)
@@ -173,43 +175,43 @@ def _evaluation(path: Path) -> dict[str, Any]:
     """evaluation.json with its intervals read; {} if the file is absent."""
     if not path.exists():
         return {}
-    raw = _object(path)
-    found: dict[str, Any] = {"difference": {}}
-    for when in ("before", "after"):
-        side = raw.get(when) or {}
-        prover, conjecturer = (side.get(role) or {} for role in ("prover", "conjecturer"))
-        found[when] = {
-            "prover": {
-                f"pass@{k}": Estimate(*_ends(v, path, f"{when}.prover.pass_at.{k}"))
-                for k, v in prover.get("pass_at", {}).items()
-            },
-            "conjecturer": {
-                name: Estimate(*_ends(conjecturer[name], path, f"{when}.conjecturer.{name}"))
-                for name in ("parseable", "in_range", "solvable", "unique", "solve_rate")
-                if conjecturer.get(name) is not None
-            },
-            "problems": prover.get("problems", len(prover.get("correct", []))),
-            "n": prover.get("n"),
-            "correct": prover.get("correct", []),
-            "truncated_rate": prover.get("truncated_rate"),
-        }
-    for name, value in (raw.get("difference") or {}).items():
-        found["difference"][name] = Interval(*_ends(value, path, f"difference.{name}"))
-    return found
+    with json_shape(path, "what was measured before and after training", _ABSENT) as raw:
+        found: dict[str, Any] = {"difference": {}}
+        for when in ("before", "after"):
+            side = raw.get(when) or {}
+            prover, conjecturer = (side.get(role) or {} for role in ("prover", "conjecturer"))
+            found[when] = {
+                "prover": {
+                    f"pass@{int(k)}": Estimate(*_ends(v, path, f"{when}.prover.pass_at.{k}"))
+                    for k, v in prover.get("pass_at", {}).items()
+                },
+                "conjecturer": {
+                    name: Estimate(*_ends(conjecturer[name], path, f"{when}.conjecturer.{name}"))
+                    for name in ("parseable", "in_range", "solvable", "unique", "solve_rate")
+                    if conjecturer.get(name) is not None
+                },
+                "problems": prover.get("problems", len(prover.get("correct", []))),
+                "n": prover.get("n"),
+                "correct": prover.get("correct", []),
+                "truncated_rate": prover.get("truncated_rate"),
+            }
+        for name, value in (raw.get("difference") or {}).items():
+            found["difference"][name] = Interval(*_ends(value, path, f"difference.{name}"))
+        return found
 
 
 def _control(path: Path) -> dict[str, Any]:
     """control.json with its intervals read; {} if the file is absent."""
     if not path.exists():
         return {}
-    raw = _object(path)
-    found: dict[str, Any] = {
-        side: {f"pass@{k}": Estimate(*_ends(v, path, f"{side}.prover.pass_at.{k}")) for k, v in rates.items()}
-        for side in ("control", "run")
-        for rates in [((raw.get(side) or {}).get("prover") or {}).get("pass_at", {})]
-    }
-    changes = (raw.get("difference") or {}).items()
-    return {**found, "difference": {name: Interval(*_ends(v, path, f"difference.{name}")) for name, v in changes}}
+    with json_shape(path, "what the control measured", _ABSENT) as raw:
+        found: dict[str, Any] = {
+            side: {f"pass@{k}": Estimate(*_ends(v, path, f"{side}.prover.pass_at.{k}")) for k, v in rates.items()}
+            for side in ("control", "run")
+            for rates in [((raw.get(side) or {}).get("prover") or {}).get("pass_at", {})]
+        }
+        changes = (raw.get("difference") or {}).items()
+        return {**found, "difference": {name: Interval(*_ends(v, path, f"difference.{name}")) for name, v in changes}}
 
 
 def _ends(value: Any, path: Path, where: str) -> tuple[float, float, float]:
@@ -220,47 +222,5 @@ def _ends(value: Any, path: Path, where: str) -> tuple[float, float, float]:
     return float(value[0]), float(value[1]), float(value[2])
 
 
-def _object(path: Path) -> dict[str, Any]:
-    text = _read(path)
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise DataError(f"{path}, line {getattr(error, 'lineno', 1)}: this is not JSON ({error}).") from error
-    if not isinstance(found, dict):
-        raise DataError(f"{path} must hold a JSON object, got {type(found).__name__}.")
-    return found
-
-
-def _lines(path: Path, optional: bool = False) -> list[tuple[dict[str, Any], int]]:
-    """(object, line number) of every line that is not blank."""
-    if optional and not path.exists():
-        return []
-    rows = []
-    for number, line in enumerate(_read(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise DataError(
-                f"{path}, line {number}: this is not JSON ({error}); if the run was killed in mid-line, remove it."
-            ) from error
-        if not isinstance(row, dict):
-            raise DataError(f"{path}, line {number}: must be a JSON object, got {type(row).__name__}.")
-        rows.append((row, number))
-    return rows
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise DataError(f"'{path.parent}' is not a run folder: it has no {path.name}.") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text (byte {error.start}); the run folder is damaged.") from error
-    except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror}).") from error
-
-
 def _is_finite_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= 1e308

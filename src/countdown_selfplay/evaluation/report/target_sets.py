@@ -3,15 +3,14 @@ beyond the baseline (13), and the time before single targets were solved (5, lef
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ...countdown import problem_of_key
 from ...countdown.features import FEATURES, feature_matrix
-from ...errors import DataError
+from ...data.jsonl import json_shape
 from ...proposers.targets_metrics import LAST_SOLVED, STORIES
 from ...statistics.solve_rate import FIRST_SOLVED
 from ..asymptotes import Points
@@ -28,6 +27,7 @@ POINTS = 100
 
 SINCE = "generations since every target was attempted"
 
+T = TypeVar("T")
 Series = tuple[np.ndarray, np.ndarray]
 """Generations and rate of one run."""
 
@@ -66,10 +66,9 @@ def over_generations(label: str, curves: Sequence[Series]) -> Curve:
 def first_solved(run: Run) -> dict[str, int | None]:
     """Target -> the round in which it was solved first, None for never, without those that were set aside; {} where
     the run has not written it."""
-    if run.path is None:
-        return {}
-    aside = set(_read(run, STORIES).get("aside", []))
-    return {key: at for key, at in _read(run, FIRST_SOLVED).get("first_solved", {}).items() if key not in aside}
+    aside = _read(run, STORIES, "which targets were set aside", lambda found: set(found.get("aside", [])))
+    first = _read(run, FIRST_SOLVED, "when targets were solved", lambda found: dict(found.get("first_solved", {})))
+    return {key: at for key, at in first.items() if key not in aside}
 
 
 def is_baseline(run: Run) -> bool:
@@ -109,8 +108,7 @@ def stories(runs: Sequence[Run]) -> dict[str, Figure]:
     green where its synthetic problem was suitable for training."""
     found: dict[str, Figure] = {}
     for run in runs:
-        solved = [] if run.path is None else _read(run, STORIES).get("solved", [])
-        rows = [marks for _, _, marks in sorted(solved, key=lambda story: story[1]) if marks][-LAST_SOLVED:]
+        rows = _read(run, STORIES, "how targets were solved", _marks)[-LAST_SOLVED:]
         if any("1" in row for row in rows):  # without a conjecturer that sees the target there are none
             title = f"The {len(rows)} targets solved last" + (f": {run.name}" if len(runs) > 1 else "")
             words = ("no suitable problem", "suitable for training")
@@ -187,12 +185,16 @@ def composition(run: Run) -> dict[str, Figure]:
     return found
 
 
-def _read(run: Run, name: str) -> dict[str, Any]:
-    """A JSON object of the run folder; {} without the file."""
-    place = run.path / name
-    if not place.is_file():
-        return {}
-    try:
-        return dict(json.loads(place.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise DataError(f"'{place}' is not a JSON object ({error}); delete it to report without it.") from None
+def _marks(found: Mapping[str, Any]) -> list[str]:
+    """Of the targets that were not solved at once, by the round in which they were solved."""
+    solved = sorted(found.get("solved", []), key=lambda story: story[1])
+    return [str(marks) for _, _, marks in solved if marks]
+
+
+def _read(run: Run, name: str, what: str, take: Callable[[dict[str, Any]], T]) -> T:
+    """What `take` finds in a JSON object of the run folder; in {} without the file."""
+    place = None if run.path is None else run.path / name
+    if place is None or not place.is_file():
+        return take({})
+    with json_shape(place, what, "delete it to report without it") as found:
+        return take(found)

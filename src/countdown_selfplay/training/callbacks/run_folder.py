@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import logging
 import math
 import platform
 from importlib.metadata import version
@@ -14,10 +15,14 @@ from transformers import TrainerCallback
 
 from ... import __version__
 from ...contract.metric import as_json
+from ...data.jsonl import json_file
 from ...data.run_files import append_lines, write_atomically
+from ...errors import DataError
 from ..exports import write_proposer_files
 from ..host import Host
 from ..metrics import HISTOGRAM
+
+logger = logging.getLogger(__name__)
 
 _PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets")
 
@@ -26,7 +31,7 @@ def describe_run(trainer: Host, resumed: Path | None, step: int) -> None:
     """Write run.json. A resume leaves the start and adds an entry to `resumes`: from where, and what has changed, as
     [before, now]; `config` is the one in force."""
     path, args = Path(trainer.args.output_dir) / "run.json", trainer.args
-    before = json.loads(path.read_text()) if resumed is not None and path.exists() else {}
+    before = _before(path) if resumed is not None and path.exists() else {}
     resumes = before.get("resumes", [])
     if resumed is not None:
         entry = {"at": _now(), "from": str(resumed), "step": step, "changed": trainer.changed_settings}
@@ -35,6 +40,17 @@ def describe_run(trainer: Host, resumed: Path | None, step: int) -> None:
     started = {"started": before["started"]} if "started" in before else {}
     declared = {metric.name: as_json(metric) for metric in trainer.guard.metrics}
     write_description(args, config, trainer.domain, **started, metrics=declared, resumes=resumes)
+
+
+def _before(path: Path) -> dict[str, Any]:
+    """What run.json says. Training goes on without it: a damaged one is kept under another name, and begins again."""
+    try:
+        return json_file(path, resumes=list)
+    except DataError as error:
+        kept = path.with_name(f"{path.name}.damaged")
+        path.replace(kept)
+        logger.warning("%s It is kept as %s, and a new one begins with this resume.", error, kept.name)
+        return {}
 
 
 def write_description(args: Any, config: dict[str, Any], domain: Any, **more: Any) -> None:
