@@ -4,6 +4,7 @@ stops and goes on between two rounds only."""
 import os
 import signal
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -273,7 +274,7 @@ def test_the_steps_of_a_round_follow_the_sequences_with_credit(build):
         assert line[f"{role}/signal"] == 1
         assert moments[role]["step"] == steps  # Adam's count: a step without a row is none
         own = [{k: v for k, v in w.items() if k.startswith(role)} for w in (start, *watch.after)]
-        moved = [not equal(a, b) for a, b in zip(own, own[1:], strict=False)]
+        moved = [not equal(a, b) for a, b in pairwise(own)]
         assert moved == [True] * steps + [False] * (16 - steps)
     samples = [sample for sample in samples_of(watch.batches[0], "prover") if sample[2]]
     expected, found = by_hand(samples, True), watch.gradients[0]["prover"]

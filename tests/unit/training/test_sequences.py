@@ -79,9 +79,7 @@ def test_two_processes_take_the_steps_of_one(second):
         sequence_windows(own, 20, 4, 32, 7, SimpleNamespace(rank=rank, world=2, gather=lambda items: sent))
         for rank, own in enumerate((first, other))
     ]
-    whole = RoleBatch(
-        tensors_of([1] * 50 + [3] * second, [2] * 50 + [1] * second), torch.ones(50 + second)
-    )
+    whole = RoleBatch(tensors_of([1] * 50 + [3] * second, [2] * 50 + [1] * second), torch.ones(50 + second))
     one, filled, _ = sequence_windows(whole, 40, 4, 32, 7, ALONE)
     assert [found[1:] for found in ranks] == [(filled, 0)] * 2 and filled == (3 if second else 2)
     for step, window in enumerate(one):
