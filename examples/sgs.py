@@ -26,6 +26,7 @@ import yaml
 from countdown_selfplay.cli.main import as_program
 from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.evaluation.compare.study import finish, finished, play_all, run_folder
+from countdown_selfplay.evaluation.presets import ATTEMPTS, MOST
 
 ARMS = {  # arm -> recipe
     "sgs": "tiny/sgs",
@@ -45,7 +46,6 @@ CORE, SEEDS, FEWER = ("sgs", "no_guide", "frozen", "unconditioned", "cispo", "re
 GRID = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4)
 START = Path("runs/tiny-sgs")
 FINISHED = "finished"
-ATTEMPTS, MOST = 8, 2  # the set's problems are solved at most twice in 8 (appendix D)
 EASIEST = 0.3  # the warm-started solver's pass@8 on the targets must be below it, in new attempts
 QUICK = {"arms": ["sgs", "reinforce_half"], "seeds": [0], "generations": 8000, "targets": 128}
 
@@ -76,15 +76,16 @@ def prepare(targets: int, quick: bool, roles: list[str], attempts: int = ATTEMPT
 
     from countdown_selfplay import JointSelfPlayConfig
     from countdown_selfplay.config.countdown_fields import domain_from
-    from countdown_selfplay.evaluation.hard import hard_problems
+    from countdown_selfplay.evaluation.hard import AttemptFile, hard_problems
     from countdown_selfplay.statistics.pass_at_k import pass_at_k_array
     from countdown_selfplay.tiny import load_tiny_model
 
     args = JointSelfPlayConfig.from_recipe("tiny/sgs", use_cpu=True)
     domain = domain_from(args)
     domain = replace(domain, spec=replace(domain.spec, operands=(4,)))
+    file = AttemptFile(START / "targets.attempts", made)  # from which a search that was ended goes on
     asked = {"max_new_tokens": args.max_completion_length, "attempts": attempts, "most": most, "say": print}
-    found = hard_problems(*load_tiny_model(START / "prover"), domain, targets, **asked)
+    found = hard_problems(*load_tiny_model(START / "prover"), domain, targets, file=file, **asked)
     at_8 = float(pass_at_k_array(found.fresh, attempts, ATTEMPTS).mean())
     if at_8 >= EASIEST:
         raise SystemExit(
@@ -92,12 +93,8 @@ def prepare(targets: int, quick: bool, roles: list[str], attempts: int = ATTEMPT
         )
     rows = [{"nums": list(p.numbers), "target": p.target} for p in found.problems]
     (START / "targets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    chosen = sum(count > 0 for count in found.correct) / len(rows)
-    of_them = "" if attempts == ATTEMPTS else f", {ATTEMPTS} of these {at_8:.1%}"
-    print(
-        f"{len(rows)} targets of {found.tried} problems, of which {chosen:.1%} were solved at least once in the "
-        f"{attempts} attempts that chose them; {attempts} new attempts solve {found.baseline:.1%}{of_them}."
-    )
+    file.path.unlink(missing_ok=True)
+    print(found.told() + ("." if attempts == ATTEMPTS else f"; {ATTEMPTS} of these solve {at_8:.1%}."))
 
 
 def rates(arm: str, rate: float | None) -> dict[str, float]:

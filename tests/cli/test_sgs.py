@@ -93,9 +93,9 @@ def test_a_quick_start_is_not_that_of_the_study(study, tmp_path, monkeypatch):
     ("right", "said"),
     [
         # of 4 targets one has 2 right in 16: 1 - C(14, 8) / C(16, 8) = 23 / 30; a quarter of it is .192
-        ([0, 0, 0, 2], "16 attempts that chose them; 16 new attempts solve 25.0%, 8 of these 19.2%."),
+        ([0, 0, 0, 2], "0.0%), and 25.0% in as many new attempts (3.1%); 8 of these solve 19.2%."),
         # one right in 16 is among the first 8 half of the time: two of four such targets are .25, and 3 of 4 are .375
-        ([0, 0, 1, 1], "16 new attempts solve 50.0%, 8 of these 25.0%."),
+        ([0, 0, 1, 1], "16 attempts that chose them (mean solve rate 0.0%), and 50.0% in as many"),
         ([0, 1, 1, 1], "The solver solves 38% of the targets in 8 attempts; train it for less long."),
     ],
 )
@@ -106,7 +106,7 @@ def test_harder_targets_are_chosen_by_as_many_attempts_as_asked(study, tmp_path,
 
     def choose(model, tokenizer, domain, count, **asked):
         chosen.update(asked, count=count)
-        return HardProblems(problems, [0, 0, 0, 0], right, 9)
+        return HardProblems(problems, [0, 0, 0, 0], right, 9, 16)
 
     monkeypatch.setattr("countdown_selfplay.evaluation.hard.hard_problems", choose)
     monkeypatch.setattr("countdown_selfplay.tiny.load_tiny_model", lambda place: (None, None))
@@ -159,3 +159,65 @@ def test_hard_problems_are_those_that_the_model_rarely_solves():
     assert 8 < found.tried <= 32  # about a third of problems with three numbers is that hard
     with pytest.raises(DataError, match=r"Only \d+ of 16 problems are solved at most 0 times in 8"):
         hard_problems(model, tokenizer, CountdownDomain.tiny(), 16, most=0, candidates=16, **sampling)
+
+
+HARD = ("--hard_for", "tiny", "--count", "6", "--operands", "3", "--number_high", "12", "--seed", "2")
+
+
+def test_the_command_makes_a_set_that_a_model_finds_hard(tmp_path, capsys):
+    out, held = tmp_path / "targets.jsonl", tmp_path / "held.jsonl"
+    held.write_text('{"nums": [1, 2, 3], "target": 6}\n')
+    assert main(["dataset", str(out), *HARD, "--exclude", str(held)]) == 0
+    said, meta = capsys.readouterr().out, json.loads((tmp_path / "targets.jsonl.meta").read_text())
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    chosen = meta["hard_for"]
+    assert len(rows) == 6 == chosen["targets"] and rows[0].keys() == {"nums", "target"}
+    assert (chosen["prompt"], chosen["max_new_tokens"], meta["prover_prompt"]) == ("compact", 16, "compact")
+    assert max(chosen["chosen_by"]) <= 2 and len(chosen["new_attempts"]) == 6 and chosen["candidates"] == 64
+    rates = [sum(count > 0 for count in chosen[name]) / 6 for name in ("chosen_by", "new_attempts")]
+    means = [sum(chosen[name]) / 48 for name in ("chosen_by", "new_attempts")]
+    assert f"6 targets of 64 problems; {rates[0]:.1%} were solved at least once in the 8 attempts" in said
+    assert f"(mean solve rate {means[0]:.1%}), and {rates[1]:.1%} in as many new attempts ({means[1]:.1%})." in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["held.jsonl", "targets.jsonl", "targets.jsonl.meta"]
+
+
+def test_a_search_for_hard_problems_goes_on_where_it_was_ended(tmp_path, capsys, monkeypatch):
+    from countdown_selfplay.evaluation import hard
+
+    (tmp_path / "whole").mkdir()
+    assert main(["dataset", str(tmp_path / "whole" / "targets.jsonl"), *HARD]) == 0
+    evaluate, calls = hard.evaluate_prover, []
+
+    def count(*given, **asked):
+        calls.append(len(given[2]))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return evaluate(*given, **asked)
+
+    monkeypatch.setattr(hard, "evaluate_prover", count)
+    out, file = tmp_path / "targets.jsonl", tmp_path / ".targets.jsonl.attempts"
+    assert main(["dataset", str(out), *HARD]) == 130 and not out.exists()
+    file.write_bytes(file.read_bytes() + b'{"key": "1,2')  # as a kill may leave it
+    assert main(["dataset", str(out), *HARD, "--most", "1"]) == 2
+    assert "holds the attempts of another call (it differs in most)" in capsys.readouterr().err
+    assert main(["dataset", str(out), *HARD]) == 0
+    assert calls == [64, 6, 6] and not file.exists()  # the 64 candidates were not attempted again
+    for name in ("targets.jsonl", "targets.jsonl.meta"):
+        assert (tmp_path / name).read_text() == (tmp_path / "whole" / name).read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--most", "1"), "`--most` is for --hard_for"),
+        (("--hard_for", "tiny", "--most", "8"), "`--most` (8) must be at least 0 and less than `--attempts` (8)"),
+        (("--hard_for", "tiny", "--split", "heldout"), "`--split` (heldout) does not go with --hard_for"),
+        (("--hard_for", "tiny", "--needs", "*"), "`--needs` (['*']) does not go with --hard_for"),
+        (("--hard_for", "no/where"), "no/where"),
+        (("--hard_for", "tiny", "--attempts", "0"), "'0' is not a whole number above 0"),
+    ],
+)
+def test_what_does_not_go_with_hard_problems_is_refused_in_one_sentence(tmp_path, capsys, options, said):
+    assert main(["dataset", str(tmp_path / "out.jsonl"), "--count", "4", *options]) == 2
+    assert said in (error := capsys.readouterr().err) and error.count("\n") == 1
+    assert not list(tmp_path.iterdir())

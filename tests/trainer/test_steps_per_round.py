@@ -4,6 +4,7 @@ stops and goes on between two rounds only."""
 import os
 import signal
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -236,3 +237,61 @@ def test_each_probe_game_is_played_in_two_steps_a_round_and_resumed(build, name)
     resumed = build("resumed", **probe(name, **settings))
     resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-4"))
     assert equal(weights(straight), weights(resumed)) and memory(straight) == memory(resumed)
+
+
+# -- so many trained sequences a step ---------------------------------------------------------------------------------
+
+SEQUENCES = {
+    **STEPS, "steps_per_round": 16, "prover_micro_batches": 1, "prover_objective": "reinforce_half",
+    "sequences_per_step": 5, "conjecturer_sequences_per_step": 8,
+}  # fmt: skip
+
+
+def test_the_steps_of_a_round_follow_the_sequences_with_credit(build):
+    """128 answers a round in at most 16 steps of 5 trained ones; the conjecturer's 128 proposals in steps of 8."""
+    trainer = build(max_grad_norm=0.0, seed=5, **SEQUENCES)
+    turns, play = {}, trainer.game.play
+
+    def remember(round, anchors):
+        result = play(round, anchors)
+        turns.update({turn.rollout.role: turn for turn in result.turns})
+        return result
+
+    trainer.game.play = remember
+    start, watch = weights(trainer), Watch().attach(trainer)
+    trainer.train()
+    assert trainer.state.global_step == 16 and trainer.frame.rounds == 1
+    (line,) = rounds(trainer.args.output_dir)
+    moments = {group["role"]: trainer.optimizer.state[group["params"][0]] for group in trainer.optimizer.param_groups}
+    for role, size in (("prover", 5), ("conjecturer", 8)):
+        credit = int((turns[role].advantages_B != 0).sum())
+        steps = -(-credit // size)
+        assert 1 < steps < 16 and credit % size
+        trained = [[s for s in samples_of(batches, role) if s[2]] for batches in watch.batches]
+        sizes = [size] * (credit // size) + [credit % size]
+        assert [len(found) for found in trained] == sizes + [0] * (16 - steps)
+        assert (line[f"{role}/steps"], line[f"{role}/trained_samples"]) == (steps, credit)
+        assert line[f"{role}/signal"] == 1
+        assert moments[role]["step"] == steps  # Adam's count: a step without a row is none
+        own = [{k: v for k, v in w.items() if k.startswith(role)} for w in (start, *watch.after)]
+        moved = [not equal(a, b) for a, b in pairwise(own)]
+        assert moved == [True] * steps + [False] * (16 - steps)
+    samples = [sample for sample in samples_of(watch.batches[0], "prover") if sample[2]]
+    expected, found = by_hand(samples, True), watch.gradients[0]["prover"]
+    for name, gradient in expected.items():
+        torch.testing.assert_close(found[name], gradient, rtol=0, atol=1e-6)
+
+
+def test_a_run_in_steps_of_trained_sequences_is_resumed_bit_for_bit(build):
+    settings = {**SEQUENCES, "max_steps": 3, "save_strategy": "steps", "save_steps": 1}
+    settings |= {"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 2}
+    straight = build("straight", **settings)
+    straight.train()
+    lines = rounds(straight.args.output_dir)
+    assert [line["step"] for line in lines] == [16, 32, 48]
+    # Warm-up counts rounds: over 2 x 16 steps, of which step s has rate s / 32; a round logs the mean of its steps.
+    assert [line["lr/prover"] for line in lines] == pytest.approx([1e-3 * 7.5 / 32, 1e-3 * 23.5 / 32, 1e-3])
+    resumed = build("resumed", **settings)
+    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-16"))
+    assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
+    assert memory(straight) == memory(resumed) and lines[1:] == rounds(resumed.args.output_dir)

@@ -47,6 +47,13 @@ def seed_number(word: str) -> int:
     return int(word)
 
 
+def positive(word: str) -> int:
+    """The type of an option that counts something."""
+    if not (word.isascii() and word.isdigit() and int(word) > 0):
+        raise argparse.ArgumentTypeError(f"'{word[:40]}' is not a whole number above 0")
+    return int(word)
+
+
 def underscored(argument: str) -> str:
     """`--n-problems=5` as `--n_problems=5`; what is not an option stays as it is."""
     name, equals, value = argument.partition("=")

@@ -1,4 +1,5 @@
-"""`countdown-selfplay dataset`: solvable problems, or demonstrations, into a JSONL or Parquet file. Loads no torch."""
+"""`countdown-selfplay dataset`: solvable problems, or demonstrations, into a JSONL or Parquet file. Loads no torch,
+unless a model is to find them hard."""
 
 from __future__ import annotations
 
@@ -31,6 +32,7 @@ from ..countdown.rows import ROW_SCHEMAS
 from ..data.jsonl import json_lines
 from ..data.parquet import parquet_rows
 from ..errors import ConfigError, DataError
+from . import hard_set
 from .countdown_options import add_rule_options, parser_of, rules_of, seed_number
 
 HELP = "Write solvable problems or demonstrations to a file"
@@ -45,7 +47,8 @@ schemas: nums           nums, target
          variant        the same for one that is shown a solved problem and its solution (STP)
          reviewed       the same for the guide of seed 003
 
-example: countdown-selfplay dataset train.parquet --count 100000 --operands 3 4 --exclude test.jsonl
+examples: countdown-selfplay dataset train.parquet --count 100000 --operands 3 4 --exclude test.jsonl
+          countdown-selfplay dataset targets.jsonl --count 512 --operands 4 --hard_for Qwen/Qwen2.5-0.5B-Instruct
 The rules, ranges, seed and split that the problems come from are written to a second file: out.jsonl.meta, in JSON.
 exit codes: 0 written, 2 wrong input; nothing is written then"""
 
@@ -142,13 +145,15 @@ def options_of(argv: list[str]) -> argparse.Namespace:
                         help="operators (+ - * /) that every solution must use")  # fmt: skip
     parser.add_argument("--exclude", nargs="+", default=[], metavar="FILE",
                         help="leave out the problems of these files (heldout-v1: the frozen set)")  # fmt: skip
-    parser.add_argument("--prover_prompt", choices=sorted(PROVER_PROMPTS), default="countdown_3to4")
+    parser.add_argument("--prover_prompt", choices=sorted(PROVER_PROMPTS),
+                        help="how a problem is put (countdown_3to4, or as in the run of --hard_for)")  # fmt: skip
     parser.add_argument("--conjecturer_prompt", choices=sorted(CONJECTURER_PROMPTS), default="completion")
+    hard_set.add_options(parser)
     add_rule_options(parser, answers=False)
     return parser.parse_args(argv)
 
 
-def provenance(options: argparse.Namespace, spec: ProblemSpec, rules: Rules, written: Counter[int]) -> Row:
+def provenance(options: argparse.Namespace, domain: CountdownDomain, written: Counter[int], more: Row) -> Row:
     """Where the problems of a file come from: enough to make the file again."""
     conditions = ("schema", "seed", "split", "min_solutions", "max_solutions", "needs")
     return {
@@ -156,12 +161,13 @@ def provenance(options: argparse.Namespace, spec: ProblemSpec, rules: Rules, wri
         "countdown_selfplay": __version__,
         "problems": written.total(),
         "with_operands": {str(k): n for k, n in sorted(written.items())},
-        "rules": rules.to_dict(),
-        "spec": asdict(spec),
+        "rules": domain.rules.to_dict(),
+        "spec": asdict(domain.spec),
         **{name: getattr(options, name) for name in conditions},
         "excluded_files": [name if name == "heldout-v1" else Path(name).name for name in options.exclude],
-        "prover_prompt": options.prover_prompt,
-        "conjecturer_prompt": options.conjecturer_prompt,
+        "prover_prompt": domain.prover_prompt,
+        "conjecturer_prompt": domain.conjecturer_prompt,
+        **more,
     }
 
 
@@ -181,9 +187,14 @@ def main(argv: list[str]) -> int:
     rules = rules_of(options)
     ranges = {n: getattr(options, n) for n in ("number_low", "number_high", "target_low", "target_high")}
     spec = ProblemSpec(operands=tuple(options.operands), **ranges)
-    domain = CountdownDomain(spec, rules, options.prover_prompt, options.conjecturer_prompt)
+    domain = CountdownDomain(spec, rules, options.prover_prompt or "countdown_3to4", options.conjecturer_prompt)
+    hard_set.check(options)
     condition = Condition(options, rules, excluded_keys(options.exclude))
     problems = iterate_problems(options.count, spec, options.seed, split=options.split, rules=rules, accept=condition)
+    attempts, told, more = out.with_name(f".{out.name}.attempts"), "", {}
+    if options.hard_for is not None:
+        domain, found, chosen = hard_set.search(options, domain, condition.excluded, attempts)
+        problems, told, more = iter(found.problems), found.told(), {"hard_for": chosen | found.rates()}
     row_of = ROW_SCHEMAS[options.schema]
     written: Counter[int] = Counter()
 
@@ -195,10 +206,11 @@ def main(argv: list[str]) -> int:
     unfinished, meta = out.with_name(f".{out.name}.unfinished"), out.with_name(f"{out.name}.meta")
     try:
         WRITERS[out.suffix](unfinished, rows())
-        text = json.dumps(provenance(options, spec, rules, written), indent=2)
+        text = json.dumps(provenance(options, domain, written, more), indent=2)
         meta.unlink(missing_ok=True)  # at no time does it speak of another file
         unfinished.replace(out)
         meta.write_text(text + "\n", encoding="utf-8")
+        attempts.unlink(missing_ok=True)
     except OSError as error:  # a full disk, one that is read-only, a name that is too long
         raise ConfigError(f"'{out}' cannot be written: {error.strerror or error}.") from error
     finally:
@@ -206,6 +218,8 @@ def main(argv: list[str]) -> int:
             unfinished.unlink(missing_ok=True)
     mix = ", ".join(f"{n} with {k} numbers" for k, n in sorted(written.items()))
     print(f"{out}: {written.total()} problems ({mix}), split {options.split}, seed {options.seed}")
-    if options.exclude:
+    if told:
+        print(f"{told}.")
+    if options.exclude and not told:
         print(f"left out: {condition.overlap} that overlap with the {len(condition.excluded)} excluded problems")
     return 0

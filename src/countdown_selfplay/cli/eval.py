@@ -19,7 +19,7 @@ from ..evaluation.model import device_name, folder_of, load_model, place_of, ver
 from ..evaluation.presets import PRESETS, SAMPLES, TRAINING
 from ..evaluation.setting import ProblemSet, Setting, problem_set, role_of, setting_of
 from ..evaluation.terminal import aligned, rates
-from .countdown_options import parser_of, seed_number, underscored, write_output
+from .countdown_options import parser_of, positive, seed_number, underscored, write_output
 from .eval_tasks import TASKS, add_task_options, check_task, result_text, run_task
 
 Row = tuple[str, ...]
@@ -79,14 +79,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "heldout-v1",
     )
     parser.add_argument("--split", default="test", help="split of a hub data set (default: test)")
-    parser.add_argument("--n_problems", type=_positive, help="how many (500 generated ones, else all)")
+    parser.add_argument("--n_problems", type=positive, help="how many (500 generated ones, else all)")
     parser.add_argument(
         "--samples",
-        type=_positive,
+        type=positive,
         help="answers per problem (16; --eval_preset cdg 32, --task error_detection 8, self_correction 1, win_rates "
         "4), or proposals (1024)",
     )
-    parser.add_argument("--batch_size", type=_positive, help="texts generated at once (1024 short or 128 long ones)")
+    parser.add_argument("--batch_size", type=positive, help="texts generated at once (1024 short or 128 long ones)")
     parser.add_argument("--seed", type=seed_number, default=0, help="of the samples and intervals (default: 0)")
     parser.add_argument("--device", help="such as cpu or cuda:1 (default: the GPU if there is one)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="see below: .json the result, .jsonl every answer")
@@ -94,7 +94,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--greedy", action="store_true", help="answer each problem greedily too (done by --eval_preset cdg)"
     )
-    add_task_options(parser, _positive)
+    add_task_options(parser, positive)
     sampling = parser.add_argument_group("sampling")
     sampling.add_argument(
         "--eval_preset",
@@ -105,14 +105,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
     sampling.add_argument("--temperature", type=float, help="0 is greedy")
     sampling.add_argument("--top_p", type=float, help="1 switches it off")
     sampling.add_argument("--top_k", type=int, help="0 switches it off")
-    sampling.add_argument("--max_new_tokens", type=_positive, help="tokens after which an answer is cut")
+    sampling.add_argument("--max_new_tokens", type=positive, help="tokens after which an answer is cut")
     domain = parser.add_argument_group("problems and answers")
     domain.add_argument("--domain", metavar="NAME", help="what is played: countdown, or my_package.my_module:MyDomain")
     domain.add_argument("--domain_kwargs", metavar="JSON", help="arguments of a domain of your own")
     domain.add_argument("--prover_prompt", choices=tuple(PROVER_PROMPTS))
     domain.add_argument("--conjecturer_prompt", choices=tuple(CONJECTURER_PROMPTS))
     domain.add_argument("--answer_rule", choices=get_args(AnswerRule), help="which answer tag counts")
-    domain.add_argument("--operands", type=_positive, nargs="+", help="operand counts of the problems")
+    domain.add_argument("--operands", type=positive, nargs="+", help="operand counts of the problems")
     for name in ("number_low", "number_high", "target_low", "target_high"):
         domain.add_argument(f"--{name}", type=int, metavar="N")
     options = parser.parse_args([underscored(argument) for argument in argv])
@@ -275,9 +275,3 @@ def remarks(options: argparse.Namespace, setting: Setting, result: dict[str, Any
 
 def _cells(estimate: dict[str, float]) -> tuple[str, str]:
     return f"{estimate['value']:.4f}", f"[{estimate['low']:.4f}, {estimate['high']:.4f}]"
-
-
-def _positive(word: str) -> int:
-    if not (word.isascii() and word.isdigit() and int(word) > 0):
-        raise argparse.ArgumentTypeError(f"'{word}' is not a whole number above 0")
-    return int(word)

@@ -19,7 +19,7 @@ from ..proposers import check_proposer, make_proposer
 from ..registry import suggestion
 from ..rewards.base import LARGEST_REWARD
 from .changes import NEVER, PARTS, allowed_names, plain_name
-from .game_checks import check_fill, check_problems, check_stops
+from .game_checks import check_fill, check_problems, check_sequences, check_stops
 from .generation_checks import check_generation
 from .guard_fields import trips_of
 from .number_checks import check_numbers
@@ -194,6 +194,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
         )
     check_generation(config)
     check_fill(config)
+    check_sequences(config)
     for name in ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "remove_unused_columns"):
         if getattr(config, name):
             _fail(f"`{name}` (True) is not supported by the joint trainer; leave it unset.")

@@ -41,6 +41,21 @@ def check_fill(config: JointSelfPlayConfig) -> None:
         )
 
 
+def check_sequences(config: JointSelfPlayConfig) -> None:
+    """Room for the sequences of a step in the micro-batches of one."""
+    for settings in config.all_roles.values():
+        size, processes = config.per_device_train_batch_size, config.world_size
+        held = size * settings.trained_micro_batches * processes
+        if settings.trained and settings.sequences_per_step > held:
+            name = field_of(config, settings.kind, "micro_batches")
+            needed = -(-settings.sequences_per_step * settings.micro_batches // held)
+            raise ConfigError(
+                f"`sequences_per_step` ({settings.sequences_per_step}) is more than the {held} sequences that a step "
+                f"of the {settings.kind} holds (per_device_train_batch_size {size} x {settings.trained_micro_batches} "
+                f"micro-batches x {processes} processes); lower it, or raise {name} to {needed}."
+            )
+
+
 def check_stops(config: JointSelfPlayConfig) -> None:
     """A stop string that stands in what the prompt asks for would leave no answer to read."""
     if config.domain != "countdown":

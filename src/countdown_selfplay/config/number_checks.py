@@ -20,6 +20,7 @@ _RANGES: dict[str, tuple[float, float, str]] = {
     "warmup_steps": (0, INF, "a share of the rounds below 1, else a number of rounds"),
     "max_grad_norm": (0, INF, "0 means no clip"),
     "entropy_coef": (0, INF, "0 means no bonus"),
+    "sequences_per_step": (0, INF, "0 cuts a round into steps_per_round equal steps"),
     "sft_coef": (0, INF, "0 means no supervised term"),
     "max_completion_length": (1, INF, "tokens"),
     "temperature": (0, INF, "samples are drawn, not decoded greedily"),

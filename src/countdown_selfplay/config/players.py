@@ -23,7 +23,7 @@ START = "start"
 _PLAIN = (
     *("num_generations", "learning_rate", "warmup_steps", "max_grad_norm", "beta", "entropy_coef", "entropy_target"),
     *("temperature", "top_p", "top_k", "max_completion_length", "vllm_server_base_url"),
-    *("kl_estimator", "kl_reduction"),
+    *("kl_estimator", "kl_reduction", "sequences_per_step"),
 )
 """Settings that fall back on the plain field of that name."""
 
@@ -48,6 +48,8 @@ class RoleSettings:
     top_k: int
     max_completion_length: int
     objective_kwargs: dict[str, Any] = field(default_factory=dict)
+    sequences_per_step: int = 0
+    """Trained sequences of an optimizer step, over all processes; 0: equal parts of all samples."""
     sft_coef: float = 0.0
     entropy_target: float | None = None
     """None: the coefficient is constant."""

@@ -33,6 +33,10 @@ class RoleConfig:
     """A role's name, or start."""
     micro_batches: int = _help("Micro-batches that hold the {role}'s samples in an optimizer step, per process.", 1)
     """The role's capacity, trained or not."""
+    sequences_per_step: int | None = _help(
+        "Trained sequences of the {role} in an optimizer step, over all processes. None: sequences_per_step."
+    )
+    """0: the round's samples in steps_per_round equal parts."""
     num_generations: int | None = _help("Samples per prompt of the {role}. None: num_generations.")
     """Samples of one group."""
     objective: str = _help("Advantage and loss of the {role}: a name in OBJECTIVES.", "rloo")
@@ -186,7 +190,19 @@ class RoleFields:
         },
     )
     steps_per_round: int = field(
-        default=1, metadata={"help": "Optimizer steps into which the samples of a round are cut."}
+        default=1,
+        metadata={
+            "help": "Optimizer steps into which the samples of a round are cut; with sequences_per_step the most that "
+            "a round may take."
+        },
+    )
+    sequences_per_step: int = field(
+        default=0,
+        metadata={
+            "help": "Sequences with credit in an optimizer step of each role, over all processes (SGS, appendix C.1: "
+            "32), so that the number of steps in a round follows the data. 0: steps_per_round steps of equally many "
+            "samples, with and without credit."
+        },
     )
     policy_sharing: Literal["full", "lora", "tied"] = field(
         default="full",

@@ -47,6 +47,11 @@ ROLE = (
         "`reinforce_half`, `expert_iteration` and `rest`. 0: the role has nothing to learn from in this round.",
     ),
     Metric(
+        "{role}/steps",
+        "Optimizer steps that the role took in the round under `sequences_per_step`: trained sequences over their "
+        "number in a step, rounded up, and `steps_per_round` at most; absent without that setting.",
+    ),
+    Metric(
         "{role}/dropped_rows",
         "Samples with credit that the role's micro-batches had no room for, over all processes: a seeded subset was "
         "trained on. Above 0: raise the role's micro-batches; absent where all fitted.",

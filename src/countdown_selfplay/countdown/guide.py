@@ -46,9 +46,10 @@ def rubric(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES, sol
     """Review `proposal` as a help for solving `target`. Deterministic, and blind to the order of the numbers.
     solution: an expression that solves the proposal, if one is at hand.
 
-    relevance: 0 the same problem, or one with fewer than two numbers; 5 a step towards the target that leaves two
-    numbers (see `is_step`); 4 a step that leaves more; 3 at least half of the numbers shared, and the same target or
-    the same necessary operators; 2 at least half of the numbers shared, or the same target; 1 anything else.
+    relevance: 5 a step towards the target that leaves two numbers (see `is_step`); 4 a step that leaves more; 3 at
+    least half of the numbers shared, and the same target or the same necessary operators; 2 at least half of the
+    numbers shared, or the same target; 1 anything else; 0 the same problem, one with fewer than two numbers, or one
+    that would have 1 and is trivial: one operation on two of its numbers, or none on one, reaches its target.
     redundancy: 1 if some of the numbers reach the proposal's target without the others, or if the solution multiplies
     or divides by 1, adds or subtracts 0, or has two equal values that cancel.
     complexity: 1 for more numbers than the target problem has, plus 1 if every solution is nested three deep or
@@ -96,7 +97,9 @@ def _relevance(target: Problem, proposal: Problem, rules: Rules) -> int:
     same_target = target.target == proposal.target
     if close and (same_target or _same_operators(target, proposal, rules)):
         return 3
-    return 2 if close or same_target else 1
+    if close or same_target:
+        return 2
+    return int(not _reaches(proposal, 2, rules))
 
 
 def _same_operators(target: Problem, proposal: Problem, rules: Rules) -> bool:
@@ -105,11 +108,15 @@ def _same_operators(target: Problem, proposal: Problem, rules: Rules) -> bool:
 
 
 def _is_redundant(proposal: Problem, rules: Rules) -> bool:
-    some = replace(rules, use_all=False)
     count = len(proposal.numbers)
-    return count > 1 and any(
-        is_solvable(Problem(numbers, proposal.target), some) for numbers in combinations(proposal.numbers, count - 1)
-    )
+    return count > 1 and _reaches(proposal, count - 1, rules)
+
+
+def _reaches(proposal: Problem, count: int, rules: Rules) -> bool:
+    """Do at most `count` of its numbers reach its target?"""
+    some = replace(rules, use_all=False)
+    parts = combinations(proposal.numbers, count)
+    return any(is_solvable(Problem(numbers, proposal.target), some) for numbers in parts)
 
 
 @lru_cache(maxsize=8192)

@@ -1,35 +1,96 @@
-"""A set of hard targets, as seed 003 builds its own (appendix D): problems that a solver rarely solves, all of them
-solvable."""
+"""A set of hard targets, as in SGS (appendix D): problems that a solver rarely solves, all of them solvable."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import json
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..contract.domain import OpenDomain, P
-from ..errors import DataError
+from ..data.jsonl import json_lines
+from ..errors import ConfigError, DataError
+from .presets import ATTEMPTS, MOST
 from .roles import evaluate_prover
-
-ATTEMPTS, MOST = 8, 2
-"""Problems solved more than 2 of 8 times are left out (appendix D, step 2)."""
 
 
 @dataclass(frozen=True)
 class HardProblems:
     """problems: those that were kept. correct: right answers to each among the attempts that chose them. fresh: among
-    as many new ones. tried: how many problems there were."""
+    as many new ones. tried: how many problems there were. attempts: at each problem."""
 
     problems: list[Any]
     correct: list[int]
     fresh: list[int]
     tried: int
+    attempts: int = ATTEMPTS
 
     @property
     def baseline(self) -> float:
         """Share of the kept problems with a right answer among the new attempts: where a cumulative solve rate begins.
         The attempts that chose the problems would say too little: they were kept for having few right ones there."""
         return sum(count > 0 for count in self.fresh) / len(self.fresh)
+
+    def told(self) -> str:
+        """Sizes and solve rates in a sentence."""
+        chosen, right, again = (
+            sum(count > 0 for count in self.correct) / len(self.correct),
+            *(sum(counts) / len(counts) / self.attempts for counts in (self.correct, self.fresh)),
+        )
+        return (
+            f"{len(self.problems)} targets of {self.tried} problems; {chosen:.1%} were solved at least once in the "
+            f"{self.attempts} attempts that chose them (mean solve rate {right:.1%}), and {self.baseline:.1%} in as "
+            f"many new attempts ({again:.1%})"
+        )
+
+    def rates(self) -> dict[str, Any]:
+        """The same as JSON values, with the right answers to each target."""
+        counts = {"attempts": self.attempts, "chosen_by": self.correct, "new_attempts": self.fresh}
+        return {"targets": len(self.problems), "candidates": self.tried, **counts}
+
+
+class AttemptFile:
+    """Right answers to each problem that was tried, in a JSONL file, so that a search that was ended goes on; it is
+    removed once the set is written. The first line says what was asked: another call is refused."""
+
+    def __init__(self, path: Path, asked: dict[str, Any]) -> None:
+        """ConfigError if the file is there and was begun by another call; DataError if it is no such file."""
+        self.path = path
+        self.counts: dict[tuple[str, bool], int] = {}
+        asked = json.loads(json.dumps(asked))
+        written = path.read_bytes() if path.exists() else b""
+        whole = written[: written.rfind(b"\n") + 1]
+        if whole != written:  # a kill has cut the last line
+            path.write_bytes(whole)
+        if not whole:
+            self._append([asked])
+            return
+        begun, *rows = [row for _, row in json_lines(path, "delete it to begin again")]
+        if begun != asked:
+            other = [name for name in asked if begun.get(name) != asked[name]]
+            raise ConfigError(
+                f"'{path}' holds the attempts of another call (it differs in {', '.join(other) or 'its settings'}); "
+                "call as then to go on, or delete it."
+            )
+        try:
+            self.counts = {(row["key"], row["again"]): int(row["correct"]) for row in rows}
+        except (KeyError, TypeError, ValueError):
+            raise DataError(f"'{path}' is not a file of attempts; delete it to begin again.") from None
+
+    def known(self, keys: Sequence[str], again: bool) -> list[int] | None:
+        """The right answers to all of these problems; None if they were not all tried."""
+        found = [self.counts.get((key, again)) for key in keys]
+        return None if None in found else found  # type: ignore[return-value]
+
+    def add(self, keys: Sequence[str], again: bool, correct: Sequence[int]) -> None:
+        self.counts |= {(key, again): count for key, count in zip(keys, correct, strict=True)}
+        rows = [{"key": k, "again": again, "correct": c} for k, c in zip(keys, correct, strict=True)]
+        self._append(rows)
+
+    def _append(self, rows: Sequence[dict[str, Any]]) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 def hard_problems(
@@ -43,32 +104,46 @@ def hard_problems(
     most: int = MOST,
     exclude: Collection[str] = (),
     candidates: int | None = None,
+    part: int | None = None,
+    file: AttemptFile | None = None,
     say: Callable[[str], None] | None = None,
     **sampling: Any,
 ) -> HardProblems:
     """`count` problems of the domain that `model` solves at most `most` times in `attempts`.
 
     The paper drops what a first solver solves more than half of the time and a second one more than 2 times in 8, then
-    false problems; here the exact generator makes no false ones, and one solver judges. Problems are tried in parts of
-    2 x `count`, until enough are kept or `candidates` (None: 20 x `count`) were tried; DataError then. Those that are
-    kept are attempted `attempts` times anew, with the next seed, for `baseline`. `sampling`: arguments of
-    evaluate_prover, such as temperature and max_new_tokens.
+    false problems; here the exact generator makes no false ones, and one solver judges, which may be the one that is
+    trained. Problems are tried in parts of `part` (None: 2 x `count`), until enough are kept or `candidates` (None:
+    20 x `count`) were tried; DataError then. Those that are kept are attempted `attempts` times again, with the next
+    seed, for `baseline`. `file`: what it holds is not sampled again. `sampling`: arguments of evaluate_prover, such as
+    temperature and max_new_tokens.
     """
     limit = 20 * count if candidates is None else candidates
+
+    def solved(problems: Sequence[P], again: bool) -> list[int]:
+        keys = [domain.key(problem) for problem in problems]
+        found = None if file is None else file.known(keys, again)
+        if found is None:
+            own = {"n": attempts, "ks": (attempts,), "seed": seed + again, "resamples": 1}
+            found = [int(c) for c in evaluate_prover(model, tokenizer, problems, domain, **own, **sampling).correct]
+            if file is not None:
+                file.add(keys, again, found)
+        return found
+
     kept: list[Any] = []
     correct: list[int] = []
     tried: set[str] = set(exclude)
-    part = 0
+    number = 0
     while len(kept) < count and len(tried) - len(exclude) < limit:
-        fresh = domain.random(min(2 * count, limit - len(tried) + len(exclude)), seed + part, frozenset(tried))
+        size = min(part or 2 * count, limit - len(tried) + len(exclude))
+        fresh = domain.random(size, seed + number, frozenset(tried))
         if not fresh:
             break
         tried |= {domain.key(problem) for problem in fresh}
-        part += 1
-        found = evaluate_prover(model, tokenizer, fresh, domain, n=attempts, ks=(attempts,), seed=seed, **sampling)
-        hard = [(p, c) for p, c in zip(fresh, found.correct, strict=True) if c <= most]
+        number += 1
+        hard = [(p, c) for p, c in zip(fresh, solved(fresh, False), strict=True) if c <= most]
         kept += [problem for problem, _ in hard]
-        correct += [int(c) for _, c in hard]
+        correct += [c for _, c in hard]
         if say is not None:
             say(f"{len(kept)} of {count} hard problems among {len(tried) - len(exclude)}")
     if len(kept) < count:
@@ -76,7 +151,9 @@ def hard_problems(
             f"Only {len(kept)} of {len(tried) - len(exclude)} problems are solved at most {most} times in {attempts}; "
             f"ask for fewer than {count}, raise `most`, or take harder problems (more or greater numbers)."
         )
-    again = evaluate_prover(
-        model, tokenizer, kept[:count], domain, n=attempts, ks=(attempts,), seed=seed + 1, **sampling
-    )
-    return HardProblems(kept[:count], correct[:count], [int(c) for c in again.correct], len(tried) - len(exclude))
+    kept, correct, again = kept[:count], correct[:count], []
+    for first in range(0, count, part or count):
+        again += solved(kept[first : first + (part or count)], True)
+        if say is not None and part is not None:
+            say(f"{len(again)} of {count} targets attempted again")
+    return HardProblems(kept, correct, again, len(tried) - len(exclude), attempts)

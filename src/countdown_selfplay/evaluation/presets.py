@@ -17,6 +17,9 @@ RULES: dict[str, dict[str, Any]] = {"joint_rloo": {"leading_minus": True}}
 SAMPLES = {"cdg": 32}
 """Answers per problem where the paper has another number than 16: majority@8 and @32."""
 
+ATTEMPTS, MOST = 8, 2
+"""Of SGS's target set (appendix D, step 2): problems solved more than 2 of 8 times are left out."""
+
 TRAINING = "training"
 """The setting in which a role samples in training."""
 

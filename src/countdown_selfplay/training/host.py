@@ -74,6 +74,8 @@ class Host(GRPOTrainer):
     logged_histogram: list[int] | None
     signalless: frozenset[str]
     """Players without signal in the window at hand."""
+    idle: frozenset[str]
+    """Players that have taken all their steps of the round (`sequences_per_step`)."""
     loop: dict[str, Any]
     """Of the last checkpoint that was written or resumed (loop_state)."""
     completion_logs: defaultdict[str, list[Any]]

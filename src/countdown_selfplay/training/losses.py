@@ -136,7 +136,7 @@ class RoleLoss:
 
     def end_of_round(self, entropy: float | None) -> None:
         """The role's mean entropy over all processes, for the adaptive coefficient; None if it was not measured."""
-        if entropy is not None and self.sequences:
+        if entropy is not None:
             self.entropy.observe(entropy)
 
     def _add(self, name: str, value: torch.Tensor) -> None:

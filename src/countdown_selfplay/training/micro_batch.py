@@ -20,6 +20,8 @@ def role_loss(trainer: Host, model: torch.nn.Module, inputs: dict[str, Any]) -> 
     `model`: the wrapped one; passes without a graph go to the bare module, for their number differs between processes.
     """
     role = inputs["role"]
+    if passes_over(trainer, role):
+        return torch.zeros((), device=trainer.accelerator.device, requires_grad=True)
     batch = {name: value for name, value in inputs.items() if torch.is_tensor(value)}
     trainer.losses[role].normalise_by(*inputs["counts"])
     trainer.policies.activate(role)
@@ -39,6 +41,13 @@ def held_roles(trainer: Host) -> frozenset[str]:
     """The roles whose weights this round must not move."""
     dropped = trainer.args.drop_signalless_gradients
     return trainer.policies.without_signal(trainer.signalless) if dropped else frozenset()
+
+
+def passes_over(trainer: Host, role: str) -> bool:
+    """Is a micro-batch of `role` nothing but padding, on all processes? DDP sums gradients in a window's last backward
+    pass: with several processes, only a window that all roles are through with is passed over."""
+    through = role in trainer.idle and (trainer.processes.world == 1 or trainer.idle == frozenset(trainer.trained))
+    return through and trainer.engine.name == "ddp" and trainer.args.drop_signalless_gradients
 
 
 def skips_idle_rows(trainer: Host, role: str) -> bool:

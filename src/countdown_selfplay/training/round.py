@@ -21,6 +21,7 @@ from .host import Host
 from .metrics import truncated_rows
 from .micro_batch import skips_idle_rows
 from .rollouts import blank_row, roll_out
+from .sequences import sequence_windows
 from .window import (
     RoleBatch,
     credited_as_sampled,
@@ -174,18 +175,27 @@ def _windows(
         replay, gather = trainer.replays[role], trainer.processes.gather
         batch = replay.play(batch, rows, frame.rounds, key, gather, trainer.processes.rank, world)
         metrics[f"{role}/replay_samples"] = len(replay.kept)
-    whole = batch
-    batch, dropped = fitted(whole, rows, seed_from(*key, "fitted", trainer.processes.rank))
-    everywhere, *both = trainer.processes.total([float(dropped), *trained_counts(batch), *trained_counts(whole)])
-    if both[:3] != both[3:]:
-        how = getattr(trainer.objectives[role], "normalization", "sequence")
-        batch = credited_as_sampled(batch, whole, how, both[:3], both[3:], dropped)
-    if everywhere:
-        metrics[f"{role}/dropped_rows"] = everywhere
-    cut = windows(batch, args.steps_per_round, seed_from(*key, "windows", trainer.processes.rank))
-    if len(cut) > 1:
-        for window, signal in zip(cut, _signals(trainer, cut), strict=True):
-            window.has_signal = signal
+    sequences = trainer.roles[role].sequences_per_step
+    if sequences:
+        each, seed = rows // args.steps_per_round, seed_from(*key, "sequences")
+        cut, filled, dropped = sequence_windows(batch, each, args.steps_per_round, sequences, seed, trainer.processes)
+        metrics[f"{role}/steps"] = filled
+    else:
+        filled, whole = args.steps_per_round, batch
+        batch, own = fitted(batch, rows, seed_from(*key, "fitted", trainer.processes.rank))
+        found, *both = trainer.processes.total([float(own), *trained_counts(batch), *trained_counts(whole)])
+        dropped = int(found)
+        if both[:3] != both[3:]:
+            how = getattr(trainer.objectives[role], "normalization", "sequence")
+            batch = credited_as_sampled(batch, whole, how, both[:3], both[3:], own)
+        cut = windows(batch, args.steps_per_round, seed_from(*key, "windows", trainer.processes.rank))
+        if len(cut) > 1:
+            for window, signal in zip(cut, _signals(trainer, cut), strict=True):
+                window.has_signal = signal
+    for window in cut[max(filled, 1) :]:
+        window.idle = True
+    if dropped:
+        metrics[f"{role}/dropped_rows"] = dropped
     counts = trainer.processes.total([count for window in cut for count in trained_counts(window)])
     for window, i in zip(cut, range(0, len(counts), 3), strict=True):
         window.counts = tuple(value / world for value in counts[i : i + 3])
@@ -205,8 +215,10 @@ def _cut_up(trainer: Host, window: dict[str, RoleBatch]) -> list[dict[str, Any]]
     """The micro-batches of a window; each says what its losses are normalised by, and which roles have no signal."""
     idle_last = frozenset(role for role in window if skips_idle_rows(trainer, role))
     signalless = frozenset(role for role, batch in window.items() if not batch.has_signal)
+    idle = frozenset(role for role, batch in window.items() if batch.idle)
     cut = micro_batches(window, {role: trainer.roles[role].trained_micro_batches for role in window}, idle_last)
-    return [batch | {"counts": window[batch["role"]].counts, "signalless": signalless} for batch in cut]
+    told = {"signalless": signalless, "idle": idle}
+    return [batch | told | {"counts": window[batch["role"]].counts} for batch in cut]
 
 
 def _check(trainer: Host, played: PlayedRound, result: RoundResult) -> None:

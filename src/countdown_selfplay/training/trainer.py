@@ -201,7 +201,7 @@ class JointConjecturerProverTrainer(Host):
         self.anchor_stream: AnchorStream | None = None
         self.loop: dict[str, Any] = {}  # of the last checkpoint that was written or resumed (loop_state)
         self.completion_logs: defaultdict[str, list[Any]] = defaultdict(list)  # by role, of its turns of the round
-        self.signalless: frozenset[str] = frozenset()  # roles without signal in the current window
+        self.signalless = self.idle = frozenset()  # of the window at hand (Host)
         self.losses = {role: RoleLoss(self.objectives[role], self.roles[role]) for role in self.trained}
         self.logged_histogram: list[int] | None = None
         self.sampler = make_sampler(turns_of(self), self.engine, model)
@@ -275,7 +275,7 @@ class JointConjecturerProverTrainer(Host):
         position = self._step % (self.args.gradient_accumulation_steps * self.args.steps_per_round)
         if position == 0 or self._round is None:
             self._round = play_round(self, generation_batch)
-        self.signalless = self._round[position]["signalless"]
+        self.signalless, self.idle = self._round[position]["signalless"], self._round[position]["idle"]
         return self._round[position]
 
     @property

@@ -44,6 +44,8 @@ class RoleBatch:
     by."""
     padding: int = 0
     """How many of the last rows `fitted` added: they are nobody's samples."""
+    idle: bool = False
+    """Has the role taken all its steps of the round before this window, on all processes?"""
 
     @property
     def rows(self) -> int:
@@ -79,13 +81,10 @@ def mask_after_stops(tensors: dict[str, torch.Tensor], texts: list[str], stops: 
 def merged(turns: Sequence[Turn], blank: dict[str, torch.Tensor]) -> RoleBatch:
     """A player's turns as one batch; without a sample of its own one row of `blank`, which is not selected."""
     parts, first = [], 0
-    imitates = any("sft_mask" in turn.rollout.tensors for turn in turns)
     for turn in turns:
         count = turn.advantages_B.size(0)
         if count:
             tensors = {name: turn.rollout.tensors[name] for name in _KEPT if name in turn.rollout.tensors}
-            if imitates:  # what one of the parts lacks would be left out
-                tensors.setdefault("sft_mask", torch.zeros_like(tensors["completion_mask"]))
             groups_B = torch.arange(count) // turn.group + first
             parts.append(RoleBatch(tensors, turn.advantages_B, turn.selected_B, groups_B, turn.has_signal))
             first = int(groups_B[-1]) + 1
@@ -100,7 +99,11 @@ def merged(turns: Sequence[Turn], blank: dict[str, torch.Tensor]) -> RoleBatch:
 
 
 def joined(parts: Sequence[RoleBatch]) -> RoleBatch:
-    """Batches one below the other, padded to the longest. A tensor that one of them lacks is left out."""
+    """Batches one below the other, padded to the longest. A tensor that one of them lacks is left out; of the
+    supervised term such a batch has no token."""
+    if any("sft_mask" in part.tensors for part in parts):
+        none = [{"sft_mask": torch.zeros_like(part.tensors["completion_mask"])} for part in parts]
+        parts = [replace(part, tensors=own | part.tensors) for part, own in zip(parts, none, strict=True)]
     names = [name for name in parts[0].tensors if all(name in part.tensors for part in parts)]
     tensors = {}
     for name in names:
@@ -131,24 +134,36 @@ def fitted(batch: RoleBatch, rows: int, key: int) -> tuple[RoleBatch, int]:
     if batch.rows == rows:
         return batch, 0
     if batch.rows < rows:
-        more = batch.take(torch.zeros(rows - batch.rows, dtype=torch.long))
-        for name in ("completion_mask", "sft_mask"):
-            if name in more.tensors:
-                more.tensors[name] = torch.zeros_like(more.tensors[name])
-        more.advantages_B = torch.zeros_like(more.advantages_B)
-        more.selected_B = torch.zeros(more.rows, dtype=torch.bool)
+        more = unselected(batch, rows - batch.rows)
         last = 0 if batch.group_B is None else int(batch.group_B.max()) + 1
         more.group_B = torch.arange(more.rows) + last
         return replace(joined([batch, more]), padding=more.rows), 0
+    credited_B = credited(batch)
+    live, idle = credited_B.nonzero().flatten().tolist(), (~credited_B).nonzero().flatten().tolist()
+    dropped = max(len(live) - rows, 0)
+    kept = random.Random(key).sample(live, rows) if dropped else live + idle[: rows - len(live)]
+    return batch.take(torch.tensor(sorted(kept))), dropped
+
+
+def unselected(batch: RoleBatch, rows: int) -> RoleBatch:
+    """Copies of the first prompt without a completion, which nobody trains on."""
+    more = batch.take(torch.zeros(rows, dtype=torch.long))
+    for name in ("completion_mask", "sft_mask"):
+        if name in more.tensors:
+            more.tensors[name] = torch.zeros_like(more.tensors[name])
+    more.advantages_B = torch.zeros_like(more.advantages_B)
+    more.selected_B, more.group_B = torch.zeros(rows, dtype=torch.bool), torch.arange(rows)
+    return more
+
+
+def credited(batch: RoleBatch) -> torch.Tensor:
+    """(B) bools: the rows that a step learns from, by a credit or by the supervised term."""
     credited_B = batch.advantages_B != 0
     if batch.selected_B is not None:
         credited_B = credited_B & batch.selected_B
     if "sft_mask" in batch.tensors:
         credited_B = credited_B | batch.tensors["sft_mask"].any(1).to(credited_B.device)
-    live, idle = credited_B.nonzero().flatten().tolist(), (~credited_B).nonzero().flatten().tolist()
-    dropped = max(len(live) - rows, 0)
-    kept = random.Random(key).sample(live, rows) if dropped else live + idle[: rows - len(live)]
-    return batch.take(torch.tensor(sorted(kept))), dropped
+    return credited_B
 
 
 def credited_as_sampled(
@@ -188,8 +203,7 @@ def windows(batch: RoleBatch, steps: int, key: int) -> list[RoleBatch]:
     if steps == 1:
         return [batch]
     size, real = batch.rows // steps, batch.rows - batch.padding
-    _, counts = torch.unique_consecutive(_groups(batch)[:real], return_counts=True)
-    unit = int(counts[0]) if bool((counts == counts[0]).all()) and size % int(counts[0]) == 0 else 1
+    unit = whole_group(_groups(batch)[:real], size)
     order = list(range(real // unit))
     random.Random(key).shuffle(order)
     if batch.padding:
@@ -198,6 +212,13 @@ def windows(batch: RoleBatch, steps: int, key: int) -> list[RoleBatch]:
         parts, padding = [order[i * size // unit : (i + 1) * size // unit] for i in range(steps)], iter(())
     rows = [[place * unit + i for place in part for i in range(unit)] for part in parts]
     return [batch.take(torch.tensor(sorted([*own, *islice(padding, size - len(own))]))) for own in rows]
+
+
+def whole_group(group_B: torch.Tensor, *sizes: int) -> int:
+    """How many rows must stay side by side: a group, if all groups are of one size that divides `sizes`, else 1."""
+    _, counts = torch.unique_consecutive(group_B, return_counts=True)
+    one = int(counts[0]) if len(counts) and bool((counts == counts[0]).all()) else 1
+    return 1 if any(size % one for size in sizes) else one
 
 
 def trained_mask(batch: RoleBatch) -> torch.Tensor:

@@ -34,11 +34,21 @@ def test_the_score_is_equation_3(review, score):
         (Problem((3, 5, 8), 23), 3),  # two of three numbers; 3 * 5 + 8 alone: needs + and *, as 3 * 5 + 7 does
         (Problem((3, 5, 8), 16), 2),  # 3 + 5 + 8: two of three numbers, other operators
         (Problem((2, 4, 14), 22), 2),  # nothing but the target
-        (Problem((2, 4, 14), 20), 1),
+        (Problem((2, 4, 14), 20), 1),  # unrelated, and no two of its numbers make 20
+        (Problem((1, 1), 1), 0),  # unrelated and trivial: nothing to compute
+        (Problem((6, 8), 14), 0),  # one operation
+        (Problem((1, 6, 8), 14), 0),  # one operation, and a 1 that only pads
     ],
 )
 def test_relevance_by_hand(proposal, relevance):
     assert rubric(TARGET, proposal).relevance == relevance
+
+
+def test_an_unrelated_trivial_problem_scores_less_than_an_unrelated_one_and_a_copy_what_equation_3_leaves_it():
+    assert rubric(TARGET, Problem((1, 1), 1)).score == 0 + 2 + 0  # one 1 is too many
+    assert rubric(TARGET, Problem((6, 8), 14)).score == 0 + 2 + 1
+    assert rubric(TARGET, Problem((2, 4, 14), 20)).score == 1 + 2 + 1
+    assert rubric(TARGET, TARGET).score == 0 + 2 + 1  # relevance 0; a plain problem without a number too many
 
 
 def test_a_step_of_a_longer_target_leaves_more_to_do():

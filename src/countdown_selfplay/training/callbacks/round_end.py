@@ -34,9 +34,11 @@ class RoundEnd(TrainerCallback):
         trainer = self.trainer
         optimizer: Any = trainer.optimizer
         norms = trainer.engine.clip(optimizer, trainer.roles, held_roles(trainer))
-        found: dict[str, Any] = {f"grad_norm/{role}": norm for role, norm in norms.items()}
+        stepping = [role for role in trainer.trained if role not in trainer.idle]
+        through = trainer.policies.without_signal(trainer.idle)
+        found: dict[str, Any] = {f"grad_norm/{role}": norm for role, norm in norms.items() if role not in through}
         found |= {f"lr/{group['role']}": group["lr"] for group in optimizer.param_groups}
-        found |= {f"{role}/signal": int(role not in trainer.signalless) for role in trainer.trained}
+        found |= {f"{role}/signal": int(role not in trainer.signalless) for role in stepping}
         self.windows.append(found)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -66,8 +68,9 @@ class RoundEnd(TrainerCallback):
         totals = trainer.processes.total(torch.stack(list(sums.values())).tolist())
         found = {name: value / trainer.processes.world for name, value in zip(sums, totals, strict=True)}
         for role, loss in trainer.losses.items():
-            if not loss.sequences:  # nothing was selected: its entropy and KL are absent, not 0
-                found = {k: v for k, v in found.items() if not k.startswith(f"{role}/") or k == f"{role}/loss"}
+            kept = () if role in trainer.idle else (f"{role}/loss",)
+            if not loss.sequences or not kept:  # nothing was selected: its entropy and KL are absent, not 0
+                found = {k: v for k, v in found.items() if not k.startswith(f"{role}/") or k in kept}
         return found
 
     def _maxima(self) -> dict[str, float]:

@@ -1,0 +1,124 @@
+"""`countdown-selfplay dataset --hard_for MODEL`: problems that a model rarely solves. `search` alone loads torch."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..countdown import CountdownDomain
+from ..errors import ConfigError
+from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
+from ..evaluation.presets import ATTEMPTS, MOST, TRAINING
+from ..evaluation.setting import find_run, setting_of
+from .countdown_options import positive
+
+if TYPE_CHECKING:
+    from ..evaluation.hard import HardProblems
+
+OWN = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 1024}
+"""Sampling of a model that no run here made: as qwen2.5-0.5b/sgs samples in training."""
+
+PART = 64
+"""Problems between two entries of the file that a search goes on from."""
+
+_NAMES = ("attempts", "most", "temperature", "max_new_tokens", "batch_size", "device")
+
+
+def check(options: Namespace) -> None:
+    """ConfigError for what does not go with --hard_for, or without it, before torch is loaded."""
+    if options.hard_for is None:
+        given = [name for name in _NAMES if getattr(options, name) is not None]
+        if given:
+            raise ConfigError(f"`--{given[0]}` is for --hard_for; name the model there, or leave it out.")
+        return
+    attempts, most = attempts_of(options)
+    if not 0 <= most < attempts:
+        raise ConfigError(
+            f"`--most` ({most}) must be at least 0 and less than `--attempts` ({attempts}): a problem that is solved "
+            "more often is left out."
+        )
+    conditions = [name for name in ("min_solutions", "max_solutions", "needs") if getattr(options, name) is not None]
+    if conditions or options.split != "train":
+        name = conditions[0] if conditions else "split"
+        raise ConfigError(
+            f"`--{name}` ({getattr(options, name)}) does not go with --hard_for, which chooses by the model alone, on "
+            "the training side; leave it out."
+        )
+
+
+def attempts_of(options: Namespace) -> tuple[int, int]:
+    """Attempts at a problem, and the most right ones that a hard one may have."""
+    return options.attempts or ATTEMPTS, MOST if options.most is None else options.most
+
+
+def setting(options: Namespace, domain: CountdownDomain) -> tuple[CountdownDomain, dict[str, Any]]:
+    """The domain in which the model is asked, and how it samples: as in its own training, where it has a run.json or
+    is the embedded model, with what the options say on top."""
+    asked = {"model": options.hard_for, "role": "prover", "eval_preset": TRAINING}
+    base = setting_of(Namespace(**asked, domain=None, domain_kwargs=None))
+    known = options.hard_for == "tiny" or find_run(options.hard_for) is not None
+    sampling = dict(base.sampling if known else OWN)
+    sampling |= {name: v for name in ("temperature", "max_new_tokens") if (v := getattr(options, name)) is not None}
+    own = known and options.prover_prompt is None and isinstance(base.domain, CountdownDomain)
+    return replace(domain, prover_prompt=base.domain.prover_prompt) if own else domain, sampling
+
+
+def search(
+    options: Namespace, domain: CountdownDomain, excluded: set[str], file: Path
+) -> tuple[CountdownDomain, HardProblems, dict[str, Any]]:
+    """The domain in which the model was asked, the hard problems, and how they were chosen. `file`: what a search that
+    was ended goes on from."""
+    from ..evaluation.hard import AttemptFile, hard_problems
+    from ..evaluation.progress import ProgressLine
+
+    domain, sampling = setting(options, domain)
+    attempts, most = attempts_of(options)
+    place = place_of(options.device)
+    model, tokenizer = load_model(options.hard_for, place)
+    folder = folder_of(options.hard_for)
+    size = options.batch_size or (1024 if sampling["max_new_tokens"] <= 64 else 128)
+    how = {"model": options.hard_for, "weights": folder and weights_digest(folder), "prompt": domain.prover_prompt}
+    how |= {"attempts": attempts, "most": most, "batch_size": size, **sampling, "device": device_name(place)}
+    asked = how | {"count": options.count, "seed": options.seed, "part": PART, "domain": domain.to_dict()}
+    asked |= {"excluded": sorted(excluded), "versions": versions()}
+    with ProgressLine("attempts at a part of the problems") as bar:
+        found = hard_problems(
+            model,
+            tokenizer,
+            domain,
+            options.count,
+            seed=options.seed,
+            attempts=attempts,
+            most=most,
+            exclude=excluded,
+            part=PART,
+            file=AttemptFile(file, asked),
+            say=lambda line: print(line, file=sys.stderr),
+            progress=bar,
+            batch_size=size,
+            **sampling,
+        )
+    return domain, found, how
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """--hard_for and what it takes."""
+    group = parser.add_argument_group(
+        "hard problems (SGS, appendix D)",
+        "The attempts stand in a file beside OUT until it is written; the same call goes on where one was ended.",
+    )
+    group.add_argument(
+        "--hard_for", metavar="MODEL", help="only what this model rarely solves: a folder, a hub id, tiny"
+    )
+    group.add_argument("--attempts", type=positive, metavar="N", help=f"at each problem ({ATTEMPTS})")
+    group.add_argument("--most", type=int, metavar="N", help=f"right ones that a hard problem may have ({MOST})")
+    group.add_argument("--temperature", type=float, help="of the attempts (the model's own in training, else 1)")
+    group.add_argument("--max_new_tokens", type=positive, metavar="N", help="of an attempt (its own, else 1024)")
+    group.add_argument(
+        "--batch_size", type=positive, metavar="N", help="attempts at once (1024 short or 128 long ones)"
+    )
+    group.add_argument("--device", help="such as cpu or cuda:1 (default: the GPU if there is one)")
