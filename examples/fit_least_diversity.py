@@ -59,11 +59,8 @@ class Alone:
     def players(self, kind: str) -> list[str]:
         return [kind]
 
-    def capacity(self, role: str) -> int:
-        return 256
-
-    def group(self, role: str) -> int:
-        return 8
+    def room(self, role: str) -> int:
+        return 32
 
     def gather(self, items: Any) -> list[Any]:
         return list(items)

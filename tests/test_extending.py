@@ -9,10 +9,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
-import yaml
 
 from countdown_selfplay import JointConjecturerProverTrainer
 from countdown_selfplay.cli.main import main
+from countdown_selfplay.config.roles import flat_name
 from countdown_selfplay.countdown import Problem, verify
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.games import GAMES
@@ -20,10 +20,10 @@ from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.objectives import OBJECTIVES
 from countdown_selfplay.proposers import PROPOSERS
 from countdown_selfplay.rewards import CONJECTURER_REWARDS
+from countdown_selfplay.testing import ScriptedRound
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from tests.test_docs import ROOT, blocks
 from tests.trainer.conftest import equal, optimizer_state, weights
-from tests.unit.games.scripted import ScriptedRound
 
 REGISTRIES = (GAMES, OBJECTIVES, PROPOSERS, CONJECTURER_REWARDS)
 
@@ -85,7 +85,11 @@ def test_the_second_try_has_as_many_rows_as_there_are_problems_left(page):
         "prover/correct_rate" in first
         and second["round/mended"] == page["second_try"].game.mended / samples["corrector"]
     )
-    declared = json.loads(Path("runs/second_try/run.json").read_text())["metrics"]
+    written = json.loads(Path("runs/second_try/run.json").read_text())
+    said = [*written["config"], *page["second_try"].settings]
+    assert "prover_beta" in said  # and nothing of a role that the game does not have
+    assert [name for name in said if name.startswith("conjecturer_") and flat_name(name)] == []
+    declared = written["metrics"]
     assert declared["round/mended"].pop("help") == "Share of second tries that were right so far."
     assert declared["round/mended"] == {"healthy": [0.05, 1], "word": "mended"}
 
@@ -105,16 +109,15 @@ def test_a_part_of_ones_own_is_resumed_bit_for_bit(page, run):
 def test_a_game_in_a_file_of_ones_own_is_named_in_yaml_and_on_the_command_line(page, tmp_path, monkeypatch, capsys):
     (code,) = (block for block in blocks(ROOT / "docs" / "extending.md", "python") if "class SecondTry" in block)
     (tmp_path / "my_game.py").write_text(code.partition("GAMES[")[0])
-    settings = {**page["tiny"], **page["short"], "max_steps": 1, "game_kwargs": {"reward": 2.0}}
-    settings |= dict(eval_problems=0, report=False, disable_tqdm=True, report_to="none", model_name_or_path="tiny")
-    settings |= dict(roles={"corrector": {"num_generations": 4}}, guard_trips={"round/mended": [0, 1]})
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(settings))
+    (text,) = blocks(ROOT / "docs" / "extending.md", "yaml")
+    (tmp_path / "mine.yaml").write_text(text)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    line = ["joint", "--config", "mine.yaml", "--output_dir", "run", "--game"]
-    assert main([*line, "my_game:SecondTry"]) == 0
-    assert lines("run")[0]["corrector/trained_samples"] % 4 == 0 and (tmp_path / "run" / "corrector").is_dir()
-    assert main([*line, "my_game:SecondTrie", "--output_dir", "other"]) == 2
+    line = ["joint", "--config", "mine.yaml", "--max_steps", "1", "--eval_problems", "0", "--report", "false"]
+    assert main([*line, "--disable_tqdm", "true"]) == 0
+    run = tmp_path / "runs" / "mine"
+    assert lines(run)[0]["corrector/trained_samples"] % 4 == 0 and (run / "corrector").is_dir()
+    assert main([*line, "--game", "my_game:SecondTrie", "--output_dir", "other"]) == 2
     assert "'my_game' has no 'SecondTrie'. Did you mean 'SecondTry'?" in capsys.readouterr().err
 
 

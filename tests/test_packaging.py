@@ -27,7 +27,7 @@ LAYERS = {
     "policies": 6,
     **dict.fromkeys(("distributed", "generation", "evaluation"), 7),
     "training": 8,
-    **dict.fromkeys(("planning", "warm_starts"), 9),
+    **dict.fromkeys(("planning", "warm_starts", "testing"), 9),
     "iterated": 10,
     "cli": 11,
 }

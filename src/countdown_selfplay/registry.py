@@ -12,9 +12,29 @@ from .errors import ConfigError, UnknownNameError
 T = TypeVar("T")
 
 
+ELSEWHERE = {
+    "model": "model_name_or_path",
+    "lr": "learning_rate",
+    "batch_size": "per_device_train_batch_size",
+    "epochs": "num_train_epochs",
+    "steps": "max_steps",
+    "dataset": "dataset_name",
+    "output": "output_dir",
+    "group_size": "num_generations",
+    "max_tokens": "max_completion_length",
+    "max_new_tokens": "max_completion_length",
+    "kl_coef": "beta",
+}
+"""What other libraries call a setting, which no likeness of letters leads to."""
+
+
 def suggestion(name: str, known: list[str]) -> str:
-    """ " Did you mean 'x'?" if a known name is close, else ""."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    """ " Did you mean 'x'?" if a known name is close, or is the word here for one of other libraries; else ""."""
+    dashes, plain = name[: len(name) - len(name.lstrip("-"))], name.lstrip("-")
+    other = [plain[: -len(word)] + own for word, own in ELSEWHERE.items() if f"_{plain}".endswith(f"_{word}")]
+    close = [f"{dashes}{own}" for own in other if f"{dashes}{own}" in known]
+    if not close and plain not in ELSEWHERE:
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f" Did you mean '{close[0]}'?" if close else ""
 
 

@@ -97,9 +97,9 @@ def test_a_dry_run_tells_the_papers_numbers_of_every_recipe(tmp_path, capsys, mo
             "llama-3.1-8b/cdg_ppo",
             [
                 "prover: 4 x 32 x 1 x 4 steps = room for 512 samples, of at most 1056 in a round; "
-                "what is beyond the room is left out by lot",
+                "what is beyond the room is left out",
                 "helpful: 4 x 8 x 1 x 4 steps = room for 128 samples, of at most 256 in a round; "
-                "what is beyond the room is left out by lot",
+                "what is beyond the room is left out",
                 "misleading: 4 x 8 x 1 x 4 steps = room for 128 samples, of at most 128 in a round",
                 "problems per round: 8",
                 "rounds: 2400, so at most 2534400 prover samples",

@@ -41,6 +41,9 @@ BILLIONS = "a0: &a0 [" + ", ".join("0" * 10) + "]\n"
 BILLIONS += "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 10))
 
 WRONG_FILES = {
+    "model: tiny": "wrong.yaml: unknown field 'model'. Did you mean 'model_name_or_path'?",
+    "prover_lr: 1e-5": "wrong.yaml: unknown field 'prover_lr'. Did you mean 'prover_learning_rate'?",
+    "roles: {prover: {lr: 1e-5}}": "`roles.prover.lr` is not a setting of a role. Did you mean 'learning_rate'?",
     "max_stepps: 3": "wrong.yaml: unknown field 'max_stepps'. Did you mean 'max_steps'?",
     "max_steps: three": "`max_steps` (three) must be a whole number.",
     "max_steps: 2.5": "`max_steps` (2.5) must be a whole number.",
@@ -118,6 +121,19 @@ def test_every_shipped_recipe_passes():
             check_file(command, ["--config", str(path)])
             seen += 1
     assert seen == len(list(recipes().values())) + sum(len(recipes(one)) for one in ("sft", "ipo", "cdg")) > 30
+
+
+@pytest.mark.parametrize(
+    ("flag", "meant"),
+    [
+        ("--model", "--model_name_or_path"),
+        ("--lr", "--learning_rate"),
+        ("--conjecturer_lr", "--conjecturer_learning_rate"),
+    ],
+)
+def test_a_word_of_other_libraries_leads_to_the_one_here(flag, meant):
+    with pytest.raises(ConfigError, match=f"Unknown option '{flag}'. Did you mean '{meant}'?"):
+        check_early("joint", [flag, "1"])
 
 
 @pytest.mark.parametrize("flag", ["--recipe tiny/defualt", "--conjecturer_reward tentt", "--guide rubrik"])

@@ -331,7 +331,7 @@ def test_a_game_that_remembers_something_is_refused_before_anything_is_played(tm
         def state_dict(self):
             return {"rounds": 0}
 
-    with pytest.raises(ConfigError, match=r"The game Counting has a state \(rounds\), which iterated play keeps neither"):
+    with pytest.raises(ConfigError, match=r"The game Counting has a state \(rounds\), which iterated play keeps n"):
         driver(tmp_path / "a", game=Counting(0.25, 2, "answer"))
     assert not (tmp_path / "a").exists()
 

@@ -1,5 +1,7 @@
 """A game that samples more than a role's micro-batches hold: the step is that of a run in which everything fits."""
 
+from typing import ClassVar
+
 import pytest
 
 from countdown_selfplay.contract.round import RoundResult
@@ -10,7 +12,7 @@ from .conftest import make_trainer, rounds
 class Sparse:
     """16 problems with 4 answers each, of which those of the first 4 problems have credit."""
 
-    roles = {"prover": "answers"}
+    roles: ClassVar = {"prover": "answers"}
     metrics = ()
 
     def play(self, round, anchors):

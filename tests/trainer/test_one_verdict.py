@@ -3,7 +3,7 @@
 from collections import Counter
 
 from countdown_selfplay.countdown import CountdownDomain
-from tests.unit.games.scripted import CountingDomain
+from countdown_selfplay.testing import CountingDomain
 
 from .conftest import rounds
 

@@ -66,7 +66,7 @@ class Plain:
     roles = {"prover": "answers"}  # noqa: RUF012
 
     def play(self, round, anchors):
-        own = round.share(anchors[: round.capacity("prover") // round.group("prover")])
+        own = round.share(anchors[: round.room("prover")])
         rollout = round.sample("prover", [round.domain.prove_row(p) for p in own], problems=own)
         return self.result(round, rollout)
 
@@ -113,6 +113,44 @@ def test_a_game_that_cannot_be_played_is_refused_before_a_model_loads(build, gam
         own |= {"conjecturer_micro_batches": None}
     with pytest.raises(ConfigError, match=message):
         build(model=NO_MODEL, trainer={"game": game}, **own | changes)
+
+
+class Remembers(Plain):
+    def __init__(self, state):
+        self.state = state
+
+    def state_dict(self):
+        return self.state if self.state else self.arms
+
+    def load_state_dict(self, state): ...
+
+
+class Arms(Proposes):
+    """A proposer, whose state is part of the game's."""
+
+    needs = ()
+
+    def state_dict(self):
+        return {"arms": {0: 1.0}}
+
+    def load_state_dict(self, state): ...
+
+
+@pytest.mark.parametrize(
+    "part, message",
+    [
+        (Remembers({"count": {2: 1}}), r"The state of game/count is '\{2: 1\}' of type dict; .* dicts with text keys"),
+        (Remembers({"set": {1}}), r"The state of game/set is '\{1\}' of type set"),
+        (Remembers({}), r"`state_dict` of Remembers raised AttributeError: .* no attribute 'arms'; it must have an"),
+        (ProposeAndSolve(Arms()), r"The state of game/proposer/arms is '\{0: 1.0\}' of type dict"),
+    ],
+)
+def test_a_state_that_no_checkpoint_can_hold_is_refused_before_a_model_loads(build, part, message):
+    own = {} if isinstance(part, ProposeAndSolve) else {"game": None, "conjecturer_micro_batches": None}
+    if own:
+        own["conjecturer_num_generations"] = None
+    with pytest.raises(GameError, match=message):
+        build(model=NO_MODEL, trainer={"game": part}, **own)
 
 
 def test_a_conjecturer_reward_beside_a_game_of_ones_own_is_refused(build):

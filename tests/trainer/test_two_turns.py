@@ -1,7 +1,8 @@
-"""A role with two turns of different size in a round: its mean reward, its row of the log and its completions are those
-of both."""
+"""A role with two turns of different size in a round: its mean reward, its line of the log and its completions are
+those of both."""
 
 from pathlib import Path
+from typing import ClassVar
 
 import pandas
 import pytest
@@ -15,7 +16,7 @@ class TwoTurns:
     """Two problems: 8 answers that earn 1 each, and in the first round 24 more that earn 0. In the second round the
     second turn is empty."""
 
-    roles = {"prover": "answers twice"}
+    roles: ClassVar = {"prover": "answers twice"}
     metrics = ()
 
     def __init__(self):

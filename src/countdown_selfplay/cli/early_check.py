@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
+from ..registry import ELSEWHERE
 from .countdown_options import OneLineParser, flag_value, nearest_only
 from .settings_file import TRUTHS, Option, by_field, check_keys, read_settings, split_config, typed
 from .systems import SYSTEMS
@@ -104,7 +105,9 @@ def _kind(command: str, argv: list[str]) -> str:
 
 def may_be_newer(name: str, versions: dict[str, str]) -> bool:
     """Whether the flag may be one of another version of TRL or Transformers than the table's, or of a changed source
-    of this package: the word stands in one of its config files."""
+    of this package: the word stands in one of its config files, and no other library has it for a field of ours."""
+    if name in ELSEWHERE:
+        return False
     try:
         if any(version(package) != there for package, there in versions.items()):
             return True

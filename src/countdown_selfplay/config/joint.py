@@ -25,7 +25,7 @@ from .players import (
     role_config,
     settings_of,
 )
-from .roles import FLAT, RoleFields
+from .roles import FIELDS, FLAT, RoleFields
 from .settled import Settled
 
 
@@ -150,6 +150,11 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
         new.steps_per_generation = new.gradient_accumulation_steps * new.steps_per_round
         new.generation_batch_size = new.per_device_train_batch_size * new.world_size * new.steps_per_generation
         return new
+
+    def to_dict(self) -> dict[str, Any]:
+        """As TrainingArguments; without the settings of roles that the game does not have."""
+        absent = {f"{kind}_{setting}" for kind in FLAT if kind not in self._kinds for setting in FIELDS}
+        return {name: value for name, value in super().to_dict().items() if name not in absent}
 
     @property
     def configured_kinds(self) -> tuple[str, ...]:

@@ -54,7 +54,8 @@ ROLE = (
     Metric(
         "{role}/dropped_rows",
         "Samples with credit that the role's micro-batches had no room for, over all processes: a seeded subset was "
-        "trained on. Above 0: raise the role's micro-batches; absent where all fitted.",
+        "trained on, weighted so that the policy term's gradient is that of all in expectation; entropy and KL are "
+        "those of the subset. Above 0: raise the role's micro-batches; absent where all fitted.",
     ),
     Metric(
         "{role}/replay_samples",
@@ -141,7 +142,9 @@ TIME = (
 """Each is the mean over the rounds since the last training log."""
 
 OTHERS = (
-    Metric("{role}/rewards/<function>", "Mean of one reward function; for the prover."),
+    Metric(
+        "{role}/rewards/<function>", "Mean of one reward function over the samples that it scored; for the prover."
+    ),
     Metric(
         "{role}/weights_pushed",
         "Share of the role's turns before which new weights went to vLLM: 1; 0 for the second role under `tied`, and "

@@ -126,6 +126,11 @@ class Round(Protocol):
         """Its num_generations."""
         ...
 
+    def room(self, role: str) -> int:
+        """Groups of its num_generations that the player's micro-batches hold, over all processes. A process that
+        chooses its rows by itself has `room(role) // world` of them."""
+        ...
+
     def sample(
         self, role: str, rows: Sequence[Row], n: int | None = None, problems: Sequence[Any] | None = None
     ) -> Rollout:

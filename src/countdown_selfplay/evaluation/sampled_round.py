@@ -50,6 +50,9 @@ class CollectingRound:
     def group(self, role: str) -> int:
         return self.roster[role].num_generations
 
+    def room(self, role: str) -> int:
+        return self.capacity(role) // self.group(role)
+
     def sample(
         self, role: str, rows: Sequence[Any], n: int | None = None, problems: Sequence[Any] | None = None
     ) -> Rollout:

@@ -71,7 +71,7 @@ class CriticDiscernment(Stateless):
     IteratedSelfPlay plays for baselines, the answers are all. first_credit: "game",
     equation 1, or "answer", whether the first answer is right (the filter of appendix B, for objectives that imitate).
     questions: per round, over all processes; None: as many as fit, whatever is answered; with more, samples beyond a
-    role's micro-batches are drawn by lot (`<role>/dropped_rows`).
+    role's micro-batches are left out, those without credit first (`<role>/dropped_rows`).
     """
 
     roles: ClassVar = {
@@ -239,8 +239,8 @@ class CriticDiscernment(Stateless):
                 f"`roles.{worst}.micro_batches` holds {capacity[worst] // world} samples a process in a round, and "
                 f"one question may need {needed[worst]} of them ({answers} answers, {said} critiques "
                 f"each, {self.revisions} revisions each); raise it, per_device_train_batch_size "
-                "or steps_per_round, sample less, or set game_kwargs' `questions`, with which the samples to train on "
-                "are drawn by lot."
+                "or steps_per_round, sample less, or set game_kwargs' `questions`, with which samples that "
+                "do not fit are left out, those without credit first."
             )
         return fits[worst] * world
 

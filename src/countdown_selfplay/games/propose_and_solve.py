@@ -76,7 +76,7 @@ class ProposeAndSolve:
         domain, rules, provers = round.domain, self.settings, round.players("prover")
         if self.proposer is None and round.players("conjecturer"):
             self.proposer = Policies()
-        slots = min(round.capacity(prover) // round.group(prover) for prover in provers)
+        slots = min(round.room(prover) for prover in provers)
         metrics: dict[str, Any] = {}
         choose = getattr(self.proposer, "targets", None)
         targets = None if choose is None else list(choose(round, anchors))

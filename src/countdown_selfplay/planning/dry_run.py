@@ -154,7 +154,7 @@ def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) ->
         factors = f"{b} x {s.micro_batches} x {w}" + (f" x {steps} steps" if steps > 1 else "")
         if own is not None:
             most = own[1][s.role]
-            lots = "; what is beyond the room is left out by lot" if most > total else ""
+            lots = "; what is beyond the room is left out" if most > total else ""
             lines.append(f"{name}: {factors} = room for {total} samples, of at most {most} in a round{lots}")
             continue
         unit = "problems" if kind == "prover" else "prompts"

@@ -29,8 +29,7 @@ class Policies(Stateless):
         self.rollouts, self.own = {}, {}
         found: list[Proposal] = []
         for player in round.players("conjecturer"):
-            groups = round.capacity(player) // round.group(player)
-            asks = self.asks(round, player, groups, anchors)
+            asks = self.asks(round, player, round.room(player), anchors)
             mine = round.share(range(len(asks)))
             asked = [asks[group] for group in mine]
             rollout = round.sample(player, [round.domain.propose_row(**ask) for ask in asked])

@@ -126,7 +126,7 @@ class Targets(Policies):
 
     def _refuse_small(self, round: Round, count: int) -> None:
         prover, players = round.players("prover")[0], round.players("conjecturer")
-        slots = round.capacity(prover) // round.group(prover)
+        slots = round.room(prover)
         synthetic = count * round.group(players[0]) if players else 0
         if count + synthetic > slots:
             raise ConfigError(

@@ -32,11 +32,18 @@ from ..registry import suggestion
 from ..rewards import ConjecturerReward, make_conjecturer_reward
 from ..rewards.base import takes_context
 from .host import Host
+from .states import check_state
 
 
 def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | str | None, game: Any = None) -> Game:
     """The game that was passed, or the one that `args` names. conjecturer_reward: the user's callable, or a name,
-    instead of the one in `args`."""
+    instead of the one in `args`. Its state, with that of its proposer and guide, can be saved."""
+    made = _made_game(args, conjecturer_reward, game)
+    check_state("game", made)
+    return made
+
+
+def _made_game(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | str | None, game: Any) -> Game:
     entry = game_class(str(args.game)) if game is None else game
     if game is not None or not hasattr(entry, "from_config"):
         if conjecturer_reward is not None:
@@ -194,6 +201,7 @@ def role_objectives(
         if not hasattr(objective, "advantages") or not hasattr(objective, "loss"):
             raise ConfigError(f"The {role}'s objective ({objective!r}) must have `advantages` and `loss`.")
         refuse_ignored_charges(args, settings.kind, f"objectives[{role!r}]", type(objective).__name__, objective)
+        check_state(f"objective/{role}", objective)
         found[role] = objective
     return found
 

@@ -59,6 +59,9 @@ class PlayedRound:
     def group(self, role: str) -> int:
         return self._settings(role).num_generations
 
+    def room(self, role: str) -> int:
+        return self.capacity(role) // self.group(role)
+
     def dataset(self) -> list[Any]:
         domain, rows = self.domain, self.trainer.train_dataset
         if not isinstance(rows, Dataset):

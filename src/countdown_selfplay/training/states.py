@@ -29,6 +29,20 @@ def states_of(trainer: Host) -> dict[str, Stateful]:
     return {name: part for name, part in parts.items() if isinstance(part, Stateful)}
 
 
+def check_state(name: str, part: object) -> None:
+    """GameError for a part whose state no checkpoint could hold, which else the first one would find out."""
+    if not isinstance(part, Stateful):
+        return
+    try:
+        state = part.state_dict()
+    except Exception as error:  # a user's own code may raise anything
+        raise GameError(
+            f"`state_dict` of {type(part).__name__} raised {type(error).__name__}: {error}; it must have an answer "
+            "before the first round too."
+        ) from error
+    _packed(name, state, {})
+
+
 def write(folder: Path, states: Mapping[str, Stateful], facts: Mapping[str, Any]) -> None:
     """Values to one JSON file, arrays to a safetensors file beside it. `facts`: plain JSON that goes along."""
     arrays: dict[str, np.ndarray] = {}

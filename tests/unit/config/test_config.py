@@ -45,7 +45,7 @@ RULES = {
                    conjecturer_num_generations=None),
                r"`num_generations` \(7\) must divide .* \(24\); use 4 or 8, or"),  # 6 would not divide 8
     "no checkpoint": (dict(save_strategy="steps", save_steps=0),
-               r"`save_steps` \(0\) would give no checkpoint before the end; set it to 1 or more .*save_strategy=no\."),
+               r"`save_steps` \(0\) would give no checkpoint before the end; set it to 1 or more .*save_strategy=no"),
     "no evaluation": (dict(eval_strategy="steps", eval_steps=0), r"`eval_steps` \(0\) would give no evaluation"),
     "one sample": (dict(prover_num_generations=1),
                r"`prover_num_generations` \(1\) must be at least 2"),

@@ -245,6 +245,15 @@ def test_a_wrong_role_is_one_line_on_the_command_line(tmp_path, capsys):
     assert "`roles.provr`" in error and error.count("\n") == 1
 
 
+def test_settings_of_roles_that_the_game_does_not_have_are_written_nowhere():
+    """Of the flat fields the conjecturer's alone are gone, and what is written reads back as the same roles."""
+    own = own_game(prover={}, guide=START)
+    written, whole = own.to_dict(), config().to_dict()
+    gone = {name for name in whole if name not in written}
+    assert gone == {f"conjecturer_{f.name}" for f in dataclasses.fields(RoleConfig)}
+    assert set(JointSelfPlayConfig(**written).all_roles) == set(own.all_roles) == {"prover", "guide"}
+
+
 def test_a_resume_compares_each_setting_of_a_role_under_its_name():
     def saved(**guide):
         return run_settings(own_game(prover={}, guide=START | guide).to_dict(), [], [], {})

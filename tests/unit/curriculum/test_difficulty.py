@@ -6,13 +6,13 @@ import sys
 
 import numpy as np
 import pytest
-from tests.unit.games.scripted import ScriptedRound, in_ranks
 
 from countdown_selfplay.countdown import CountdownDomain, generate_problems, solve
 from countdown_selfplay.curriculum.difficulty import DIFFICULTIES, measured_rates
 from countdown_selfplay.curriculum.difficulty_predictor import Predictor, Uncertainty, platt, read_labels
 from countdown_selfplay.errors import ConfigError, DataError, MissingExtraError
 from countdown_selfplay.statistics.calibration import auc, brier, calibration_error, reliability
+from countdown_selfplay.testing import ScriptedRound, in_ranks
 
 DOMAIN = CountdownDomain.tiny()
 PROBLEMS = generate_problems(30, DOMAIN.spec, seed=0, rules=DOMAIN.rules)

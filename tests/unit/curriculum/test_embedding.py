@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.toy_domain import Sums
-from tests.unit.games.scripted import ScriptedRound, in_ranks
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.curriculum.embedding import Embedding, Wanted, seen
 from countdown_selfplay.curriculum.novelty import NOVELTIES
 from countdown_selfplay.errors import ConfigError, UnknownNameError
+from countdown_selfplay.testing import ScriptedRound, in_ranks
 
 DOMAIN = CountdownDomain.tiny()
 SMALL = {"problems": 100, "steps": 3}

@@ -3,13 +3,13 @@
 from types import SimpleNamespace
 
 import pytest
-from tests.unit.games.scripted import ScriptedRound, in_ranks
 
 from countdown_selfplay.contract.critique import MARKER, NOT_CRITICAL
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games.critic_discernment import CriticDiscernment, outcome_of
 from countdown_selfplay.objectives import make_objective
+from countdown_selfplay.testing import ScriptedRound, in_ranks
 
 CHAT = CountdownDomain()  # answers in tags, critiques with the paper's marker
 PROBLEM = Problem((3, 5, 7), 22)

@@ -3,8 +3,6 @@
 import math
 from collections import Counter
 
-from tests.unit.games.scripted import ScriptedRound
-
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, generate_problems
 from countdown_selfplay.countdown.prompts import CONJECTURER_PROMPTS
 from countdown_selfplay.curriculum import Archive
@@ -12,6 +10,7 @@ from countdown_selfplay.curriculum.admission import admit, dealt, examine
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.rewards import make_conjecturer_reward
+from countdown_selfplay.testing import ScriptedRound
 
 BOTH = CountdownDomain(ProblemSpec((3, 4), 1, 12, 1, 99), conjecturer_prompt="compact", prover_prompt="compact")
 

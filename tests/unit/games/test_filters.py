@@ -17,8 +17,7 @@ from countdown_selfplay.games.filters import (
 )
 from countdown_selfplay.games.propose_and_solve import Settings
 from countdown_selfplay.proposers.tiers import Tiers
-
-from .scripted import ScriptedRound
+from countdown_selfplay.testing import ScriptedRound
 
 
 def test_the_per_attempt_rate_sees_what_the_per_prover_rate_cannot():

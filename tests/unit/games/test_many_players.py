@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tests.unit.games.scripted import ScriptedRound, in_ranks
 
 from countdown_selfplay.contract.game import Proposal
 from countdown_selfplay.contract.metric import Metric
@@ -11,6 +10,7 @@ from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.curriculum.admission import examine
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
+from countdown_selfplay.testing import ScriptedRound, in_ranks
 from countdown_selfplay.training.parts import declared_metrics
 
 TINY = CountdownDomain.tiny()

@@ -1,11 +1,11 @@
 """What the joint round tells the conjecturer's reward, and what refused proposals earn; scripted, without a model."""
 
 import numpy as np
-from tests.unit.games.scripted import ScriptedRound
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.rewards import make_conjecturer_reward
+from countdown_selfplay.testing import ScriptedRound
 
 TINY = CountdownDomain.tiny()
 ANCHORS = [Problem((1, 2, 3), 6), Problem((2, 2, 2), 8), Problem((4, 5, 6), 15), Problem((9, 1, 1), 9)]

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tests.unit.games.scripted import ScriptedRound
 from tests.unit.proposers.test_targets import DOMAIN, EASY, FAR, HARD, played, script
 
 from countdown_selfplay.contract.game import Outcome, Proposal
@@ -16,6 +15,7 @@ from countdown_selfplay.guides.learned import Learned
 from countdown_selfplay.guides.rubric import Rubric
 from countdown_selfplay.proposers.targets import Targets
 from countdown_selfplay.rewards import make_conjecturer_reward
+from countdown_selfplay.testing import ScriptedRound
 
 STEP, SUM, PADDED = Problem((4, 9), 13), Problem((6, 7), 13), Problem((1, 3, 5), 15)
 

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from tests.unit.games.scripted import ScriptedRound
 
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.bandits import REGIMES
 from countdown_selfplay.proposers.symbolic import Scored
+from countdown_selfplay.testing import ScriptedRound
 
 NONE = dict.fromkeys(REGIMES, 0)
 

@@ -3,11 +3,11 @@
 import math
 
 import pytest
-from tests.unit.games.scripted import ScriptedRound, in_ranks
 
 from countdown_selfplay.contract.game import Outcome
 from countdown_selfplay.countdown import CountdownDomain, ProblemSpec
 from countdown_selfplay.proposers.policies import Policies
+from countdown_selfplay.testing import ScriptedRound, in_ranks
 
 BOTH = CountdownDomain(ProblemSpec((3, 4), 1, 12, 1, 99), conjecturer_prompt="compact", prover_prompt="compact")
 

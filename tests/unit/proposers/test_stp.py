@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.games.scripted import ScriptedRound
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules
 from countdown_selfplay.countdown.rows import ROW_SCHEMAS
@@ -12,6 +11,7 @@ from countdown_selfplay.games import ProposeAndSolve
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.rewards import make_conjecturer_reward
+from countdown_selfplay.testing import ScriptedRound
 from countdown_selfplay.warm_starts.configs import SFTArguments
 from countdown_selfplay.warm_starts.demonstrations import generated_rows
 from countdown_selfplay.warm_starts.filters import clean_demonstrations

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 from tests.toy_domain import Sums
-from tests.unit.games.scripted import ScriptedRound, in_ranks
 
 from countdown_selfplay.contract.metric import declaration_of
 from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key, solve
@@ -15,6 +14,7 @@ from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
 from countdown_selfplay.random_state import seed_from
+from countdown_selfplay.testing import ScriptedRound, in_ranks
 
 DOMAIN = CountdownDomain.tiny()
 ANCHORS = DOMAIN.random(40, 1, frozenset())

@@ -4,7 +4,6 @@ import logging
 
 import pytest
 import torch
-from tests.unit.games.scripted import ScriptedRound, in_ranks
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules
 from countdown_selfplay.errors import ConfigError, DataError
@@ -13,6 +12,7 @@ from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.targets import Targets
 from countdown_selfplay.rewards import make_conjecturer_reward
+from countdown_selfplay.testing import ScriptedRound, in_ranks
 
 DOMAIN = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), Rules(answer_format="bare"), "compact", "compact")
 EASY = Problem((3, 5, 7), 22)

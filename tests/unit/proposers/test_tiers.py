@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from tests.unit.games.scripted import ScriptedRound, in_ranks
 
 from countdown_selfplay.config.changes import changed_settings
 from countdown_selfplay.contract.game import Outcome, Proposal
@@ -12,6 +11,7 @@ from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, 
 from countdown_selfplay.errors import CheckpointError, ConfigError, DataError
 from countdown_selfplay.proposers.supplement import supplement
 from countdown_selfplay.proposers.tiers import Tiers
+from countdown_selfplay.testing import ScriptedRound, in_ranks
 
 SPEC = ProblemSpec((2, 3, 4, 5), 1, 12, 1, 99)
 DOMAIN = CountdownDomain(SPEC, conjecturer_prompt="compact", prover_prompt="compact")

@@ -10,7 +10,7 @@ from countdown_selfplay.evaluation.critics.iterations import iterations_of, name
 from countdown_selfplay.evaluation.critics.win_rates import cell_figures, matrix_of, win_rates
 from countdown_selfplay.games.critic_discernment import CriticDiscernment, outcome_of
 from countdown_selfplay.objectives import make_objective
-from tests.unit.games.scripted import ScriptedRound
+from countdown_selfplay.testing import ScriptedRound
 
 TINY = CountdownDomain.tiny()
 PROBLEM = Problem((3, 5, 7), 22)

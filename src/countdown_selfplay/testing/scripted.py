@@ -1,57 +1,74 @@
 """A Round made of a function that writes texts: real domain, real verdicts, real objectives, no model."""
 
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from threading import Barrier
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
-from countdown_selfplay.contract.round import Rollout
-from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.distributed.processes import Processes
-from countdown_selfplay.objectives import make_objective
-from countdown_selfplay.random_state import seed_from
-from countdown_selfplay.training.credit import credit
+from ..contract.domain import Row
+from ..contract.round import Rollout, Turn
+from ..countdown import CountdownDomain
+from ..distributed.processes import Processes
+from ..objectives import make_objective
+from ..random_state import seed_from
+from ..training.credit import credit
 
-Script = Callable[[str, dict[str, Any], int], str]
+T = TypeVar("T")
+Script = Callable[[str, Row, int], str]
 
 
 @dataclass
 class ScriptedRound:
-    """write: (player, row, number of the sample among the row's) -> text. sizes: player -> (samples that its
-    micro-batches hold over all processes, samples per row). gather: for more than one process, lists of this one ->
-    lists of all. problems: the data set. limits: player -> correct answers after which it is done with a problem.
-    `rows`: what was asked."""
+    """A Round (contract/round.py) for tests.
+
+    Differs from the trainer's in that rollouts have no tensors, that verified ones are rewarded by the verifier's
+    score, and that `imitate_B` marks nothing.
+    """
 
     write: Script
+    """(player, row, number of the sample among the row's) -> text."""
     sizes: dict[str, tuple[int, int]]
+    """Player -> (samples that its micro-batches hold over all processes, samples per row)."""
     domain: Any = field(default_factory=CountdownDomain.tiny)
     index: int = 0
     objectives: dict[str, Any] = field(default_factory=dict)
+    """Player -> its objective; rloo for those that are not there."""
     held_out: frozenset[str] = frozenset()
     rank: int = 0
     world: int = 1
     limits: dict[str, int] = field(default_factory=dict)
+    """Player -> correct answers after which it is done with a problem."""
     gather: Callable[[list[Any]], list[Any]] = list
-    rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """For more than one process, lists of this one -> lists of all; `in_ranks` makes one."""
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    """Player -> what it was asked in this round."""
     problems: list[Any] = field(default_factory=list)
+    """The data set."""
 
-    def dataset(self):
+    def dataset(self) -> list[Any]:
         return list(self.problems)
 
-    def players(self, kind):
+    def players(self, kind: str) -> list[str]:
         return [player for player in self.sizes if player.split("/")[0] == kind]
 
-    def capacity(self, role):
+    def capacity(self, role: str) -> int:
         return self.sizes[role][0]
 
-    def group(self, role):
+    def group(self, role: str) -> int:
         return self.sizes[role][1]
 
-    def sample(self, role, rows, n=None, problems=None):
+    def room(self, role: str) -> int:
+        return self.capacity(role) // self.group(role)
+
+    def sample(
+        self, role: str, rows: Iterable[Row], n: int | None = None, problems: Sequence[Any] | None = None
+    ) -> Rollout:
         rows, n = list(rows), self.group(role) if n is None else n
         self.rows[role] = self.rows.get(role, []) + rows
         texts = [self.write(role, row, i) for row in rows for i in range(n)]
@@ -60,20 +77,28 @@ class ScriptedRound:
         verdicts = self.domain.verify(texts, [problem for problem in problems for _ in range(n)])
         return Rollout(role, rows, texts, n, verdicts, torch.tensor([float(v.score) for v in verdicts]))
 
-    def credit(self, rollout, rewards_B=None, correct_B=None, kept_B=None, group=None, imitate_B=None):
+    def credit(
+        self,
+        rollout: Rollout,
+        rewards_B: Any = None,
+        correct_B: Any = None,
+        kept_B: Any = None,
+        group: int | None = None,
+        imitate_B: Any = None,
+    ) -> Turn:
         objective = self.objectives.get(rollout.role) or make_objective("rloo")
         return credit(objective, self.gather, rollout, rewards_B, correct_B, kept_B, group)
 
-    def solved_limit(self, role):
+    def solved_limit(self, role: str) -> int | None:
         return self.limits.get(role)
 
-    def share(self, items):
+    def share(self, items: Sequence[T]) -> list[T]:
         return Processes(self.rank, self.world).share(items)
 
-    def seed(self, *key):
+    def seed(self, *key: object) -> int:
         return seed_from(0, *key, self.index)
 
-    def next(self, **changes):
+    def next(self, **changes: Any) -> ScriptedRound:
         """The round after this one."""
         return replace(self, **{"index": self.index + 1, "rows": {}, **changes})
 
@@ -81,24 +106,25 @@ class ScriptedRound:
 class CountingDomain:
     """A domain that counts how often it was asked to judge each (text, problem)."""
 
-    def __init__(self, domain):
-        self.domain, self.asked = domain, Counter()
+    def __init__(self, domain: Any) -> None:
+        self.domain, self.asked = domain, Counter[tuple[str, str]]()
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self.domain, name)
 
-    def verify(self, texts, problems):
+    def verify(self, texts: Iterable[str], problems: Iterable[Any]) -> list[Any]:
         texts, problems = list(texts), list(problems)
         self.asked.update((text, self.domain.key(p)) for text, p in zip(texts, problems, strict=True))
         return self.domain.verify(texts, problems)
 
 
-def in_ranks(world, play):
-    """What `play(rank, gather)` returns on each of `world` threads, which meet in `gather` as processes do."""
-    barrier, parts = Barrier(world), [[] for _ in range(world)]
+def in_ranks(world: int, play: Callable[[int, Callable[[list[Any]], list[Any]]], T]) -> list[T]:
+    """What `play(rank, gather)` returns on each of `world` threads, which meet in `gather` as processes do. One that
+    does not come within 300 s breaks it for all (BrokenBarrierError)."""
+    barrier, parts = Barrier(world, timeout=300), [[] for _ in range(world)]  # type: ignore[var-annotated]
 
-    def gather_of(rank):
-        def gather(items):
+    def gather_of(rank: int) -> Callable[[list[Any]], list[Any]]:
+        def gather(items: list[Any]) -> list[Any]:
             parts[rank] = list(items)
             barrier.wait()
             found = [item for part in parts for item in part]
