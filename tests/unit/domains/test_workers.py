@@ -36,9 +36,7 @@ def obeying():
 def clock(monkeypatch):
     """clock(condition, seconds): the pool's clock shows 0 until the condition holds, and from then on `seconds`."""
     hand = SimpleNamespace(condition=lambda: False, seconds=0.0)
-    monkeypatch.setattr(
-        module, "time", SimpleNamespace(monotonic=lambda: hand.seconds if hand.condition() else 0.0)
-    )
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: hand.seconds if hand.condition() else 0.0))
 
     def wind(condition, seconds):
         hand.condition, hand.seconds = condition, seconds
@@ -179,7 +177,7 @@ def test_starts_that_fail_in_a_row_are_given_up_in_one_sentence(failing, clock):
     workers, folder = failing
     for i in range(5):  # STARTS
         (folder / f"die{i}").touch()
-    with pytest.raises(CheckerError, match=r"the last of 5 in a row ended \(exit code -9\) before it was ready.*resume"):
+    with pytest.raises(CheckerError, match=r"the last of 5 in a row ended \(exit code -9\).*resume"):
         workers.map([["die once", str(folder / "once")]])
     assert words(workers.map(["a"])) == ["a"]  # there is memory again
 
@@ -200,7 +198,7 @@ def test_a_start_that_failed_is_followed_by_a_pause_that_doubles(failing, clock,
 
 
 def test_a_worker_that_died_while_nothing_was_asked_is_no_failed_start(failing, clock):
-    workers, folder = failing
+    workers, _ = failing
     os.kill(workers._workers[0].process.pid, signal.SIGKILL)
     workers._workers[0].process.wait()
     assert words(workers.map(["a", "b"])) == ["a", "b"]
