@@ -109,6 +109,23 @@ def test_what_the_function_raises_prints_or_eats_is_its_own_affair(obeying, cloc
     assert results[2].reason == "error" and results[2].detail.startswith("MemoryError")
 
 
+def test_a_call_that_was_interrupted_leaves_nothing_to_the_next_one(obeying, clock):
+    """Its first item was at work; the number of the next call's first item is the same."""
+    workers = obeying(processes=1)
+    hand_out = workers._hand_out
+
+    def interrupted(*given):
+        hand_out(*given)
+        if any(worker.item is not None for worker in workers._workers):
+            raise KeyboardInterrupt
+
+    workers._hand_out = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        workers.map(["stale"])
+    workers._hand_out = hand_out
+    assert words(workers.map(["fresh"])) == ["fresh"]
+
+
 def test_it_works_outside_the_main_thread(obeying, clock, tmp_path):
     found, hung = [], tmp_path / "hung"
     clock(hung.exists, 11.0)
