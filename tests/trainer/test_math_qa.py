@@ -22,16 +22,17 @@ def test_math_qa_plays_propose_and_solve_on_a_fixed_pool(tmp_path):
     rows = [{"question": " ".join(map(str, p.numbers)) + f" = {p.target}", "answer": str(p.target)} for p in made]
     tokenizer = AutoTokenizer.from_pretrained(TINY_MODEL_PATH, padding_side="left")
     tokenizer.chat_template = "{{ bos_token }}{{ messages[0]['content'].split('Question: ')[1] }} :"
-    domain = Bare(workers=1)
+    domain = Bare(workers=1, deadline=600.0)
     parts = {"domain": domain, "train_dataset": Dataset.from_list(rows), "processing_class": tokenizer}
     trainer = make_trainer(tmp_path / "run", trainer=parts, conjecturer_micro_batches=0, max_steps=1)
     before = weights(trainer)
     try:
         trainer.train()
-        assert domain._pool is not None and domain._pool.counts.checked > 0
+        assert domain._pool is not None and domain._pool.counts["checked"] > 0
     finally:
         if domain._pool is not None:
             domain._pool.close()
     (line,) = rounds(tmp_path / "run")
     assert 0 < line["prover/correct_rate"] < 1 and line["prover/trained_samples"] == 32  # 8 questions, 4 answers
+    assert line["prover/unchecked_rate"] == 0
     assert not equal(weights(trainer), before)

@@ -12,7 +12,8 @@ Row = dict[str, Any]
 
 
 class Verdict(Protocol):
-    """The judgement on one answer."""
+    """The judgement on one answer. One of a checker that may fail also has `unchecked`, a bool: it came to no verdict;
+    `<prover>/unchecked_rate` is logged of it."""
 
     @property
     def correct(self) -> bool: ...

@@ -103,25 +103,28 @@ class Workers:
         doubled: set[int] = set()
         seconds = batch_seconds(len(items), self.deadline) if self.batch is None else self.batch
         end: float | None = None
-        while len(results) < len(items) and not (end and time.monotonic() > end):
-            self._fill(len(items))
-            self._hand_out(items, waiting, results, doubled)
-            for worker in self._heard():
-                self._take(worker, results)
-            for worker in list(self._workers):
-                self._bury(worker, waiting, tries, results)
-            if end is None and any(worker.ready for worker in self._workers):
-                end = time.monotonic() + seconds
+        try:
+            while len(results) < len(items) and not (end and time.monotonic() > end):
+                self._fill(len(items))
+                self._hand_out(items, waiting, results, doubled)
+                for worker in self._heard():
+                    self._take(worker, results)
+                for worker in list(self._workers):
+                    self._bury(worker, waiting, tries, results)
+                if end is None and any(worker.ready for worker in self._workers):
+                    end = time.monotonic() + seconds
+        finally:
+            # What is still at work was slower than another one, or is given up, or was interrupted: the next call's
+            # items have the same numbers.
+            for worker in [worker for worker in self._workers if worker.item is not None]:
+                self._drop(worker)
+        self._fill(len(items))
         if len(results) < len(items):
             logger.warning(
                 "%d of %d answers are not checked and count as not right: the time of their batch, %g s, was up. More "
                 "workers, or a shorter deadline for an answer, check more.",
                 *(len(items) - len(results), len(items), seconds),
             )
-        for worker in list(self._workers):
-            if worker.item is not None:  # works on what another one was faster with, or on what is given up
-                self._drop(worker)
-        self._fill(len(items))
         found = [results.get(number, Unchecked("batch_timed_out")) for number in range(len(items))]
         self.counts.update(one.reason if isinstance(one, Unchecked) else "checked" for one in found)
         return found

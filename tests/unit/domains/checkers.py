@@ -20,15 +20,15 @@ def hang(file):
 def first(file):
     """Whether this call is the first with that file, over all processes."""
     try:
-        open(file, "x").close()
+        Path(file).touch(exist_ok=False)
     except FileExistsError:
         return False
     return True
 
 
 def obey(order):
-    """["hang", file], ["hang once", file], ["die"], ["die once", file], ["raise"], ["print"], ["eat"], or a value that is
-    returned."""
+    """["hang", file], ["hang once", file], ["die"], ["die once", file], ["raise"], ["print"], ["eat"], or a value that
+    is returned."""
     what, *more = order if isinstance(order, list) else (order,)
     if what == "hang":
         hang(*more)

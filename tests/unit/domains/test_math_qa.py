@@ -1,7 +1,6 @@
 """Questions with checked answers: what is read, what is equal, and what hostile text may cost."""
 
 import pickle
-import time
 
 import pytest
 
@@ -9,12 +8,13 @@ from countdown_selfplay.contract.critique import MARKER, NOT_CRITICAL
 from countdown_selfplay.data.files import checked_problems, load_problem_rows
 from countdown_selfplay.domains import make_domain
 from countdown_selfplay.domains.math_qa import MathQA, Question, read_answer
+from countdown_selfplay.domains.workers import Unchecked
 from countdown_selfplay.errors import ConfigError, DataError
 
 
 @pytest.fixture(scope="module")
 def domain():
-    made = MathQA(deadline=20.0)
+    made = MathQA(deadline=600.0)  # there for a lost machine
     yield made
     if made._pool is not None:
         made._pool.close()
@@ -82,15 +82,31 @@ def test_verdicts(domain, gold, said, reason):
     )
 
 
-def test_hostile_answers_are_bounded_and_the_others_of_the_batch_are_judged():
-    domain = MathQA(workers=2, deadline=3.0)
-    hostile = ["9^{9^{9^{9}}}", "\\input{/etc/passwd}", "99999999!", "\\frac{1}{" * 11 + "2" + "}" * 11, "{" * 9]
-    start = time.monotonic()
-    texts = [f"\\boxed{{{answer}}}" for answer in hostile] + ["\\boxed{\\frac{36}{2}}"]
-    found = domain.verify(texts, [Question("?", "18")] * len(texts))
-    assert found[-1].correct and not any(verdict.correct for verdict in found[:-1])
-    assert time.monotonic() - start < 90
+HOSTILE = ("9^{9^{9^{9}}}", "\\input{/etc/passwd}", "99999999!", "\\frac{1}{" * 11 + "2" + "}" * 11, "{" * 9)
+
+
+def test_hostile_answers_are_bounded_and_what_comes_after_them_is_judged():
+    """Each is wrong or without a verdict, whichever the machine's speed makes it; the right one has time."""
+    domain = MathQA(workers=2, deadline=2.0)
+    found = domain.verify([f"\\boxed{{{answer}}}" for answer in HOSTILE], [Question("?", "18")] * len(HOSTILE))
+    assert not any(verdict.correct for verdict in found)
+    domain._pool.deadline = 600.0
+    (right,) = domain.verify(["\\boxed{\\frac{36}{2}}"], [Question("?", "18")])
     domain._pool.close()
+    assert right.correct
+
+
+def test_an_answer_without_a_verdict_is_counted_by_its_reason():
+    domain = MathQA()
+    reasons = ["timed_out", "died", "error", "batch_timed_out"]
+    said = {f"{i}/1": Unchecked(reason) for i, reason in enumerate(reasons)}
+    domain._pool = type("Pool", (), {"map": lambda self, pairs: [said.get(pair[1], False) for pair in pairs]})()
+    found = domain.verify([f"\\boxed{{{i}/1}}" for i in range(5)], [Question("?", "7")] * 5)
+    assert [verdict.reason for verdict in found] == [*reasons, "wrong"]
+    assert [verdict.unchecked for verdict in found] == [True] * 4 + [False]
+    # of a right answer whose turn never came it is not known whether it can be read
+    domain._pool = type("Pool", (), {"map": lambda self, items: [Unchecked("batch_timed_out"), Unchecked("died")]})()
+    assert domain.unreadable([Question("?", "x"), Question("?", "y")]) == [1]
 
 
 def test_equal_pairs_are_compared_once_and_equal_texts_without_a_process():

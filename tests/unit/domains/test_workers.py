@@ -36,9 +36,7 @@ def obeying():
 def clock(monkeypatch):
     """clock(condition, seconds): the pool's clock shows 0 until the condition holds, and from then on `seconds`."""
     hand = SimpleNamespace(condition=lambda: False, seconds=0.0)
-    monkeypatch.setattr(
-        module, "time", SimpleNamespace(monotonic=lambda: hand.seconds if hand.condition() else 0.0)
-    )
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: hand.seconds if hand.condition() else 0.0))
 
     def wind(condition, seconds):
         hand.condition, hand.seconds = condition, seconds
@@ -111,6 +109,23 @@ def test_what_the_function_raises_prints_or_eats_is_its_own_affair(obeying, cloc
     assert results[2].reason == "error" and results[2].detail.startswith("MemoryError")
 
 
+def test_a_call_that_was_interrupted_leaves_nothing_to_the_next_one(obeying, clock):
+    """Its first item was at work; the number of the next call's first item is the same."""
+    workers = obeying(processes=1)
+    hand_out = workers._hand_out
+
+    def interrupted(*given):
+        hand_out(*given)
+        if any(worker.item is not None for worker in workers._workers):
+            raise KeyboardInterrupt
+
+    workers._hand_out = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        workers.map(["stale"])
+    workers._hand_out = hand_out
+    assert words(workers.map(["fresh"])) == ["fresh"]
+
+
 def test_it_works_outside_the_main_thread(obeying, clock, tmp_path):
     found, hung = [], tmp_path / "hung"
     clock(hung.exists, 11.0)
@@ -179,7 +194,7 @@ def test_starts_that_fail_in_a_row_are_given_up_in_one_sentence(failing, clock):
     workers, folder = failing
     for i in range(5):  # STARTS
         (folder / f"die{i}").touch()
-    with pytest.raises(CheckerError, match=r"the last of 5 in a row ended \(exit code -9\) before it was ready.*resume"):
+    with pytest.raises(CheckerError, match=r"the last of 5 in a row ended \(exit code -9\).*resume"):
         workers.map([["die once", str(folder / "once")]])
     assert words(workers.map(["a"])) == ["a"]  # there is memory again
 
@@ -200,7 +215,7 @@ def test_a_start_that_failed_is_followed_by_a_pause_that_doubles(failing, clock,
 
 
 def test_a_worker_that_died_while_nothing_was_asked_is_no_failed_start(failing, clock):
-    workers, folder = failing
+    workers, _ = failing
     os.kill(workers._workers[0].process.pid, signal.SIGKILL)
     workers._workers[0].process.wait()
     assert words(workers.map(["a", "b"])) == ["a", "b"]
