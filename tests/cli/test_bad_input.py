@@ -123,7 +123,7 @@ CASES = {
     "joint --prover_objective os:path": "The objective 'os:path' is <module",
     "eval --model tiny --domain os:path": "The domain 'os:path' is <module",
     "cdg --training iterated --domain os:path": "The domain 'os:path' is <module",
-    "joint --output_dir loop": "`output_dir` (loop) is a file, or a link that leads nowhere; name a folder",
+    "joint --output_dir loop": "loop) cannot be written (File exists); choose another folder",
     "sft --output_dir loop": "`output_dir` (loop) is a file, or a link that leads nowhere; name a folder",
     "sft --output_dir kept.csv": "`output_dir` (kept.csv) is a file, or a link that leads nowhere; name a folder",
     "cdg --training iterated --output_dir loop": "`output_dir` (loop) is a file, or a link that leads nowhere",

@@ -9,6 +9,7 @@ from safetensors import SafetensorError
 
 from countdown_selfplay.data.run_files import GOING_BACK, ROLES_FILE, set_run_aside
 from countdown_selfplay.errors import DataError, RunFolderError
+from countdown_selfplay.training.callbacks.run_folder import _before
 from countdown_selfplay.training.checkpoints import FORMAT, checkpoints, defect, how_to_go_on, newest, step_in
 from countdown_selfplay.training.rollbacks import _finish_going_back
 
@@ -32,13 +33,18 @@ def copied(run, tmp_path):
 # run.json, which a resume does not need
 
 
-@pytest.mark.parametrize("text", ["", '{"resumes": [', "[1]", '{"resumes": 3}'])
-def test_a_damaged_run_json_keeps_no_checkpoint_from_being_resumed_and_is_not_lost(copied, text, caplog):
-    (copied / "run.json").write_text(text)
+def test_a_damaged_run_json_keeps_no_checkpoint_from_being_resumed_and_is_not_lost(copied, caplog):
+    (copied / "run.json").write_text('{"resumes": [')
     make_trainer(copied, max_steps=2, **EVERY).train(resume_from_checkpoint=str(copied / "checkpoint-1"))
-    assert (copied / "run.json.damaged").read_text() == text
+    assert (copied / "run.json.damaged").read_text() == '{"resumes": ['
     assert len(json.loads((copied / "run.json").read_text())["resumes"]) == 1
     assert "run.json' does not hold a JSON object" in caplog.text and "kept as run.json.damaged" in caplog.text
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"resumes": 3}', "{}"])
+def test_a_run_json_of_any_other_shape_is_damaged_too(tmp_path, text):
+    (tmp_path / "run.json").write_text(text)
+    assert _before(tmp_path / "run.json") == {} and (tmp_path / "run.json.damaged").read_text() == text
 
 
 # complete.json, without which the checkpoint before is taken
