@@ -7,8 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import save_file
+from safetensors import SafetensorError
 
 from countdown_selfplay.cli.main import guarded, main
 from countdown_selfplay.countdown import ProblemSpec, generate_problems
@@ -116,7 +115,7 @@ CASES = {
     "joint --domain os:path": "The domain 'os:path' is <module",
     "joint --domain os:getcwd": "The domain 'os:getcwd' must have a method `problem`",
     "joint --domain os:sep": "The domain 'os:sep' is '/', which cannot be built; name a class or function of a",
-    "joint --game os:path": "The game 'os:path' is <module",
+    "joint --game os:path": "`game` (os:path) must have `roles`, a dict from each kind of role",
     "joint --proposer os:path": "The proposer 'os:path' is <module",
     "joint --guide os:path --proposer targets": "The guide 'os:path' is <module",
     "joint --conjecturer_reward os:path": "The conjecturer reward 'os:path' is <module",
@@ -124,9 +123,10 @@ CASES = {
     "joint --prover_objective os:path": "The objective 'os:path' is <module",
     "eval --model tiny --domain os:path": "The domain 'os:path' is <module",
     "cdg --training iterated --domain os:path": "The domain 'os:path' is <module",
-    "joint --output_dir loop": "loop) cannot be written (",
-    "sft --output_dir loop": "loop) cannot be written (",
-    "cdg --training iterated --output_dir loop": "loop) cannot be written (",
+    "joint --output_dir loop": "loop) cannot be written (File exists); choose another folder",
+    "sft --output_dir loop": "`output_dir` (loop) is a file, or a link that leads nowhere; name a folder",
+    "sft --output_dir kept.csv": "`output_dir` (kept.csv) is a file, or a link that leads nowhere; name a folder",
+    "cdg --training iterated --output_dir loop": "`output_dir` (loop) is a file, or a link that leads nowhere",
     "eval --model tiny --output loop/x.json --n_problems 1 --samples 1": "loop",
     "report loop": "There is no run folder 'loop'",
     "fit-scaling loop": "There is no file 'loop'",
@@ -212,7 +212,7 @@ def test_a_full_disk_in_the_words_of_another_library_is_the_same_sentence(capsys
     """safetensors' error has no errno, and names the number in its text."""
 
     def command(argv):
-        save_file({"a": torch.zeros(99)}, "/dev/full")
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
     assert guarded(command, []) == 2
     error = capsys.readouterr().err

@@ -5,11 +5,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import save_file
+from safetensors import SafetensorError
 
 from countdown_selfplay.data.run_files import GOING_BACK, ROLES_FILE, set_run_aside
 from countdown_selfplay.errors import DataError, RunFolderError
+from countdown_selfplay.training.callbacks.run_folder import _before
 from countdown_selfplay.training.checkpoints import FORMAT, checkpoints, defect, how_to_go_on, newest, step_in
 from countdown_selfplay.training.rollbacks import _finish_going_back
 
@@ -33,13 +33,18 @@ def copied(run, tmp_path):
 # run.json, which a resume does not need
 
 
-@pytest.mark.parametrize("text", ["", '{"resumes": [', "[1]", '{"resumes": 3}'])
-def test_a_damaged_run_json_keeps_no_checkpoint_from_being_resumed_and_is_not_lost(copied, text, caplog):
-    (copied / "run.json").write_text(text)
+def test_a_damaged_run_json_keeps_no_checkpoint_from_being_resumed_and_is_not_lost(copied, caplog):
+    (copied / "run.json").write_text('{"resumes": [')
     make_trainer(copied, max_steps=2, **EVERY).train(resume_from_checkpoint=str(copied / "checkpoint-1"))
-    assert (copied / "run.json.damaged").read_text() == text
+    assert (copied / "run.json.damaged").read_text() == '{"resumes": ['
     assert len(json.loads((copied / "run.json").read_text())["resumes"]) == 1
     assert "run.json' does not hold a JSON object" in caplog.text and "kept as run.json.damaged" in caplog.text
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"resumes": 3}', "{}"])
+def test_a_run_json_of_any_other_shape_is_damaged_too(tmp_path, text):
+    (tmp_path / "run.json").write_text(text)
+    assert _before(tmp_path / "run.json") == {} and (tmp_path / "run.json.damaged").read_text() == text
 
 
 # complete.json, without which the checkpoint before is taken
@@ -123,14 +128,15 @@ def test_a_fresh_run_moves_the_exports_of_any_game_the_control_and_the_note_of_a
 
 
 def test_a_disk_on_which_the_weights_alone_do_not_fit_is_the_same_sentence(tmp_path, monkeypatch):
-    """safetensors raises no OSError, and other files still fit: /dev/full stands for the file of weights."""
+    """safetensors raises no OSError, and leaves the room that the file did not fit in: its words on a tmpfs
+    with 1.5 MB left and 2.6 MB of weights."""
     trainer = make_trainer(tmp_path / "run", max_steps=2, **EVERY)
     save = trainer._save
 
     def full(output_dir=None, state_dict=None):
+        save(output_dir, state_dict)
         if trainer.state.global_step == 2:
-            save_file({"a": torch.zeros(99)}, "/dev/full")
-        return save(output_dir, state_dict)
+            raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
     monkeypatch.setattr(trainer, "_save", full)
     with pytest.raises(

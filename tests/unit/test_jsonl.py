@@ -22,7 +22,7 @@ NO_OBJECTS = {
     "true": "it is true or false",
     '"a"': "it is a text",
     "[" * 100_000: "it is nested too deeply",
-    '{"a": 1': "Expecting ',' delimiter, column [89]",
+    '{"a": 1': "Expecting ',' delimiter, column 8",
     '{"a": ' + "9" * 5000 + "}": "a number has too many digits",
 }
 
@@ -68,7 +68,7 @@ def test_of_a_log_only_the_last_line_may_be_torn(tmp_path):
     assert read_lines(path) == [{"step": 1}, {"step": 2}]
     path.write_text('{"step": 1}\n{"st\n{"step": 3}\n')
     for reads in (read_lines, lambda path: discard_lines(path, 2)):
-        with pytest.raises(DataError, match=r"line 2: this is not a JSON object \(.*\); the file is damaged"):
+        with pytest.raises(DataError, match=r"line 2: this is not a JSON object.* \(.*\); the file is damaged"):
             reads(path)
     faults = {"{}": "there is no `step`", '{"step": "two"}': "`step` is 'two', not a whole number"}
     faults |= {'{"step": true}': "`step` is True, not a whole number", '{"step": null}': "`step` is None"}
@@ -131,13 +131,7 @@ ROWS = {
 def test_a_file_of_data_holds_lines_a_list_or_one_object(tmp_path, text):
     path = tmp_path / "a.json"
     path.write_text(text, encoding="utf-8")
-    if text:
-        assert json_rows(path) == ROWS[text]
-    else:
-        with pytest.raises(DataError, match="it is empty"):
-            json_rows(path)
-        path = path.rename(tmp_path / "a.jsonl")
-        assert json_rows(path) == []
+    assert json_rows(path) == ROWS[text]
 
 
 @pytest.mark.parametrize(

@@ -258,6 +258,8 @@ def check_output(folder: str | None) -> None:
     """Can files be written there?"""
     if folder == "":
         _fail("`output_dir` ('') must name a folder; leave it unset for the default.")
+    if folder is not None and os.path.lexists(folder) and not Path(folder).is_dir():
+        _fail(f"`output_dir` ({folder}) is a file, or a link that leads nowhere; name a folder.")
     path = Path(folder or ".").absolute()
     there = next(p for p in (path, *path.parents) if p.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):

@@ -73,7 +73,7 @@ def json_rows(path: Path, cure: str = "") -> list[dict[str, Any]]:
 
 def json_object(line: str | bytes, path: Path, number: int, cure: str = "", **fields: type) -> dict[str, Any]:
     """The object of one line, with `fields` of these types."""
-    found = _object(line, fields)
+    found = _object(line.strip(), fields)
     if isinstance(found, str):
         raise DataError(f"'{path}', line {number}: this is not {_wanted(fields)} ({found}){cure and '; ' + cure}.")
     return found

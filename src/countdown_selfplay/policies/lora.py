@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,19 @@ from ..errors import ConfigError
 from .base import Placing, PolicySet, inner_name
 from .forward import score_completions_only, scored_at
 from .full import PolicyModule, generate_with_stops
+
+
+def _one_temperature(temperatures: Mapping[str, float], roles: Sequence[str]) -> float:
+    """That of roles over one base (rule 17 of the design). ConfigError where they differ: a configuration sees that of
+    roles without a `model` of their own, and two names may be one model."""
+    first = temperatures[roles[0]]
+    for role in roles:
+        if temperatures[role] != first:
+            raise ConfigError(
+                f"The temperatures of {roles[0]} ({first}) and {role} ({temperatures[role]}) must be equal under "
+                "policy_sharing='lora', where both play over one model; set `temperature` alone, or use 'full'."
+            )
+    return first
 
 
 class LoraPolicies(PolicySet):
@@ -65,8 +78,9 @@ class LoraPolicies(PolicySet):
         self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, place: Placing
     ) -> None:
         # TRL has patched the base's LM head with the one temperature that both roles share.
+        temperature = _one_temperature(temperatures, list(self.weights_of))
         if self.top1:
-            scored_at(self.module.get_base_model(), next(iter(temperatures.values())), True)
+            scored_at(self.module.get_base_model(), temperature, True)
         else:
             score_completions_only(self.module.get_base_model())
         self.module.generate = functools.partial(generate_with_stops, self.module.generate, tokenizer)
@@ -146,7 +160,7 @@ class SeveralBases(PolicySet):
             module: Any = self.module.policies[key]
             roles = [role for role, name in self.weights_of.items() if self._key(name) == key]
             head = module.get_base_model() if key in self.keys.values() else module
-            scored_at(head, temperatures[roles[0]], self.top1)
+            scored_at(head, _one_temperature(temperatures, roles), self.top1)
 
     @contextmanager
     def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:

@@ -120,7 +120,7 @@ def test_the_matrices_of_win_rates(run):
     page = write_report([run], run / "report.html").read_text()
     assert "56.3%" in page and "24.0%" in page and "prover of iteration" in page
     (run / "win_rates.json").write_text(json.dumps({"provers": ["start"]}))
-    with pytest.raises(DataError, match="must be a result of `eval --task win_rates`"):
+    with pytest.raises(DataError, match="does not say the win rates of `eval --task win_rates`"):
         load_run(run)
 
 

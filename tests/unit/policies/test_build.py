@@ -94,6 +94,12 @@ def test_the_embedded_model_has_a_name_wherever_a_role_names_its_own(model, conj
     assert type(policies).__name__ == {"full": "FullPolicies", "lora": "LoraPolicies"}[sharing]
 
 
+def test_two_names_of_one_base_are_held_to_one_temperature():
+    """The configuration sees a role with a model and one without; the base's head is scored at one temperature."""
+    with pytest.raises(ConfigError, match=r"of prover \(1.0\) and conjecturer \(0.5\) must be equal under pol"):
+        built("lora", prover={}, conjecturer={"model": "tiny", "temperature": 0.5})
+
+
 def test_a_frozen_model_is_not_written_into_a_checkpoint(tmp_path):
     policies, _ = built(prover={}, guide={"weights": "start"})
     policies.module.save_pretrained(str(tmp_path))
