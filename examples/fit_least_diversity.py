@@ -2,7 +2,7 @@
 
     countdown-selfplay rloo --max_steps 100 --output_dir runs/tiny-rloo
     python examples/collect_solve_rates.py runs/tiny-rloo
-    python examples/fit_least_diversity.py --labels runs/tiny-rloo/solve_rates.jsonl
+    python examples/fit_least_diversity.py runs/tiny-rloo/solve_rates.jsonl
     python examples/fit_least_diversity.py --recipe qwen2.5-0.5b/symbolic_p_solver
 
 The paper gives no threshold. Its filtering table gives shares: with 7 features 27.8% of the candidates are refused for
@@ -11,8 +11,8 @@ text says 43.7% instead of 27.8%, which leaves too little for the other columns 
 The share within the band is what is fitted: how many candidates are outside of it is a matter of the solver.
 
 The arm is P-Solver: its predictor is fixed, so its candidates do not depend on the run, and ten refreshes of it are
-played here without a solver, with several seeds. Without --labels no model is asked at all: candidates are too hard,
-too easy or within the band by lot, in the paper's shares. The threshold is found by bisection.
+played here without a solver, with several seeds. Without labels no model is asked at all: candidates are drawn too
+hard, too easy or within the band in the paper's shares. The threshold is found by bisection.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OUTSIDE = {7: (0.071, 0.204), 13: (0.037, 0.264)}
 
 
 class Drawn:
-    """Solve rates without a solver: 0, 1 or .4, by lot, whatever the problem."""
+    """Solve rates without a solver: 0, 1 or .4, drawn without regard to the problem."""
 
     wants_labels = False
 
@@ -69,7 +69,9 @@ class Alone:
         return seed_from(self.own, self.index, *key)
 
 
-def refused(threshold: float, kwargs: dict[str, Any], domain: Any, estimator: Any, seeds: int, anchors: int = 32) -> Any:
+def refused(
+    threshold: float, kwargs: dict[str, Any], domain: Any, estimator: Any, seeds: int, anchors: int = 32
+) -> Any:
     """(2,) of the candidates within the band the share that is refused for low diversity, and of all valid ones the
     share that is admitted; means over ten refreshes. anchors: problems of a round's data."""
     shares = []
@@ -90,7 +92,7 @@ def refused(threshold: float, kwargs: dict[str, Any], domain: Any, estimator: An
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--recipe", default="tiny/symbolic_p_solver", help="Whose ranges and proposer these are.")
-    parser.add_argument("--labels", help="Solve rates, of examples/collect_solve_rates.py; without: drawn by lot.")
+    parser.add_argument("labels", nargs="?", help="Solve rates, of examples/collect_solve_rates.py (drawn without).")
     parser.add_argument("--number_high", type=int, help="Greatest number of the problems, if not the recipe's.")
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args(argv)

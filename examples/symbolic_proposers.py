@@ -9,8 +9,8 @@ numbers up to 20 (it knows those up to 12) and are scored on the same 1,024 held
 with numbers up to 12 and 512 others. The RLOO run of a seed gives the labels of that seed's predictors, for problems
 that it did not train on; they cost 16,000 answers, which no arm is charged for and the table of costs names. The runs
 of `rloo_matched`, `maxrl_matched` and `ours` go on until they have the answers of the UCB run of their seed, rollouts
-included. `ucb_maxrl` is UCB with the solver's settings of `ours`; `trained`, `frozen` and `uniform` differ in nothing
-but how actions are chosen.
+included. `ucb_maxrl` is UCB with the solver's settings of `ours`, `even` its regimes in turn; `trained`, `frozen` and
+`uniform` differ in nothing but how actions are chosen.
 
 Runs are resumable: start the command again and it goes on where it stopped; what is finished is read, not repeated.
 Written to --folder: a run folder per arm and seed, report.html of all runs, study.md and study.json. --tuning scores
@@ -62,12 +62,12 @@ ARMS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "uniform": ("tiny/symbolic_ucb", {"proposer": "mutation"}, LEARNED),
 }
 WEIGHTED = dict(replay=dict(capacity=512, half_life=50, softness=0.2))
+FEW = dict(WEIGHTED, candidates=96)
 TEN = dict(WEIGHTED, candidates=256, refresh=10, keep=48, relabel_every=1)
 FIRST_STUDY: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(("ucb", "ucb_maxrl"), dict(WEIGHTED, candidates=96)),
-    **dict.fromkeys(("p_solver", "refresh", "refresh_diversity"), WEIGHTED),
-    **dict.fromkeys(("trained", "frozen", "uniform"), TEN),
-}
+    "ucb": FEW, "ucb_maxrl": FEW, "p_solver": WEIGHTED, "refresh": WEIGHTED, "refresh_diversity": WEIGHTED,
+    "trained": TEN, "frozen": TEN, "uniform": TEN,
+}  # fmt: skip
 """proposer_kwargs with which the study of 2026-11-23 was played, where they differ: a buffer that weighs its problems,
 96 candidates for UCB and 256 for the others, ten refreshes, so ten updates of the trained proposer."""
 FIRST = ["rloo", "ucb"]
@@ -77,7 +77,7 @@ TAUGHT = ("p_solver", "refresh", "refresh_diversity", "trained", "frozen", "unif
 QUICK = ("sft", "rloo", "ucb", "refresh", "refresh_diversity", "ours")
 CONTROLS = {
     "rloo": (), "rloo_matched": (), "ucb": (), "maxrl_matched": ("ours",), "ucb_maxrl": ("ours",),
-    "frozen": ("trained",), "uniform": ("trained",),
+    "frozen": ("trained",), "uniform": ("trained",), "even": ("ucb",),
 }  # fmt: skip
 """What others are compared with: all of them, or those that are named."""
 

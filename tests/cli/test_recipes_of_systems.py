@@ -48,7 +48,8 @@ def test_a_pool_has_four_players_and_its_tiers_stay_within_their_bounds(name, pu
     [pytest.param(n, marks=[pytest.mark.matrix] * (n in LIKE_ANOTHER)) for n in NAMES if "symbolic" in n],
 )
 def test_a_symbolic_proposer_selects_and_its_problems_are_played(name, public, tmp_path):  # noqa: F811
-    more = {} if name.startswith("tiny/") else public | {"prover_max_completion_length": "8"}
+    small = {"prover_max_completion_length": "8", "prover_micro_batches": "8"}  # of 64
+    more = {} if name.startswith("tiny/") else public | small
     settings = yaml.safe_load((ROOT / "examples" / "recipes" / f"{name}.yaml").read_text())
     if "labels" in settings["proposer_kwargs"].get("difficulty_kwargs", {}):
         labels = tmp_path / "solve_rates.jsonl"

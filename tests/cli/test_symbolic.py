@@ -2,9 +2,12 @@
 
 import importlib.util
 import json
+import re
 import shutil
 
+import numpy as np
 import pytest
+import yaml
 from tests.cli.test_recipes_played import ROOT
 from tests.unit.evaluation.made_up_runs import write_run
 
@@ -14,6 +17,7 @@ from countdown_selfplay.config.recipes import recipe_fields
 from countdown_selfplay.countdown import CountdownDomain, heldout_key
 from countdown_selfplay.curriculum.difficulty import Rollout
 from countdown_selfplay.curriculum.difficulty_predictor import read_labels
+from countdown_selfplay.curriculum.problem_replay import ProblemReplay
 from countdown_selfplay.evaluation.report import load_run, write_report
 from countdown_selfplay.evaluation.report.symbolic import drawn_symbolic, filtering, reliability
 from countdown_selfplay.tiny import TINY_MODEL_PATH
@@ -133,7 +137,60 @@ def test_the_least_diversity_is_fitted_by_the_share_of_the_band_that_it_refuses(
     kwargs = recipe_fields("tiny/symbolic_p_solver", {}, JointSelfPlayConfig)["proposer_kwargs"]
     kwargs |= {"difficulty": "rollout", "candidates": 40}
     shares = [fit.refused(threshold, kwargs, CountdownDomain.tiny(), Half(), 1) for threshold in (0.0, 0.01, 1.1)]
+    admitted = [share[1] for share in shares]
+    shares = [share[0] for share in shares]
+    assert admitted == pytest.approx([1 - share for share in shares])  # all within the band: refused or admitted
     # R_div lies in [0, 1]
     assert shares[0] == 0 and 0 < shares[1] <= 0.9 and shares[2] == 1
     # the table: 27.8 of 27.8 + 44.7, and 1.7 of 1.7 + 68.2
     assert fit.REFUSED[7] == pytest.approx(0.3834, abs=1e-4) and fit.REFUSED[13] == pytest.approx(0.0243, abs=1e-4)
+    # without a model: drawn in the shares of the table, which leave 72.5% and 69.9% within the band
+    drawn = fit.Drawn(*fit.OUTSIDE[7]).estimate(fit.Alone(CountdownDomain.tiny(), 0, 0), range(4000), None)
+    assert [np.mean(drawn == p) for p in (0, 0.4, 1)] == pytest.approx([0.071, 0.725, 0.204], abs=0.025)
+
+
+ARMS = ("ucb", "p_solver", "refresh", "refresh_diversity")
+
+
+@pytest.mark.parametrize("size", ["tiny", "qwen2.5-0.5b"])
+def test_the_papers_arms_choose_from_as_many_candidates_and_draw_uniformly_from_the_buffer(size):
+    found = [recipe_fields(f"{size}/symbolic_{arm}", {}, JointSelfPlayConfig)["proposer_kwargs"] for arm in ARMS]
+    assert len({(own["candidates"], own["keep"], own["refresh"]) for own in found}) == 1
+    assert found[0]["refresh"] == 10  # table 1
+    assert all("replay" not in own for own in found)
+    assert vars(ProblemReplay()) == {"capacity": 10_000, "half_life": 0, "softness": 0, "entries": {}}
+
+
+def test_every_arm_of_the_study_keeps_the_same_share_of_its_candidates():
+    study = example("symbolic_proposers")
+    for arm, (recipe, _, changes) in study.ARMS.items():
+        own = recipe_fields(recipe, {}, JointSelfPlayConfig).get("proposer_kwargs", {}) | changes
+        if own and arm != "ours":
+            assert own["keep"] / own["candidates"] == 3 / 16, arm  # 48 of 256 every ten rounds, or 12 of 64 in each
+    # what the first study was played with: 48 of 96 for UCB, ten refreshes for the trained proposer
+    assert study.FIRST_STUDY["ucb"]["candidates"] == 96 and study.FIRST_STUDY["trained"]["refresh"] == 10
+
+
+@pytest.mark.parametrize("size", ["tiny", "qwen2.5-0.5b"])
+@pytest.mark.parametrize("arm", ARMS[1:])
+def test_the_commands_in_the_head_of_a_recipe_write_the_labels_that_it_reads(size, arm):
+    text = (ROOT / "examples" / "recipes" / size / f"symbolic_{arm}.yaml").read_text()
+    labels = yaml.safe_load(text)["proposer_kwargs"]["difficulty_kwargs"]["labels"]
+    head = " ".join(line[2:] for line in text.splitlines() if line.startswith("# "))
+    trained = re.search(r"countdown-selfplay rloo (?:--recipe (\S+?)|--output_dir (\S+) --max_steps 100), then", head)
+    recipe, folder = trained.groups()
+    written = folder or recipe_fields(recipe, {}, JointSelfPlayConfig)["output_dir"]
+    assert f"python examples/collect_solve_rates.py {written}" in head and labels == f"{written}/solve_rates.jsonl"
+
+
+def test_the_recipes_at_the_papers_size_have_the_solver_of_its_rloo():
+    """Table 1: 128 prompts x 8, KL and entropy .001, 100 steps; the rest as the repository's own RLOO."""
+    rloo = recipe_fields("qwen2.5-0.5b/rloo", {}, JointSelfPlayConfig)
+    for arm in ("rloo", *ARMS, "ours"):
+        own = recipe_fields(f"qwen2.5-0.5b/symbolic_{arm}", {}, JointSelfPlayConfig)
+        differs = {name for name in rloo if rloo[name] != own.get(name)}
+        assert differs == {"output_dir", "num_generations"} if arm == "ours" else {"output_dir"}, arm
+        assert own["per_device_train_batch_size"] * own["prover_micro_batches"] == 128 * 8
+        assert (own["prover_beta"], own["entropy_coef"], own["max_steps"]) == (0.001, 0.001, 100)
+        if arm != "rloo":
+            assert own["anchor_fraction"] == 0.75 or arm == "ours"

@@ -142,7 +142,7 @@ def options_of(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--min_solutions", type=int, metavar="N", help="least number of distinct solutions")
     parser.add_argument("--max_solutions", type=int, metavar="N", help="greatest number of distinct solutions")
     parser.add_argument("--needs", nargs="+", choices=("+", "-", "*", "/"), metavar="OP",
-                        help="operators (+ - * /) that every solution must use")  # fmt: skip
+                        help="operators (+ - * /) that every solution must use; a / (b / c) is a * c / b")  # fmt: skip
     parser.add_argument("--exclude", nargs="+", default=[], metavar="FILE",
                         help="leave out the problems of these files (heldout-v1: the frozen set)")  # fmt: skip
     parser.add_argument("--prover_prompt", choices=sorted(PROVER_PROMPTS),

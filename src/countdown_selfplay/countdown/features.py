@@ -2,8 +2,9 @@
 the shape of the solution trees. They come from the exact solver, never from a model's answers.
 
 A problem's solutions are its inequivalent ones (OEIS A140606), each as a tree of sums and products in which no sum
-stands directly in a sum and no product in a product. What is said of solutions does not exist for a problem that has
-none: it is NaN there, and `solutions` is 0.
+stands directly in a sum and no product in a product. So operators hold up to rewriting: 24 / (2 / 3) is the product
+24 x 3 / 2, which multiplies, and 20 - (9 - 2) the sum 20 + 2 - 9, which adds. What is said of solutions does not exist
+for a problem that has none: it is NaN there, and `solutions` is 0.
 """
 
 from __future__ import annotations

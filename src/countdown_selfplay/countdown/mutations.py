@@ -39,7 +39,8 @@ EXPRESSION_ACTIONS: Mapping[str, str] = MappingProxyType(
         "multi_step": "every solution nests: a sum within a product, or a product within a sum",
     }
 )
-"""What the target must ask for. It is drawn uniformly from the targets in range that the numbers reach and that do."""
+"""What the target must ask for. It is drawn uniformly from the targets in range that the numbers reach and that do.
+Solutions are trees and hold up to rewriting (features.py): a / (b / c) is a x c / b, which multiplies."""
 
 LOCAL, WIDE = 0.05, 0.25
 SEED_FEATURES = ("operands", "number_min", "number_max", "number_mean", "number_std", "distinct_numbers", "target")

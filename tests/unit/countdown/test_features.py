@@ -52,6 +52,17 @@ def _size(tree):
     return 1 + sum(_size(part) for _, part in tree.parts) if tree.parts else 0
 
 
+def test_operators_are_those_of_the_tree_and_hold_up_to_rewriting():
+    """24 / (2 / 3) = 24 x 3 / 2 and 20 - (9 - 2) = 20 + 2 - 9: each the problem's one solution, written two ways."""
+    for problem, written, needed in (
+        (Problem((2, 3, 24), 36), "24 / (2 / 3)", {"needs_mul", "needs_div"}),
+        (Problem((20, 9, 2), 13), "20 - (9 - 2)", {"needs_add", "needs_sub"}),
+    ):
+        found = features(problem)
+        assert found["solutions"] == 1 and verify(f"<answer>{written}</answer>", problem).correct
+        assert {name for name in found if name.startswith("needs_") and found[name]} == needed
+
+
 def test_all_solutions_are_correct_different_and_as_many_as_are_counted():
     problems = [
         *generate_problems(30, seed=4),

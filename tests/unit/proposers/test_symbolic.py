@@ -236,3 +236,31 @@ def test_another_training_seed_begins_with_another_action_policy():
         return proposer.policy.weights[2].detach().numpy()
 
     assert not np.array_equal(weights(0), weights(1)) and np.array_equal(weights(0), weights(0))
+
+
+def test_the_action_policy_takes_one_step_a_refresh_and_logs_the_probability_of_each_action():
+    own = make_proposer("factorized", {"refresh": 2, "candidates": 32, "keep": 6})
+    for index in range(5):  # refreshes in rounds 0, 2 and 4
+        own.propose(a_round(index), ANCHORS)
+    assert {float(moment["step"]) for moment in own.policy.adam.state.values()} == {3.0}
+    logged = own.logged()
+    assert sum(logged[f"proposer/q_{action}"] for action in DOMAIN.number_actions) == pytest.approx(1)
+    assert sum(logged[f"proposer/q_{action}"] for action in DOMAIN.expression_actions) == pytest.approx(1)
+    # not those that it has now, after its step: what the candidates were drawn by
+    now = [part.exp().mean(0).tolist() for part in own.policy.log_probs(own.state_NS)]
+    assert logged["proposer/q_small"] != pytest.approx(now[0][list(DOMAIN.number_actions).index("small")])
+    assert all(declaration_of(name, SYMBOLIC) for name in logged)
+
+
+def test_ten_updates_are_enough_to_learn_which_action_is_paid():
+    """At the default rate, on seeds of the domain; benchmarks/proposer_learning.py has it with R_gen."""
+    own = make_proposer("factorized", {"refresh": 1, "candidates": 128, "keep": 6})
+    learn = own.learn_scores
+    own.learn_scores = lambda round, scored: learn(
+        round, scored._replace(score=np.array([float(arm.startswith("small+")) for arm in scored.arms]))
+    )
+    q = []
+    for index in range(11):
+        own.propose(a_round(index), ANCHORS)
+        q.append(own.logged()["proposer/q_small"])
+    assert q[0] < 0.4 and q[10] > 0.85
