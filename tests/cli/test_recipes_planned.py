@@ -1,18 +1,20 @@
 """Every shipped recipe is planned by `--dry_run`, without the network and without a weight: sizes are those of the
 models' published configs, batches those that the recipes' comments say."""
 
+import json
 import re
 import socket
 
 import pytest
-import yaml
 from tests.cli.stand_in import make_tokenizer
 from tests.cli.test_precedence import solve_rates_of_a_run
 from tests.cli.test_recipes_played import ROOT, flags, public  # noqa: F401  (a fixture)
 from transformers import Qwen2Config
 
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.config.recipes import recipes
+from countdown_selfplay.config import JointSelfPlayConfig
+from countdown_selfplay.config.recipes import recipe_settings, recipes
+from countdown_selfplay.warm_starts.configs import IPOSettings, SFTSettings
 
 SHAPES = {  # hidden, inner, layers, heads, key heads, vocabulary, tied; the model cards say 0.49B, 3.09B and 7.61B
     "0.5B": (896, 4864, 24, 14, 2, 151936, True),
@@ -49,7 +51,7 @@ def offline(tmp_path, monkeypatch):
 
 def planned(name, shapes, *more):
     """The settings of a joint recipe, with its model where it is found here, and what the dry run prints of it."""
-    written = yaml.safe_load((ROOT / "examples" / "recipes" / f"{name}.yaml").read_text())
+    written = recipe_settings(name, JointSelfPlayConfig)
     size = next((one for one in SHAPES if f"qwen2.5-{one.lower()}" in name), None)
     here = "tiny" if size is None else shapes[size]
     changed = {key: here for key in ("model_name_or_path", "conjecturer_model") if key in written}
@@ -58,7 +60,7 @@ def planned(name, shapes, *more):
     if "labels" in str(written.get("proposer_kwargs")):
         solve_rates_of_a_run()
     if (written.get("roles") or {}).get("guide", {}).get("model"):
-        changed["roles"] = '{"guide": {"model": "tiny", "weights": "start"}}'
+        changed["roles"] = json.dumps({"guide": {"model": here, "weights": "start"}})
     assert main(["joint", "--recipe", name, *flags(changed), "--dry_run", *more]) == 0
     return written
 
@@ -72,7 +74,7 @@ def test_a_recipe_of_joint_is_planned(name, shapes, capsys):
     least = {"tiny": 0.01, "0.5b": 16 * 0.49 / 1.074, "3b": 4 * 3.09 / 1.074, "7b": 2 * 16 * 7.61 / 1.074}
     size = name.partition("/")[0].removeprefix("qwen2.5-")
     # the round of sgs samples 8,192 answers of 1,024 tokens at once: it is for several processes, or for vLLM
-    assert least[size] < peak < (40 if name == "qwen2.5-0.5b/sgs" else 12) * least[size]
+    assert least[size] < peak < (40 if name.startswith("qwen2.5-0.5b/sgs") else 12) * least[size]
     if written.get("game") == "critic_discernment":  # a question: 4 answers, 2 critiques of each, 2 revisions of each
         (problems,) = map(int, re.findall(r"^problems per round: (\d+)$", out, re.MULTILINE))
         samples = problems * (4 + 4 * 2 * 2)
@@ -88,7 +90,7 @@ def test_a_recipe_of_joint_is_planned(name, shapes, capsys):
 
 @pytest.mark.parametrize(("command", "name"), WARM)
 def test_a_recipe_of_a_warm_start_is_planned(command, name, public, capsys):  # noqa: F811
-    written = yaml.safe_load((ROOT / "examples" / "recipes" / f"{name}.yaml").read_text())
+    written = recipe_settings(name, SFTSettings if command == "sft" else IPOSettings, command)
     changed = {key: public[key] for key in ("dataset_name", "eval_dataset_name") if key in written}
     if "dataset_name" in changed:
         changed["dataset_name"] = changed["dataset_name"].replace("train.", f"{command}.")
