@@ -3,18 +3,24 @@
 import hashlib
 import importlib.util
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.cli.stand_in import END, START, make_tokenizer
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipe_settings, recipes
-from countdown_selfplay.countdown import CountdownDomain, generate_problems
+from countdown_selfplay.countdown import CountdownDomain, Problem, generate_problems
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation.hard import HardProblems, hard_problems
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
+from countdown_selfplay.warm_starts.configs import SFTArguments, SFTSettings
+from countdown_selfplay.warm_starts.demonstrations import generated_rows
+from countdown_selfplay.warm_starts.encoding import demonstration_ids
+from countdown_selfplay.warm_starts.filters import clean_demonstrations
 
 SGS = sorted(name for name in recipes() if name.partition("/")[2].startswith("sgs"))
 
@@ -266,3 +272,36 @@ def test_what_does_not_go_with_hard_problems_is_refused_in_one_sentence(tmp_path
     assert main(["dataset", str(tmp_path / "out.jsonl"), "--count", "4", *options]) == 2
     assert said in (error := capsys.readouterr().err) and error.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("SMOLLM2" not in os.environ, reason="SMOLLM2 must name a folder with SmolLM2-135M-Instruct")
+def test_a_set_that_smollm2_finds_hard(tmp_path, capsys):
+    """Its sizes and rates are in docs/sgs.md; nothing is claimed about them here but that they are counts."""
+    out, model = tmp_path / "targets.jsonl", os.environ["SMOLLM2"]
+    ranges = ("--operands", "2", "--number_high", "20", "--target_low", "1", "--target_high", "99")
+    how = ("--prover_prompt", "compact", "--max_new_tokens", "16", "--attempts", "4", "--most", "1")
+    assert main(["dataset", str(out), "--count", "16", *ranges, *how, "--hard_for", model]) == 0
+    chosen = json.loads((tmp_path / "targets.jsonl.meta").read_text())["hard_for"]
+    assert chosen["targets"] == 16 == len(out.read_text().splitlines()) and max(chosen["chosen_by"]) <= 1
+    assert "16 targets of" in capsys.readouterr().out
+
+
+def test_the_reviews_that_warm_start_a_guide_fit_a_chat_template():
+    """The recipe's demonstrations under a template of Qwen2.5's kind: the reply alone is learned, up to the end of its
+    turn, and reads as the rubric's review."""
+    written = recipe_settings("qwen2.5-0.5b/sft_sgs_guide", SFTSettings, "sft")
+    own = {name: value for name, value in written.items() if name in SFTArguments.__dataclass_fields__}
+    domain, tokenizer = SFTArguments(**own).played, make_tokenizer()
+    assert written["demonstrations"] == 2048 and written["role"] == "guide"
+    rows = generated_rows(24, "guide", domain)
+    for row in rows:
+        ((reply,), (asked,)) = row["completion"], row["prompt"]
+        assert (asked["role"], reply["role"]) == ("user", "assistant")
+        ids = demonstration_ids(tokenizer, row["prompt"], row["completion"])
+        learned = [label for label in ids["labels"] if label != -100]
+        assert tokenizer.decode(learned) == reply["content"] + END
+        assert tokenizer.decode(ids["input_ids"][: -len(learned)]).endswith(f"{START}assistant\n")
+        target = Problem(**json.loads(asked["content"].splitlines()[1]))
+        assert domain.read_review(reply["content"]) == domain.review(target, Problem(row["numbers"], row["target"]))
+    assert clean_demonstrations(rows, "guide", domain, set(), False, "generated").rows == rows
