@@ -161,6 +161,9 @@ def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) ->
         lines.append(
             f"{name}: {factors} = {total} samples = {total // s.num_generations} {unit} x {s.num_generations}"
         )
+    sizes = sorted({s.sequences_per_step for s in args.all_roles.values() if s.trained and s.sequences_per_step})
+    if sizes:
+        lines.append(f"steps: {' or '.join(map(str, sizes))} trained sequences each, at most {steps} a round")
     solver = args.solver
     by_epochs = f"as many as {args.num_train_epochs:g} epoch(s) of anchor problems fill (max_steps is not set)"
     if own is not None:
