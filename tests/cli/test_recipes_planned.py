@@ -112,6 +112,15 @@ def test_the_3b_recipe_holds_one_base_and_two_adapters(shapes, capsys):
     assert "conjecturer: 8 x 4 x 1 = 32 samples = 1 prompts x 32" in out
 
 
+def test_the_steps_of_sgs_at_the_papers_size_follow_the_data(shapes, capsys):
+    """By hand: 512 targets and as many problems x 8 answers are 16 x 2 samples in each of 256 steps."""
+    planned("qwen2.5-0.5b/sgs", shapes)
+    out = capsys.readouterr().out
+    assert "# One round = at most 256 optimizer steps" in out
+    assert "prover: 16 x 2 x 1 x 256 steps = 8192 samples = 1024 problems x 8" in out
+    assert "steps: 32 trained sequences each, at most 256 a round" in out
+
+
 def test_the_7b_recipe_is_planned_for_eight_gpus_as_its_comment_says(shapes, capsys):
     """By hand: two models of 7,615.6M weights; 2 bytes a weight in bf16 and 12 of DeepSpeed's Adam, over 8 processes;
     64 problems x 8 answers and 64 proposals."""

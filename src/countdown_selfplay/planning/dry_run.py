@@ -38,7 +38,8 @@ def print_dry_run(
     print(aligned([(name, *(str(role[name]) for role in roles)) for name in roles[0]]))
     engine = engine_of(args) if engine is None else engine
     steps = args.steps_per_round
-    print(f"\n# One round = {'one optimizer step' if steps == 1 else f'{steps} optimizer steps'}")
+    at_most = "at most " if any(s.trained and s.sequences_per_step for s in args.all_roles.values()) else ""
+    print(f"\n# One round = {'one optimizer step' if steps == 1 else f'{at_most}{steps} optimizer steps'}")
     for line in batch_arithmetic(args, engine.processes):
         print(textwrap.fill(line, 80, subsequent_indent="  "))
     print(f"\n# Memory per process, estimated in GiB ({engine.sentence})")
