@@ -21,10 +21,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from countdown_selfplay.cli.main import as_program
-from countdown_selfplay.config.recipes import recipes
+from countdown_selfplay.config.recipes import recipe_settings
 from countdown_selfplay.evaluation.compare.study import finish, finished, play_all, run_folder
 from countdown_selfplay.evaluation.presets import ATTEMPTS, MOST
 
@@ -99,7 +97,9 @@ def prepare(targets: int, quick: bool, roles: list[str], attempts: int = ATTEMPT
 
 def rates(arm: str, rate: float | None) -> dict[str, float]:
     """The learning rates of the arm's recipe, with that of a sweep. A finished run at others is another study's."""
-    written = yaml.safe_load(recipes()[ARMS[arm]].read_text(encoding="utf-8"))
+    from countdown_selfplay import JointSelfPlayConfig
+
+    written = recipe_settings(ARMS[arm], JointSelfPlayConfig)
     found = {name: value for name, value in written.items() if name.endswith("learning_rate")}
     return found if rate is None else found | {"prover_learning_rate": rate}
 

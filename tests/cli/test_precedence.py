@@ -9,7 +9,8 @@ import pytest
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.config.recipes import recipes
+from countdown_selfplay.config import recipes as recipe_module
+from countdown_selfplay.config.recipes import recipe_settings, recipes
 from countdown_selfplay.config.roles import RoleFields
 from countdown_selfplay.errors import ConfigError, UnknownNameError
 
@@ -29,6 +30,7 @@ VALUES = {  # field -> (what the recipe says, what the flag says); each pair is 
     "top_p": (1.0, 0.95),
     "top_k": (0, 5),
     "max_completion_length": (64, 32),
+    "sequences_per_step": (16, 8),
     "vllm_server_base_url": ("http://one:8000", "http://two:8000"),
 }
 
@@ -169,3 +171,42 @@ def test_a_recipe_or_a_change_that_there_is_not_is_named():
         ConfigError, match=r"`lerning_rate` is not a field of JointSelfPlayConfig\. Did you mean 'learn"
     ):
         JointSelfPlayConfig.from_recipe("tiny/default", lerning_rate=1.0)
+
+
+@pytest.fixture
+def shelf(tmp_path, monkeypatch):
+    """Recipes of our own: mine/<name>."""
+
+    def put(**texts):
+        for name, text in texts.items():
+            (tmp_path / "mine").mkdir(exist_ok=True)
+            (tmp_path / "mine" / f"{name}.yaml").write_text(text)
+
+    monkeypatch.setattr(recipe_module, "_PLACES", (tmp_path,))
+    return put
+
+
+def test_a_recipe_may_be_changes_to_another_whose_settings_it_wins_over(shelf, tmp_path):
+    shelf(
+        base="learning_rate: 1.0e-5\nprover_learning_rate: 2.0e-5\nnum_generations: 8\nroles: {prover: {beta: 0.1}}\n",
+        second="recipe: mine/base\nprover_num_generations: 4\nroles: {prover: {temperature: 0.7}}\nmax_steps: 3\n",
+        third="recipe: mine/second\nlearning_rate: 3.0e-5\n",
+    )
+    assert recipe_settings("mine/third", JointSelfPlayConfig) == {
+        "learning_rate": 3e-5, "num_generations": 8, "max_steps": 3, "prover_num_generations": 4,
+        "roles": {"prover": {"beta": 0.1, "temperature": 0.7}},
+    }  # fmt: skip
+    same = ["--model_name_or_path", "tiny", "--output_dir", str(tmp_path / "run"), "--use_cpu"]
+    args = settings("--recipe", "mine/third", *same)
+    solver = args.role("prover")
+    assert (solver.learning_rate, solver.beta, solver.temperature) == (3e-5, 0.1, 0.7)
+    assert (solver.num_generations, args.max_steps) == (4, 3)
+
+
+def test_recipes_that_begin_with_each_other_or_with_none_are_refused_in_one_sentence(shelf, capsys):
+    shelf(a="recipe: mine/b\n", b="recipe: mine/c\n", c="recipe: mine/b\n", d="recipe: mine/bb\n")
+    assert main(["joint", "--recipe", "mine/a", "--dry_run"]) == 2
+    said = capsys.readouterr().err
+    assert "c.yaml: `recipe` (mine/b) closes a circle, mine/a -> mine/b -> mine/c -> mine/b" in said
+    assert main(["joint", "--recipe", "mine/d", "--dry_run"]) == 2
+    assert "mine/bb" in (said := capsys.readouterr().err) and "Did you mean 'mine/b'" in said and said.count("\n") == 1

@@ -1,18 +1,20 @@
 """Every shipped recipe is planned by `--dry_run`, without the network and without a weight: sizes are those of the
 models' published configs, batches those that the recipes' comments say."""
 
+import json
 import re
 import socket
 
 import pytest
-import yaml
 from tests.cli.stand_in import make_tokenizer
 from tests.cli.test_precedence import solve_rates_of_a_run
 from tests.cli.test_recipes_played import ROOT, flags, public  # noqa: F401  (a fixture)
 from transformers import Qwen2Config
 
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.config.recipes import recipes
+from countdown_selfplay.config import JointSelfPlayConfig
+from countdown_selfplay.config.recipes import recipe_settings, recipes
+from countdown_selfplay.warm_starts.configs import IPOSettings, SFTSettings
 
 SHAPES = {  # hidden, inner, layers, heads, key heads, vocabulary, tied; the model cards say 0.49B, 3.09B and 7.61B
     "0.5B": (896, 4864, 24, 14, 2, 151936, True),
@@ -50,7 +52,7 @@ def offline(tmp_path, monkeypatch):
 
 def planned(name, shapes, *more):
     """The settings of a joint recipe, with its model where it is found here, and what the dry run prints of it."""
-    written = yaml.safe_load((ROOT / "examples" / "recipes" / f"{name}.yaml").read_text())
+    written = recipe_settings(name, JointSelfPlayConfig)
     size = next((one for one in SHAPES if f"qwen2.5-{one.lower()}" in name), None)
     here = "tiny" if size is None else shapes[size]
     changed = {key: here for key in ("model_name_or_path", "conjecturer_model") if key in written}
@@ -59,7 +61,7 @@ def planned(name, shapes, *more):
     if "labels" in str(written.get("proposer_kwargs")):
         solve_rates_of_a_run()
     if (written.get("roles") or {}).get("guide", {}).get("model"):
-        changed["roles"] = '{"guide": {"model": "tiny", "weights": "start"}}'
+        changed["roles"] = json.dumps({"guide": {"model": here, "weights": "start"}})
     assert main(["joint", "--recipe", name, *flags(changed), "--dry_run", *more]) == 0
     return written
 
@@ -73,7 +75,7 @@ def test_a_recipe_of_joint_is_planned(name, shapes, capsys):
     least = {"tiny": 0.01, "0.5b": 16 * 0.49 / 1.074, "3b": 4 * 3.09 / 1.074, "7b": 2 * 16 * 7.61 / 1.074}
     size = name.partition("/")[0].removeprefix("qwen2.5-")
     # the round of sgs samples 8,192 answers of 1,024 tokens at once: it is for several processes, or for vLLM
-    assert least[size] < peak < (40 if name == "qwen2.5-0.5b/sgs" else 12) * least[size]
+    assert least[size] < peak < (40 if name.startswith("qwen2.5-0.5b/sgs") else 12) * least[size]
     if written.get("game") == "critic_discernment":  # a question: 4 answers, 2 critiques of each, 2 revisions of each
         (problems,) = map(int, re.findall(r"^problems per round: (\d+)$", out, re.MULTILINE))
         samples = problems * (4 + 4 * 2 * 2)
@@ -89,7 +91,7 @@ def test_a_recipe_of_joint_is_planned(name, shapes, capsys):
 
 @pytest.mark.parametrize(("command", "name"), WARM)
 def test_a_recipe_of_a_warm_start_is_planned(command, name, public, capsys):  # noqa: F811
-    written = yaml.safe_load((ROOT / "examples" / "recipes" / f"{name}.yaml").read_text())
+    written = recipe_settings(name, SFTSettings if command == "sft" else IPOSettings, command)
     changed = {key: public[key] for key in ("dataset_name", "eval_dataset_name") if key in written}
     if "dataset_name" in changed:
         changed["dataset_name"] = changed["dataset_name"].replace("train.", f"{command}.")
@@ -109,6 +111,15 @@ def test_the_3b_recipe_holds_one_base_and_two_adapters(shapes, capsys):
     assert "3205.7M x 4 bytes" in out and "119.7M x 8 bytes" in out
     assert "prover: 8 x 64 x 1 = 512 samples = 64 problems x 8" in out
     assert "conjecturer: 8 x 4 x 1 = 32 samples = 1 prompts x 32" in out
+
+
+def test_the_steps_of_sgs_at_the_papers_size_follow_the_data(shapes, capsys):
+    """By hand: 512 targets and as many problems x 8 answers are 16 x 2 samples in each of 256 steps."""
+    planned("qwen2.5-0.5b/sgs", shapes)
+    out = capsys.readouterr().out
+    assert "# One round = at most 256 optimizer steps" in out
+    assert "prover: 16 x 2 x 1 x 256 steps = 8192 samples = 1024 problems x 8" in out
+    assert "steps: 32 trained sequences each, at most 256 a round" in out
 
 
 def test_the_7b_recipe_is_planned_for_eight_gpus_as_its_comment_says(shapes, capsys):

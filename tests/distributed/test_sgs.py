@@ -13,12 +13,13 @@ from .two_processes import torchrun
 pytestmark = pytest.mark.matrix
 
 WORKER = Path(__file__).parent / "sgs_worker.py"
-# 6 of 12 targets a round with up to 6 problems x 4 answers, on two processes, in two steps; 4 rounds, 2 of them saved.
+# 6 of 12 targets a round with up to 6 problems x 4 answers, on two processes, in up to two steps of 8 trained answers;
+# 4 rounds, 2 of them saved.
 CONFIG = dict(
     proposer_kwargs={"batch": 6}, max_steps=4, save_steps=2, steps_per_round=2, num_generations=4,
     conjecturer_num_generations=1, per_device_train_batch_size=8, prover_micro_batches=2, operands=[2, 3],
-    learning_rate=1e-3, use_cpu=True, save_strategy="steps", save_total_limit=None, report_to="none",
-    disable_tqdm=True,
+    sequences_per_step=8, learning_rate=1e-3, use_cpu=True, save_strategy="steps", save_total_limit=None,
+    report_to="none", disable_tqdm=True,
 )  # fmt: skip
 
 

@@ -220,6 +220,8 @@ def main(argv: list[str]) -> int:
     print(f"{out}: {written.total()} problems ({mix}), split {options.split}, seed {options.seed}")
     if told:
         print(f"{told}.")
+        if not found.solved:
+            print("Nothing was solved: no solver learns from that; warm-start the model, or take easier problems.")
     if options.exclude and not told:
         print(f"left out: {condition.overlap} that overlap with the {len(condition.excluded)} excluded problems")
     return 0

@@ -57,14 +57,21 @@ def attempts_of(options: Namespace) -> tuple[int, int]:
 
 def setting(options: Namespace, domain: CountdownDomain) -> tuple[CountdownDomain, dict[str, Any]]:
     """The domain in which the model is asked, and how it samples: as in its own training, where it has a run.json or
-    is the embedded model, with what the options say on top."""
+    is the embedded model, with what the options say on top. Ranges and rules of problems are the options' own."""
     asked = {"model": options.hard_for, "role": "prover", "eval_preset": TRAINING}
     base = setting_of(Namespace(**asked, domain=None, domain_kwargs=None))
     known = options.hard_for == "tiny" or find_run(options.hard_for) is not None
     sampling = dict(base.sampling if known else OWN)
     sampling |= {name: v for name in ("temperature", "max_new_tokens") if (v := getattr(options, name)) is not None}
-    own = known and options.prover_prompt is None and isinstance(base.domain, CountdownDomain)
-    return replace(domain, prover_prompt=base.domain.prover_prompt) if own else domain, sampling
+    own = known and isinstance(base.domain, CountdownDomain)
+    prompt = base.domain.prover_prompt if own and options.prover_prompt is None else domain.prover_prompt
+    rules = replace(
+        base.domain.rules if own else domain.rules,
+        use_all=domain.rules.use_all,
+        integers_only=domain.rules.integers_only,
+        answer_format="bare" if prompt == "compact" else "tags",  # the compact prompt's answers have no tags
+    )
+    return replace(domain, prover_prompt=prompt, rules=rules), sampling
 
 
 def search(

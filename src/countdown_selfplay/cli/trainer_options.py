@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from trl import ModelConfig, TrlParser
 
 from ..config.countdown_fields import CountdownFields, DomainFields
-from ..config.recipes import over, recipes
+from ..config.recipes import over, recipes, resolved
 from ..distributed.launched import refuse_lone_process
 from ..errors import ConfigError, CountdownSelfPlayError
 from .countdown_options import flag_value, nearest_only, underscored
@@ -69,7 +69,9 @@ def parse_options(
         chosen = written.get("recipe")
     if chosen is None and config is None and "--model_name_or_path" not in given:
         chosen = recipe
-    shipped = {} if chosen is None else _settings(str(names[chosen]), list(names), options)
+    shipped: dict[str, Any] = {}
+    if chosen is not None:
+        shipped = resolved(chosen, names, lambda path: _settings(str(path), list(names), options), training)
     settings = over(shipped, written, training)
     flags: dict[str, Any] = {name[2:]: None for name in given}
     if flag_value(argv, "--roles") is not None:

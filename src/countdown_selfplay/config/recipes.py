@@ -1,9 +1,10 @@
-"""Named settings: YAML files that ship with the package, and which of two sources of settings wins."""
+"""Named settings: YAML files that ship with the package, each whole or as changes to another (`recipe:`), and which of
+two sources of settings wins."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,28 @@ def over(below: Mapping[str, Any], above: Mapping[str, Any], training: type) -> 
     return {**found, **above, **({"roles": roles} if roles else {})}
 
 
+def resolved(
+    name: str, known: Registry[Path], read: Callable[[Path], dict[str, Any]], training: type
+) -> dict[str, Any]:
+    """The settings of a recipe over those of the one that it begins with (`recipe:`), and so on. `known`: by name;
+    `read`: the settings of a file. ConfigError where the last begins with an earlier one."""
+    chain, settings = [name], read(known[name])
+    while (base := settings.pop("recipe", None)) is not None:
+        if base in chain:
+            raise ConfigError(
+                f"{known[chain[-1]]}: `recipe` ({base}) closes a circle, {' -> '.join([*chain, base])}: the last one "
+                "must hold all its settings itself."
+            )
+        chain.append(base)
+        settings = over(read(known[base]), settings, training)
+    return settings
+
+
+def recipe_settings(name: str, training: type, command: str = "joint") -> dict[str, Any]:
+    """All settings of a recipe: of the trainer, its model and its data."""
+    return resolved(name, recipes(command), lambda path: yaml.safe_load(path.read_text(encoding="utf-8")), training)
+
+
 def recipe_fields(name: str, changes: Mapping[str, Any], training: type) -> dict[str, Any]:
     """Those settings of a recipe that are fields of `training`, under `changes`; its model and its data are left out.
     ConfigError for a change that is no field."""
@@ -60,5 +83,5 @@ def recipe_fields(name: str, changes: Mapping[str, Any], training: type) -> dict
     for change in changes:
         if change not in fields:
             raise ConfigError(f"`{change}` is not a field of {training.__name__}.{suggestion(change, fields)}")
-    written = yaml.safe_load(recipes()[name].read_text(encoding="utf-8"))
+    written = recipe_settings(name, training)
     return over({field: value for field, value in written.items() if field in fields}, changes, training)

@@ -18,13 +18,15 @@ from .roles import evaluate_prover
 @dataclass(frozen=True)
 class HardProblems:
     """problems: those that were kept. correct: right answers to each among the attempts that chose them. fresh: among
-    as many new ones. tried: how many problems there were. attempts: at each problem."""
+    as many new ones. tried: how many problems there were. attempts: at each problem. solved: problems of those tried
+    with a right answer."""
 
     problems: list[Any]
     correct: list[int]
     fresh: list[int]
     tried: int
     attempts: int = ATTEMPTS
+    solved: int = 0
 
     @property
     def baseline(self) -> float:
@@ -39,15 +41,15 @@ class HardProblems:
             *(sum(counts) / len(counts) / self.attempts for counts in (self.correct, self.fresh)),
         )
         return (
-            f"{len(self.problems)} targets of {self.tried} problems; {chosen:.1%} were solved at least once in the "
-            f"{self.attempts} attempts that chose them (mean solve rate {right:.1%}), and {self.baseline:.1%} in as "
-            f"many new attempts ({again:.1%})"
+            f"{len(self.problems)} targets of {self.tried} problems, {self.solved} of which were solved at least "
+            f"once; of the targets {chosen:.1%} in the {self.attempts} attempts that chose them (mean solve rate "
+            f"{right:.1%}), and {self.baseline:.1%} in as many new attempts ({again:.1%})"
         )
 
     def rates(self) -> dict[str, Any]:
         """The same as JSON values, with the right answers to each target."""
         counts = {"attempts": self.attempts, "chosen_by": self.correct, "new_attempts": self.fresh}
-        return {"targets": len(self.problems), "candidates": self.tried, **counts}
+        return {"targets": len(self.problems), "candidates": self.tried, "candidates_solved": self.solved, **counts}
 
 
 class AttemptFile:
@@ -133,7 +135,7 @@ def hard_problems(
     kept: list[Any] = []
     correct: list[int] = []
     tried: set[str] = set(exclude)
-    number = 0
+    number = answered = 0
     while len(kept) < count and len(tried) - len(exclude) < limit:
         size = min(part or 2 * count, limit - len(tried) + len(exclude))
         fresh = domain.random(size, seed + number, frozenset(tried))
@@ -141,7 +143,9 @@ def hard_problems(
             break
         tried |= {domain.key(problem) for problem in fresh}
         number += 1
-        hard = [(p, c) for p, c in zip(fresh, solved(fresh, False), strict=True) if c <= most]
+        counts = solved(fresh, False)
+        answered += sum(count > 0 for count in counts)
+        hard = [(p, c) for p, c in zip(fresh, counts, strict=True) if c <= most]
         kept += [problem for problem, _ in hard]
         correct += [c for _, c in hard]
         if say is not None:
@@ -156,4 +160,4 @@ def hard_problems(
         again += solved(kept[first : first + (part or count)], True)
         if say is not None and part is not None:
             say(f"{len(again)} of {count} targets attempted again")
-    return HardProblems(kept, correct, again, len(tried) - len(exclude), attempts)
+    return HardProblems(kept, correct, again, len(tried) - len(exclude), attempts, answered)

@@ -38,7 +38,8 @@ def print_dry_run(
     print(aligned([(name, *(str(role[name]) for role in roles)) for name in roles[0]]))
     engine = engine_of(args) if engine is None else engine
     steps = args.steps_per_round
-    print(f"\n# One round = {'one optimizer step' if steps == 1 else f'{steps} optimizer steps'}")
+    at_most = "at most " if any(s.trained and s.sequences_per_step for s in args.all_roles.values()) else ""
+    print(f"\n# One round = {'one optimizer step' if steps == 1 else f'{at_most}{steps} optimizer steps'}")
     for line in batch_arithmetic(args, engine.processes):
         print(textwrap.fill(line, 80, subsequent_indent="  "))
     print(f"\n# Memory per process, estimated in GiB ({engine.sentence})")
@@ -161,6 +162,9 @@ def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) ->
         lines.append(
             f"{name}: {factors} = {total} samples = {total // s.num_generations} {unit} x {s.num_generations}"
         )
+    sizes = sorted({s.sequences_per_step for s in args.all_roles.values() if s.trained and s.sequences_per_step})
+    if sizes:
+        lines.append(f"steps: {' or '.join(map(str, sizes))} trained sequences each, at most {steps} a round")
     solver = args.solver
     by_epochs = f"as many as {args.num_train_epochs:g} epoch(s) of anchor problems fill (max_steps is not set)"
     if own is not None:
