@@ -217,4 +217,4 @@ def test_the_completions_table_is_made_of_the_logs_that_we_hand_over():
     """TRL extends lists under these names while a role samples, and `log` prints and writes what is in them."""
     source = inspect.getsource(GRPOTrainer)
     assert set(re.findall(r'self\._logs\["(\w+)"\]', source)) == set(_trl.COMPLETION_LOGS)
-    assert set(_trl.empty_logs({}, "prover")) == set(_trl.COMPLETION_LOGS)
+    assert set(_trl.empty_logs()) == set(_trl.COMPLETION_LOGS)
