@@ -200,7 +200,7 @@ def test_run_folders_are_compared_after_training_and_with_before(tmp_path, capsy
         (["a.jsonl", "b=a.jsonl,a.jsonl"], "holds 'a.jsonl' twice"),
         (["a=a.jsonl", "a=other.jsonl"], "Two arms are called 'a'"),
         (["a.jsonl", "empty"], "has no evaluation.json"),
-        (["a.jsonl", "old"], "no counts of a prover with the keys of its problems"),
+        (["a.jsonl", "old"], "does not say a prover's right answers by the keys of its problems"),
         (["a.jsonl", "b=a.jsonl", "--ks", "8"], "`ks` (8) must lie between 1 and the least answers, n = 4"),
         (["a.jsonl", "b=a.jsonl", "--resamples", "0"], "`resamples` (0)"),
         (["a.jsonl", "other.jsonl", "--common"], "no problem in common"),
