@@ -11,10 +11,12 @@ import pytest
 import torch
 from transformers import TrainerCallback
 
+from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import load_tiny_model
+from countdown_selfplay.training.parts import refuse_unsupported
 from tests.probe_games import memory, probe
 
-from .conftest import equal, optimizer_state, rounds, weights
+from .conftest import equal, make_config, optimizer_state, rounds, weights
 from .test_round import LORA
 
 # 4 steps of 2 x 8 answers in 4 groups, and 1 x 8 proposals in 1 group: 64 and 32 a round.
@@ -280,6 +282,19 @@ def test_the_steps_of_a_round_follow_the_sequences_with_credit(build):
     expected, found = by_hand(samples, True), watch.gradients[0]["prover"]
     for name, gradient in expected.items():
         torch.testing.assert_close(found[name], gradient, rtol=0, atol=1e-6)
+
+
+def test_steps_of_trained_sequences_are_refused_where_they_cannot_be_taken(tmp_path):
+    args = make_config(tmp_path, **SEQUENCES)
+    refuse_unsupported(args, "fsdp2")
+    with pytest.raises(ConfigError, match="`sequences_per_step` is not supported under DeepSpeed"):
+        refuse_unsupported(args, "zero2")
+    with pytest.raises(ConfigError, match=r"\(9\) is more than the 8 sequences that a step of the prover .* to 2\.$"):
+        make_config(tmp_path, **{**SEQUENCES, "sequences_per_step": 9})
+    with pytest.raises(
+        ConfigError, match=r"`conjecturer_sequences_per_step` \(-1\) must be a finite number of at least 0"
+    ):
+        make_config(tmp_path, **{**SEQUENCES, "conjecturer_sequences_per_step": -1})
 
 
 def test_a_run_in_steps_of_trained_sequences_is_resumed_bit_for_bit(build):

@@ -157,6 +157,11 @@ def refuse_unsupported(args: JointSelfPlayConfig, engine: str) -> None:
             f"`load_best_model_at_end` (True) is not supported under {engine}; leave it unset, and go on from the "
             "checkpoint that trainer_state.json names as best_model_checkpoint."
         )
+    if engine.startswith("zero") and any(role.sequences_per_step for role in args.all_roles.values() if role.trained):
+        raise ConfigError(
+            "`sequences_per_step` is not supported under DeepSpeed, whose optimizer also steps where a role has no "
+            "sequence left: its moments would decay; launch with ddp or fsdp2, or set it to 0."
+        )
     if args.push_to_hub:
         raise ConfigError(
             "`push_to_hub` (True) is not supported: a checkpoint holds several policies; "
