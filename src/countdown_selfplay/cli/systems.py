@@ -6,7 +6,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
@@ -25,10 +24,6 @@ class System:
     """What it runs where neither a recipe, a config file nor a model is named."""
     refusal: Callable[[JointSelfPlayConfig], str | None]
     """Why other settings are not for it, or None."""
-    start: str = ""
-    """The folder of what its recipes start from."""
-    made_by: str = ""
-    """The command that fills that folder, and with what."""
 
 
 def _pool(args: JointSelfPlayConfig) -> str | None:
@@ -65,16 +60,11 @@ SYSTEMS = {
         "Train a pool: conjecturers by tiers of difficulty, several provers, expert iteration",
         "tiny/pool",
         _pool,
-        "runs/pool-start",
-        "`python examples/pool_expert_iteration.py --warm_start` makes it in a few minutes: a prover and a "
-        "conjecturer of two to four numbers",
     ),
     "sgs": System(
         "Train on a set of hard targets, with problems proposed for the sake of each that is unsolved",
         "tiny/sgs",
         _sgs,
-        "runs/tiny-sgs",
-        "`python examples/sgs.py --prepare` makes it in a few minutes: four warm starts and a set of hard targets",
     ),
     "symbolic": System(
         "Train a prover on problems that a symbolic proposer makes and selects", "tiny/symbolic_ucb", _symbolic
@@ -94,10 +84,4 @@ def main(command: str, argv: list[str] | None = None, launch: dict[str, str] | N
     refused = system.refusal(training)
     if refused is not None:
         raise ConfigError(refused)
-    players = [settings.model for settings in training.all_roles.values()]
-    named = [model.model_name_or_path, script.conjecturer_model_name_or_path, *players, script.dataset_name]
-    started = [name for name in named if name and Path(system.start) in Path(name).parents] if system.start else []
-    missing = [name for name in started if not Path(name).exists()]
-    if missing and not script.dry_run:
-        raise ConfigError(f"'{missing[0]}', which this run starts from, is not there yet; {system.made_by}.")
     return play(script, training, model, launch)
