@@ -71,7 +71,7 @@ def guarded(metric: Metric) -> str:
 
 
 def row(metric: Metric) -> str:
-    text = by_name(metric.help).replace("|", "\\|")
+    text = by_name(metric.explained).replace("|", "\\|")
     cells = (f"`{shown(metric.name)}`", text, range_text(metric.healthy), guarded(metric))
     return f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |")
 

@@ -281,8 +281,7 @@ def main(argv: list[str]) -> int:
     began = time.perf_counter()
     warm_start(WARM_START, FULL["demonstrations"])
     if len(asked) < len(argv):
-        recipe = f"--recipe {RECIPE} --model_name_or_path {WARM_START}"
-        print(f"{time.perf_counter() - began:.0f} s. Now: countdown-selfplay cdg {recipe}")
+        print(f"{time.perf_counter() - began:.0f} s. Now: countdown-selfplay cdg")
         return 0
     recipe = "tiny/cdg" if flag_value(argv, "--training") == "online" else RECIPE
     return cdg.main(["--recipe", recipe, "--model_name_or_path", str(WARM_START), *asked])

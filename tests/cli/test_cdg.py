@@ -13,14 +13,20 @@ from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.iterated import IteratedSettings, select
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
-SHORT = ["--problems", "6", "--chunk", "4", "--iterations", "1", "--eval_problems", "4", "--eval_samples", "2"]
+EMBEDDED = ["--model_name_or_path", "tiny"]  # which does not know the game
+SIZES = ["--problems", "6", "--chunk", "4", "--iterations", "1", "--eval_problems", "4", "--eval_samples", "2"]
+SHORT = [*EMBEDDED, *SIZES]
 
 
-def test_one_iteration_by_the_paper_and_again_with_another(tmp_path, capsys):
+def test_one_iteration_by_the_paper_and_again_with_another(tmp_path, capsys, caplog):
     arguments = ["cdg", "--recipe", "tiny/iterated_cdg", "--output_dir", str(tmp_path / "run"), *SHORT]
     assert main(arguments) == 0
     said = capsys.readouterr().out
     assert '"phase": "play"' in said and "prover pass@2" in said
+    # Hardly a critique can be read: said when the first chunk was played, and above the table.
+    (warned,) = [record.message for record in caplog.records if "Hardly anything can be read" in record.message]
+    assert "helpful/read_rate" in warned and warned.endswith("--warm_start` of the repository makes them.")
+    assert said.index('"phase": "train"') < said.index("- helpful/read_rate was ") < said.index("prover pass@1")
     rows = select.read(tmp_path / "run" / "iteration-1" / "played-00000.parquet")
     assert {row["weights"] for row in rows} and len({row["problem"] for row in rows}) == 4
     lines = [json.loads(line) for line in (tmp_path / "run" / "iterations.jsonl").read_text().splitlines()]
@@ -46,11 +52,39 @@ def test_a_folder_in_which_nothing_was_played_takes_other_settings(tmp_path, cap
     assert "must be a folder that can be made" in capsys.readouterr().err
 
 
-def test_online_it_is_a_joint_run_with_the_games_recipe(tmp_path, capsys):
-    arguments = ["--training", "online", "--output_dir", str(tmp_path), "--max_steps", "1", "--eval_problems", "0"]
+@pytest.mark.parametrize("command", [["cdg"], ["cdg", "--training", "online"], ["joint", "--recipe", "tiny/cdg_ppo"]])
+def test_what_the_game_starts_from_is_said_with_the_command_that_makes_it(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert main(command) == 2
+        error = capsys.readouterr().err
+        assert "'runs/tiny-cdg-start', which this run starts from, is not there yet" in error
+        assert "`python examples/critic_discernment.py --warm_start`" in error and error.count("\n") == 1
+        (tmp_path / "runs" / "tiny-cdg-start").mkdir(parents=True, exist_ok=True)  # a warm start that was killed
+    assert not list(tmp_path.glob("runs/tiny-cdg*/*"))
+
+
+def test_online_it_is_a_joint_run_with_the_games_recipe(tmp_path, capsys, caplog):
+    arguments = [
+        *EMBEDDED,
+        "--recipe",
+        "tiny/cdg",
+        "--training",
+        "online",
+        "--output_dir",
+        str(tmp_path),
+        "--max_steps",
+        "1",
+        "--eval_problems",
+        "0",
+    ]
     assert main(["cdg", *arguments, "--save_strategy", "no", "--per_device_train_batch_size", "16"]) == 0
     (line, *_) = [json.loads(text) for text in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert {"misleading/read_rate", "helpful/read_rate", "prover/correct_rate"} <= set(line)
+    assert line["prover/format_rate"] > 0.9  # the embedded model answers, and knows no critiques
+    (warned,) = [record.message for record in caplog.records if "Hardly anything can be read" in record.message]
+    assert "helpful/read_rate" in warned and "prover/format_rate" not in warned
+    assert "- helpful/read_rate was " in capsys.readouterr().out
 
 
 def test_a_dry_run_tells_the_papers_numbers_of_every_recipe(tmp_path, capsys, monkeypatch):
@@ -199,6 +233,7 @@ def test_the_table_is_sampled_as_the_preset_says(monkeypatch):
     ],
 )
 def test_bad_input_is_one_sentence(arguments, message, tmp_path, capsys):
-    assert main(["cdg", "--output_dir", str(tmp_path / "run"), *SHORT, *arguments]) == 2
+    recipe = ["--recipe", "tiny/iterated_cdg"]
+    assert main(["cdg", *recipe, "--output_dir", str(tmp_path / "run"), *SHORT, *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1

@@ -80,15 +80,22 @@ def test_a_bar_in_a_name_does_not_break_the_markdown_table():
     assert markdown([("a|b", "c"), ("1", "2")], ["note"]) == "| a\\|b | c |\n|---|---|\n| 1 | 2 |\n\n- note\n"
 
 
-def test_a_difference_that_is_the_same_on_every_problem_is_certain(tmp_path, capsys):
-    # 2 more right answers of 4 on each problem: every resample has a difference of exactly 1/2.
+def test_a_difference_that_is_the_same_on_every_problem_is_as_certain_as_problems_are_many(tmp_path, capsys):
+    # 2 more right answers of 4 on each of 4 problems: every resample has a difference of exactly 1/2. At most w =
+    # 3.841459 / 7.841459 = .489891 of others differ from that, by -1.5 to .5. It would exclude 0 for z^2 < 4 x .5, and
+    # of z = sqrt(2) both tails of the normal distribution hold .157299.
     a = write_answers(tmp_path / "a.jsonl", [0, 1, 2, 1], n=4)
     b = write_answers(tmp_path / "b.jsonl", [2, 3, 4, 3], n=4)
     assert compare(capsys, a, b, "--ks", 1, "--output", tmp_path / "c")[0] == 0
     (only,) = result(tmp_path / "c")["differences"]
     for name in ("percentile", "bca", "bonferroni"):
-        assert only[name] == {"difference": 0.5, "low": 0.5, "high": 0.5}
-    assert only["p"] == only["p_holm"] == pytest.approx(2 / 10_001)  # the least that 10,000 resamples can say
+        assert only[name] == pytest.approx({"difference": 0.5, "low": -0.234836, "high": 0.744945}, abs=1e-6)
+    assert only["p"] == only["p_holm"] == pytest.approx(0.157299, abs=1e-6)
+    for name, counts in (("a", [0] * 64), ("b", [4] * 64)):
+        write_answers(tmp_path / f"{name}.jsonl", counts, n=4)
+    assert compare(capsys, a, b, "--ks", 1, "--output", tmp_path / "c")[0] == 0
+    (only,) = result(tmp_path / "c")["differences"]
+    assert only["p"] == pytest.approx(2 / 10_001)  # the least that 10,000 resamples can say
 
 
 def test_several_training_seeds_are_one_arm_with_wider_intervals(tmp_path, capsys):

@@ -6,7 +6,22 @@ from math import inf, nan
 
 import pytest
 
-from countdown_selfplay.contract.metric import Metric, as_json, declaration_of, for_players, from_json, range_text
+from countdown_selfplay.contract.frame_metrics import FRAME_METRICS
+from countdown_selfplay.contract.metric import (
+    UNBOUNDED,
+    Metric,
+    as_json,
+    declaration_of,
+    for_players,
+    from_json,
+    range_text,
+)
+from countdown_selfplay.games import critic_metrics
+from countdown_selfplay.games.metrics import METRICS
+from countdown_selfplay.guides.judge import Judge
+from countdown_selfplay.proposers import targets_metrics
+from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
+from countdown_selfplay.proposers.tiers import TIERS
 
 
 def test_one_declaration_per_player_and_a_word_only_where_it_says_which():
@@ -34,10 +49,18 @@ def test_a_logged_name_leads_to_its_declaration():
 )
 def test_a_range_in_words_and_as_json_without_infinities(bounds, text):
     assert range_text(bounds) == text and range_text((-inf, inf)) == ""
-    metric = Metric("a", "", healthy=bounds, trip=bounds, in_a_row=3, word="w")
+    metric = Metric("a", "", healthy=bounds, trip=bounds, in_a_row=3, word="w", cure="Do this.")
     assert "Infinity" not in repr(as_json(metric)) and "inf" not in repr(as_json(metric))
     assert from_json("a", as_json(metric)) == metric
     assert as_json(Metric("a", "")) == {} and from_json("a", {}) == Metric("a", "")
+
+
+def test_every_shipped_metric_that_a_report_finds_fault_with_says_what_to_do():
+    shipped = (*FRAME_METRICS, *METRICS, *critic_metrics.METRICS, *targets_metrics.METRICS, *TIERS, *SYMBOLIC)
+    judged = [metric for metric in (*shipped, *Judge.metrics) if metric.healthy != UNBOUNDED or metric.trip]
+    assert len(judged) > 20
+    assert [metric.name for metric in judged if not (metric.cure[:1].isupper() and metric.cure.endswith("."))] == []
+    assert Metric("a", "A share.", cure="Do this.").explained == "A share. Do this."
 
 
 @pytest.mark.parametrize(

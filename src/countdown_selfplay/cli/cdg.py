@@ -26,14 +26,16 @@ from ..iterated.settings import IteratedSettings, check_settings
 from . import joint
 from .countdown_options import flag_value, has_flag
 from .settings_file import without
+from .starts import check_starts
 from .trainer_options import parse_options
 
 HELP = "Play the Critic-Discernment Game: answer, criticise, revise; --training online or iterated"
 
 EPILOG = """
 --training iterated: play all problems, choose samples, retrain every role from its initial model, and again.
-With no argument it is played with the embedded tiny model (recipe tiny/iterated_cdg), which does not know the game:
-`python examples/critic_discernment.py` gives it a warm start. --training online has the options of joint.
+With no argument it plays recipe tiny/iterated_cdg from runs/tiny-cdg-start, a warm start of the embedded model, which
+does not know the game: `python examples/critic_discernment.py --warm_start` of the repository makes it. --training
+online has the options of joint.
 """
 
 
@@ -91,6 +93,8 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
     _refuse_model_options(model)
     check_output(settings.output_dir)
     check_settings(settings, game_of(script), domain_from(script))
+    if not script.dry_run:
+        check_starts(model.model_name_or_path, script.dataset_name)
     if script.budget_of is not None:
         settings.kinds = with_budget(settings.kinds, Path(script.budget_of), settings.iterations)
     (print_dry_run if script.dry_run else play)(script, settings, model)
@@ -120,7 +124,7 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
     """Iterate; measure the prover before and after; print and write what was found."""
     from ..data.files import held_out_problems
     from ..domains import is_held_out
-    from ..evaluation.terminal import before_after_table
+    from ..evaluation.terminal import before_after_table, findings_text
     from ..iterated import IteratedSelfPlay
     from ..tiny import resolve_model
     from ..training.run import quiet_loading
@@ -136,9 +140,8 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
     run = IteratedSelfPlay(game, domain, start, problems[: script.problems], settings)
     with run_lock(settings.output_dir):  # another process that plays there keeps its description
         describe(run, script, settings)
-        lines = run.run()
-    for line in lines:
-        print(json.dumps(line))
+        run.run(tell=lambda line: print(json.dumps(line), flush=True))
+    result = {}
     if held_out:
         before, after = (
             measure(run.weights("prover", t), held_out, domain, script, settings) for t in (1, settings.iterations + 1)
@@ -147,6 +150,9 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
 
         result = {"before": before, "after": after, "difference": differences(before, after)}
         write_atomically(Path(settings.output_dir) / "evaluation.json", json.dumps(result, indent=1) + "\n")
+    if said := findings_text(Path(settings.output_dir)):
+        print(said)
+    if result:
         print(before_after_table(result))
 
 

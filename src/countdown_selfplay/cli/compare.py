@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
         raise ConfigError(
             f"{differing}; evaluate both alike, or pass --allow_different_settings to compare them all the same."
         )
-    arms = aligned_arms(arms, options.common)
+    arms = aligned_arms(arms, options.common, "pass --common to compare on the common ones only")
     found = compare_arms(arms, options.ks, options.resamples, options.seed)
     remarks = [*found.notes(), *warnings(arms)]
     if differing is not None:

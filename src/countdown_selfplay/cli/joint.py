@@ -18,6 +18,7 @@ from ..errors import ConfigError
 from ..policies.build import model_arguments
 from ..rewards.prover.verifier import make_verdict_reward
 from ..tiny import resolve_model
+from .starts import check_starts
 from .trainer_options import parse_options
 
 HELP = "Train a conjecturer and a prover jointly"
@@ -100,6 +101,9 @@ def play(
     control: tuple[JointSelfPlayConfig, dict[str, Any]] | None = None,
 ) -> int:
     """Train, or only plan or probe. `control`: of a run without a conjecturer that follows."""
+    if not script.dry_run:
+        players = [settings.model for settings in training.all_roles.values()]
+        check_starts(model.model_name_or_path, script.conjecturer_model_name_or_path, *players, script.dataset_name)
     if script.dry_run or script.probe:
         return plan(script, training, model, launch)
     from ..training.run import run_joint

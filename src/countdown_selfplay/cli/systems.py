@@ -4,9 +4,8 @@ heavy is imported when one of them runs."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
@@ -25,8 +24,6 @@ class System:
     """What it runs where neither a recipe, a config file nor a model is named."""
     refusal: Callable[[JointSelfPlayConfig], str | None]
     """Why other settings are not for it, or None."""
-    starts: Mapping[str, str] = field(default_factory=dict)
-    """The folders of what its recipes start from -> the command that fills them, and with what."""
 
 
 def _pool(args: JointSelfPlayConfig) -> str | None:
@@ -63,22 +60,11 @@ SYSTEMS = {
         "Train a pool: conjecturers by tiers of difficulty, several provers, expert iteration",
         "tiny/pool",
         _pool,
-        {
-            "runs/pool-start": "`python examples/pool_expert_iteration.py --warm_start` makes it in a few minutes: a "
-            "prover and a conjecturer of two to four numbers"
-        },
     ),
     "sgs": System(
-        "Train on a set of hard targets, with problems proposed for the sake of each that is unsolved",
+        "Train on a set of hard targets, with problems proposed for each unsolved one",
         "tiny/sgs",
         _sgs,
-        {
-            "runs/tiny-sgs": "`python examples/sgs.py --prepare` makes it in a few minutes: four warm starts and a "
-            "set of hard targets",
-            "runs/qwen-sgs": "`countdown-selfplay sft --recipe qwen2.5-0.5b/sft_sgs_guide` makes the guide, and "
-            "`countdown-selfplay dataset runs/qwen-sgs/targets.jsonl --count 512 --operands 4 --target_low 1 "
-            "--hard_for Qwen/Qwen2.5-0.5B-Instruct` the targets",
-        },
     ),
     "symbolic": System(
         "Train a prover on problems that a symbolic proposer makes and selects", "tiny/symbolic_ucb", _symbolic
@@ -98,11 +84,4 @@ def main(command: str, argv: list[str] | None = None, launch: dict[str, str] | N
     refused = system.refusal(training)
     if refused is not None:
         raise ConfigError(refused)
-    players = [settings.model for settings in training.all_roles.values()]
-    named = [model.model_name_or_path, script.conjecturer_model_name_or_path, *players, script.dataset_name]
-    for start, made_by in system.starts.items():
-        started = [name for name in named if name and Path(start) in Path(name).parents]
-        missing = [name for name in started if not Path(name).exists()]
-        if missing and not script.dry_run:
-            raise ConfigError(f"'{missing[0]}', which this run starts from, is not there yet; {made_by}.")
     return play(script, training, model, launch)

@@ -25,6 +25,7 @@ ROLE = (
         "any. It falls slowly. Near 0: the policy is deterministic and explores no more. `guard_min_entropy` makes "
         "the guard watch it.",
         healthy=(0.05, inf),
+        cure="Raise `entropy_coef`, or lower the learning rate.",
     ),
     Metric(
         "{role}/kl",
@@ -77,6 +78,7 @@ ROLE = (
         "Share of sequence weights (`cispo`: of trained tokens) outside the clamp; 0 when the trainer itself samples "
         "and a round is one step. High: most gradients are biased by the clamp.",
         healthy=(-inf, 0.05),
+        cure="Lower `steps_per_round` or the learning rate.",
     ),
     Metric(
         "{role}/clipped_rate",
@@ -112,8 +114,9 @@ TEXTS = (
     Metric(
         "{role}/truncated_rate",
         "Share of texts cut at the token limit: as many tokens as `<role>_max_completion_length`, the last of them no "
-        "end token, and no stop string in the text. Raise the limit: cut answers count as wrong.",
+        "end token, and no stop string in the text. Cut answers count as wrong.",
         healthy=(-inf, 0.01),
+        cure="Raise `max_completion_length`, or start from a model that ends its texts.",
     ),
     Metric(
         "{role}/completion_length",

@@ -32,6 +32,16 @@ class Metric:
     """The guard goes back at once when the value is not finite."""
     word: str = ""
     """What it is called on the progress bar and in tables; "": it is not shown there."""
+    cure: str = ""
+    """What to do about a value beyond its ranges: a sentence, with which a finding and a warning end."""
+    legible: bool = False
+    """It is the share of a player's texts that can be read: a run warns where that is next to none in its first
+    rounds (curriculum/legibility.py)."""
+
+    @property
+    def explained(self) -> str:
+        """`help`, and what to do."""
+        return " ".join(filter(None, (self.help, self.cure)))
 
 
 def for_players(metrics: Iterable[Metric], players: Mapping[str, Sequence[str]]) -> list[Metric]:
@@ -66,7 +76,7 @@ def range_text(bounds: Range) -> str:
 
 def as_json(metric: Metric) -> dict[str, Any]:
     """What a reader of the run folder needs of a declaration, as far as it says something; null: no bound."""
-    found: dict[str, Any] = {"help": metric.help, "in_a_row": metric.in_a_row, "word": metric.word}
+    found: dict[str, Any] = {name: getattr(metric, name) for name in ("help", "in_a_row", "word", "cure")}
     for name, bounds in (("healthy", metric.healthy), ("trip", metric.trip or UNBOUNDED)):
         found[name] = None if bounds == UNBOUNDED else [None if isinf(end) else end for end in bounds]
     return {name: value for name, value in found.items() if value}
@@ -75,8 +85,8 @@ def as_json(metric: Metric) -> dict[str, Any]:
 def from_json(name: str, written: Mapping[str, Any]) -> Metric:
     """What `as_json` has written; ValueError or TypeError for anything else."""
     healthy, trip = (written.get(key) and read_range(written[key]) for key in ("healthy", "trip"))
-    text, word = (str(written.get(key) or "") for key in ("help", "word"))
-    return Metric(name, text, healthy or UNBOUNDED, trip, written.get("in_a_row"), word=word)
+    text, word, cure = (str(written.get(key) or "") for key in ("help", "word", "cure"))
+    return Metric(name, text, healthy or UNBOUNDED, trip, written.get("in_a_row"), word=word, cure=cure)
 
 
 def read_range(value: object) -> Range:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..statistics.bootstrap import Estimate, bootstrap_mean
+from ..statistics.bootstrap import Estimate, share_interval
 from ..statistics.pass_at_k import pass_at_k_array
 from .roles import ProverEvaluation
 
@@ -29,7 +29,7 @@ def pooled(found: Sequence[ProverEvaluation], ks: Sequence[int] = (), resamples:
         found[0],
         correct=correct,
         n=n,
-        pass_at={k: bootstrap_mean(pass_at_k_array(correct, n, k), resamples, 0) for k in ks},
+        pass_at={k: share_interval(pass_at_k_array(correct, n, k), resamples, 0) for k in ks},
         score=Estimate(*(sum(getattr(s, end) for s in scores) / count for end in ("value", "low", "high"))),
         reasons=sum((one.reasons for one in found), Counter()),
         truncated_rate=sum(one.truncated_rate for one in found) / count,

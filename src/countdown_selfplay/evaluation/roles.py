@@ -12,7 +12,7 @@ from ..contract.domain import Domain, OpenDomain, P
 from ..distributed.processes import ALONE, Processes
 from ..domains import asked_of, verdicts_of
 from ..errors import ConfigError, DataError
-from ..statistics.bootstrap import Z_95, Estimate, bootstrap_mean, wilson_interval
+from ..statistics.bootstrap import Z_95, Estimate, share_interval, wilson_interval
 from ..statistics.pass_at_k import pass_at_k_array
 from .sampling import DEFAULTS, Sampling, sample_completions, sample_texts
 
@@ -20,8 +20,8 @@ from .sampling import DEFAULTS, Sampling, sample_completions, sample_texts
 @dataclass(frozen=True)
 class ProverEvaluation:
     """correct: correct answers per problem, each out of n; keys: the problems' identities. pass_at: k -> pass@k with a
-    95% bootstrap interval over problems. score: mean score by the rules. Rates are shares of all answers; seconds:
-    wall-clock time of the evaluation."""
+    95% interval over problems (`share_interval`). score: mean score by the rules. Rates are shares of all answers;
+    seconds: wall-clock time of the evaluation."""
 
     n: int
     pass_at: dict[int, Estimate]
@@ -117,8 +117,8 @@ def evaluate_prover(
     return ProverEvaluation(
         correct=correct,
         n=n,
-        pass_at={k: bootstrap_mean(pass_at_k_array(correct, n, k), resamples, seed) for k in ks},
-        score=bootstrap_mean([sum(v.score for v in row) / n for row in verdicts], resamples, seed),
+        pass_at={k: share_interval(pass_at_k_array(correct, n, k), resamples, seed) for k in ks},
+        score=share_interval([sum(v.score for v in row) / n for row in verdicts], resamples, seed),
         reasons=Counter(str(v.reason) for row in verdicts for v in row),
         truncated_rate=sum(map(sum, truncated)) / total,
         several_answers_rate=sum(getattr(v, "n_answers", 1) > 1 for row in verdicts for v in row) / total,
@@ -178,7 +178,7 @@ def evaluate_conjecturer(
     solve_rate = None
     if prover_correct is not None and playable:
         rates = prover_correct([problem for key, problem in distinct.items() if checked[key].reason == "ok"])
-        solve_rate = bootstrap_mean(rates, resamples, seed)
+        solve_rate = share_interval(rates, resamples, seed)
     return ConjecturerEvaluation(
         n=n,
         parseable=wilson_interval(len(parsed), n),

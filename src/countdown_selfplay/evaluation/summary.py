@@ -21,8 +21,8 @@ def powers_of_two(n: int) -> list[int]:
 
 
 def summarise(answers: AnswerSet, resamples: int = 10_000, seed: int = 0) -> dict[str, Any]:
-    """Plain JSON values. Intervals are percentile bootstraps over problems, so that a problem's answers stay together;
-    a rate of exactly 0 or 1 has Wilson's over the problems.
+    """Plain JSON values. Intervals are percentile bootstraps over problems, so that a problem's answers stay together,
+    but for Wilson's where all problems are alike (`share_interval`).
 
     format: share of answers that hold a complete, legal expression, whatever its value; Countdown's alone.
     by_operands, by_stratum: the same figures for each group of problems, where there are at least two groups.
@@ -71,7 +71,7 @@ def figures(by_problem: Sequence[Sequence[Answer]], n: int, resamples: int, seed
             str(k): share_interval(majority_at_k(votes, verdicts, k), resamples, seed).to_dict()
             for k in sorted({*(k for k in MAJORITY if k < n), n})
         },
-        "score": share(lambda row: row.score, bootstrap_mean),  # of another domain it may be no share
+        "score": share(lambda row: row.score),
         **({} if by_problem[0][0].operands is None else {"format": share(lambda row: row.reason in WELL_FORMED)}),
         "truncated": share(lambda row: row.truncated),
         "tokens": share(lambda row: row.tokens, bootstrap_mean),

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ..statistics.bootstrap import Estimate
 from ..statistics.independent import independent_difference
+
+
+def findings_text(folder: Path) -> str:
+    """What the report says of a run that is not healthy, a line each; "" for a healthy run."""
+    from .report.findings import findings  # matplotlib
+    from .report.load import load_run
+
+    found = findings(load_run(folder))
+    return "\n".join([f"Not healthy in {folder}:", *(f"- {sentence}" for sentence in found), ""]) if found else ""
 
 
 def control_table(result: dict[str, Any]) -> str:

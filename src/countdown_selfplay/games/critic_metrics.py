@@ -7,6 +7,11 @@ from math import inf
 from ..contract.metric import Metric
 from .metrics import ANSWERS
 
+WARM_START = (
+    "Start from weights that know the game: for the embedded model `python examples/critic_discernment.py "
+    "--warm_start` of the repository makes them."
+)
+
 REVISIONS = (
     Metric(
         "{prover}/success_rate",
@@ -26,6 +31,7 @@ REVISIONS = (
         "Of revisions of right answers, the share that gives them up for a wrong one. High: the prover follows every "
         "critique.",
         healthy=(-inf, 0.5),
+        cure="Train the misleading critic less (its learning rate, its samples), or the prover more.",
     ),
 )
 """The prover's second turn."""
@@ -36,6 +42,8 @@ CRITIQUES = (
         "{helpful}/read_rate",
         "Share of its critiques that the prover could be shown. Low: the format is lost.",
         healthy=(0.5, inf),
+        cure=WARM_START,
+        legible=True,
     ),
     Metric(
         "{misleading}/win_rate",
@@ -43,7 +51,7 @@ CRITIQUES = (
         "as the critic does.",
         word="misled",
     ),
-    Metric("{misleading}/read_rate", "As `helpful/read_rate`.", healthy=(0.5, inf)),
+    Metric("{misleading}/read_rate", "As `helpful/read_rate`.", healthy=(0.5, inf), cure=WARM_START, legible=True),
 )
 """The critics' turn."""
 

@@ -104,6 +104,7 @@ def prover_health(
     """Of a prover's answers on all processes; the sums travel in one gather. of_data: which of this process's
     problems are of the data set; None: all."""
     verdicts = answers.verdicts or []
+    votes = [v.vote for v in verdicts if hasattr(v, "vote")]
     zero_groups = (advantages_B.reshape(-1, answers.n) == 0).all(1)
     known = answers.rewards_B[~torch.isnan(answers.rewards_B)].double()
     sums = np.asarray(
@@ -112,6 +113,8 @@ def prover_health(
                 (
                     len(verdicts),
                     sum(v.correct for v in verdicts),
+                    sum(vote is not None for vote in votes),
+                    len(votes),
                     sum(getattr(v, "n_answers", 1) > 1 for v in verdicts),
                     len(zero_groups),
                     int(zero_groups.sum()),
@@ -125,7 +128,8 @@ def prover_health(
             ]
         )
     ).sum(0)
-    total, correct, several, groups, zero, n, reward, square, tried, unchecked, surprisal, tokens = map(float, sums)
+    total, correct, read, voting, several, *others = map(float, sums)
+    groups, zero, n, reward, square, tried, unchecked, surprisal, tokens = others
     if not total:  # a round without a problem (fill=none)
         return {}
     metrics: dict[str, Any] = {
@@ -133,6 +137,8 @@ def prover_health(
         f"{answers.role}/several_answers_rate": several / total,
         f"{answers.role}/zero_signal_groups": zero / groups,
     }
+    if voting:
+        metrics[f"{answers.role}/format_rate"] = read / voting
     if n:
         metrics[f"{answers.role}/reward"] = reward / n
         metrics[f"{answers.role}/reward_std"] = max(square / n - (reward / n) ** 2, 0.0) ** 0.5

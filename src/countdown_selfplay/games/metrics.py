@@ -13,6 +13,14 @@ ANSWERS = (
         "comparable between runs with other curricula: compare `eval_pass@k`.",
         word="solved",
     ),
+    Metric(
+        "{prover}/format_rate",
+        "Share of answers that can be read, right or wrong (of Countdown: that are a legal expression); absent for a "
+        "domain whose verdicts have no `vote`. Low: the format is lost.",
+        healthy=(0.5, inf),
+        cure="Set `prover_prompt` to the one that the model knows, or warm-start it (`countdown-selfplay sft`).",
+        legible=True,
+    ),
     Metric("{prover}/reward", "Mean of the summed reward functions; it rises.", finite=True),
     Metric("{prover}/reward_std", "Standard deviation of the summed reward functions."),
     Metric(
@@ -20,6 +28,8 @@ ANSWERS = (
         "Share of groups whose advantages are all 0: all answers of a group right or all wrong. High: the "
         "difficulty is off.",
         healthy=(-inf, 0.5),
+        cure="Change the difficulty (`operands`, `number_high`, the conjecturer's reward), or raise "
+        "`num_generations`.",
     ),
     Metric(
         "{prover}/sampled_entropy",
@@ -33,15 +43,15 @@ ANSWERS = (
         "{prover}/unchecked_rate",
         "Share of answers on which the checker came to no verdict: it timed out, its process died, it raised, or the "
         "time of the batch was up; they count as not right. Of domains that check in processes of their own "
-        "(`math_qa`). SGS keeps its verifier's errors under 0.01 (appendix B). High: raise the domain's `deadline` or "
-        "`workers`.",
+        "(`math_qa`). SGS keeps its verifier's errors under 0.01 (appendix B).",
         healthy=(-inf, 0.01),
+        cure="Raise the domain's `deadline` or `workers` (`domain_kwargs`).",
     ),
     Metric(
         "{prover}/several_answers_rate",
-        "Share of answers with more than one answer tag. High: the model does not stop. Set the end token; one 0.5B "
-        "run had 0.87.",
+        "Share of answers with more than one answer tag. High: the model does not stop; one 0.5B run had 0.87.",
         healthy=(-inf, 0.01),
+        cure="Set the model's end token, or a stop string (`prover_stop`).",
     ),
 )
 """The prover's answers."""
@@ -53,6 +63,8 @@ ROUND = (
         "conjecturer had nothing to be rewarded for. Allen and Ståblein ran with this at 0.71 without noticing.",
         healthy=(0, 0),
         in_a_row=20,
+        cure="The reasons in samples.jsonl say why: `malformed` asks for another `conjecturer_prompt` or a warm "
+        "start, `unsolvable` for a warm start, `duplicate` for a higher temperature.",
     ),
     Metric(
         "round/solve_rate_mean",
@@ -62,11 +74,14 @@ ROUND = (
         healthy=(0.1, 0.8),
         trip=(0.01, 0.99),
         word="solve rate",
+        cure="Near 1: take a `conjecturer_reward` that pays less for easy problems. Near 0: ask for easier ones "
+        "(`operands`, `number_high`), or warm-start the prover.",
     ),
     Metric(
         "round/solve_rate_std",
         "Standard deviation of p over conjectured problems. 0: all proposals are alike.",
         healthy=(0.15, inf),
+        cure="Raise the conjecturer's temperature or entropy coefficient (of a symbolic proposer: `diversity`).",
     ),
     Metric(
         "round/solve_rate_histogram",
@@ -78,11 +93,13 @@ ROUND = (
         "round/too_easy_share",
         "Share with p >= `easy_above` (0.8). See `round/solve_rate_mean`.",
         healthy=(-inf, 0.3),
+        cure="Take a `conjecturer_reward` that pays less for easy problems.",
     ),
     Metric(
         "round/too_hard_share",
         "Share with p < `hard_below` (0.05). See `round/solve_rate_mean`.",
         healthy=(-inf, 0.3),
+        cure="Ask for easier problems (`operands`, `number_high`), or warm-start the prover.",
     ),
     Metric(
         "round/anchor_solve_rate_mean",
@@ -120,6 +137,9 @@ PROPOSALS = (
         "A problem could be read from the text. Under 0.5 the format is lost.",
         healthy=(0.9, inf),
         trip=(0.5, 1),
+        cure="Set `conjecturer_prompt` to the one that the model knows, or warm-start it (`countdown-selfplay sft "
+        "--role conjecturer`).",
+        legible=True,
     ),
     Metric(
         "{conjecturer}/in_range_rate",
@@ -136,14 +156,16 @@ PROPOSALS = (
     Metric(
         "{conjecturer}/unique_rate",
         "Distinct problems / parsed proposals. Falls: mode collapse, which `round/solve_rate_mean` shows only with "
-        "`duplicate_proposals: keep`. Raise temperature or entropy coefficient.",
+        "`duplicate_proposals: keep`.",
         healthy=(0.8, inf),
+        cure="Raise the conjecturer's temperature or entropy coefficient.",
     ),
     Metric(
         "{conjecturer}/contamination_rate",
         "Proposals that are held-out problems; they are refused. High: held-out problems are guessed often, for the "
         "space is small.",
         healthy=(-inf, 0.05),
+        cure="Ask for problems of which there are more (`operands`, `number_high`, `target_high`).",
     ),
     Metric(
         "{conjecturer}/admitted_rate",
@@ -172,6 +194,7 @@ PROPOSALS = (
         "1 in a round after which the guard took the conjecturer alone back to a checkpoint (`guard_scope: "
         "conjecturer`); absent under `guard_scope: run`. Often 1: its learning rate is too high or its KL too weak.",
         healthy=(0, 0),
+        cure="Lower the conjecturer's learning rate, or raise its beta.",
     ),
     Metric("{conjecturer}/reward", "Mean over proposals that have a reward.", finite=True),
     Metric("{conjecturer}/reward_std", "Standard deviation over proposals that have a reward. 0: no gradient."),

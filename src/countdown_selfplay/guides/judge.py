@@ -29,8 +29,10 @@ class Judge(Stateless):
         Metric(
             "{guide}/format_rate",
             "Share of its reviews that can be read; absent in a round without a review. A failed one counts as the "
-            "mean of the others. Low: warm-start the guide (`sft --role guide`).",
+            "mean of the others.",
             healthy=(0.9, np.inf),
+            cure="Warm-start the guide (`countdown-selfplay sft --role guide`).",
+            legible=True,
         ),
         Metric("{guide}/reviews", "Problems that it reviewed: those with a right answer."),
     )

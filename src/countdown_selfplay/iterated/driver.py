@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,13 @@ from transformers import AutoTokenizer
 
 from ..contract.domain import Domain
 from ..contract.game import Game
+from ..contract.metric import for_players
+from ..curriculum.legibility import Legibility
 from ..data.jsonl import json_file
 from ..data.run_files import append_lines, discard_lines, read_phases, write_atomically
 from ..errors import ConfigError, DataError, RunFolderError
 from ..evaluation.model import place_of
+from ..evaluation.progress import ProgressLine
 from ..policies.build import load_pretrained, load_tokenizer
 from ..training.run_lock import run_lock
 from . import pairs, select
@@ -24,6 +28,8 @@ from .imitate import imitation, to_imitate
 from .resume import differences
 from .retrain import of_iteration, retrain
 from .settings import IteratedSettings, check_settings
+
+logger = logging.getLogger(__name__)
 
 SETTINGS, LOG = "iterated.json", "iterations.jsonl"
 IMITATION = "imitation"
@@ -65,13 +71,18 @@ class IteratedSelfPlay:
         if settings.imitate and len(set(self.initial.values())) > 1:
             raise ConfigError(f"`imitate` ({settings.imitate}) makes one model for all roles; pass one model for all.")
         self.folder = Path(settings.output_dir)
+        metrics = for_players(getattr(game, "metrics", ()), {kind: [kind] for kind in settings.kinds})
+        self.legibility = Legibility(metrics, rounds=1)  # a chunk holds as many texts as many rounds
 
-    def run(self) -> list[dict[str, Any]]:
-        """Play what is missing; the log's lines."""
+    def run(self, tell: Callable[[dict[str, Any]], object] = lambda line: None) -> list[dict[str, Any]]:
+        """Play what is missing; the log's lines, which `tell` gets one by one as they are written."""
+        self.tell = tell
         self.folder.mkdir(parents=True, exist_ok=True)
         with run_lock(str(self.folder)):
             self._check_settings()
             discard_lines(self.folder / LOG, 1 << 62, "iteration")  # only a last line that a kill cut off
+            for line in self.log():
+                tell(line)
             done = {(line["iteration"], line["phase"], line.get("role")) for line in self.log()}
             if self.settings.imitate and (0, "train", IMITATION) not in done:
                 self._imitate(Path(self.settings.imitate))
@@ -173,9 +184,11 @@ class IteratedSelfPlay:
         missing = [c for c in range(len(chunks)) if not self._played(iteration, c).is_file()]
         roster = self._roster(iteration) if missing else {}
         weights = {role: self.weights(role, iteration) for role in self.settings.kinds}
-        for chunk in missing:
-            rows = self._play_chunk(iteration, chunk, chunks[chunk], roster, weights)
-            select.write(self._played(iteration, chunk), rows)
+        with ProgressLine(f"iteration {iteration}, play", "chunks") as bar:
+            for done, chunk in enumerate(missing, start=1):
+                rows = self._play_chunk(iteration, chunk, chunks[chunk], roster, weights)
+                select.write(self._played(iteration, chunk), rows)
+                bar(done, len(missing))
         counts = Counter(
             f"{row['role']}/{row['label']}"
             for c in range(len(chunks))
@@ -192,7 +205,9 @@ class IteratedSelfPlay:
         weights: Mapping[str, str],
     ) -> list[dict[str, Any]]:
         round = CollectingRound(self.domain, roster, chunk, (self.settings.seed, iteration))
-        rows, _ = play(self.game, round, problems)
+        rows, metrics = play(self.game, round, problems)
+        if said := self.legibility.observe(1, metrics):
+            logger.warning(said)
         relative = {role: self._relative(path) for role, path in weights.items()}
         return [
             {
@@ -282,4 +297,5 @@ class IteratedSelfPlay:
         return select.chosen(rows, role, training)
 
     def _say(self, iteration: int, phase: str, **more: Any) -> None:
-        append_lines(self.folder / LOG, [{"iteration": iteration, "phase": phase, **more}])
+        append_lines(self.folder / LOG, [line := {"iteration": iteration, "phase": phase, **more}])
+        self.tell(line)

@@ -16,6 +16,7 @@ SYMBOLIC = (
         "Of these, the share that passed every symbolic check (seed 004: 65 to 70%). Low: most of what is made is "
         "refused; `proposer/rejected_<reason>` says why.",
         healthy=(0.2, inf),
+        cure="Widen the ranges (`operands`, `number_high`, `target_high`), so that fewer candidates are refused.",
     ),
     Metric(
         "proposer/rejected_<reason>",
@@ -28,6 +29,7 @@ SYMBOLIC = (
         "Of the valid candidates, the share that the selection might have taken: 1 but for `hard_band` (seed 004: "
         "1, .447 and .682). Near 0: the gate starves the solver.",
         healthy=(0.1, inf),
+        cure="Widen the band (`low`, `high` and `least_diversity` of selection_kwargs).",
     ),
     Metric(
         "proposer/refused_<verdict>",
@@ -37,6 +39,7 @@ SYMBOLIC = (
         "proposer/selected",
         "Candidates that went into the buffer. 0: all were refused, and anchors fill the slots.",
         healthy=(1, inf),
+        cure="Raise `candidates`, or widen the band (`low` and `high` of selection_kwargs).",
     ),
     Metric("proposer/archive_size", "Generated problems that novelty is measured against; it grows."),
     Metric("proposer/buffer_size", "Generated problems that the solver's batches are drawn from."),
@@ -47,9 +50,16 @@ SYMBOLIC = (
         healthy=(0.01, inf),
         trip=(0.001, inf),
         word="novelty",
+        cure="Let the proposer tell more problems apart (features: 13), or raise `diversity` or `candidates`.",
     ),
     Metric("proposer/least_p", "Least estimated solve rate among the selected (seed 004, figure 4)."),
-    Metric("proposer/selected_p", "Mean estimated solve rate of the selected.", healthy=(0.05, 0.9)),
+    Metric(
+        "proposer/selected_p",
+        "Mean estimated solve rate of the selected.",
+        healthy=(0.05, 0.9),
+        cure="Move the band (`low` and `high` of selection_kwargs), or ask for another difficulty (`operands`, "
+        "`number_high`).",
+    ),
     Metric("proposer/score", "Mean R_gen of the valid candidates."),
     Metric("proposer/selected_score", "Mean R_gen of the selected."),
     Metric("proposer/arm_<arm>", "Share of the candidates that an arm, or an action of the policy, made."),
@@ -60,7 +70,10 @@ SYMBOLIC = (
         "them: whether a trained proposer has moved.",
     ),
     Metric(
-        "proposer/policy_entropy", "Entropy of the action policy in nats, ln 16 = 2.77 at most.", healthy=(0.1, inf)
+        "proposer/policy_entropy",
+        "Entropy of the action policy in nats, ln 16 = 2.77 at most.",
+        healthy=(0.1, inf),
+        cure="Raise `entropy` of the proposer, or lower its `learning_rate`.",
     ),
     Metric("proposer/policy_baseline", "Moving mean of R_gen that the action policy is compared with."),
     Metric(
@@ -77,6 +90,7 @@ SYMBOLIC = (
         "Calibration error of these estimates on the fresh rates: mean |p - rate| over tenths of p. High: the "
         "predictor was stale, or badly calibrated.",
         healthy=(-inf, 0.2),
+        cure="Label more, and more often (`relabel`, `relabel_every`, `played_labels`).",
     ),
     Metric(
         "proposer/bias_before", "Mean estimate less mean fresh rate: above 0 where problems are harder than thought."
@@ -91,6 +105,7 @@ SYMBOLIC = (
         "proposer/predictor_auc",
         "AUC of the predictor on the fresh rates, by trees that had not seen the problem.",
         healthy=(0.6, inf),
+        cure="Label more candidates (`relabel`, `relabel_samples`, `played_labels`).",
     ),
     Metric("proposer/labels", "Solve rates that the predictor is fitted to."),
     Metric(

@@ -40,14 +40,16 @@ METRICS = (
     ),
     Metric(
         "targets/set_aside",
-        "Targets that have no solution: they are reported, and played no more. Above 0: mend the data set.",
+        "Targets that have no solution: they are reported, and played no more.",
         healthy=(0, 0),
+        cure="Take them out of the data set.",
     ),
     Metric(
         "targets/mastered",
         "Targets that every answer solved when they were attempted first, at a pass@1 of 1: they were not hard. They "
         "are reported, and played on as solved ones.",
         healthy=(0, 0),
+        cure="Choose harder targets.",
     ),
     Metric(
         "targets/trainable",

@@ -51,6 +51,7 @@ TIERS = (
         "Share of all conjecturers' texts that copy a worked example of the prompt; they are refused. High in early "
         "rounds in seed 000, until its prompt forbade it.",
         healthy=(0.0, 0.1),
+        cure="Take a `conjecturer_prompt` without worked examples, or raise the conjecturers' temperature.",
     ),
 )
 """What a pool logs beside the game's metrics of each player."""

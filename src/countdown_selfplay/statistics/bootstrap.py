@@ -17,7 +17,15 @@ Method = Literal["percentile", "bca"]
 """How an interval is read off the resampled means. bca corrects for bias and skewness (Efron 1987). In simulations its
 coverage was no better than percentile's (docs/evaluation.md), which is the default."""
 
+Bounds = tuple[float, float]
+"""Least and greatest value that a problem can have."""
+SHARE: Bounds = (0.0, 1.0)
+"""Of pass@k, majorities, rates."""
+CHANGE: Bounds = (-1.0, 1.0)
+"""Of the difference of two shares."""
+
 Z_95 = 1.959964  # 97.5% quantile of the standard normal distribution
+_ALIKE = 1e-12  # resampled means that differ by less are the same but for rounding
 _CHUNK = 2_000_000  # resampled values that are held in memory at once (16 MB)
 _KEPT = 20_000_000  # counts that are kept from one call to the next (40 MB)
 
@@ -56,14 +64,15 @@ def bootstrap_mean(
     seed: int = 0,
     level: float = 0.95,
     method: Method = "percentile",
+    bounds: Bounds | None = None,
 ) -> Estimate:
     """The mean with an interval over `resamples` draws of the values with replacement (Efron 1979).
 
-    DataError if there is no value or one is not finite. One value gives an interval of width 0: a single problem tells
-    nothing about others, and nothing here pretends that it does.
+    DataError if there is no value or one is not finite. Equal values give equal draws and an interval of width 0,
+    unless `bounds` says between which values they lie (`alike_ends`).
     """
     array = finite_array(values, "values")
-    low, high = ends(array, resampled_means(array, resamples, seed), level, method)
+    low, high = ends(array, resampled_means(array, resamples, seed), level, method, bounds)
     return Estimate(float(array.mean()), low, high)
 
 
@@ -84,10 +93,25 @@ def wilson_interval(count: int, total: int) -> Estimate:
 
 
 def share_interval(values: Sequence[float] | np.ndarray, resamples: int = 10_000, seed: int = 0) -> Estimate:
-    """`bootstrap_mean` of a share of each problem's answers, 0 to 1. Where all are 0, or all are 1, every draw is the
-    same, and Wilson's interval for as many trials as problems stands in its place."""
-    found = bootstrap_mean(values, resamples, seed)
-    return wilson_interval(int(found.value) * len(values), len(values)) if found.value in (0.0, 1.0) else found
+    """`bootstrap_mean` of a share of each problem's answers, or of a score from 0 to 1, with a width where all are
+    equal (`alike_ends`). Scores beyond 0 and 1 have no bounds that are known here, and the bootstrap alone."""
+    array = finite_array(values, "values")
+    inside = SHARE[0] <= array.min() and array.max() <= SHARE[1]
+    return bootstrap_mean(array, resamples, seed, bounds=SHARE if inside else None)
+
+
+def alike_ends(value: float, problems: int, bounds: Bounds, level: float = 0.95) -> tuple[float, float]:
+    """The ends of a mean's interval where all `problems` have the same `value`, which every resample repeats.
+
+    None of P problems differs from the others, so the share of those that would has Wilson's interval for 0 of P, [0,
+    w] with w = z^2 / (P + z^2) (Wilson 1927), and what differs lies within `bounds`: [v - w (v - low), v + w (high -
+    v)]. Of shares at 0 and at 1 that is Wilson's own interval, [0, w] and [1 - w, 1]. Of the difference of two arms
+    that are both all wrong or both all right it is [-w, w], as is the hybrid of their two Wilson intervals, paired or
+    not (Newcombe 1998, method 10).
+    """
+    z2 = NormalDist().inv_cdf(tails(level)[1]) ** 2
+    w = z2 / (problems + z2)
+    return value - w * (value - bounds[0]), value + w * (bounds[1] - value)
 
 
 def paired_bootstrap(
@@ -103,19 +127,23 @@ def paired_bootstrap(
     """pass@k of b minus pass@k of a, on the same problems in the same order, with an interval.
 
     `correct_a`, `correct_b`: correct answers per problem out of `n`. A resample draws problems, so that a problem's
-    two counts stay together (seed 001, table 3). DataError if the lengths differ.
+    two counts stay together (seed 001, table 3). Where all problems differ alike: `alike_ends`. DataError if the
+    lengths differ.
     """
     difference_P = paired_differences(correct_a, correct_b, n, k)
-    low, high = ends(difference_P, resampled_means(difference_P, resamples, seed), level, method)
+    low, high = ends(difference_P, resampled_means(difference_P, resamples, seed), level, method, CHANGE)
     return Interval(float(difference_P.mean()), low, high)
 
 
-def two_sided_p(means: np.ndarray) -> float:
+def two_sided_p(means: np.ndarray, problems: int) -> float:
     """Bootstrap p-value of "the difference is 0": twice the smaller share of resampled differences on either side of
     0, with one added to count and total so that it is never 0; at most 1. It is below 1 - level about where the
-    percentile interval of that level excludes 0 (Efron and Tibshirani 1993, section 15.4)."""
+    percentile interval of that level excludes 0 (Efron and Tibshirani 1993, section 15.4). So it is of P `problems`
+    that all differ by d: the interval of `alike_ends` excludes 0 where z^2 < P |d|."""
     below, above = int((means <= 0).sum()), int((means >= 0).sum())
-    return min(1.0, 2 * (min(below, above) + 1) / (len(means) + 1))
+    found = min(1.0, 2 * (min(below, above) + 1) / (len(means) + 1))
+    alike = np.ptp(means) < _ALIKE
+    return max(found, 2 * NormalDist().cdf(-((problems * abs(float(means[0]))) ** 0.5))) if alike else found
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -129,14 +157,19 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def ends(values_P: np.ndarray, means: np.ndarray, level: float, method: Method) -> tuple[float, float]:
-    """The interval's two ends from the resampled means of `values_P`."""
+def ends(
+    values_P: np.ndarray, means: np.ndarray, level: float, method: Method, bounds: Bounds | None = None
+) -> tuple[float, float]:
+    """The interval's two ends from the resampled means of `values_P`, within `bounds`; `alike_ends` where all of these
+    means are the same."""
     low, high = tails(level)
+    if bounds is not None and np.ptp(means) < _ALIKE:
+        return alike_ends(float(values_P.mean()), len(values_P), bounds, level)
     if method == "bca":
         low, high = _bca_levels(values_P, means, low, high)
     elif method != "percentile":
         raise ConfigError(f"`method` ({method!r}) must be 'percentile' or 'bca'.")
-    first, last = np.quantile(means, (low, high))
+    first, last = np.clip(np.quantile(means, (low, high)), *(bounds or (-np.inf, np.inf)))
     return float(first), float(last)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from ..errors import ConfigError, DataError
-from .bootstrap import Estimate, Interval, bootstrap_mean, tails, wilson_interval
+from .bootstrap import CHANGE, SHARE, Estimate, Interval, alike_ends, bootstrap_mean, tails
 
 _CHUNK = 1_000_000  # resampled problems that are held in memory at once
 
@@ -22,9 +22,9 @@ def ratio_interval(
     """sum(parts) / sum(wholes) with a 95% percentile bootstrap that draws clusters (problems), so that a problem's
     items stay together; None if there is no whole, for then there is no rate.
 
-    0 <= part <= whole for each item. Clusters without a whole are left out. At 0 and at 1 every draw is the same, and
-    Wilson's interval for as many trials as there are clusters with a whole stands in its place: "0 of 40 problems" is
-    not "exactly 0". DataError if the lists differ in length.
+    0 <= part <= whole for each item. Clusters without a whole are left out. Where all others have the same rate, such
+    as 0 or 1, every draw is the same, and the interval is that of `alike_ends`: "0 of 40 problems" is not "exactly 0".
+    DataError if the lists differ in length.
     """
     part_C, whole_C = _by_cluster(clusters, parts, wholes)
     taking_part = whole_C > 0
@@ -32,8 +32,8 @@ def ratio_interval(
     if not whole_C.size:
         return None
     value = float(part_C.sum() / whole_C.sum())
-    if value in (0.0, 1.0):
-        return wilson_interval(int(value) * whole_C.size, whole_C.size)
+    if np.ptp(part_C / whole_C) == 0:
+        return Estimate(value, *alike_ends(value, whole_C.size, SHARE))
     if resamples < 1:
         raise ConfigError(f"`resamples` ({resamples}) must be at least 1; 10,000 is usual.")
     rng = np.random.default_rng(seed)
@@ -49,9 +49,10 @@ def ratio_interval(
 def change_interval(
     changes: Sequence[float], clusters: Sequence[Hashable], resamples: int = 10_000, seed: int = 0
 ) -> Interval:
-    """The mean of paired changes with a percentile bootstrap over clusters of equal size (n answers a problem)."""
+    """The mean of paired changes, -1 to 1, with a percentile bootstrap over clusters of equal size (n answers a
+    problem)."""
     total_C, count_C = _by_cluster(clusters, changes, [1.0] * len(changes))
-    found = bootstrap_mean(total_C / count_C, resamples, seed)
+    found = bootstrap_mean(total_C / count_C, resamples, seed, bounds=CHANGE)
     return Interval(float(np.sum(total_C) / np.sum(count_C)), found.low, found.high)
 
 

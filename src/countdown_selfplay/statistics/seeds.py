@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import DataError
-from .bootstrap import Estimate, Interval, finite_array, resampled_means, tails
+from .bootstrap import CHANGE, Estimate, Interval, ends, finite_array, resampled_means
 from .pass_at_k import pass_at_k_array
 
 _ANGLES = 20_001  # of the grid on which Student's density is integrated: quantiles to six digits and more
@@ -62,8 +62,10 @@ def two_level_interval(
     a_SP: np.ndarray, b_SP: np.ndarray, resamples: int = 10_000, seed: int = 0, level: float = 0.95
 ) -> Interval:
     """`two_level_bootstrap` of any rates per training seed (rows) and problem (columns), such as shares of votes."""
-    low, high = np.clip(np.quantile(two_level_draws(a_SP, b_SP, resamples, seed), tails(level)), -1, 1)
-    return Interval(float(b_SP.mean() - a_SP.mean()), float(low), float(high))
+    draws = two_level_draws(a_SP, b_SP, resamples, seed)
+    difference_P = b_SP.mean(0) - a_SP.mean(0)
+    low, high = ends(difference_P, draws, level, "percentile", CHANGE)
+    return Interval(float(difference_P.mean()), low, high)
 
 
 def two_level_draws(a_SP: np.ndarray, b_SP: np.ndarray, resamples: int, seed: int) -> np.ndarray:

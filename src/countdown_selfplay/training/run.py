@@ -17,7 +17,7 @@ from ..contract.domain import OpenDomain, P
 from ..data.files import checked_problems, held_out_problems, load_problem_rows
 from ..data.run_files import write_atomically
 from ..domains import domain_from
-from ..evaluation.terminal import before_after_table, control_table
+from ..evaluation.terminal import before_after_table, control_table, findings_text
 from .evaluation import differences, measure
 from .exports import export_policies
 from .rollbacks import resolve
@@ -63,6 +63,9 @@ def play_control(
 ) -> None:
     """Train the prover alone, from the same weights, on as many samples a round; write control.json beside the run's
     files and print what the conjecturer was worth. `before`, `after`: the run's own evaluations."""
+    from ..evaluation.report.findings import cost_of_the_conjecturer  # matplotlib
+    from ..evaluation.report.load import load_run
+
     trainer = JointConjecturerProverTrainer(args=args, domain=domain_from(args), **data, **trainer_arguments)
     trainer.accelerator.print(f"Control: the same run without a conjecturer, in {args.output_dir}")
     resume = resolve(trainer, "auto" if args.resume_from_checkpoint else None)
@@ -75,7 +78,7 @@ def play_control(
         found = {"control": alone, "run": after, "difference": differences(alone, after)}
         write_atomically(folder.parent / "control.json", json.dumps(found, indent=1) + "\n")
         print("What the conjecturer was worth, on as many samples of the prover:")
-        print(control_table(found))
+        print("\n".join([*cost_of_the_conjecturer(load_run(folder.parent)), control_table(found)]))
         if script.report:  # once more, with the control's rows
             print(f"Report: {report_of(folder.parent)}")
     trainer.processes.wait()
@@ -99,10 +102,15 @@ def data_sets(script: JointScriptArguments, domain: OpenDomain[P]) -> tuple[dict
 
 
 def tell(folder: Path, before: dict[str, Any], after: dict[str, Any], report: bool) -> None:
-    """Write evaluation.json and print its table, if the run was measured; write the report, if it is asked for."""
+    """Write evaluation.json, if the run was measured; print what is not healthy in the run, then that table; write the
+    report, if it is asked for."""
+    result = {}
     if before:
         result = {"before": before, "after": after, "difference": differences(before, after)}
         write_atomically(folder / "evaluation.json", json.dumps(result, indent=1) + "\n")
+    if said := findings_text(folder):
+        print(said)
+    if result:
         print(before_after_table(result))
     if report:
         print(f"Report: {report_of(folder)}")

@@ -7,7 +7,15 @@ import pytest
 
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation import Interval, bootstrap_mean, paired_bootstrap, pass_at_k_array
-from countdown_selfplay.statistics.bootstrap import _bca_levels, resampled_means, wilson_interval
+from countdown_selfplay.statistics.bootstrap import (
+    SHARE,
+    Estimate,
+    _bca_levels,
+    resampled_means,
+    share_interval,
+    wilson_interval,
+)
+from countdown_selfplay.statistics.independent import independent_difference
 
 from . import real_counts as real
 
@@ -29,17 +37,51 @@ def test_the_paired_interval_of_the_public_checkpoints():
 
 
 def test_the_pairing_is_kept():
-    # b is a plus exactly one correct answer of 16 everywhere: each resample has the same difference, 1/16.
-    a = [0, 3, 8, 15, 7, 1]
-    found = paired_bootstrap(a, [c + 1 for c in a], 16)
-    assert (found.difference, found.low, found.high) == pytest.approx((1 / 16, 1 / 16, 1 / 16), abs=1e-12)
-    assert found.excludes_zero
+    # b has one or two more correct answers of 16 than a, wherever a is: each resample's mean lies between 1 and 2
+    # sixteenths, and all six draws of one kind have a chance of 1/64 < 2.5%, so that the ends lie inside.
+    a = [0, 3, 8, 14, 7, 1]
+    found = paired_bootstrap(a, [c + 1 + i % 2 for i, c in enumerate(a)], 16)
+    assert found.difference == 1.5 / 16 and 1 / 16 < found.low < found.high < 2 / 16
 
 
 def test_the_difference_is_b_minus_a():
-    assert paired_bootstrap([0, 0], [4, 4], 4) == Interval(1.0, 1.0, 1.0)
-    assert paired_bootstrap([4, 4], [0, 0], 4) == Interval(-1.0, -1.0, -1.0)
-    assert paired_bootstrap([4, 4], [0, 0], 4).excludes_zero
+    # z^2 = 3.841459; 64 problems that all differ by 1: w = z^2 / (64 + z^2) = .056624, and one may differ by -1.
+    found = paired_bootstrap([0] * 64, [4] * 64, 4)
+    assert (found.difference, found.low, found.high) == pytest.approx((1, 1 - 2 * 0.056624, 1), abs=1e-6)
+    assert found.excludes_zero and paired_bootstrap([4] * 64, [0] * 64, 4) == Interval(-1, -1, -found.low)
+
+
+W_16 = 0.193608
+"""z^2 / (16 + z^2) = 3.841459 / 19.841459: the upper end of Wilson's interval for 0 of 16."""
+
+
+def test_problems_that_are_all_alike_have_an_interval_with_a_width():
+    """0 of 16 problems differ, so at most w of others do, each by as much as a share can: at 0 and 1 that is Wilson's
+    interval, at .5 it is .5 -+ w / 2. For 90% z^2 = 2.705543, and 0 of 10 is 2.705543 / 12.705543 = .212942."""
+    for value, low, high in ((0, 0, W_16), (1, 1 - W_16, 1), (0.5, 0.5 - W_16 / 2, 0.5 + W_16 / 2)):
+        found = share_interval([value] * 16)
+        assert (found.value, found.low, found.high) == pytest.approx((value, low, high), abs=1e-6)
+    for right in (0, 16):
+        own, wilson = share_interval([right / 16] * 16), wilson_interval(right, 16)
+        assert own.to_dict() == pytest.approx(wilson.to_dict(), abs=1e-7)
+    assert bootstrap_mean([0.0] * 10, level=0.9, bounds=SHARE).high == pytest.approx(0.212942, abs=1e-6)
+    assert share_interval([-1.0] * 16) == Estimate(-1, -1, -1)  # a score by rules of one's own: no bounds are known
+
+
+@pytest.mark.parametrize(("right", "k"), [(0, 1), (0, 4), (16, 1), (16, 16)])
+def test_two_arms_that_are_all_wrong_or_all_right_differ_by_newcombes_interval(right, k):
+    """Newcombe 1998, method 10: the distances of each arm's share to the ends of its Wilson interval, 0 on one side
+    and w on the other, added as squares: -+ w. Where no problem is solved, or all are, by both arms, the correlation
+    that his paired method takes into account is 0, so that it is the same."""
+    found = paired_bootstrap([right] * 16, [right] * 16, 16, k)
+    assert (found.difference, found.low, found.high) == pytest.approx((0, -W_16, W_16), abs=1e-6)
+    arms = [wilson_interval(right, 16)] * 2
+    assert found.to_dict() == pytest.approx(independent_difference(*arms).to_dict(), abs=1e-7)
+
+
+def test_arms_with_equal_counts_on_every_problem_differ_by_0_within_a_width():
+    found = paired_bootstrap(real.SFT, real.SFT, 16)  # w = 3.841459 / (50 + 3.841459)
+    assert len(real.SFT) == 50 and (found.low, found.high) == pytest.approx((-0.071348, 0.071348), abs=1e-6)
 
 
 def test_resampled_means_follow_the_exact_bootstrap_distribution():

@@ -34,6 +34,12 @@ def test_all_answers_to_a_problem_are_put_together():
     assert found.reasons == {"ok": 8}
 
 
+def test_a_pool_that_solves_nothing_has_an_interval():
+    """Wilson's for 0 of 3 problems: 3.841459 / 6.841459 = .561497."""
+    found = pooled([one([0, 0, 0], 0.0, 0.0)] * 2, ks=(1, 8))
+    assert [found.pass_at[k].high for k in (1, 8)] == pytest.approx([0.561497] * 2, abs=1e-6)
+
+
 def test_settings_that_differ_are_told_of_each_prover():
     settings = [{"temperature": t, "top_p": 1.0, "seed": seed} for t, seed in ((0.8, 0), (1.2, 7))]
     each = [replace(one([1], 0.3, 0.0), setting=setting) for setting in settings]

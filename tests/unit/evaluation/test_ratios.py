@@ -27,6 +27,12 @@ def test_at_the_ends_the_interval_is_wilsons_over_problems():
     assert (every.value, every.high) == (1, 1) and every.low == pytest.approx(1 - 0.4899, abs=1e-4)
 
 
+def test_problems_of_one_rate_between_the_ends_leave_room_for_others():
+    """1 of 2 answers on each of 4 problems: at most .4899 of others differ, by .5 at most."""
+    found = ratio_interval([1, 0] * 4, [1] * 8, [0, 0, 1, 1, 2, 2, 3, 3])
+    assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.5 - 0.24495, 0.5 + 0.24495), abs=1e-4)
+
+
 def test_f1_is_a_ratio_too():
     """2 true positives, 1 false positive, 1 false negative, each of a problem of its own: 4 of 6. The least draw that
     is seen in 2.5% of cases has no true positive only with chance (1/2)^4 = 6.25%, so the low end is 0."""
@@ -43,3 +49,9 @@ def test_a_paired_change_has_the_problems_mean():
     """Changes +1 and 0 of problem a, 0 and 0 of b: mean 1/4; draws aa 1/2, ab 1/4, bb 0."""
     found = change_interval([1, 0, 0, 0], ["a", "a", "b", "b"])
     assert (found.difference, found.low, found.high) == (0.25, 0.0, 0.5)
+
+
+def test_no_change_anywhere_is_not_exactly_none():
+    """Both problems alike: -+ z^2 / (2 + z^2) = 3.841459 / 5.841459 = .657620, for a problem may lose or gain all."""
+    found = change_interval([0, 0, 0, 0], ["a", "a", "b", "b"])
+    assert (found.difference, found.low, found.high) == pytest.approx((0, -0.657620, 0.657620), abs=1e-6)

@@ -2,18 +2,22 @@
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
+from html import unescape
 
 import numpy as np
 import pytest
 
+from countdown_selfplay.cli.main import main
 from countdown_selfplay.evaluation import write_report
 from countdown_selfplay.evaluation.report import load_runs
 from countdown_selfplay.evaluation.report.arms import arms_of, over_seeds
 from countdown_selfplay.evaluation.report.charts import Chart, compare, curve
+from countdown_selfplay.evaluation.report.comparison import gains
 from countdown_selfplay.evaluation.report.page import page
-from countdown_selfplay.statistics.bootstrap import holm, two_sided_p
+from countdown_selfplay.statistics.bootstrap import Interval, holm, two_sided_p
 
 from . import made_up_runs as made_up
 
@@ -58,8 +62,8 @@ def test_holms_p_values_by_hand():
 
 def test_the_p_value_counts_the_smaller_side_twice():
     # 2 of 9 draws at or below 0: 2 (2 + 1) / (9 + 1)
-    assert two_sided_p(np.array([-1.0, 0.0, 1, 2, 3, 4, 5, 6, 7])) == pytest.approx(0.6)
-    assert two_sided_p(np.zeros(9)) == 1.0
+    assert two_sided_p(np.array([-1.0, 0.0, 1, 2, 3, 4, 5, 6, 7]), 16) == pytest.approx(0.6)
+    assert two_sided_p(np.zeros(9), 16) == 1.0
 
 
 def test_runs_are_grouped_by_everything_but_the_seed(tmp_path):
@@ -112,6 +116,26 @@ def test_arms_in_other_settings_are_not_compared(tmp_path):
         (folder / "evaluation.json").write_text(json.dumps(found))
     html = page(load_runs(first + second), {})
     assert "temperature 0.5" in html and "these arms are not compared" in html
+
+
+def test_arms_on_other_problems_are_told_with_the_command_that_compares_them(tmp_path, capsys):
+    """`report` has no --common: the sentence is the command of `compare`, which runs as it stands."""
+    first = write_seeds(tmp_path, "a", counts=[1, 2, 3])
+    second = write_seeds(tmp_path, "b", (0,), counts=[1, 2], learning_rate=1.0)
+    text = unescape(page(load_runs(first + second), {}))
+    (command,) = re.findall(
+        r"of which 2 are the same; `countdown-selfplay (.*)` compares them on the common ones\.", text
+    )
+    assert main(shlex.split(command)) == 0
+    assert "2 problems, paired" in capsys.readouterr().out
+
+
+def test_seeds_that_gained_the_same_keep_their_intervals_over_problems(tmp_path):
+    """Three seeds that all gained .1: Student's t has no width, and the runs' own intervals reach from .08 to .12."""
+    for folder in (runs := write_seeds(tmp_path, "a")):
+        assert json.loads((folder / "evaluation.json").read_text())["difference"]["pass@1"] == [0.1, 0.08, 0.12]
+    table = gains(arms_of(load_runs(runs)))
+    assert table.rows[0] == ["pass@1", Interval(pytest.approx(0.1), 0.08, 0.12)]
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -5,6 +5,8 @@ import pytest
 
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation import paired_bootstrap, two_level_bootstrap
+from countdown_selfplay.evaluation.compare.arms import Arm, Result
+from countdown_selfplay.evaluation.compare.comparison import compare_arms
 from countdown_selfplay.statistics.seeds import t_interval, t_quantile, two_level_draws
 
 from . import real_counts as real
@@ -77,6 +79,24 @@ def test_seeds_that_agree_leave_the_interval_over_problems():
     # Both seeds have the same counts: V = 0 and no residual, so only problems move the difference.
     found = two_level_bootstrap([real.SFT] * 2, [real.IPO] * 2, 16)
     assert found.to_dict() == pytest.approx(paired_bootstrap(real.SFT, real.IPO, 16).to_dict(), abs=1e-12)
+
+
+@pytest.mark.parametrize("seeds", [(1, 1), (3, 3), (1, 3)])
+def test_arms_of_several_seeds_that_never_solve_anything_are_told_apart_by_16_problems(seeds):
+    """However many runs: problems are what is drawn, and 0 of 16 has w = 3.841459 / 19.841459 = .193608. Of two
+    differences Bonferroni's level is .975: z = 2.241403, w = 5.023886 / 21.023886 = .238961."""
+    a, b = ([[0] * 16] * count for count in seeds)
+    found = two_level_bootstrap(a, b, 4)
+    assert (found.difference, found.low, found.high) == pytest.approx((0, -0.193608, 0.193608), abs=1e-6)
+    keys, sides = [str(i) for i in range(16)], []
+    for name, rows in (("a", a), ("b", b)):
+        sides.append(Arm(name, [Result(f"{name}-{i}", keys, row, 4, {}) for i, row in enumerate(rows)]))
+    table = compare_arms(sides, (1, 4), resamples=100)
+    assert all(v.to_dict() == pytest.approx({"value": 0, "low": 0, "high": 0.193608}, abs=1e-6)
+               for v in table.values.values())  # fmt: skip
+    for d in table.differences:
+        assert (d.percentile.low, d.percentile.high) == pytest.approx((-0.193608, 0.193608), abs=1e-6)
+        assert (d.bonferroni.low, d.bonferroni.high) == pytest.approx((-0.238961, 0.238961), abs=1e-6)
 
 
 def test_three_seeds_hold_the_truth_as_often_as_they_should_where_seeds_dominate():

@@ -1,5 +1,7 @@
 """The joint round without a model: scripted proposals and answers, and what each is credited with."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -132,6 +134,17 @@ def test_a_mastered_anchor_comes_last_and_its_answers_are_not_trained_on():
     third = second.next()
     result = game.play(third, [ANCHORS[0]] * 2)  # nothing else is at hand
     assert turn_of(result, "prover").selected_B.tolist() == [False] * 8
+
+
+def test_the_format_rate_is_that_of_answers_that_can_be_read_whatever_their_value():
+    """Right, wrong and of other numbers are three of five; a domain whose verdicts have no vote has no such rate."""
+    texts = ["3 * 5", "3 + 5", "1 + 1", "3 * 5 +", "propose"]
+    found = Rollout("prover", [{}], texts, 5, rewards_B=torch.zeros(5))
+    found.verdicts = CountdownDomain.tiny().verify(texts, [Problem((3, 5), 15)] * 5)
+    round = ScriptedRound(lambda *given: "", {"prover": (5, 5)})
+    assert prover_health(round, found, torch.zeros(5))["prover/format_rate"] == 0.6
+    found.verdicts = [SimpleNamespace(correct=False)] * 5
+    assert "prover/format_rate" not in prover_health(round, found, torch.zeros(5))
 
 
 def test_the_entropy_of_sampled_answers_is_that_of_problems_of_the_data_set():

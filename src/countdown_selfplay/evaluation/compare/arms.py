@@ -74,20 +74,23 @@ def check_settings(arms: Sequence[Arm]) -> str | None:
     return None
 
 
-def aligned_arms(arms: Sequence[Arm], common: bool = False) -> list[Arm]:
+def aligned_arms(
+    arms: Sequence[Arm], common: bool = False, cure: str = "evaluate all on the same problems"
+) -> list[Arm]:
     """The arms with every evaluation's problems in the order of the first one's. With `common` only the problems that
-    all of them have; otherwise different problems are a DataError."""
+    all of them have; otherwise different problems are a DataError, which ends with `cure`: how the reader of the
+    sentence can compare them all the same."""
     results = [result for arm in arms for result in arm.results]
     shared = set(results[0].keys).intersection(*(result.keys for result in results))
+    if not shared:
+        raise DataError("The evaluations have no problem in common; evaluate all models on one problem file.")
     for result in results[1:]:
         if not common and set(result.keys) != set(results[0].keys):
             both = len(set(results[0].keys) & set(result.keys))
             raise DataError(
                 f"'{result.path}' has {len(result.keys)} problems and '{results[0].path}' {len(results[0].keys)}, of "
-                f"which {both} are the same; pass --common to compare on the common ones only."
+                f"which {both} are the same; {cure}."
             )
-    if not shared:
-        raise DataError("The evaluations have no problem in common; evaluate all models on one problem file.")
     keys = [key for key in results[0].keys if key in shared]
     return [Arm(arm.name, [result.only(keys) for result in arm.results]) for arm in arms]
 

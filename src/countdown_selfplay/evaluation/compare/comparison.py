@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ConfigError
-from ...statistics.bootstrap import Estimate, Interval, Method, ends, holm, two_sided_p
+from ...statistics.bootstrap import CHANGE, SHARE, Estimate, Interval, Method, ends, holm, two_sided_p
 from ...statistics.pass_at_k import pass_at_k_array
 from ...statistics.seeds import two_level_draws
 from ..summary import powers_of_two
@@ -139,11 +139,12 @@ def compare_arms(
             own_SP = np.stack([pass_at_k_array(result.correct, result.n, k) for result in arm.results])
             passed[arm.name, k] = own_SP
             means = two_level_draws(np.zeros((1, own_SP.shape[1])), own_SP, resamples, seed)
-            low, high = ends(own_SP.mean(0), means, LEVEL, "percentile")
-            values[arm.name, k] = Estimate(float(own_SP.mean()), max(low, 0.0), min(high, 1.0))
+            low, high = ends(own_SP.mean(0), means, LEVEL, "percentile", SHARE)
+            values[arm.name, k] = Estimate(float(own_SP.mean()), low, high)
             if arm is not arms[0]:
                 drawn.append((arm.name, k, two_level_draws(passed[arms[0].name, k], own_SP, resamples, seed)))
-    p_values = [two_sided_p(means) for _, _, means in drawn]
+    problems = len(arms[0].results[0].keys)
+    p_values = [two_sided_p(means, problems) for _, _, means in drawn]
     strict = 1 - (1 - LEVEL) / max(len(drawn), 1)
     differences = []
     for (name, k, means), p, p_holm in zip(drawn, p_values, holm(p_values), strict=True):
@@ -152,13 +153,13 @@ def compare_arms(
         single = len(a_SP) == len(b_SP) == 1
 
         def interval(level: float, method: Method, values_P: np.ndarray = value_P, m: np.ndarray = means) -> Interval:
-            low, high = ends(values_P, m, level, method)
-            return Interval(float(values_P.mean()), max(low, -1.0), min(high, 1.0))
+            low, high = ends(values_P, m, level, method, CHANGE)
+            return Interval(float(values_P.mean()), low, high)
 
         own, every = interval(LEVEL, "percentile"), interval(strict, "percentile")
         differences.append(Difference(name, k, own, interval(LEVEL, "bca") if single else None, every, p, p_holm))
     seeds = {arm.name: len(arm.results) for arm in arms}
-    return Comparison(list(seeds), list(ks), values, differences, len(arms[0].results[0].keys), seeds, resamples)
+    return Comparison(list(seeds), list(ks), values, differences, problems, seeds, resamples)
 
 
 def rows_of(found: Comparison) -> list[tuple[str, ...]]:

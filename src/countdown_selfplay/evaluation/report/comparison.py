@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Sequence
 
 from ...errors import DataError
@@ -12,6 +14,7 @@ from .arms import RunArm, band_text, over_seeds
 from .tables import Table
 
 _RESAMPLES = 10_000
+_ALIKE = 1e-9  # a width that only rounding gives
 
 
 def comparison(arms: Sequence[RunArm]) -> Table | None:
@@ -27,7 +30,7 @@ def comparison(arms: Sequence[RunArm]) -> Table | None:
     if differing is not None:
         return Table([], [], f"{differing}: these arms are not compared.")
     try:
-        found = compare_arms(aligned_arms(loaded), resamples=_RESAMPLES)
+        found = compare_arms(aligned_arms(loaded, cure=_on_common(arms)), resamples=_RESAMPLES)
     except DataError as error:
         return Table([], [], str(error))
     rows = []
@@ -39,6 +42,14 @@ def comparison(arms: Sequence[RunArm]) -> Table | None:
     return Table(head, rows, " ".join(found.notes()))
 
 
+def _on_common(arms: Sequence[RunArm]) -> str:
+    """What a reader of the page can do about arms that were evaluated on different problems."""
+    paths = [",".join(str(run.path) for run in arm.runs) for arm in arms]
+    names = [re.sub("[/=]", "-", arm.name) + "=" if len(arm.runs) > 1 else "" for arm in arms]
+    words = [shlex.quote(name + path) for name, path in zip(names, paths, strict=True)]
+    return f"`countdown-selfplay compare --common {' '.join(words)}` compares them on the common ones"
+
+
 def gains(arms: Sequence[RunArm]) -> Table | None:
     """What training changed in pass@k, mean over the seeds of each arm; None if no arm has several evaluated seeds."""
     several = [arm for arm in arms if len(arm.runs) > 1 and all(run.evaluation for run in arm.runs)]
@@ -48,8 +59,16 @@ def gains(arms: Sequence[RunArm]) -> Table | None:
         cells: list[Interval | None] = []
         for arm in several:
             known = [run.evaluation["difference"][name] for run in arm.runs if name in run.evaluation["difference"]]
-            found = over_seeds([one.difference for one in known]) if len(known) == len(arm.runs) else None
-            cells.append(None if found is None else Interval(found.value, found.low, found.high))
+            cells.append(_over_seeds(known) if len(known) == len(arm.runs) else None)
         rows.append([name, *cells])
     note = band_text(several).replace("Bold: mean over the seeds of an arm; shaded", "In brackets")
     return Table(["after minus before", *(arm.name for arm in several)], rows, note) if rows else None
+
+
+def _over_seeds(known: Sequence[Interval]) -> Interval:
+    """The mean of what single seeds gained with its interval; of seeds that agree, whose spread is unknown, the
+    intervals over problems put together."""
+    found = over_seeds([one.difference for one in known])
+    if found.high - found.low > _ALIKE:
+        return Interval(found.value, found.low, found.high)
+    return Interval(found.value, min(one.low for one in known), max(one.high for one in known))

@@ -26,13 +26,3 @@ def against_control(runs: Sequence[Run]) -> Table | None:
 
 
 SIDES = ("control", "run", "difference")
-
-
-def cost_of_the_conjecturer(run: Run) -> list[str]:
-    """A sentence for each pass@k that the control has more of, with an interval that excludes 0."""
-    return [
-        f"The conjecturer cost the prover {name}: {change.difference:+.3f} [{change.low:+.3f}, {change.high:+.3f}] "
-        "against the run without it, on as many samples."
-        for name, change in run.control.get("difference", {}).items()
-        if change.high < 0
-    ]

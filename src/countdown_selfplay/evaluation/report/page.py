@@ -13,7 +13,7 @@ from . import critic, pool, symbolic, tables, targets
 from .arms import arms_of, band_text
 from .charts import hints, metrics_of, window_text
 from .comparison import comparison, gains
-from .control import against_control, cost_of_the_conjecturer
+from .control import against_control
 from .examples import examples
 from .findings import findings
 from .load import Run
@@ -84,7 +84,7 @@ def _head(run: Run) -> dict[str, Any]:
     return {
         "name": run.name,
         "facts": facts,
-        "findings": [*findings(run), *cost_of_the_conjecturer(run)],
+        "findings": findings(run),
         "setting": tables.setting(run),
         "config": tables.whole_config(run),
         "examples": examples(run),

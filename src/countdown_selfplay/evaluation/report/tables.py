@@ -160,7 +160,7 @@ def definition(metric: str, runs: Sequence[Run]) -> str:
     """The name of a metric as it is logged, what it is, and the range that the run declared as healthy."""
     declared = next((one for run in runs if (one := declaration_of(metric, run.metrics)) is not None), None)
     explained = declared if declared and declared.help else declaration_of(metric, _SHIPPED)
-    text = f"{metric}: {explained.help}" if explained else metric
+    text = f"{metric}: {explained.explained}" if explained else metric
     bounds = range_text(declared.healthy) if declared else ""
     return f"{text} Healthy: {bounds}." if bounds else text
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from transformers import TrainerCallback
 
 from ..host import Host
+from .first_rounds import FirstRounds
 from .guard import GuardCallback, Rollback
 from .progress import RoundLines, RoundProgress, show_rounds
 from .report import ReportEvery
@@ -15,14 +16,15 @@ from .termination import Terminated, Termination
 
 
 def default_callbacks(trainer: Host) -> list[TrainerCallback]:
-    """In this order: the round is closed before the guard looks at it, and exported after that."""
+    """In this order: the round is closed before it is judged, by the guard last, and exported after that."""
     return [
-        *(RoundEnd(trainer), GuardCallback(trainer), RoundExports(trainer)),
+        *(RoundEnd(trainer), FirstRounds(trainer), GuardCallback(trainer), RoundExports(trainer)),
         *(RunFolder(trainer), trainer.termination),
     ]
 
 
 __all__ = [
+    "FirstRounds",
     "GuardCallback",
     "ReportEvery",
     "Rollback",

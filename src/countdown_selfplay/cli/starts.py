@@ -1,0 +1,30 @@
+"""What recipes start from that does not ship: folders that a command of the repository fills."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import ConfigError
+
+STARTS = {
+    "runs/pool-start": "`python examples/pool_expert_iteration.py --warm_start` of the repository makes it in a few "
+    "minutes: a prover and a conjecturer of two to four numbers",
+    "runs/tiny-sgs": "`python examples/sgs.py --prepare` of the repository makes it in a few minutes: four warm "
+    "starts and a set of hard targets",
+    "runs/qwen-sgs": "`countdown-selfplay sft --recipe qwen2.5-0.5b/sft_sgs_guide` makes the guide, and "
+    "`countdown-selfplay dataset runs/qwen-sgs/targets.jsonl --count 512 --operands 4 --target_low 1 --hard_for "
+    "Qwen/Qwen2.5-0.5B-Instruct` the targets",
+    "runs/tiny-cdg-start": "`python examples/critic_discernment.py --warm_start` of the repository makes it in a few "
+    "minutes: weights that know the game, which the embedded model does not",
+}
+"""Folder -> the command that fills it, and with what."""
+
+
+def check_starts(*names: str | None) -> None:
+    """ConfigError for the first model or data set of a run that lies in a folder of STARTS and is not there yet."""
+    for name in filter(None, names):
+        place = Path(name)
+        made_by = next((made for start, made in STARTS.items() if Path(start) in (place, *place.parents)), None)
+        there = (place / "config.json").exists() if place.is_dir() else place.exists()  # half a warm start is none
+        if made_by is not None and not there:
+            raise ConfigError(f"'{name}', which this run starts from, is not there yet; {made_by}.")
