@@ -72,8 +72,8 @@ def check_numbers(config: Any) -> None:
         value = getattr(config, field.name, None)
         if field.name in _OBJECTS and isinstance(value, str):
             json_object(field.name, value)
-        name = flat_name(field.name)
-        check_number(field.name, name[1] if name else field.name, value)
+        flat = flat_name(field.name)
+        check_number(field.name, flat[1] if flat else field.name, value)
     for kind, nothing in (("save", "no checkpoint before the end"), ("eval", "no evaluation of its own cadence")):
         name, strategy = f"{kind}_steps", f"{kind}_strategy"
         if getattr(config, name, None) == 0 and getattr(config, strategy, "no") == "steps":

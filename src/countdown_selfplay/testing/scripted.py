@@ -121,7 +121,8 @@ class CountingDomain:
 def in_ranks(world: int, play: Callable[[int, Callable[[list[Any]], list[Any]]], T]) -> list[T]:
     """What `play(rank, gather)` returns on each of `world` threads, which meet in `gather` as processes do. One that
     does not come within 300 s breaks it for all (BrokenBarrierError)."""
-    barrier, parts = Barrier(world, timeout=300), [[] for _ in range(world)]  # type: ignore[var-annotated]
+    barrier = Barrier(world, timeout=300)
+    parts: list[list[Any]] = [[] for _ in range(world)]
 
     def gather_of(rank: int) -> Callable[[list[Any]], list[Any]]:
         def gather(items: list[Any]) -> list[Any]:
@@ -133,7 +134,7 @@ def in_ranks(world: int, play: Callable[[int, Callable[[list[Any]], list[Any]]],
 
         return gather
 
-    def played(rank):
+    def played(rank: int) -> T:
         try:
             return play(rank, gather_of(rank))
         except BaseException:

@@ -80,6 +80,7 @@ class Host(GRPOTrainer):
     """Of the last checkpoint that was written or resumed (loop_state)."""
     completion_logs: defaultdict[str, list[Any]]
     """By player, what TRL collected in each of its turns of the round."""
+    _logs: dict[str, Any]
     _role_metrics: dict[str, dict[str, defaultdict[str, list[float]]]]
     _round: list[dict[str, Any]] | None
 
