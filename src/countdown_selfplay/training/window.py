@@ -203,7 +203,7 @@ def windows(batch: RoleBatch, steps: int, key: int) -> list[RoleBatch]:
     if steps == 1:
         return [batch]
     size, real = batch.rows // steps, batch.rows - batch.padding
-    unit = whole_group(_groups(batch)[:real], size)
+    unit = whole_group(groups_of(batch)[:real], size)
     order = list(range(real // unit))
     random.Random(key).shuffle(order)
     if batch.padding:
@@ -231,7 +231,7 @@ def trained_counts(batch: RoleBatch) -> list[float]:
     """Completions, tokens and prompts of this process that the objective trains on."""
     mask = trained_mask(batch)
     rows = torch.ones(mask.size(0), dtype=torch.bool) if batch.selected_B is None else batch.selected_B
-    groups = _groups(batch)[rows]
+    groups = groups_of(batch)[rows]
     return [float(rows.sum()), float(mask.sum()), float(groups.unique().numel())]
 
 
@@ -240,7 +240,8 @@ def sft_tokens(batch: RoleBatch) -> float:
     return float(batch.tensors["sft_mask"].sum()) if "sft_mask" in batch.tensors else 0.0
 
 
-def _groups(batch: RoleBatch) -> torch.Tensor:
+def groups_of(batch: RoleBatch) -> torch.Tensor:
+    """(B) which samples shared a baseline."""
     return torch.arange(batch.rows) if batch.group_B is None else batch.group_B
 
 
@@ -265,7 +266,7 @@ def micro_batches(
         tensors["completion_mask"] = trained_mask(batch)
         tensors["advantages"] = batch.advantages_B.to(tensors["completion_ids"].device)
         lengths = tensors["completion_mask"].sum(1)
-        _, group_B = _groups(batch).to(lengths.device).unique(return_inverse=True)
+        _, group_B = groups_of(batch).to(lengths.device).unique(return_inverse=True)
         tensors["group_tokens"] = lengths.new_zeros(batch.rows).index_add(0, group_B, lengths)[group_B]
         if role in idle_last:
             lengths = lengths + (lengths.max() + 1) * (tensors["advantages"] != 0)
