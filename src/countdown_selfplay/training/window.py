@@ -184,16 +184,16 @@ def credited_as_sampled(
     of = {"token": 1, "group": 2}.get(normalization, 0)
     share_B = torch.full((batch.rows,), (kept[of] or 1.0) / (sampled[of] or 1.0) * (1 + dropped / batch.rows))
     if normalization == "group":  # a mean over the group's own tokens first
-        groups = int(torch.cat([_groups(batch), _groups(whole)]).max()) + 1
+        groups = int(torch.cat([groups_of(batch), groups_of(whole)]).max()) + 1
         left, everything = _group_tokens(batch, groups), _group_tokens(whole, groups)
-        share_B = share_B * (left / everything.clamp(min=1)).cpu()[_groups(batch)]
+        share_B = share_B * (left / everything.clamp(min=1)).cpu()[groups_of(batch)]
     return replace(batch, advantages_B=batch.advantages_B * share_B.to(batch.advantages_B))
 
 
 def _group_tokens(batch: RoleBatch, groups: int) -> torch.Tensor:
     """(groups) trained tokens of each group."""
     lengths = trained_mask(batch).sum(1)
-    return lengths.new_zeros(groups).index_add(0, _groups(batch).to(lengths.device), lengths)
+    return lengths.new_zeros(groups).index_add(0, groups_of(batch).to(lengths.device), lengths)
 
 
 def windows(batch: RoleBatch, steps: int, key: int) -> list[RoleBatch]:
