@@ -51,6 +51,8 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {  # name -> recipe of examples/re
             "prover_objective": "cispo",
             "conjecturer_objective": "rae",
             "kl_in": "reward",
+            "kl_estimator": "k3",  # the recipe's k1 is of a loss term
+            "kl_reduction": "sum",
             "use_adaptive_entropy": True,
             "entropy_target": 0.5,
         },
