@@ -253,7 +253,7 @@ def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
                     f"`role_training.{kind}.{name}` ({strange[0]}) is no word of this game for a sample of {kind}; "
                     f"name some, or null for all.{nearest(strange[0], list(words[kind]))}"
                 )
-    state = getattr(game, "state_dict", dict)()
+    state: dict[str, Any] = getattr(game, "state_dict", dict)()
     if state:
         raise ConfigError(
             f"The game {type(game).__name__} has a state ({', '.join(map(str, state))}), which iterated play keeps "
