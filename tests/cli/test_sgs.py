@@ -12,9 +12,10 @@ from tests.cli.stand_in import END, START, make_tokenizer
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.main import main
+from countdown_selfplay.cli.starts import check_starts
 from countdown_selfplay.config.recipes import recipe_settings, recipes
 from countdown_selfplay.countdown import CountdownDomain, Problem, generate_problems
-from countdown_selfplay.errors import DataError
+from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation.hard import HardProblems, hard_problems
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
 from countdown_selfplay.warm_starts.configs import SFTArguments, SFTSettings
@@ -102,6 +103,18 @@ def test_the_command_plays_the_recipe_and_reports_on_its_targets(tmp_path):
     assert "Cumulative solve rate of the targets" in (tmp_path / "run" / "report.html").read_text()
 
 
+def test_a_start_is_there_with_whole_weights_and_with_an_adapter(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    place = Path("runs/qwen-sgs/guide")
+    place.mkdir(parents=True)
+    with pytest.raises(ConfigError, match="'runs/qwen-sgs/guide', which this run starts from, is not there yet"):
+        check_starts(str(place))
+    for file in ("config.json", "adapter_config.json"):
+        (place / file).touch()
+        check_starts(str(place), None, "Qwen/Qwen2.5-0.5B-Instruct")
+        (place / file).unlink()
+
+
 def test_what_is_not_there_yet_is_said_with_the_command_that_makes_it(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["sgs", "--use_cpu"]) == 2
@@ -109,6 +122,8 @@ def test_what_is_not_there_yet_is_said_with_the_command_that_makes_it(tmp_path, 
     assert main(["sgs", "--recipe", "qwen2.5-0.5b/sgs", "--bf16", "false", "--use_cpu"]) == 2
     said = capsys.readouterr().err
     assert "'runs/qwen-sgs/guide'" in said and "sft_sgs_guide" in said and "--hard_for Qwen/" in said
+    assert main(["sft", "--recipe", "tiny/sft_self_correction", "--use_cpu"]) == 2
+    assert "'runs/tiny-cdg-start', which this run starts from, is not there yet" in capsys.readouterr().err
     assert main(["sgs", "--recipe", "tiny/default", "--use_cpu"]) == 2
     assert "`proposer` (None) must be targets or stp here" in capsys.readouterr().err
 

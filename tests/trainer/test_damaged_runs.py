@@ -122,6 +122,9 @@ def test_a_fresh_run_moves_the_exports_of_any_game_the_control_and_the_note_of_a
     assert sorted(p.name for p in aside.iterdir()) == sorted(moved)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data", "notes.txt", "previous-1"]
     assert set_run_aside(tmp_path) is None
+    (tmp_path / "start").mkdir()
+    (tmp_path / "start" / ROLES_FILE).write_text("{}")  # where no run was, it is what this one starts from
+    assert set_run_aside(tmp_path) is None
 
 
 # a disk with a little room left

@@ -1,5 +1,6 @@
 """Files of problems that are something else: rows where there are any, one sentence where there are none."""
 
+import gzip
 import json
 
 import pytest
@@ -46,6 +47,15 @@ def test_a_folder_of_files_is_looked_at_before_it_is_handed_over(tmp_path):
     (tmp_path / "train.jsonl").write_text("null\n")
     with pytest.raises(DataError, match=r"train\.jsonl', line 1: this is not a JSON object \(it is null\)"):
         load_problem_rows(str(tmp_path))
+
+
+def test_files_of_a_folder_that_are_no_data_are_not_looked_at(tmp_path):
+    """As Hugging Face's cache and a list of notes beside the rows, which may be compressed."""
+    (tmp_path / "train.jsonl.gz").write_bytes(gzip.compress(f"{LINE}\n{LINE}\n".encode()))
+    (tmp_path / ".cache").mkdir()
+    for name in ("notes.json", ".cache/state.json"):
+        (tmp_path / name).write_text('["a"]')
+    assert [row["target"] for row in load_problem_rows(str(tmp_path))] == [7, 7]
 
 
 ROWS = {

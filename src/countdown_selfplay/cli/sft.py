@@ -13,6 +13,7 @@ from ..tiny import resolve_model
 from ..warm_starts.configs import SFTArguments, SFTSettings
 from ..warm_starts.demonstrations import generated_rows, read_demonstrations
 from ..warm_starts.filters import Kept, clean_demonstrations
+from .starts import check_starts
 from .trainer_options import parse_options
 from .warm_start_dry_run import print_dry_run
 
@@ -31,6 +32,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     if not script.dry_run:
         check_run(args)
+        check_starts(model.model_name_or_path, script.dataset_name)
     held_out = held_out_problems(script, script.played)
     kept = demonstrations(script, args.seed, {script.played.key(problem) for problem in held_out})
     if script.dry_run:

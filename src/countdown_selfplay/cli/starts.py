@@ -25,6 +25,7 @@ def check_starts(*names: str | None) -> None:
     for name in filter(None, names):
         place = Path(name)
         made_by = next((made for start, made in STARTS.items() if Path(start) in (place, *place.parents)), None)
-        there = (place / "config.json").exists() if place.is_dir() else place.exists()  # half a warm start is none
+        whole = any((place / file).exists() for file in ("config.json", "adapter_config.json"))
+        there = whole if place.is_dir() else place.exists()  # half a warm start is none
         if made_by is not None and not there:
             raise ConfigError(f"'{name}', which this run starts from, is not there yet; {made_by}.")

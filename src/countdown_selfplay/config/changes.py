@@ -133,12 +133,12 @@ def changed_settings(
     more: Mapping[str, str] | None = None,
 ) -> dict[str, list[Any]]:
     """The differences between a checkpoint's settings and this run's as {name: [there, here]}; CheckpointError if one
-    is not allowed. A setting that only one of the two knows is of another version and not compared. more: setting ->
-    what else is known of its difference, in words."""
+    is not allowed. A setting that only one of the two knows, or a field of a part's dataclass, is of another version
+    and not compared. more: setting -> what else is known of its difference, in words."""
     changed = {
         name: [there, now[name]]
         for name, there in saved.items()
-        if name in now and there != now[name] and not _grows(name, there, now[name])
+        if name in now and _differ(there, now[name]) and not _grows(name, there, now[name])
     }
     allowed = set(allowed)
     refused = [name for name in changed if plain_name(name) in NEVER or not {name, plain_name(name)} & allowed]
@@ -164,6 +164,14 @@ def plain_name(name: str) -> str:
         return name.rpartition(".")[2]
     flat = flat_name(name)
     return flat[1] if flat else name
+
+
+def _differ(there: Any, here: Any) -> bool:
+    if isinstance(there, dict) and isinstance(here, dict):
+        one_class = "class" in there and there["class"] == here.get("class")
+        if one_class or there.keys() == here.keys():
+            return any(_differ(there[name], here[name]) for name in there.keys() & here.keys())
+    return bool(there != here)
 
 
 def _grows(name: str, there: Any, here: Any) -> bool:

@@ -72,7 +72,7 @@ class NoveltyArchive:
         domain = json.loads(json.dumps(domain))  # as a checkpoint holds it: no tuples
         if self.domain is None or not self.listed:
             self.domain = domain
-        changed = [name for name in {**self.domain, **domain} if self.domain.get(name) != domain.get(name)]
+        changed = [name for name in {**self.domain, **domain} if not _same(self.domain.get(name), domain.get(name))]
         changed = [name for name in changed if not name.endswith("_prompt")]
         if changed:
             name = changed[0]
@@ -110,6 +110,13 @@ class NoveltyArchive:
         self.index = Nearest(0)
         if state["keys"]:
             self.add(list(state["keys"]), np.asarray(state["points"]))
+
+
+def _same(old: Any, new: Any) -> bool:
+    """Whether two domains are, but for fields at None that one of them is too old to have."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return all(_same(old.get(name), new.get(name)) for name in {**old, **new})
+    return bool(old == new)
 
 
 def distance_among(points_NF: np.ndarray, known_AF: np.ndarray) -> np.ndarray:

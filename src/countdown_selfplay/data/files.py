@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset, load_dataset
+from datasets import Dataset, load_dataset, load_dataset_builder
 
 from ..contract.domain import Domain, P
 from ..domains import held_out_of
@@ -38,8 +38,8 @@ def load_problem_rows(source: str, split: str = "train") -> Dataset:
             if not path.is_file():
                 raise DataError(f"There is no problem file '{source}'; {_ALTERNATIVE}.")
             return _local(path)
-        for place in sorted(path.rglob("*.json*")) if path.is_dir() else ():
-            json_rows(place)  # pyarrow's reader of JSON ends the process where a row is null
+        if path.is_dir():
+            _look_at(path, split)
         name, _, config = (source, "", "") if path.exists() else source.partition(":")
         return load_dataset(name, config or None, split=split)
     except DataError:
@@ -70,6 +70,15 @@ def _local(path: Path) -> Dataset:
             raise DataError(f"'{path}' is empty: it holds no row; pass a file with rows.") from error
         first = (str(error.__cause__ or error).strip().splitlines() or [type(error).__name__])[0]
         raise DataError(f"'{path}' cannot be read as {kind} ({first[:80]}); {_ALTERNATIVE}.") from error
+
+
+def _look_at(folder: Path, split: str) -> None:
+    """DataError for a file of JSON among those that `load_dataset` reads in a folder, if a row of it is no object:
+    pyarrow's reader ends the process where one is null. Other files may lie there."""
+    files = load_dataset_builder(str(folder)).config.data_files or {}
+    for name in files.get(split, ()):
+        if _BUILDERS.get(Path(name).suffix) == "json":
+            json_rows(Path(name))
 
 
 def _is_empty(path: Path) -> bool:

@@ -169,9 +169,10 @@ def set_run_aside(output: Path) -> Path | None:
     """Move all files of an earlier run to previous-<n>, if there are any: a fresh run must not roll back to, or resume
     from, another one's checkpoints. They go first, for a kill in between must not leave them without their logs."""
     found = [*output.glob(".old-checkpoint-*"), *checkpoint_folders(output), *output.glob("abandoned-*")]
-    found += [output / name for name in _OF_A_RUN]
-    found += [p for p in output.glob("*") if (p / ROLES_FILE).is_file() or any(p.glob("round_*/model"))]
-    aside = set_aside(output, found, "previous")
+    files = [output / name for name in _OF_A_RUN]
+    if any(path.exists() for path in (*found, *files)):  # else they are the user's, such as what the run starts from
+        found += [p for p in output.glob("*") if (p / ROLES_FILE).is_file() or any(p.glob("round_*/model"))]
+    aside = set_aside(output, [*found, *files], "previous")
     if aside is not None:
         logger.warning("%s holds an earlier run; its files were moved to %s.", output, aside.name)
     return aside

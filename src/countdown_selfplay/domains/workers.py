@@ -109,10 +109,10 @@ class Workers:
                 self._hand_out(items, waiting, results, doubled)
                 for worker in self._heard():
                     self._take(worker, results)
+                if end is None and any(worker.ready for worker in self._workers):  # also one that dies at once
+                    end = time.monotonic() + seconds
                 for worker in list(self._workers):
                     self._bury(worker, waiting, tries, results)
-                if end is None and any(worker.ready for worker in self._workers):
-                    end = time.monotonic() + seconds
         finally:
             # What is still at work was slower than another one, or is given up, or was interrupted: the next call's
             # items have the same numbers.

@@ -1,5 +1,6 @@
 """Roles as data: `roles` in Python, YAML and on the command line, what it resolves to, and what is refused."""
 
+import copy
 import dataclasses
 import json
 
@@ -10,6 +11,7 @@ from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config import RoleConfig
 from countdown_selfplay.config.changes import changed_settings, run_settings
+from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.errors import CheckpointError, ConfigError, UnknownNameError
 
 CRITIC = ("prover", "helpful", "misleading")
@@ -252,6 +254,19 @@ def test_settings_of_roles_that_the_game_does_not_have_are_written_nowhere():
     gone = {name for name in whole if name not in written}
     assert gone == {f"conjecturer_{f.name}" for f in dataclasses.fields(RoleConfig)}
     assert set(JointSelfPlayConfig(**written).all_roles) == set(own.all_roles) == {"prover", "guide"}
+
+
+def test_a_resume_compares_the_fields_of_a_domain_that_both_versions_know():
+    """Rules had no `score_tagged` when the checkpoint was written, and the domain is compared field by field."""
+    now = run_settings({}, [], [], {"domain": CountdownDomain()})
+    then = copy.deepcopy(now)
+    del then["domain"]["rules"]["score_tagged"]
+    assert changed_settings(then, now, [], "x") == {}
+    then["domain"]["rules"]["use_all"] = False
+    with pytest.raises(CheckpointError, match="differs from the one that wrote it in domain"):
+        changed_settings(then, now, [], "x")
+    then["domain"]["class"] = "Other"
+    assert list(changed_settings(then, now, ["domain"], "x")) == ["domain"]
 
 
 def test_a_resume_compares_each_setting_of_a_role_under_its_name():

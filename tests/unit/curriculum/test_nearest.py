@@ -62,6 +62,7 @@ def test_a_saved_archive_comes_back_and_another_feature_set_or_rule_set_is_refus
     point = np.full((1, 7), 0.3)
     assert again.listed == ["a", "b"] and (again.distance(point) == archive.distance(point)).all()
     again.open({"rules": {"use_all": True}, "prover_prompt": "tinyzero"})  # a prompt changes no distance
+    again.open({"rules": {"use_all": True, "score_tagged": None}, "prover_prompt": "compact"})  # a later version's
     with pytest.raises(ConfigError, match=r"was made with rules \{'use_all': True\}, and this run has"):
         again.open({"rules": {"use_all": False}, "prover_prompt": "compact"})
     with pytest.raises(ConfigError, match="has feature_set 7, and this run 13"):

@@ -234,5 +234,22 @@ def test_a_batch_of_answers_that_hang_is_ended_as_a_whole(obeying, clock, tmp_pa
     assert words(workers.map(["a"])) == ["a"]  # the next one has its own time
 
 
+def test_a_batch_ends_where_every_worker_dies_as_soon_as_it_is_ready(obeying, clock):
+    workers, deaths = obeying(processes=1, batch=50.0), []
+    take = workers._take
+
+    def killed_when_ready(worker, results):
+        take(worker, results)
+        if worker.ready:
+            assert len(deaths) < 5, "it goes on for ever"
+            deaths.append(worker.process.pid)
+            worker.process.kill()
+            worker.process.wait()
+
+    workers._take = killed_when_ready
+    clock(lambda: len(deaths) > 2, 51.0)
+    assert workers.map(["a"]) == [Unchecked("batch_timed_out")]
+
+
 def test_a_batch_may_take_30_deadlines_or_a_twentieth_of_one_for_each_item():
     assert [batch_seconds(items, 10.0) for items in (1, 600, 1024)] == [300.0, 300.0, 512.0]
