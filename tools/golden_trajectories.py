@@ -53,7 +53,9 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {  # name -> recipe of examples/re
             "kl_in": "reward",
             "kl_estimator": "k3",  # the recipe's k1 is of a loss term
             "kl_reduction": "sum",
-            "prover_beta": 0.0,  # cispo reads no reward that a KL could be charged to
+            "prover_beta": 0.0,  # cispo reads no reward: nothing that a KL or a penalty could be charged to
+            "length_penalty": 0.0,
+            "length_penalty_floor": None,
             "use_adaptive_entropy": True,
             "entropy_target": 0.5,
         },
