@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 
 from ..distributed.processes import Processes
-from .window import RoleBatch, credited, joined, unselected, whole_group
+from .window import RoleBatch, credited, groups_of, joined, unselected, whole_group
 
 
 def sequence_windows(
@@ -35,7 +35,7 @@ def sequence_windows(
         return [replace(empty, has_signal=False) for _ in range(steps)], 0, 0
     everyones = joined(_numbered(parts))
     size = min(max(sequences, -(-everyones.rows // steps)), rows * world)
-    unit = whole_group(everyones.group_B, size, rows)
+    unit = whole_group(groups_of(everyones), size, rows)
     order = list(range(everyones.rows // unit))
     random.Random(key).shuffle(order)
     each, device = size // unit, batch.tensors["completion_ids"].device
@@ -45,7 +45,7 @@ def sequence_windows(
         own = units[len(units) * rank // world : len(units) * (rank + 1) // world]
         places = torch.tensor([unit * place + i for place in sorted(own) for i in range(unit)], dtype=torch.long)
         filler = unselected(batch, rows - len(places))
-        filler.group_B += everyones.rows
+        filler.group_B = groups_of(filler) + everyones.rows
         cut.append(joined([_to(everyones.take(places), device), filler]) if len(places) else filler)
         cut[-1].has_signal = bool(units)
     taken = min(len(order), steps * each)
@@ -56,9 +56,7 @@ def _numbered(parts: list[RoleBatch]) -> list[RoleBatch]:
     """With groups that no two of them share."""
     first, found = 0, []
     for part in parts:
-        _, group_B = torch.unique_consecutive(
-            torch.arange(part.rows) if part.group_B is None else part.group_B, return_inverse=True
-        )
+        _, group_B = torch.unique_consecutive(groups_of(part), return_inverse=True)
         found.append(replace(part, group_B=group_B + first))
         first += int(group_B.max()) + 1
     return found

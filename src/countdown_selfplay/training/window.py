@@ -184,16 +184,16 @@ def credited_as_sampled(
     of = {"token": 1, "group": 2}.get(normalization, 0)
     share_B = torch.full((batch.rows,), (kept[of] or 1.0) / (sampled[of] or 1.0) * (1 + dropped / batch.rows))
     if normalization == "group":  # a mean over the group's own tokens first
-        groups = int(torch.cat([_groups(batch), _groups(whole)]).max()) + 1
+        groups = int(torch.cat([groups_of(batch), groups_of(whole)]).max()) + 1
         left, everything = _group_tokens(batch, groups), _group_tokens(whole, groups)
-        share_B = share_B * (left / everything.clamp(min=1)).cpu()[_groups(batch)]
+        share_B = share_B * (left / everything.clamp(min=1)).cpu()[groups_of(batch)]
     return replace(batch, advantages_B=batch.advantages_B * share_B.to(batch.advantages_B))
 
 
 def _group_tokens(batch: RoleBatch, groups: int) -> torch.Tensor:
     """(groups) trained tokens of each group."""
     lengths = trained_mask(batch).sum(1)
-    return lengths.new_zeros(groups).index_add(0, _groups(batch).to(lengths.device), lengths)
+    return lengths.new_zeros(groups).index_add(0, groups_of(batch).to(lengths.device), lengths)
 
 
 def windows(batch: RoleBatch, steps: int, key: int) -> list[RoleBatch]:
@@ -203,7 +203,7 @@ def windows(batch: RoleBatch, steps: int, key: int) -> list[RoleBatch]:
     if steps == 1:
         return [batch]
     size, real = batch.rows // steps, batch.rows - batch.padding
-    unit = whole_group(_groups(batch)[:real], size)
+    unit = whole_group(groups_of(batch)[:real], size)
     order = list(range(real // unit))
     random.Random(key).shuffle(order)
     if batch.padding:
@@ -231,7 +231,7 @@ def trained_counts(batch: RoleBatch) -> list[float]:
     """Completions, tokens and prompts of this process that the objective trains on."""
     mask = trained_mask(batch)
     rows = torch.ones(mask.size(0), dtype=torch.bool) if batch.selected_B is None else batch.selected_B
-    groups = _groups(batch)[rows]
+    groups = groups_of(batch)[rows]
     return [float(rows.sum()), float(mask.sum()), float(groups.unique().numel())]
 
 
@@ -240,7 +240,8 @@ def sft_tokens(batch: RoleBatch) -> float:
     return float(batch.tensors["sft_mask"].sum()) if "sft_mask" in batch.tensors else 0.0
 
 
-def _groups(batch: RoleBatch) -> torch.Tensor:
+def groups_of(batch: RoleBatch) -> torch.Tensor:
+    """(B) the number of each row's group."""
     return torch.arange(batch.rows) if batch.group_B is None else batch.group_B
 
 
@@ -265,7 +266,7 @@ def micro_batches(
         tensors["completion_mask"] = trained_mask(batch)
         tensors["advantages"] = batch.advantages_B.to(tensors["completion_ids"].device)
         lengths = tensors["completion_mask"].sum(1)
-        _, group_B = _groups(batch).to(lengths.device).unique(return_inverse=True)
+        _, group_B = groups_of(batch).to(lengths.device).unique(return_inverse=True)
         tensors["group_tokens"] = lengths.new_zeros(batch.rows).index_add(0, group_B, lengths)[group_B]
         if role in idle_last:
             lengths = lengths + (lengths.max() + 1) * (tensors["advantages"] != 0)
