@@ -51,6 +51,9 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {  # name -> recipe of examples/re
             "prover_objective": "cispo",
             "conjecturer_objective": "rae",
             "kl_in": "reward",
+            "kl_estimator": "k3",  # the recipe's k1 is of a loss term
+            "kl_reduction": "sum",
+            "prover_beta": 0.0,  # cispo reads no reward that a KL could be charged to
             "use_adaptive_entropy": True,
             "entropy_target": 0.5,
         },

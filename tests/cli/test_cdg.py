@@ -49,7 +49,7 @@ def test_a_folder_in_which_nothing_was_played_takes_other_settings(tmp_path, cap
     (tmp_path / "file").touch()
     capsys.readouterr()
     assert main(["cdg", "--output_dir", str(tmp_path / "file")]) == 2
-    assert "must be a folder that can be made" in capsys.readouterr().err
+    assert "is a file, or a link that leads nowhere; name a folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["cdg"], ["cdg", "--training", "online"], ["joint", "--recipe", "tiny/cdg_ppo"]])

@@ -311,7 +311,7 @@ def test_the_reviews_that_warm_start_a_guide_fit_a_chat_template():
     assert written["demonstrations"] == 2048 and written["role"] == "guide"
     rows = generated_rows(24, "guide", domain)
     for row in rows:
-        ((reply,), (asked,)) = row["completion"], row["prompt"]
+        (reply,), (*_, asked) = row["completion"], row["prompt"]
         assert (asked["role"], reply["role"]) == ("user", "assistant")
         ids = demonstration_ids(tokenizer, row["prompt"], row["completion"])
         learned = [label for label in ids["labels"] if label != -100]

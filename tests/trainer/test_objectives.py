@@ -148,6 +148,7 @@ def test_the_adaptive_entropy_coefficient_rises_below_the_target_and_falls_above
         ({"prover_entropy_target": 0.3}, "is read under use_adaptive_entropy=True only"),
         ({"anchor_fraction": 0.97}, "of 8 slots leaves the conjecturer none"),
         ({"invalid_reward": float("nan")}, "`invalid_reward`"),
+        ({"unplayed_reward": 1e13}, "`unplayed_reward`"),
     ],
 )  # fmt: skip
 def test_bad_settings_are_named_before_a_model_loads(tmp_path, changes, message):

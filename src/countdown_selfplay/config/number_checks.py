@@ -75,15 +75,15 @@ def check_numbers(config: Any) -> None:
         flat = flat_name(field.name)
         check_number(field.name, flat[1] if flat else field.name, value)
     for kind, nothing in (("save", "no checkpoint before the end"), ("eval", "no evaluation of its own cadence")):
-        name, strategy = f"{kind}_steps", f"{kind}_strategy"
-        if getattr(config, name, None) == 0 and getattr(config, strategy, "no") == "steps":
+        steps, strategy = f"{kind}_steps", f"{kind}_strategy"
+        if getattr(config, steps, None) == 0 and getattr(config, strategy, "no") == "steps":
             raise ConfigError(
-                f"`{name}` (0) would give {nothing}; set it to 1 or more steps, to a share of them below 1, or set "
+                f"`{steps}` (0) would give {nothing}; set it to 1 or more steps, to a share of them below 1, or set "
                 f"{strategy}=no."
             )
-    steps = getattr(config, "max_steps", -1)
-    if steps < 1 and steps != -1:
-        raise ConfigError(f"`max_steps` ({steps}) must be at least 1, or -1 to go by num_train_epochs.")
+    rounds = getattr(config, "max_steps", -1)
+    if rounds < 1 and rounds != -1:
+        raise ConfigError(f"`max_steps` ({rounds}) must be at least 1, or -1 to go by num_train_epochs.")
 
 
 def check_number(shown: str, name: str, value: object) -> None:

@@ -126,18 +126,8 @@ def hard_problems(
         keys = [domain.key(problem) for problem in problems]
         found = None if file is None else file.known(keys, again)
         if found is None:
-            asked = evaluate_prover(
-                model,
-                tokenizer,
-                problems,
-                domain,
-                n=attempts,
-                ks=(attempts,),
-                seed=seed + again,
-                resamples=1,
-                **sampling,
-            )
-            found = [int(c) for c in asked.correct]
+            own: dict[str, Any] = {"n": attempts, "ks": (attempts,), "seed": seed + again, "resamples": 1}
+            found = [int(c) for c in evaluate_prover(model, tokenizer, problems, domain, **own, **sampling).correct]
             if file is not None:
                 file.add(keys, again, found)
         return found

@@ -29,8 +29,9 @@ def roll_out(
     with trainer.acting_as(role, n, problems), private_generator(trainer.accelerator.device, *key):
         tensors = trainer._generate_and_score_completions(rows)
         texts, verdicts, rewards_B = trainer.captured()
-        trainer.completion_logs[role].append(trainer._logs)
-        for name, values in trainer._logs["rewards"].items():
+        logs: dict[str, Any] = trainer._logs
+        trainer.completion_logs[role].append(logs)
+        for name, values in logs["rewards"].items():
             scored = 0 if verdicts is None else sum(not math.isnan(value) for value in values)
             trainer._metrics["train"][f"rewards/{name}/count"].append(scored)
         tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}

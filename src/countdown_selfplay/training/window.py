@@ -241,7 +241,7 @@ def sft_tokens(batch: RoleBatch) -> float:
 
 
 def groups_of(batch: RoleBatch) -> torch.Tensor:
-    """(B) the number of each row's group."""
+    """(B) which samples shared a baseline."""
     return torch.arange(batch.rows) if batch.group_B is None else batch.group_B
 
 

@@ -3,9 +3,9 @@
 from collections import Counter
 
 import pytest
-from tests.unit.games.scripted import ScriptedRound
 
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
+from countdown_selfplay.testing import ScriptedRound
 
 EASY = "1 1 1 = 1"
 OTHERS = [f"{a} {a + 1} {a + 2} = {3 * a + 3}" for a in range(1, 11)] + ["9 1 1 = 11"]  # sums of their numbers
