@@ -123,7 +123,9 @@ def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build):
     assert trainer.guard.observe({"round/surprise": 0.95}) is None and not trainer.guard.healthy
     written = json.loads(Path(trainer.args.output_dir, "run.json").read_text())["metrics"]
     assert all(one.pop("help") for one in written.values())  # what a report explains it with
-    assert all(one.pop("cure") for one in written.values() if "healthy" in one and one is not written["round/surprise"])
+    assert all(
+        one.pop("cure") for one in written.values() if "healthy" in one and one is not written["round/surprise"]
+    )
     assert written["round/surprise"] == {"healthy": [0.2, 1], "trip": [0.1, 0.9], "word": "surprise"}
     assert written["conjecturer/parseable_rate"] == {"healthy": [0.9, None], "trip": [0.5, 1]}
     assert written["round/starved"] == {"in_a_row": 20, "healthy": [0, 0]} and written["prover/loss"] == {}
