@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from countdown_selfplay.countdown import CountdownDomain, generate_problems
 from countdown_selfplay.countdown.critique import steps_of
-from countdown_selfplay.errors import ConfigError, DataError, RunFolderError
+from countdown_selfplay.errors import ConfigError, DataError, GameError, RunFolderError
 from countdown_selfplay.evaluation.critics.iterations import iterations_of
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.iterated import IteratedSelfPlay, IteratedSettings, RoleTraining, select
@@ -333,6 +333,13 @@ def test_a_game_that_remembers_something_is_refused_before_anything_is_played(tm
 
     with pytest.raises(ConfigError, match=r"The game Counting has a state \(rounds\), which iterated play keeps n"):
         driver(tmp_path / "a", game=Counting(0.25, 2, "answer"))
+
+    class Raising(CriticDiscernment):
+        def state_dict(self):
+            raise KeyError("round")
+
+    with pytest.raises(GameError, match=r"`state_dict` of Raising raised KeyError: 'round'"):
+        driver(tmp_path / "a", game=Raising(0.25, 2, "answer"))
     assert not (tmp_path / "a").exists()
 
 

@@ -230,6 +230,8 @@ class IteratedSettings:
 def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
     """ConfigError unless the settings are for this game and domain: each of the game's roles plays or is left out, and
     those that it cannot do without play."""
+    from ..training.states import check_state
+
     kinds, algorithm, roles = settings.kinds, settings.algorithm, list(game.roles)
     if set(kinds) - set(roles):
         raise ConfigError(
@@ -253,6 +255,7 @@ def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
                     f"`role_training.{kind}.{name}` ({strange[0]}) is no word of this game for a sample of {kind}; "
                     f"name some, or null for all.{nearest(strange[0], list(words[kind]))}"
                 )
+    check_state("game", game)
     state: dict[str, Any] = getattr(game, "state_dict", dict)()
     if state:
         raise ConfigError(

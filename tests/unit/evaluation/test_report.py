@@ -231,6 +231,9 @@ def test_a_run_without_a_single_round_still_has_a_page(tmp_path):
     (folder / "samples.jsonl").write_text("")
     page = report(tmp_path, folder)
     assert any(text.startswith("No round was logged.") for text in page.words) and "svg" not in page.tags
+    run = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**run, "config": {**run["config"], "logging_strategy": "no"}}))
+    assert not any(text.startswith("No round was logged.") for text in report(tmp_path, folder).words)
 
 
 def test_a_round_that_was_played_again_after_a_rollback_counts_once(tmp_path):

@@ -40,7 +40,7 @@ def findings(run: Run) -> list[str]:
             beyond[tripped].append(_sentence(metric, value, late, tripped))
             break
     found += beyond[True] + beyond[False]
-    if not run.rounds:
+    if not run.rounds and run.config.get("logging_strategy") != "no":
         found.append("No round was logged. Leave `logging_strategy` at steps; the first line follows a round.")
     return found + cost_of_the_conjecturer(run)
 
