@@ -100,7 +100,7 @@ def test_the_papers_recipes_train_each_algorithm_at_its_own_rates(recipe):
 
 def test_another_runs_budget_is_its_steps(tmp_path):
     lines = [
-        {"iteration": 1, "phase": "play"},
+        {"iteration": 1, "phase": "play", "samples": 12, "counts": {}},
         {"iteration": 1, "phase": "train", "role": "prover", "rows": 9, "steps": 4},
         {"iteration": 2, "phase": "train", "role": "prover", "rows": 9, "steps": 7},
     ]
