@@ -55,13 +55,13 @@ def test_what_was_asked_for_what_runs_and_what_gives_two_are_one_sentence(lone):
 @pytest.mark.parametrize("name", launched._WORLD)
 def test_two_processes_one_that_was_asked_for_and_one_without_a_launcher_are_no_error(lone, monkeypatch, name):
     monkeypatch.setenv(name, "2")
-    launched.refuse_lone_process()
+    assert launched.refuse_lone_process() is None
     monkeypatch.delenv(name)
     lone[4] = "1"
-    launched.refuse_lone_process()
+    assert launched.refuse_lone_process() is None
     lone[4] = "2"
     monkeypatch.delenv("ACCELERATE_MIXED_PRECISION")
-    launched.refuse_lone_process()
+    assert launched.refuse_lone_process() is None
 
 
 def test_the_parents_command_line_is_found():
