@@ -87,7 +87,7 @@ HOSTILE = ("9^{9^{9^{9}}}", "\\input{/etc/passwd}", "99999999!", "\\frac{1}{" * 
 
 def test_hostile_answers_are_bounded_and_what_comes_after_them_is_judged():
     """Each is wrong or without a verdict, whichever the machine's speed makes it; the right one has time."""
-    domain = MathQA(workers=2, deadline=2.0)
+    domain = MathQA(workers=2, deadline=1.0)
     found = domain.verify([f"\\boxed{{{answer}}}" for answer in HOSTILE], [Question("?", "18")] * len(HOSTILE))
     assert not any(verdict.correct for verdict in found)
     domain._pool.deadline = 600.0
