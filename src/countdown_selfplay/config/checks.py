@@ -26,6 +26,7 @@ from .number_checks import check_numbers
 from .players import field_of
 from .role_checks import check_choices, check_guard_scope, check_kinds, check_players, check_settings, check_sharing
 from .roles import FIELDS, FLAT
+from .row_checks import check_samples_per_round
 
 if TYPE_CHECKING:
     from .joint import JointSelfPlayConfig
@@ -90,6 +91,8 @@ def _check_loader(config: JointSelfPlayConfig) -> None:
     trained = [s for s in config.all_roles.values() if s.trained]
     drawn = config.per_device_train_batch_size * sum(s.trained_micro_batches for s in trained)
     slots = config.per_device_train_batch_size * prover.micro_batches // prover.num_generations
+    if prover.samples_per_round is not None:
+        slots = -(-prover.samples_per_round // prover.num_generations // config.steps_per_round)
     name = field_of(config, prover.kind, "micro_batches")
     if drawn < 2:
         _fail(
@@ -193,6 +196,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
             "save_only_model=False."
         )
     check_generation(config)
+    check_samples_per_round(config)
     check_fill(config)
     check_sequences(config)
     for name in ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "remove_unused_columns"):

@@ -24,7 +24,7 @@ def check_groups(config: JointSelfPlayConfig, settings: RoleSettings) -> None:
     samples = config.per_device_train_batch_size * settings.micro_batches
     if group < 1:
         raise ConfigError(f"`{name}` ({group}) must be at least 1 sample.")
-    if samples % group:
+    if settings.samples_per_round is None and samples % group:
         allowed = _group_sizes(config, name)
         close = sorted(sorted(allowed, key=lambda n: abs(n - group))[:2])
         cure = f"use {' or '.join(map(str, close))}, or change the batch" if close else "change the batch"
@@ -38,7 +38,7 @@ def _group_sizes(config: JointSelfPlayConfig, name: str) -> list[int]:
     """The values from 2 on of the field `name` that all roles which read it can take: they divide what a process holds
     of each, and give each objective the samples that it compares."""
     readers = [s for s in one_of_each_kind(config) if group_name(config, s.kind) == name]
-    held = [config.per_device_train_batch_size * s.micro_batches for s in readers]
+    held = [s.samples_per_round or config.per_device_train_batch_size * s.micro_batches for s in readers]
     least = max([2, *(needed_samples(objective_of(config, s.kind), s.kind) for s in readers if s.trained)])
     return [n for n in range(least, min(held) + 1) if all(samples % n == 0 for samples in held)]
 

@@ -132,6 +132,10 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
         self.gradient_accumulation_steps = sum(s.trained_micro_batches for s in trained)
         size = self.per_device_train_batch_size * self.gradient_accumulation_steps * self.steps_per_round
         first = self.solver
+        if first.samples_per_round is not None:  # as few anchors as there are slots, for each is read and sent
+            slots = max(self.capacity(first.role) // self.world_size // first.num_generations, 1)
+            self.num_generations = next(n for n in range(max(size // slots, 1), 0, -1) if size % n == 0)
+            return
         self.num_generations = math.gcd(first.num_generations, size)
         held = self.per_device_train_batch_size * first.micro_batches * self.steps_per_round
         slots = held // first.num_generations
@@ -196,9 +200,16 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
         return self.role("prover" if "prover" in self._kinds else self._kinds[0])
 
     def capacity(self, player: str) -> int:
-        """Samples of a round that the player's micro-batches hold, over all processes."""
-        samples = self.per_device_train_batch_size * self.role(player).micro_batches
-        return samples * self.steps_per_round * self.world_size
+        """Samples of a round of the player, over all processes: those that its micro-batches hold, unless
+        `samples_per_round` says how many."""
+        settings = self.role(player)
+        held = self.per_device_train_batch_size * settings.micro_batches * self.steps_per_round * self.world_size
+        return held if settings.samples_per_round is None else settings.samples_per_round
+
+    def rows(self, player: str) -> int:
+        """Rows that the player's micro-batches of an optimizer step hold, per process. An answer is a row, or one row
+        for each of its moves."""
+        return self.per_device_train_batch_size * self.role(player).trained_micro_batches
 
     @property
     def slots_per_round(self) -> int:

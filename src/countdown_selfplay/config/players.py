@@ -48,6 +48,8 @@ class RoleSettings:
     top_k: int
     max_completion_length: int
     objective_kwargs: dict[str, Any] = field(default_factory=dict)
+    samples_per_round: int | None = None
+    """None: what the micro-batches hold."""
     sequences_per_step: int = 0
     """Trained sequences of an optimizer step, over all processes; 0: equal parts of all samples."""
     sft_coef: float = 0.0
@@ -276,6 +278,7 @@ def settings_of(
         objective=role.objective,
         objective_kwargs=role.arguments,
         micro_batches=role.micro_batches,
+        samples_per_round=role.samples_per_round,
         sft_coef=role.sft_coef,
         entropy_coef_delta=config.entropy_coef_delta,
         entropy_coef_min=config.entropy_coef_min,

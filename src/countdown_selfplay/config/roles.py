@@ -37,6 +37,11 @@ class RoleConfig:
         "Trained sequences of the {role} in an optimizer step, over all processes. None: sequences_per_step."
     )
     """0: the round's samples in steps_per_round equal parts."""
+    samples_per_round: int | None = _help(
+        "Samples of the {role} in a round, over all processes; needs sequences_per_step, or answers in moves, whose "
+        "micro-batches hold the rows that a step trains on. None: what its micro-batches hold."
+    )
+    """Samples, an episode being one."""
     num_generations: int | None = _help("Samples per prompt of the {role}. None: num_generations.")
     """Samples of one group."""
     objective: str = _help("Advantage and loss of the {role}: a name in OBJECTIVES.", "rloo")

@@ -26,6 +26,8 @@ class LossInputs:
         divided by the number of processes. A loss divides its sums by one of them, so that the mean over micro-batches
         and processes does not depend on how the round is cut into micro-batches.
     length_cap: most tokens that a completion of the role can have.
+    sequence_B: numbers, equal for the rows that are one completion: the moves of an episode, all of which are in this
+        micro-batch. None: each row is a completion of its own.
     correction: (B, T) or (B, 1), weight of a sampler that is not the trained model, for objectives with
         `sampler_correction = "truncated"`; behavior_BT is then that of the trained model. None: no other sampler.
     """
@@ -40,6 +42,36 @@ class LossInputs:
     length_cap: int = 1
     group_tokens_B: torch.Tensor | None = None
     correction: torch.Tensor | None = None
+    sequence_B: torch.Tensor | None = None
+
+    def of_completion(self, values_B: torch.Tensor) -> torch.Tensor:
+        """(B) sums over the rows of each row's completion."""
+        return of_completion(values_B, self.sequence_B)
+
+    @property
+    def first_B(self) -> torch.Tensor:
+        """(B) bools: one row of each completion that has a trained token, for counts."""
+        return first_B(self.mask_BT, self.sequence_B)
+
+
+def first_B(mask_BT: torch.Tensor, sequence_B: torch.Tensor | None) -> torch.Tensor:
+    """(B) bools: the first row with a token in the mask of each completion."""
+    trained_B = mask_BT.any(1)
+    if sequence_B is None:
+        return trained_B
+    _, place_B = sequence_B.unique(return_inverse=True)
+    rows_B = torch.arange(len(trained_B), device=trained_B.device)
+    order_B = torch.where(trained_B, rows_B, len(rows_B))
+    first = torch.full_like(rows_B, len(rows_B)).scatter_reduce(0, place_B, order_B, "amin")
+    return trained_B & (first[place_B] == rows_B)
+
+
+def of_completion(values_B: torch.Tensor, sequence_B: torch.Tensor | None) -> torch.Tensor:
+    """(B) sums of `values_B` over the rows with the same number; themselves where there are no numbers."""
+    if sequence_B is None:
+        return values_B
+    _, place_B = sequence_B.unique(return_inverse=True)
+    return values_B.new_zeros(len(values_B)).index_add(0, place_B, values_B)[place_B]
 
 
 @dataclass(frozen=True)

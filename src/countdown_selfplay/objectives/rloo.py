@@ -38,10 +38,11 @@ class RLOO(BaseObjective):
         return torch.where(known_PG & spread(rewards_PG), value_PG - baseline_PG, torch.zeros_like(value_PG))
 
     def loss(self, inputs: LossInputs) -> LossOutput:
-        weight_B, raw_B = sequence_weight(inputs.logps_BT, inputs.behavior_BT, inputs.mask_BT, self.low, self.high)
+        scored = inputs.logps_BT, inputs.behavior_BT, inputs.mask_BT
+        weight_B, raw_B = sequence_weight(*scored, self.low, self.high, inputs.sequence_B)
         logp_B = (inputs.logps_BT * inputs.mask_BT).sum(1)
         loss = -(weight_B * inputs.advantages_B * logp_B).sum() / (inputs.sequences or 1.0)
-        trained_B = inputs.mask_BT.any(1)
+        trained_B = inputs.first_B
         clamped = ((raw_B != weight_B) & trained_B).sum()
         return LossOutput(
             loss, {"importance_weight": (raw_B * trained_B).sum(), "importance_clamped": clamped.to(raw_B.dtype)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from .. import _trl
@@ -12,10 +13,14 @@ from .host import Host
 
 
 def completion_table(
-    trainer: Host, turns: Sequence[Turn], rollouts: Mapping[str, Sequence[Rollout]]
+    trainer: Host,
+    turns: Sequence[Turn],
+    rollouts: Mapping[str, Sequence[Rollout]],
+    episode_logs: Mapping[int, dict[str, Any]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The round's completions of all processes in the form in which TRL prints and writes them, role by role and turn
-    by turn. `rollouts`: what each role sampled, in the order of `trainer.completion_logs`. Called by all processes.
+    by turn. `rollouts`: what each role sampled, in the order of `trainer.completion_logs`. `episode_logs`: what was
+    logged of episodes, which are a row each, by identity. Called by all processes.
 
     TRL has filled in its own GRPO advantages, and 0 for proposals, whose rewards nobody knew by then. Here `reward` is
     what a sample earned (NaN: it was not measured) and `advantages` its credit; the reward functions' columns are
@@ -23,7 +28,7 @@ def completion_table(
     """
     table = _trl.empty_logs()
     order = list(trainer.roles)
-    sampled = [(turn, log) for turn in turns if (log := _log_of(trainer, turn, rollouts)) is not None]
+    sampled = [(turn, log) for turn in turns if (log := _log_of(trainer, turn, rollouts, episode_logs))]
     sampled.sort(key=lambda pair: order.index(pair[0].rollout.role))
     functions = list(dict.fromkeys(name for _, log in sampled for name in log["rewards"]))
     extras = list(dict.fromkeys(name for _, log in sampled for name in log["extra"]))
@@ -43,9 +48,17 @@ def completion_table(
     return table
 
 
-def _log_of(trainer: Host, turn: Turn, rollouts: Mapping[str, Sequence[Rollout]]) -> dict[str, Any] | None:
+def _log_of(
+    trainer: Host,
+    turn: Turn,
+    rollouts: Mapping[str, Sequence[Rollout]],
+    episode_logs: Mapping[int, dict[str, Any]],
+) -> dict[str, Any] | None:
     """What TRL collected while the turn was sampled; None if no process had a row."""
     role = turn.rollout.role
+    if id(turn.rollout) in episode_logs:
+        log = episode_logs[id(turn.rollout)]
+        return log if log["prompt"] else None
     logs = zip(rollouts.get(role, ()), trainer.completion_logs[role], strict=True)
     return next((log for rollout, log in logs if rollout is turn.rollout), None)
 

@@ -23,9 +23,13 @@ class Frame:
     turn: int = field(default=0, compare=False)
     """Turns of the round at hand that have begun, of all players; between two rounds of no meaning."""
 
-    def key(self) -> tuple[int, int, int]:
-        """What tells a turn from all others of the run, beside its player and process: part of its seed."""
-        return (self.attempt, self.rounds, self.turn)
+    move: int = field(default=0, compare=False)
+    """Moves of the turn at hand that were played before, where answers are episodes."""
+
+    def key(self) -> tuple[int, ...]:
+        """What tells a sample's turn and move from all others of the run, beside its player and process: part of its
+        seed. The first move has the key of an answer that is written at once."""
+        return (self.attempt, self.rounds, self.turn, *([self.move] if self.move else []))
 
     @property
     def generations(self) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 
 from ..config import RoleSettings
-from ..objectives.base import LossInputs, Objective, checked_loss
+from ..objectives.base import LossInputs, Objective, checked_loss, first_B, of_completion
 from ..objectives.importance import truncated_weight
 from ..objectives.normalization import normalise
 from ..objectives.regularizers import KL_ESTIMATORS, EntropyCoefficient, entropy_bonus, kl_k3
@@ -16,8 +16,9 @@ class RoleLoss:
     """Loss of a role, normalised by the role's own counts in the round, so that the mix of roles in an accumulation
     window does not change a role's effective learning rate."""
 
-    def __init__(self, objective: Objective, settings: RoleSettings) -> None:
-        self.objective, self.settings = objective, settings
+    def __init__(self, objective: Objective, settings: RoleSettings, most_moves: int = 1) -> None:
+        """`most_moves`: of an answer of the role, 1 where it is written at once."""
+        self.objective, self.settings, self.most_moves = objective, settings, most_moves
         self.sequences = self.tokens = self.groups = self.sft_tokens = 1.0
         self.entropy = EntropyCoefficient(
             settings.entropy_coef,
@@ -57,9 +58,10 @@ class RoleLoss:
             sequences=self.sequences,
             tokens=self.tokens,
             groups=self.groups,
-            length_cap=self.settings.max_completion_length,
+            length_cap=self.settings.max_completion_length * self.most_moves,
             group_tokens_B=batch["group_tokens"].to(logps.dtype) if "group_tokens" in batch else None,
             correction=correction,
+            sequence_B=batch.get("sequence"),
         )
         output = checked_loss(self.objective, inputs)
         loss = output.loss
@@ -108,7 +110,7 @@ class RoleLoss:
         if sampler is None:
             return _behavior(logps, trained), None
         mask = batch["completion_mask"].to(logps.dtype)
-        self._mismatch(logps.detach() if trained is None else trained, sampler, mask)
+        self._mismatch(logps.detach() if trained is None else trained, sampler, mask, batch.get("sequence"))
         if not settings.sampler_correction:
             return _behavior(logps, trained), None
         if getattr(self.objective, "sampler_correction", "ratio") == "ratio":
@@ -121,15 +123,18 @@ class RoleLoss:
             settings.sampler_correction_mode,
             settings.sampler_correction_min,
             settings.sampler_correction_max,
+            batch.get("sequence"),
         )
         return old, weight
 
-    def _mismatch(self, trained: torch.Tensor, sampler: torch.Tensor, mask: torch.Tensor) -> None:
+    def _mismatch(
+        self, trained: torch.Tensor, sampler: torch.Tensor, mask: torch.Tensor, sequence_B: torch.Tensor | None
+    ) -> None:
         """Raw difference of the two engines on the tokens that are trained on; what neither scored is left out."""
         gap = torch.nan_to_num((trained - sampler) * mask, nan=0.0)
         self._add("sampler_logp_difference", gap.abs().sum() / (self.tokens or 1.0))
-        rows = mask.any(1)
-        self._add("sampler_weight", (torch.exp(gap.sum(1).clamp(-30.0, 30.0)) * rows).sum() / (self.sequences or 1.0))
+        weight = torch.exp(of_completion(gap.sum(1), sequence_B).clamp(-30.0, 30.0))
+        self._add("sampler_weight", (weight * first_B(mask, sequence_B)).sum() / (self.sequences or 1.0))
         largest = _wide(gap.abs().max())
         known = self._maxima.get("sampler_logp_difference_max")
         self._maxima["sampler_logp_difference_max"] = largest if known is None else torch.maximum(known, largest)

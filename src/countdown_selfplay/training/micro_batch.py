@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from ..policies.forward import Watched
+from .cut import split_idle, trim
 from .host import Host
-from .window import split_idle, trim
 
 
 def role_loss(trainer: Host, model: torch.nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
@@ -23,6 +23,8 @@ def role_loss(trainer: Host, model: torch.nn.Module, inputs: dict[str, Any]) -> 
     if passes_over(trainer, role):
         return torch.zeros((), device=trainer.accelerator.device, requires_grad=True)
     batch = {name: value for name, value in inputs.items() if torch.is_tensor(value)}
+    if nothing_to_learn(trainer, batch):
+        return torch.zeros((), device=trainer.accelerator.device, requires_grad=True)
     trainer.losses[role].normalise_by(*inputs["counts"])
     trainer.policies.activate(role)
     if skips_idle_rows(trainer, role):
@@ -48,6 +50,13 @@ def passes_over(trainer: Host, role: str) -> bool:
     pass: with several processes, only a window that all roles are through with is passed over."""
     through = role in trainer.idle and (trainer.processes.world == 1 or trainer.idle == frozenset(trainer.trained))
     return through and trainer.engine.name == "ddp" and trainer.args.drop_signalless_gradients
+
+
+def nothing_to_learn(trainer: Host, batch: dict[str, torch.Tensor]) -> bool:
+    """Is it the empty end of a window of episodes? Other processes may have rows there: alone only."""
+    if "sequence" not in batch or trainer.processes.world > 1 or trainer.engine.name != "ddp":
+        return False
+    return not bool(batch["completion_mask"].any()) and not bool(batch.get("sft_mask", torch.zeros(1)).any())
 
 
 def skips_idle_rows(trainer: Host, role: str) -> bool:

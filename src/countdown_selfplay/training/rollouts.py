@@ -1,4 +1,5 @@
-"""One turn of a player: completions through TRL's own generation and scoring, reference log-probs, verdicts."""
+"""One turn of a player: completions through TRL's own generation and scoring, reference log-probs, verdicts; the
+rewards of episodes."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from typing import Any
 
 import torch
 
+from .. import _trl
+from ..contract.episodes import Episodes
 from ..contract.round import Rollout
 from ..random_state import private_generator
 from .host import Host
@@ -43,6 +46,35 @@ def roll_out(
         penalty_B = _kl_penalty(trainer, role, tensors)
     trainer._time(f"time/rollout_{role}", start)
     return Rollout(role, rows, texts, n, verdicts, rewards_B, tensors, penalty_B)
+
+
+def score_episodes(trainer: Host, episodes: Episodes, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Give episodes of this process the rewards of TRL's reward functions, which see a transcript as the completion of
+    its first prompt; and what `completion_table` shows of them. `rows`: one per episode. Called by all processes: TRL
+    wants them to have equally many, and those that lack some score copies."""
+    role, gather, count = episodes.role, trainer.processes.gather, len(episodes.texts)
+    mine = list(zip(rows, episodes.texts, episodes.verdicts or [], strict=True))
+    most = max(gather([count]))
+    logs = _trl.empty_logs()
+    if most == 0:
+        return logs
+    if trainer.processes.world > 1:
+        fill = next(one for one in gather([mine[:1]]) if one)
+        mine += [fill] * (most - count)
+    asked, texts, verdicts = (list(part) for part in zip(*mine, strict=True))
+    prompts = [row["prompt"] for row in asked]
+    chat = not isinstance(prompts[0], str)
+    completions = [[{"role": "assistant", "content": text}] for text in texts] if chat else texts
+    per_func = trainer.rewards_of_judged(role, logs, asked, prompts, completions, verdicts)
+    episodes.rewards_B = trainer.captured()[2][:count]
+    logs["prompt"], logs["completion"] = gather([str(p) for p in prompts]), gather(texts)
+    metrics = trainer._role_metrics[role]["train"]
+    for i, name in enumerate(trainer.reward_func_names):
+        logs["rewards"][name] = per_func[:, i].tolist()
+        known = per_func[:, i][~torch.isnan(per_func[:, i])]
+        metrics[f"rewards/{name}/mean"].append(float(known.mean()) if known.numel() else math.nan)
+        metrics[f"rewards/{name}/count"].append(known.numel())
+    return logs
 
 
 def blank_row(trainer: Host, rollouts: Sequence[Rollout]) -> dict[str, torch.Tensor]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
+import torch
 from datasets import Dataset
 
-from ..contract.domain import Row
+from ..contract.domain import Row, in_moves
+from ..contract.episodes import Episodes, play_out
 from ..contract.round import Rollout, RoundResult, Turn, mean_reward
 from ..data.anchors import anchors_of_batch, blank_columns, widened
 from ..errors import DataError, GameError
@@ -17,17 +20,18 @@ from ..random_state import seed_from
 from ..rewards.prover.soft_overlong import overlong_charges
 from .completion_table import completion_table
 from .credit import credit, mark_imitated
+from .cut import micro_batches
 from .host import Host
 from .metrics import truncated_rows
 from .micro_batch import skips_idle_rows
-from .rollouts import blank_row, roll_out
+from .rollouts import blank_row, roll_out, score_episodes
 from .sequences import sequence_windows
+from .turn_rows import merged, token_counts
 from .window import (
     RoleBatch,
+    credited,
     credited_as_sampled,
     fitted,
-    merged,
-    micro_batches,
     sft_tokens,
     trained_counts,
     windows,
@@ -49,6 +53,8 @@ class PlayedRound:
         trainer.frame.turn = 0
         trainer.completion_logs = defaultdict(list)
         self.rollouts: dict[str, list[Rollout]] = defaultdict(list)
+        self.later: set[int] = set()  # of these, by identity, those of moves after the first
+        self.episode_logs: dict[int, dict[str, Any]] = {}  # what was logged of episodes, by identity
 
     def players(self, kind: str) -> list[str]:
         return [name for name, settings in self.trainer.roles.items() if settings.kind == kind]
@@ -87,6 +93,34 @@ class PlayedRound:
             )
         rows = list(rows)
         self.trainer.frame.turn += 1  # on every process, also for a turn without rows
+        self.trainer.frame.move = 0
+        if problems is not None and in_moves(self.domain):
+            return self._play_out(role, rows, n, list(problems))
+        return self._sampled(role, rows, n, problems)
+
+    def _play_out(self, role: str, rows: list[Row], n: int, problems: list[Any]) -> Episodes:
+        """Episodes move by move, all processes in step; the reward functions score each once, at its end."""
+
+        def sample(move: int, rows: list[Row], n: int) -> Rollout:
+            self.trainer.frame.move = move
+            found = self._sampled(role, rows, n, None)
+            if move:
+                self.later.add(id(found))
+            return found
+
+        played = play_out(self.domain, role, rows, problems, n, sample, lambda mine: any(self.gather([mine])))
+        judged = [problem for problem in problems for _ in range(n)]
+        asked = _repeated(rows, n)
+        if self.columns:
+            asked = widened(asked, [self.anchors.get(self.domain.key(p), {}) for p in judged], self.columns)
+        self.episode_logs[id(played)] = score_episodes(self.trainer, played, asked)
+        for charge, own in zip((move.penalty_B for move in played.moves), played.episode_of, strict=True):
+            if charge is not None:  # KL as a reward penalty: an episode pays for all its moves
+                total_B = torch.zeros(len(played.texts)) if played.penalty_B is None else played.penalty_B
+                played.penalty_B = total_B.index_add(0, torch.tensor(own, dtype=torch.long), charge.float())
+        return played
+
+    def _sampled(self, role: str, rows: list[Row], n: int, problems: Sequence[Any] | None) -> Rollout:
         most = len(rows)
         if self.world > 1:  # all processes take part in a generation, with equally many rows
             counts = self.gather([len(rows)])
@@ -119,7 +153,7 @@ class PlayedRound:
         objective = self.trainer.objectives.get(rollout.role)
         settings, overlong_B = self._settings(rollout.role), None
         if settings.soft_overlong and rollout.texts:
-            lengths = rollout.tensors["completion_mask"].sum(1).tolist()
+            lengths = token_counts(rollout)
             overlong_B = overlong_charges(lengths, settings.soft_overlong, settings.max_completion_length)
         turn = credit(objective, self.gather, rollout, rewards_B, correct_B, kept_B, group, overlong_B)
         if imitate_B is not None and objective is not None and settings.sft_coef:
@@ -144,10 +178,10 @@ def play_round(trainer: Host, rows: list[Row]) -> list[dict[str, Any]]:
     _check(trainer, played, result)
     metrics = result.metrics
     for role, rollouts in played.rollouts.items():
-        metrics |= _generated(trainer, role, rollouts)
+        metrics |= _generated(trainer, role, rollouts, played.later)
     turns = {role: [turn for turn in result.turns if turn.rollout.role == role] for role in trainer.roles}
     if trainer.args.log_completions:
-        trainer._logs = completion_table(trainer, result.turns, played.rollouts)
+        trainer._logs = completion_table(trainer, result.turns, played.rollouts, played.episode_logs)
     window_batches: list[dict[str, RoleBatch]] = [{} for _ in range(trainer.args.steps_per_round)]
     for role in trainer.trained:
         cut, found = _windows(trainer, role, turns[role], played.rollouts[role])
@@ -172,13 +206,15 @@ def _windows(
     args, frame, world = trainer.args, trainer.frame, trainer.processes.world
     metrics: dict[str, Any] = {}
     batch = merged(turns, blank_row(trainer, rollouts))
-    rows = args.capacity(role) // world * trainer.roles[role].replayed_rounds
+    rows = args.rows(role) * args.steps_per_round
     key = (args.seed, "replay", frame.attempt, frame.rounds, role)
     if role in trainer.replays:
         replay, gather = trainer.replays[role], trainer.processes.gather
         batch = replay.play(batch, rows, frame.rounds, key, gather, trainer.processes.rank, world)
         metrics[f"{role}/replay_samples"] = len(replay.kept)
-    sequences = trainer.roles[role].sequences_per_step
+    sequences, episodes = trainer.roles[role].sequences_per_step, batch.sequence_B is not None
+    if episodes and not sequences:  # equal parts, of which those without credit cost no forward pass
+        batch, sequences = _as_all_sampled(trainer, role, batch)
     if sequences:
         each, seed = rows // args.steps_per_round, seed_from(*key, "sequences")
         cut, filled, dropped = sequence_windows(batch, each, args.steps_per_round, sequences, seed, trainer.processes)
@@ -209,6 +245,17 @@ def _windows(
     return cut, metrics
 
 
+def _as_all_sampled(trainer: Host, role: str, batch: RoleBatch) -> tuple[RoleBatch, int]:
+    """Episodes with credit, with advantages whose mean over them is that over all; and how many of them a step has."""
+    mine = batch.take(credited(batch).nonzero().flatten())
+    own = trained_counts(mine) if mine.rows else [0.0, 0.0, 0.0]
+    both = trainer.processes.total([*own, *trained_counts(batch)])
+    how = getattr(trainer.objectives[role], "normalization", "sequence")
+    if mine.rows:
+        batch = credited_as_sampled(mine, batch, how, both[:3], both[3:], 0)
+    return batch, max(-(-int(both[0]) // trainer.args.steps_per_round), 1)
+
+
 def _signals(trainer: Host, cut: Sequence[RoleBatch]) -> list[bool]:
     mine = [float((w.advantages_B != 0).sum()) + sft_tokens(w) for w in cut]
     return [count > 0 for count in trainer.processes.total(mine)]
@@ -219,7 +266,8 @@ def _cut_up(trainer: Host, window: dict[str, RoleBatch]) -> list[dict[str, Any]]
     idle_last = frozenset(role for role in window if skips_idle_rows(trainer, role))
     signalless = frozenset(role for role, batch in window.items() if not batch.has_signal)
     idle = frozenset(role for role, batch in window.items() if batch.idle)
-    cut = micro_batches(window, {role: trainer.roles[role].trained_micro_batches for role in window}, idle_last)
+    counts = {role: trainer.roles[role].trained_micro_batches for role in window}
+    cut = micro_batches(window, counts, idle_last, trainer.args.per_device_train_batch_size)
     told = {"signalless": signalless, "idle": idle}
     return [batch | told | {"counts": window[batch["role"]].counts} for batch in cut]
 
@@ -234,7 +282,7 @@ def _check(trainer: Host, played: PlayedRound, result: RoundResult) -> None:
             f"`play` of {type(trainer.game).__name__} returned a {type(wrong[0]).__name__}; it must return a "
             "RoundResult whose turns are what round.credit returned."
         )
-    own = {id(rollout) for rollouts in played.rollouts.values() for rollout in rollouts}
+    own = {id(rollout) for rollouts in played.rollouts.values() for rollout in rollouts} | set(played.episode_logs)
     for turn in result.turns:
         if turn.rollout.texts and id(turn.rollout) not in own:
             raise GameError(
@@ -266,9 +314,12 @@ def _count_solved(trainer: Host, result: RoundResult) -> None:
         result.metrics["round/cumulative_solve_rate"] = trainer.solve_rate.rate
 
 
-def _generated(trainer: Host, role: str, rollouts: Sequence[Rollout]) -> dict[str, Any]:
-    """Completions and tokens that a player sampled, their lengths, and how many the token limit cut."""
-    sums, longest = [0.0, 0.0, 0.0], 0
+def _generated(
+    trainer: Host, role: str, rollouts: Sequence[Rollout], later: AbstractSet[int] = frozenset()
+) -> dict[str, Any]:
+    """Completions and tokens that a player sampled, their lengths, and how many the token limit cut. `later`: which of
+    the rollouts are moves after the first; the moves of an episode are one completion, each of which may be cut."""
+    answers, moves, tokens, truncated, longest = 0.0, 0.0, 0.0, 0.0, 0
     for rollout in rollouts:
         if not rollout.texts:
             continue
@@ -281,14 +332,16 @@ def _generated(trainer: Host, role: str, rollouts: Sequence[Rollout]) -> dict[st
             tuple(trainer.stops(role) or ()),
             trainer.roles[role].max_completion_length,
         )
-        sums = [a + b for a, b in zip(sums, (float(mask.size(0)), float(mask.sum()), float(sum(cut))), strict=True)]
+        answers += 0 if id(rollout) in later else mask.size(0)
+        moves, tokens, truncated = moves + mask.size(0), tokens + float(mask.sum()), truncated + sum(cut)
         longest = max(longest, int(mask.sum(1).max()))
-    samples, tokens, truncated = trainer.processes.total(sums)
-    trainer.frame.count(role, int(samples), int(tokens))
-    if not samples:
+    answers, moves, tokens, truncated = trainer.processes.total([answers, moves, tokens, truncated])
+    trainer.frame.count(role, int(answers), int(tokens))
+    if not answers:
         return {}
-    return {
-        f"{role}/completion_length": tokens / samples,
+    found = {
+        f"{role}/completion_length": tokens / answers,
         f"{role}/completion_length_max": max(trainer.processes.gather([longest])),
-        f"{role}/truncated_rate": truncated / samples,
+        f"{role}/truncated_rate": truncated / moves,
     }
+    return found | ({f"{role}/moves": moves / answers} if later else {})

@@ -1,4 +1,4 @@
-"""Optimizer steps of so many trained sequences: the number of a round's steps follows the data (SGS, appendix C.1)."""
+"""Optimizer steps of so many trained answers: the number of a round's steps follows the data (SGS, appendix C.1)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 
 from ..distributed.processes import Processes
-from .window import RoleBatch, credited, groups_of, joined, unselected, whole_group
+from .window import RoleBatch, credited, groups_of, joined, sequences_of, unselected, whole_group
 
 
 def sequence_windows(
@@ -19,34 +19,38 @@ def sequence_windows(
     key: int,
     processes: Processes,
 ) -> tuple[list[RoleBatch], int, int]:
-    """A role's samples of all processes as `steps` windows, of which each but the last that is filled holds
-    `sequences` rows with credit and the others none; how many were filled; and how many rows with credit found no
-    place.
+    """A role's answers of all processes as `steps` windows, of which each but the last that is filled holds
+    `sequences` answers with credit and the others none; how many were filled; and how many with credit found no place.
 
-    Rows without credit are in no window. They are in an order that `key`, equal on all processes, seeds; groups that
-    all have one size stay together where it divides a step. More rows than `steps` x `sequences`: the steps grow
-    alike. `rows`: what this process's micro-batches of a window hold; the others hold as many. Called by all.
+    An answer is a row, or the rows of an episode. Those without credit are in no window. They are in an order that
+    `key`, equal on all processes, seeds; groups that all have one size stay together where it divides a step. More
+    answers than `steps` x `sequences`: the steps grow alike. `rows`: what this process's micro-batches of a window
+    hold; the others hold as many. Episodes are not filled up. Called by all.
     """
     mine = batch.take(credited(batch).nonzero().flatten())
     rank, world = processes.rank, processes.world
     parts = [part for part in processes.gather([_to(mine, "cpu") if world > 1 else mine]) if part.rows]
     if not parts:
-        empty = unselected(batch, rows)
+        empty = unselected(batch, rows if batch.sequence_B is None else 1)
         return [replace(empty, has_signal=False) for _ in range(steps)], 0, 0
-    everyones = joined(_numbered(parts))
-    size = min(max(sequences, -(-everyones.rows // steps)), rows * world)
-    unit = whole_group(groups_of(everyones), size, rows)
-    order = list(range(everyones.rows // unit))
+    everyones, episodes = joined(_numbered(parts)), batch.sequence_B is not None
+    _, counts = torch.unique_consecutive(sequences_of(everyones), return_counts=True)
+    answers = [part.tolist() for part in torch.arange(everyones.rows).split(counts.tolist())]
+    size = max(sequences, -(-len(answers) // steps))
+    size = size if episodes else min(size, rows * world)
+    unit = 1 if episodes else whole_group(groups_of(everyones), size, rows)
+    order = list(range(len(answers) // unit))
     random.Random(key).shuffle(order)
     each, device = size // unit, batch.tensors["completion_ids"].device
     cut = []
     for step in range(steps):
         units = order[step * each : (step + 1) * each]
         own = units[len(units) * rank // world : len(units) * (rank + 1) // world]
-        places = torch.tensor([unit * place + i for place in sorted(own) for i in range(unit)], dtype=torch.long)
-        filler = unselected(batch, rows - len(places))
+        places = torch.tensor([i for one in sorted(own) for a in answers[unit * one : unit * (one + 1)] for i in a])
+        filler = unselected(batch, int(not len(places)) if episodes else rows - len(places))
         filler.group_B = groups_of(filler) + everyones.rows
-        cut.append(joined([_to(everyones.take(places), device), filler]) if len(places) else filler)
+        parts = [_to(everyones.take(places.long()), device)] if len(places) else []
+        cut.append(joined([*parts, filler]) if filler.rows else parts[0])
         cut[-1].has_signal = bool(units)
     taken = min(len(order), steps * each)
     return cut, -(-taken // each), (len(order) - taken) * unit

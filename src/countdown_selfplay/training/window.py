@@ -1,29 +1,13 @@
-"""From a round's turns to micro-batches: a player's turns merged, fitted into its capacity, cut into windows (one
-optimizer step each) and these into micro-batches of one role."""
+"""A player's samples of a round as one batch: fitted into its capacity, cut into windows, one optimizer step each."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
 
 import torch
-
-from ..contract.round import Turn
-
-_KEPT = (
-    "prompt_ids",
-    "prompt_mask",
-    "completion_ids",
-    "completion_mask",
-    "old_per_token_logps",
-    "sampling_per_token_logps",
-    "ref_per_token_logps",
-    "sft_mask",
-)
-_PER_ROW = ("advantages", "group_tokens")
 
 
 @dataclass
@@ -46,6 +30,8 @@ class RoleBatch:
     """How many of the last rows `fitted` added: they are nobody's samples."""
     idle: bool = False
     """Has the role taken all its steps of the round before this window, on all processes?"""
+    sequence_B: torch.Tensor | None = None
+    """(B) which rows are one answer, the moves of an episode: equal numbers, side by side; None: each its own."""
 
     @property
     def rows(self) -> int:
@@ -59,6 +45,7 @@ class RoleBatch:
             advantages_B=self.advantages_B[index],
             selected_B=None if self.selected_B is None else self.selected_B[index],
             group_B=None if self.group_B is None else self.group_B[index],
+            sequence_B=None if self.sequence_B is None else self.sequence_B[index],
             padding=0,
         )
 
@@ -76,26 +63,6 @@ def mask_after_stops(tensors: dict[str, torch.Tensor], texts: list[str], stops: 
 
 
 # -- one batch a player -----------------------------------------------------------------------------------------------
-
-
-def merged(turns: Sequence[Turn], blank: dict[str, torch.Tensor]) -> RoleBatch:
-    """A player's turns as one batch; without a sample of its own one row of `blank`, which is not selected."""
-    parts, first = [], 0
-    for turn in turns:
-        count = turn.advantages_B.size(0)
-        if count:
-            tensors = {name: turn.rollout.tensors[name] for name in _KEPT if name in turn.rollout.tensors}
-            groups_B = torch.arange(count) // turn.group + first
-            parts.append(RoleBatch(tensors, turn.advantages_B, turn.selected_B, groups_B, turn.has_signal))
-            first = int(groups_B[-1]) + 1
-    if not parts:
-        nothing = torch.zeros(1, dtype=torch.bool)
-        batch = RoleBatch(blank, torch.zeros(1), nothing, torch.zeros(1, dtype=torch.long))
-    else:
-        batch = parts[0] if len(parts) == 1 else joined(parts)
-    # Of all turns: where this process has no row of a role, others may have some, and all must step or hold together.
-    batch.has_signal = any(turn.has_signal for turn in turns)
-    return batch
 
 
 def joined(parts: Sequence[RoleBatch]) -> RoleBatch:
@@ -116,13 +83,24 @@ def joined(parts: Sequence[RoleBatch]) -> RoleBatch:
         tensors[name] = torch.cat(padded)
     ones = [torch.ones(part.rows, dtype=torch.bool) if part.selected_B is None else part.selected_B for part in parts]
     selected_B = torch.cat(ones)
+    episodes = any(part.sequence_B is not None for part in parts)
     return RoleBatch(
         tensors,
         torch.cat([part.advantages_B for part in parts]),
         None if bool(selected_B.all()) else selected_B,
         torch.cat([torch.arange(p.rows) if p.group_B is None else p.group_B for p in parts]),
         any(part.has_signal for part in parts),
+        sequence_B=torch.cat(_apart(map(sequences_of, parts))) if episodes else None,
     )
+
+
+def _apart(numbers: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """Numberings that no two of them share."""
+    first, found = 0, []
+    for one_B in numbers:
+        found.append(one_B + first)
+        first += int(one_B.max()) + 1 if len(one_B) else 0
+    return found
 
 
 def fitted(batch: RoleBatch, rows: int, key: int) -> tuple[RoleBatch, int]:
@@ -153,6 +131,7 @@ def unselected(batch: RoleBatch, rows: int) -> RoleBatch:
             more.tensors[name] = torch.zeros_like(more.tensors[name])
     more.advantages_B = torch.zeros_like(more.advantages_B)
     more.selected_B, more.group_B = torch.zeros(rows, dtype=torch.bool), torch.arange(rows)
+    more.sequence_B = None if batch.sequence_B is None else torch.arange(rows)
     return more
 
 
@@ -228,11 +207,11 @@ def trained_mask(batch: RoleBatch) -> torch.Tensor:
 
 
 def trained_counts(batch: RoleBatch) -> list[float]:
-    """Completions, tokens and prompts of this process that the objective trains on."""
+    """Completions (episodes count once), tokens and prompts of this process that the objective trains on."""
     mask = trained_mask(batch)
     rows = torch.ones(mask.size(0), dtype=torch.bool) if batch.selected_B is None else batch.selected_B
-    groups = groups_of(batch)[rows]
-    return [float(rows.sum()), float(mask.sum()), float(groups.unique().numel())]
+    answers, groups = sequences_of(batch)[rows], groups_of(batch)[rows]
+    return [float(answers.unique().numel()), float(mask.sum()), float(groups.unique().numel())]
 
 
 def sft_tokens(batch: RoleBatch) -> float:
@@ -245,70 +224,6 @@ def groups_of(batch: RoleBatch) -> torch.Tensor:
     return torch.arange(batch.rows) if batch.group_B is None else batch.group_B
 
 
-# -- micro-batches ----------------------------------------------------------------------------------------------------
-
-
-def micro_batches(
-    batches: dict[str, RoleBatch], counts: dict[str, int], idle_last: frozenset[str] = frozenset()
-) -> list[dict[str, Any]]:
-    """One dict of tensors per micro-batch of a window, with its "role"; the roles one after the other, the same order
-    on all processes.
-
-    The rows of a role are sorted by length, the longest first: each micro-batch is then trimmed to about its own
-    length, processes meet with rows of like length, and a round that does not fit in memory fails at its first
-    micro-batch. For the roles in `idle_last` the rows without credit come after all others, for they are only measured
-    (see micro_batch). The losses do not depend on the order (their normalisers are the window's).
-    """
-    window: list[dict[str, Any]] = []
-    for role, count in counts.items():
-        batch = batches[role]
-        tensors = dict(batch.tensors)
-        tensors["completion_mask"] = trained_mask(batch)
-        tensors["advantages"] = batch.advantages_B.to(tensors["completion_ids"].device)
-        lengths = tensors["completion_mask"].sum(1)
-        _, group_B = groups_of(batch).to(lengths.device).unique(return_inverse=True)
-        tensors["group_tokens"] = lengths.new_zeros(batch.rows).index_add(0, group_B, lengths)[group_B]
-        if role in idle_last:
-            lengths = lengths + (lengths.max() + 1) * (tensors["advantages"] != 0)
-        order = torch.argsort(lengths, descending=True, stable=True)
-        tensors = {name: value[order] for name, value in tensors.items()}
-        size = batch.rows // count
-        for i in range(count):
-            window.append({name: value[i * size : (i + 1) * size] for name, value in tensors.items()} | {"role": role})
-    return window
-
-
-def split_idle(
-    batch: dict[str, torch.Tensor],
-) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor] | None]:
-    """The rows with credit, and those without that have a token to measure (None if there are none).
-
-    Without any credit the shortest row stays among the first: every micro-batch has a backward pass.
-    """
-    lengths = batch["completion_mask"].sum(1)
-    live = (batch["advantages"] != 0) & (lengths > 0)
-    if not bool(live.any()):
-        live[lengths.argmin()] = True
-    idle = ~live & (lengths > 0)
-    if bool(live.all()):
-        return batch, None
-    rest = {name: value[idle] for name, value in batch.items()} if bool(idle.any()) else None
-    return {name: value[live] for name, value in batch.items()}, rest
-
-
-def trim(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Drop columns that are padding in every row of this micro-batch: prompts on the left, completions on the
-    right."""
-    prompt = int(batch["prompt_mask"].any(0).int().argmax())
-    mask = batch["completion_mask"] + batch["sft_mask"] if "sft_mask" in batch else batch["completion_mask"]
-    used = mask.any(0).nonzero()
-    length = int(used[-1]) + 1 if used.numel() else 1
-    trimmed = {}
-    for name, value in batch.items():
-        if name.startswith("prompt_"):
-            trimmed[name] = value[:, prompt:]
-        elif name in _PER_ROW:
-            trimmed[name] = value
-        else:
-            trimmed[name] = value[:, :length]
-    return trimmed
+def sequences_of(batch: RoleBatch) -> torch.Tensor:
+    """(B) which rows are one answer."""
+    return torch.arange(batch.rows) if batch.sequence_B is None else batch.sequence_B

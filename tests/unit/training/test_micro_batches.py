@@ -2,7 +2,8 @@
 
 import torch
 
-from countdown_selfplay.training.window import RoleBatch, micro_batches, trained_counts, trim
+from countdown_selfplay.training.cut import micro_batches, trim
+from countdown_selfplay.training.window import RoleBatch, trained_counts
 
 
 def role_batch(lengths, selected=None, group=2):

@@ -6,15 +6,9 @@ import pytest
 import torch
 
 from countdown_selfplay.contract.round import Rollout, Turn
-from countdown_selfplay.training.window import (
-    RoleBatch,
-    fitted,
-    joined,
-    merged,
-    micro_batches,
-    trained_counts,
-    windows,
-)
+from countdown_selfplay.training.cut import micro_batches
+from countdown_selfplay.training.turn_rows import merged
+from countdown_selfplay.training.window import RoleBatch, fitted, joined, trained_counts, windows
 
 BLANK = {
     "prompt_ids": torch.zeros(1, 1, dtype=torch.long),
