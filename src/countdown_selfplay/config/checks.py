@@ -26,7 +26,7 @@ from .number_checks import check_numbers
 from .players import field_of
 from .role_checks import check_choices, check_guard_scope, check_kinds, check_players, check_settings, check_sharing
 from .roles import FIELDS, FLAT
-from .row_checks import check_samples_per_round
+from .row_checks import check_demonstrations, check_samples_per_round
 
 if TYPE_CHECKING:
     from .joint import JointSelfPlayConfig
@@ -197,6 +197,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
         )
     check_generation(config)
     check_samples_per_round(config)
+    check_demonstrations(config)
     check_fill(config)
     check_sequences(config)
     for name in ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "remove_unused_columns"):

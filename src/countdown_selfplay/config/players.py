@@ -53,6 +53,7 @@ class RoleSettings:
     sequences_per_step: int = 0
     """Trained sequences of an optimizer step, over all processes; 0: equal parts of all samples."""
     sft_coef: float = 0.0
+    demonstrations_per_step: int = 0
     entropy_target: float | None = None
     """None: the coefficient is constant."""
     entropy_coef_delta: float = 0.005
@@ -280,6 +281,7 @@ def settings_of(
         micro_batches=role.micro_batches,
         samples_per_round=role.samples_per_round,
         sft_coef=role.sft_coef,
+        demonstrations_per_step=role.demonstrations_per_step,
         entropy_coef_delta=config.entropy_coef_delta,
         entropy_coef_min=config.entropy_coef_min,
         entropy_coef_max=config.entropy_coef_max,

@@ -74,10 +74,17 @@ class RoleConfig:
     )
     """Nats per token."""
     sft_coef: float = _help(
-        "Weight of a supervised term on samples that the game marks for it (critic_discernment: right first answers).",
+        "Weight of a supervised term on samples that the game marks for it (critic_discernment: right first answers) "
+        "and on demonstrations (demonstrations_per_step).",
         0.0,
     )
     """0: no such term."""
+    demonstrations_per_step: int = _help(
+        "Demonstrations of the domain beside the {role}'s own answers in each optimizer step, over all processes, in "
+        "the supervised term (sft_coef): an anchor that keeps what it can do.",
+        0,
+    )
+    """0: none."""
     temperature: float | None = _help("Sampling temperature of the {role}. None: temperature.")
     """Above 0."""
     top_p: float | None = _help("Nucleus of the {role}'s sampling. None: top_p.")

@@ -31,6 +31,20 @@ def check_samples_per_round(config: JointSelfPlayConfig) -> None:
             )
 
 
+def check_demonstrations(config: JointSelfPlayConfig) -> None:
+    """Demonstrations act through the supervised term alone."""
+    for settings in config.all_roles.values():
+        count, name = settings.demonstrations_per_step, field_of(config, settings.kind, "demonstrations_per_step")
+        if count < 0:
+            raise ConfigError(f"`{name}` ({count}) must be at least 0 demonstrations a step.")
+        if count and settings.trained and not settings.sft_coef:
+            other = field_of(config, settings.kind, "sft_coef")
+            raise ConfigError(
+                f"`{name}` ({count}) has no effect with `{other}` 0, the weight of the supervised term; set that too, "
+                "such as 0.3."
+            )
+
+
 def check_episode_rows(config: JointSelfPlayConfig, most_moves: int) -> None:
     """Do the micro-batches of a step hold the rows of its episodes, were all of them as long as can be? An episode
     stays in one micro-batch, so that up to `most_moves` - 1 rows of each stay empty."""
@@ -55,9 +69,11 @@ def check_episode_rows(config: JointSelfPlayConfig, most_moves: int) -> None:
 def _answers_of_a_step(config: JointSelfPlayConfig, settings: RoleSettings) -> int:
     """The most answers that a step trains on, over all processes."""
     if settings.samples_per_round is not None or settings.sequences_per_step:
+        if settings.objective_kwargs.get("reuse"):  # steps of so many, whatever a round sampled
+            return settings.sequences_per_step + settings.demonstrations_per_step
         share = -(-config.capacity(settings.role) // config.steps_per_round)
-        return max(share, settings.sequences_per_step)
-    return config.capacity(settings.role) // config.steps_per_round
+        return max(share, settings.sequences_per_step) + settings.demonstrations_per_step
+    return config.capacity(settings.role) // config.steps_per_round + settings.demonstrations_per_step
 
 
 def _in_episodes(config: JointSelfPlayConfig, settings: RoleSettings) -> bool:

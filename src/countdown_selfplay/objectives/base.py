@@ -90,7 +90,9 @@ class Replay:
     many correct answers so far are no longer played if others are at hand, nor trained on; None: no limit. capacity:
     most samples that are kept, the newest first. all_kept: a step trains on every kept sample, for which a role gets
     as many micro-batches as `rounds` rounds fill; else on as many as it has rows in one round. weighted: the credit of
-    a step's samples is divided by its mean over their tokens, so that a mean over tokens becomes one by weight.
+    a step's samples is divided by its mean over their tokens, so that a mean over tokens becomes one by weight. reuse:
+    how often an answer is seen; each new one buys `reuse` / `sequences_per_step` optimizer steps, and the number of a
+    round's steps follows from it. per_problem: answers to a problem that a round keeps at most, of distinct ones.
     """
 
     rounds: int | None
@@ -98,6 +100,8 @@ class Replay:
     capacity: int = 8192
     all_kept: bool = False
     weighted: bool = False
+    reuse: float | None = None
+    per_problem: int | None = None
 
 
 class Objective(Protocol):

@@ -20,6 +20,11 @@ class ExpertIteration(BaseObjective):
     `rounds` times as many micro-batches. The verifier's bit alone selects. Degenerate: no correct answer -> loss 0.
     per_token: one mean over all tokens, as cross-entropy is computed in seed 000, instead of a mean over answers.
     Seed 003: rounds 3, solved_limit 16. Seed 000: rounds 1 (the round's own data only), solved_limit None (no limit).
+
+    reuse: instead, each right answer is seen so often on the mean, in steps of the role's `sequences_per_step` answers
+    drawn from the newest `capacity` that are kept: right answers buy optimizer steps, up to `steps_per_round` a round,
+    and what is owed beyond waits. per_problem: of distinct right answers to a problem a round keeps so many at most.
+    With `reuse` kept answers stay for ever (rounds None) and no problem is skipped unless these are given.
     """
 
     normalization: Normalization = "sequence_mean"
@@ -27,13 +32,34 @@ class ExpertIteration(BaseObjective):
     reads_rewards = False
 
     def __init__(
-        self, rounds: int = 3, solved_limit: int | None = 16, all_kept: bool = False, per_token: bool = False
+        self,
+        rounds: int | None = 3,
+        solved_limit: int | None = 16,
+        all_kept: bool = False,
+        per_token: bool = False,
+        reuse: float | None = None,
+        per_problem: int | None = None,
+        capacity: int = 8192,
     ) -> None:
-        if rounds < 1 or (solved_limit is not None and solved_limit < 1):
+        if reuse is not None:
+            rounds, solved_limit = _unless_default(rounds, 3), _unless_default(solved_limit, 16)
+            _check_reuse(reuse, per_problem, capacity, all_kept)
+        elif per_problem is not None:
+            raise ValueError(f"`per_problem` ({per_problem}) bounds what a round keeps under `reuse`; set that too.")
+        if rounds is None and reuse is None:
+            raise ValueError("`rounds` (null) keeps answers for ever, which needs `reuse`; seed 003 uses 3.")
+        if (rounds is not None and rounds < 1) or (solved_limit is not None and solved_limit < 1):
             raise ValueError(
                 f"`rounds` ({rounds}) and `solved_limit` ({solved_limit}) must be at least 1; seed 003 uses 3 and 16."
             )
-        self.replay = Replay(rounds=rounds, solved_limit=solved_limit, all_kept=all_kept)
+        self.replay = Replay(
+            rounds=rounds,
+            solved_limit=solved_limit,
+            capacity=capacity,
+            all_kept=all_kept,
+            reuse=reuse,
+            per_problem=per_problem,
+        )
         if per_token:
             self.normalization = "token"
 
@@ -47,6 +73,21 @@ class ExpertIteration(BaseObjective):
 
     def loss(self, inputs: LossInputs) -> LossOutput:
         return LossOutput(normalise(-inputs.advantages_B[:, None] * inputs.logps_BT, inputs, self.normalization))
+
+
+def _unless_default(value: int | None, default: int) -> int | None:
+    return None if value == default else value
+
+
+def _check_reuse(reuse: float, per_problem: int | None, capacity: int, all_kept: bool) -> None:
+    if isinstance(reuse, bool) or not isinstance(reuse, int | float) or not (math.isfinite(reuse) and reuse > 0):
+        raise ValueError(f"`reuse` ({reuse!r}) must be a finite number above 0: how often a kept answer is seen.")
+    if per_problem is not None and per_problem < 1:
+        raise ValueError(f"`per_problem` ({per_problem}) must be at least 1 answer, or null for all.")
+    if capacity < 1:
+        raise ValueError(f"`capacity` ({capacity}) must be at least 1 answer.")
+    if all_kept:
+        raise ValueError("`all_kept` trains a step on every kept answer and `reuse` on some; leave one of them out.")
 
 
 class ReST(ExpertIteration):

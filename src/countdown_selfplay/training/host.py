@@ -20,6 +20,8 @@ from ..generation.base import Sampler
 from ..objectives.base import Objective
 from ..policies import PolicySet
 from ..statistics.solve_rate import CumulativeSolveRate
+from .answer_buffer import AnswerBuffer
+from .demonstrations import Demonstrations
 from .frame import Frame
 from .losses import RoleLoss
 from .replay import SampleReplay
@@ -41,7 +43,8 @@ class Host(GRPOTrainer):
     """The players that are trained."""
     objectives: dict[str, Objective]
     losses: dict[str, RoleLoss]
-    replays: dict[str, SampleReplay]
+    replays: dict[str, SampleReplay | AnswerBuffer]
+    demonstrations: dict[str, Demonstrations | None]
     policies: PolicySet
     engine: Engine
     processes: Processes

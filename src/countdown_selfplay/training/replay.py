@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +18,12 @@ from .window import RoleBatch
 _ALIGNED = ("ref_per_token_logps",)  # per completion token; the reference never changes, so its log-probs may be kept
 
 
-def replays_of(objectives: Mapping[str, object], settings: Mapping[str, RoleSettings]) -> dict[str, SampleReplay]:
-    """By role, a store for each objective that trains on kept samples."""
+def replays_of(
+    objectives: Mapping[str, object], settings: Mapping[str, RoleSettings], episodes: Collection[str] = ()
+) -> dict[str, Any]:
+    """By role, a store for each objective that trains on kept samples. episodes: roles whose answers are such."""
+    from .answer_buffer import AnswerBuffer
+
     rules = {role: getattr(objective, "replay", None) for role, objective in objectives.items()}
     for role, rule in rules.items():
         if rule is not None and rule.all_kept and settings[role].replayed_rounds < (rule.rounds or 0):
@@ -27,11 +31,23 @@ def replays_of(objectives: Mapping[str, object], settings: Mapping[str, RoleSett
                 f"`all_kept` of the {role}'s objective, which is an object, finds no room: a step's micro-batches are "
                 "derived from the configuration; name the objective and its `objective_kwargs` there."
             )
-    return {role: SampleReplay(rule, settings[role]) for role, rule in rules.items() if rule is not None}
+        if rule is not None and role in episodes and rule.reuse is None:
+            raise ConfigError(
+                f"The {role}'s objective ({type(objectives[role]).__name__}) keeps samples and its answers are "
+                "episodes, whose number of rows differs: use expert_iteration with `reuse` in its objective_kwargs, "
+                'such as {"reuse": 15, "per_problem": 2, "capacity": 2000}, or an objective that keeps none.'
+            )
+    kept = {role: rule for role, rule in rules.items() if rule is not None}
+    return {
+        role: (SampleReplay if rule.reuse is None else AnswerBuffer)(rule, settings[role])
+        for role, rule in kept.items()
+    }
 
 
 @dataclass(frozen=True)
-class _Kept:
+class Kept:
+    """A row as lists of ids, without padding."""
+
     round: int
     advantage: float
     prompt: list[int]
@@ -45,7 +61,7 @@ class SampleReplay:
     def __init__(self, rule: Replay, settings: RoleSettings) -> None:
         self.rule = rule
         self.reference = [settings.beta > 0, settings.temperature]
-        self.kept: list[_Kept] = []
+        self.kept: list[Kept] = []
 
     def play(
         self,
@@ -62,7 +78,7 @@ class SampleReplay:
         If more are kept than all processes have rows, they are drawn without repetition, by `key` alone; if fewer, the
         rest of the rows is not selected. Called by all processes.
         """
-        self.kept += gather(_selected_samples(batch, round_))
+        self.kept += gather([row for _, row in kept_rows(batch, round_)])
         if self.rule.rounds is not None:
             self.kept = [sample for sample in self.kept if round_ - sample.round < self.rule.rounds]
         self.kept = self.kept[-self.rule.capacity :]
@@ -75,40 +91,52 @@ class SampleReplay:
 
     def state_dict(self) -> dict[str, Any]:
         """The kept samples as flat arrays of tokens with their lengths."""
-        arrays: dict[str, Any] = {
-            "round": np.array([s.round for s in self.kept], dtype=np.int64),
-            "advantage": np.array([s.advantage for s in self.kept], dtype=np.float64),
-            **_flat("prompt", [s.prompt for s in self.kept], np.int64),
-            **_flat("completion", [s.completion for s in self.kept], np.int64),
-        }
-        for name in self.kept[0].aligned if self.kept else ():
-            arrays |= _flat(name, [s.aligned[name] for s in self.kept], np.float64)
-        return {"reference": self.reference, **arrays}
+        return {"reference": self.reference, **flat(self.kept)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """CheckpointError if the kept reference log-probs are not those that this run's settings give."""
-        if state["reference"] != self.reference:
-            raise CheckpointError(
-                "The checkpoint's kept samples have reference log-probs for (KL on, temperature) = "
-                f"{tuple(state['reference'])} and this run has {tuple(self.reference)}; keep beta's switch and the "
-                "temperature when you resume."
-            )
-        aligned = {name: _lists(state, name) for name in _ALIGNED if name in state}
-        self.kept = [
-            _Kept(round_, advantage, prompt, completion, {name: values[i] for name, values in aligned.items()})
-            for i, (round_, advantage, prompt, completion) in enumerate(
-                zip(
-                    state["round"].tolist(),
-                    state["advantage"].tolist(),
-                    _lists(state, "prompt"),
-                    _lists(state, "completion"),
-                    strict=True,
-                )
-            )
-        ]
+        check_reference(state["reference"], self.reference)
+        self.kept = kept_of(state)
 
 
-def _of_mean_one(samples: list[_Kept]) -> list[_Kept]:
+def check_reference(there: Any, here: list[Any]) -> None:
+    """CheckpointError unless kept reference log-probs are of this run: (KL on, temperature)."""
+    if there != here:
+        raise CheckpointError(
+            "The checkpoint's kept samples have reference log-probs for (KL on, temperature) = "
+            f"{tuple(there)} and this run has {tuple(here)}; keep beta's switch and the temperature when you resume."
+        )
+
+
+def flat(kept: Sequence[Kept]) -> dict[str, Any]:
+    """Kept rows as flat arrays of tokens with their lengths."""
+    arrays: dict[str, Any] = {
+        "round": np.array([s.round for s in kept], dtype=np.int64),
+        "advantage": np.array([s.advantage for s in kept], dtype=np.float64),
+        **_flat("prompt", [s.prompt for s in kept], np.int64),
+        **_flat("completion", [s.completion for s in kept], np.int64),
+    }
+    for name in kept[0].aligned if kept else ():
+        arrays |= _flat(name, [s.aligned[name] for s in kept], np.float64)
+    return arrays
+
+
+def kept_of(state: Mapping[str, Any]) -> list[Kept]:
+    """The inverse of `flat`."""
+    aligned = {name: _lists(state, name) for name in _ALIGNED if name in state}
+    columns = (
+        state["round"].tolist(),
+        state["advantage"].tolist(),
+        _lists(state, "prompt"),
+        _lists(state, "completion"),
+    )
+    return [
+        Kept(round_, advantage, prompt, completion, {name: values[i] for name, values in aligned.items()})
+        for i, (round_, advantage, prompt, completion) in enumerate(zip(*columns, strict=True))
+    ]
+
+
+def _of_mean_one(samples: list[Kept]) -> list[Kept]:
     """With advantages whose mean over the samples' tokens is 1; as they are if none counts."""
     tokens = sum(len(sample.completion) for sample in samples)
     total = sum(sample.advantage * len(sample.completion) for sample in samples)
@@ -129,26 +157,32 @@ def _lists(arrays: Mapping[str, np.ndarray], name: str) -> list[list[Any]]:
     return [part.tolist() for part in np.split(arrays[name], ends[:-1])] if len(ends) else []
 
 
-def _selected_samples(batch: RoleBatch, round_: int) -> list[_Kept]:
+def kept_rows(batch: RoleBatch, round_: int) -> list[tuple[int, Kept]]:
+    """The selected rows with their places in the batch."""
     tensors = {name: value.cpu() for name, value in batch.tensors.items()}
     found = []
     for i in range(batch.rows):
         if batch.selected_B is not None and not batch.selected_B[i]:
             continue
         prompt, answer = tensors["prompt_mask"][i].bool(), tensors["completion_mask"][i].bool()
-        found.append(
-            _Kept(
-                round_,
-                float(batch.advantages_B[i]),
-                tensors["prompt_ids"][i][prompt].tolist(),
-                tensors["completion_ids"][i][answer].tolist(),
-                {name: tensors[name][i][answer].tolist() for name in _ALIGNED if name in tensors},
-            )
+        row = Kept(
+            round_,
+            float(batch.advantages_B[i]),
+            tensors["prompt_ids"][i][prompt].tolist(),
+            tensors["completion_ids"][i][answer].tolist(),
+            {name: tensors[name][i][answer].tolist() for name in _ALIGNED if name in tensors},
         )
+        found.append((i, row))
     return found
 
 
-def _batch_of(batch: RoleBatch, rows: int, samples: list[_Kept], has_signal: bool) -> RoleBatch:
+def batch_of(batch: RoleBatch, rows: Sequence[Kept], sequences: Sequence[int], has_signal: bool) -> RoleBatch:
+    """Kept rows, of which `sequences` says which are one answer, with tensors as those of `batch`."""
+    made = _batch_of(batch, len(rows), list(rows), has_signal)
+    return replace(made, sequence_B=torch.tensor(sequences, dtype=torch.long))
+
+
+def _batch_of(batch: RoleBatch, rows: int, samples: list[Kept], has_signal: bool) -> RoleBatch:
     """`samples`, then copies of the first row of `batch` that are not selected."""
     old = batch.tensors
     device = old["completion_ids"].device

@@ -18,12 +18,14 @@ from ..data.anchors import anchors_of_batch, blank_columns, widened
 from ..errors import DataError, GameError
 from ..random_state import seed_from
 from ..rewards.prover.soft_overlong import overlong_charges
+from .answer_buffer import AnswerBuffer
 from .completion_table import completion_table
 from .credit import credit, mark_imitated
 from .cut import micro_batches
 from .host import Host
 from .metrics import truncated_rows
 from .micro_batch import skips_idle_rows
+from .replay import SampleReplay
 from .rollouts import blank_row, roll_out, score_episodes
 from .sequences import sequence_windows
 from .turn_rows import merged, token_counts
@@ -208,14 +210,18 @@ def _windows(
     batch = merged(turns, blank_row(trainer, rollouts))
     rows = args.rows(role) * args.steps_per_round
     key = (args.seed, "replay", frame.attempt, frame.rounds, role)
-    if role in trainer.replays:
-        replay, gather = trainer.replays[role], trainer.processes.gather
-        batch = replay.play(batch, rows, frame.rounds, key, gather, trainer.processes.rank, world)
-        metrics[f"{role}/replay_samples"] = len(replay.kept)
+    replay, gather, rank = trainer.replays.get(role), trainer.processes.gather, trainer.processes.rank
+    if isinstance(replay, SampleReplay):
+        batch = replay.play(batch, rows, frame.rounds, key, gather, rank, world)
     sequences, episodes = trainer.roles[role].sequences_per_step, batch.sequence_B is not None
     if episodes and not sequences:  # equal parts, of which those without credit cost no forward pass
         batch, sequences = _as_all_sampled(trainer, role, batch)
-    if sequences:
+    if isinstance(replay, AnswerBuffer):
+        metrics[f"{role}/new_answers"] = replay.take_in(batch, frame.rounds, key, gather, rank)
+        cut, filled = replay.steps(batch, args.steps_per_round, key, rank, world)
+        metrics |= {f"{role}/steps": filled, f"{role}/owed_steps": replay.owed}
+        dropped = 0
+    elif sequences:
         each, seed = rows // args.steps_per_round, seed_from(*key, "sequences")
         cut, filled, dropped = sequence_windows(batch, each, args.steps_per_round, sequences, seed, trainer.processes)
         metrics[f"{role}/steps"] = filled
@@ -231,6 +237,12 @@ def _windows(
         if len(cut) > 1:
             for window, signal in zip(cut, _signals(trainer, cut), strict=True):
                 window.has_signal = signal
+    if replay is not None:
+        metrics[f"{role}/replay_samples"] = len(replay.kept)
+    demonstrations = trainer.demonstrations[role]
+    if demonstrations is not None:
+        taught = [demonstrations.beside(w, (*key, i), rank, world) for i, w in enumerate(cut[:filled])]
+        cut = [*taught, *cut[filled:]]
     for window in cut[max(filled, 1) :]:
         window.idle = True
     if dropped:

@@ -39,6 +39,7 @@ from . import checkpoints, rollbacks
 from .anchor_order import AnchorStream, EpochSampler, RoundRows, stream_loader
 from .callbacks import Termination, default_callbacks, show_rounds
 from .evaluation import evaluate_in_training, write_report_of
+from .demonstrations import demonstrations_of
 from .exports import export_policies
 from .frame import Frame
 from .host import Host
@@ -126,7 +127,8 @@ class JointConjecturerProverTrainer(Host):
         self.termination = Termination(self)
         self.trained = args.trained_roles
         self.objectives = role_objectives(args, {role: self.roles[role] for role in self.trained}, objectives)
-        self.replays = replays_of(self.objectives, self.roles)
+        solving = [role for role in self.trained if self.roles[role].kind == args.solver.kind]
+        self.replays = replays_of(self.objectives, self.roles, solving if in_moves(self.domain) else ())
         self.game: Game = game_of(args, conjecturer_reward, game)
         self.frame = Frame()
         self.guard = guard_of(args, declared_metrics(self.game, args.players_by_kind))
@@ -208,6 +210,7 @@ class JointConjecturerProverTrainer(Host):
         self.losses = {
             role: RoleLoss(self.objectives[role], self.roles[role], self.moves_of(role)) for role in self.trained
         }
+        self.demonstrations = {role: demonstrations_of(self, role) for role in self.trained}
         self.logged_histogram: list[int] | None = None
         self.sampler = make_sampler(turns_of(self), self.engine, model)
         self._round: list[dict[str, Any]] | None = None

@@ -1,0 +1,81 @@
+"""Demonstrations beside a step's own answers, in the supervised term (`sft_coef`): an anchor that keeps coverage."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ..errors import ConfigError
+from ..random_state import seed_from
+from ..warm_starts.encoding import completion_ids, prompt_ids
+from .replay import Kept, batch_of
+from .window import RoleBatch, joined, unselected
+
+if TYPE_CHECKING:
+    from .host import Host
+
+POOL = 2000
+"""Demonstrations that a run draws from: many times what a step has, made in a second."""
+
+
+@dataclass(frozen=True)
+class Demonstrations:
+    """A role's pool of demonstrated answers, each one row or several moves, equal on all processes."""
+
+    count: int
+    """In an optimizer step, over all processes."""
+    pool: Sequence[Sequence[Kept]]
+
+    def beside(self, window: RoleBatch, key: Sequence[object], rank: int, world: int) -> RoleBatch:
+        """The window with this process's share of the step's demonstrations, which the objective does not select."""
+        drawn = random.Random(repr((*key, "demonstrations"))).choices(self.pool, k=self.count)[rank::world]
+        if not drawn:
+            return window
+        rows = [row for answer in drawn for row in answer]
+        more = batch_of(window, rows, [i for i, answer in enumerate(drawn) for _ in answer], window.has_signal)
+        mask = more.tensors["completion_mask"]
+        for name in ("old_per_token_logps", "sampling_per_token_logps", "ref_per_token_logps"):
+            if name in window.tensors:  # nobody asks for those of a row that is not selected, but all rows have them
+                more.tensors[name] = torch.full(mask.shape, torch.nan, device=mask.device)
+        if "ref_per_token_logps" in more.tensors:
+            more.tensors["ref_per_token_logps"] = torch.zeros_like(more.tensors["ref_per_token_logps"])
+        more.tensors["sft_mask"] = mask.clone()
+        more.selected_B = torch.zeros(more.rows, dtype=torch.bool)
+        more.advantages_B = torch.zeros(more.rows)
+        base = window if window.sequence_B is not None else replace(window, sequence_B=torch.arange(window.rows))
+        return joined([base, more])
+
+
+def demonstrations_of(trainer: Host, role: str) -> Demonstrations | None:
+    """Those of a role that `demonstrations_per_step` asks for. ConfigError where the domain makes none."""
+    settings = trainer.roles[role]
+    if not settings.demonstrations_per_step:
+        return None
+    make: Any = getattr(trainer.domain, "demonstrations", None)
+    if make is None:
+        raise ConfigError(
+            f"`demonstrations_per_step` ({settings.demonstrations_per_step}) of the {role} needs a domain that "
+            f"demonstrates (`demonstrations(n, seed, rungs)`), and {type(trainer.domain).__name__} does not; set it "
+            "to 0."
+        )
+    seed, rungs = seed_from(trainer.args.seed, "demonstrations"), trainer.args.demonstration_rungs
+    answers = make(POOL, seed, tuple(rungs) if rungs else None)
+    encode = trainer.processing_class
+    pool = [
+        [
+            Kept(
+                0,
+                0.0,
+                prompt_ids(encode, row["prompt"]),
+                completion_ids(encode, text, not isinstance(row["prompt"], str)),
+                {},
+            )
+            for row, text in answer
+        ]
+        for answer in answers
+    ]
+    return Demonstrations(settings.demonstrations_per_step, pool)
