@@ -164,6 +164,13 @@ class CurriculumFields(CountdownFields):
             "right and some wrong. frontier: the solve rate lies between frontier_low and frontier_high."
         },
     )
+    demonstration_rungs: list[int] | None = field(
+        default=None,
+        metadata={
+            "help": "Rungs (operand counts) of the demonstrations, each as often as it is listed (2 3 3). None: the "
+            "domain's own choice."
+        },
+    )
     samples_per_log: int = field(
         default=4,
         metadata={"help": "Proposals and answers written to samples.jsonl at each log, per role. 0: none."},

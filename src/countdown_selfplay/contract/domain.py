@@ -210,8 +210,3 @@ class SymbolicDomain(OpenDomain[P], Protocol):
         """A problem with this key. Where a key stands for several presentations of one problem, such as orders of its
         numbers, a method `reordered(problem, seed)` should draw one: generated problems are shown in it."""
         ...
-
-
-def in_moves(domain: object) -> bool:
-    """Whether answers in the domain are episodes of moves."""
-    return callable(getattr(domain, "moved", None)) and getattr(domain, "answers", "moves") == "moves"

@@ -13,7 +13,7 @@ from ..errors import ConfigError
 from ..random_state import seed_from
 from ..warm_starts.encoding import completion_ids, prompt_ids
 from .replay import Kept, batch_of
-from .window import RoleBatch, joined, unselected
+from .window import RoleBatch, joined
 
 if TYPE_CHECKING:
     from .host import Host

@@ -38,8 +38,8 @@ from ..statistics.solve_rate import CumulativeSolveRate
 from . import checkpoints, rollbacks
 from .anchor_order import AnchorStream, EpochSampler, RoundRows, stream_loader
 from .callbacks import Termination, default_callbacks, show_rounds
-from .evaluation import evaluate_in_training, write_report_of
 from .demonstrations import demonstrations_of
+from .evaluation import evaluate_in_training, write_report_of
 from .exports import export_policies
 from .frame import Frame
 from .host import Host
