@@ -133,7 +133,7 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
         size = self.per_device_train_batch_size * self.gradient_accumulation_steps * self.steps_per_round
         first = self.solver
         if first.samples_per_round is not None:  # as few anchors as there are slots, for each is read and sent
-            slots = max(self.capacity(first.role) // self.world_size // first.num_generations, 1)
+            slots = max(first.samples_per_round // first.num_generations, 1)
             self.num_generations = next(n for n in range(max(size // slots, 1), 0, -1) if size % n == 0)
             return
         self.num_generations = math.gcd(first.num_generations, size)

@@ -356,4 +356,4 @@ def _generated(
         f"{role}/completion_length_max": max(trainer.processes.gather([longest])),
         f"{role}/truncated_rate": truncated / moves,
     }
-    return found | ({f"{role}/moves": moves / answers} if later else {})
+    return found | ({f"{role}/moves": moves / answers} if any(id(one) in later for one in rollouts) else {})
