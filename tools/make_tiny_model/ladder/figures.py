@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from countdown_selfplay.countdown import Problem, heldout_key
-from countdown_selfplay.countdown.planted import VALUE_HIGH, after, combine, planted_problems
-from countdown_selfplay.countdown.proposals import parse_proposal
+from countdown_selfplay.countdown import CountdownDomain, Problem, Rules, Verdict
+from countdown_selfplay.countdown.planted import planted_problems
 from countdown_selfplay.evaluation.sampling import sample_completions
 from countdown_selfplay.random_state import seed_from
 from countdown_selfplay.statistics.bootstrap import SHARE, Estimate, bootstrap_mean
@@ -17,6 +16,17 @@ from countdown_selfplay.statistics.pass_at_k import pass_at_k_array
 from countdown_selfplay.tiny import LADDER_SPEC
 
 from ..warm_start import torch_threads
+
+DOMAIN = CountdownDomain(
+    LADDER_SPEC,
+    Rules(answer_format="bare"),
+    prover_prompt="compact_moves",
+    conjecturer_prompt="compact_any",
+    answers="moves",
+)
+"""The game that the two models play."""
+
+_PAIRS = 24  # held-out problems of two numbers: there are no more
 
 SIZES = (2, 3, 4, 5, 6, 7, 8)
 MOVE_TOKENS = 6
@@ -54,9 +64,10 @@ def measure(
     """A rung for each of `sizes`."""
     found = []
     for k in sizes:
-        drawn = planted_problems(problems, replace(LADDER_SPEC, operands=(k,)), seed, split="heldout")
+        count = min(problems, _PAIRS) if k == 2 else problems
+        drawn = planted_problems(count, replace(LADDER_SPEC, operands=(k,)), seed, split="heldout")
         solved = play(model, tokenizer, [problem for problem in drawn for _ in range(samples)], seed)
-        correct = tuple(sum(solved[i * samples : (i + 1) * samples]) for i in range(problems))
+        correct = tuple(sum(solved[i * samples : (i + 1) * samples]) for i in range(count))
         pass_at = {
             k: bootstrap_mean(pass_at_k_array(correct, samples, k), bounds=SHARE) for k in (1, 16) if k <= samples
         }
@@ -66,12 +77,12 @@ def measure(
 
 def play(model: Any, tokenizer: Any, problems: Sequence[Problem], seed: int = 0) -> list[bool]:
     """Whether an episode on each of the problems is won; a problem that is listed twice is played twice."""
-    states = [list(problem.numbers) for problem in problems]
+    states = [DOMAIN.begin(problem) for problem in problems]
     won = [False] * len(problems)
-    live = list(range(len(problems)))
-    turn = 0
+    live, turn = list(range(len(problems))), 0
     while live:
-        prompts = [f"{' '.join(map(str, states[i]))} : {problems[i].target}" for i in live]
+        asked = [problems[i] for i in live]
+        prompts = [DOMAIN.move_row(problem, states[i])["prompt"] for i, problem in zip(live, asked, strict=True)]
         with torch_threads(1):
             written = sample_completions(
                 model,
@@ -82,49 +93,38 @@ def play(model: Any, tokenizer: Any, problems: Sequence[Problem], seed: int = 0)
                 batch_size=_BATCH,
                 seed=seed_from("ladder", seed, turn),
             )
-        going = []
-        for i, (completion,) in zip(live, written, strict=True):
-            left = None if completion.truncated else moved(completion.text, states[i])
-            if left is None:
-                continue
-            states[i] = left
-            if len(left) > 1:
-                going.append(i)
+        after = DOMAIN.moved([row[0].text for row in written], asked, [states[i] for i in live])
+        for i, found in zip(live, after, strict=True):
+            if isinstance(found, Verdict):
+                won[i] = found.correct
             else:
-                won[i] = left[0] == problems[i].target
-        live, turn = going, turn + 1
+                states[i] = found
+        live, turn = [i for i, found in zip(live, after, strict=True) if not isinstance(found, Verdict)], turn + 1
     return won
-
-
-def moved(text: str, numbers: Sequence[int]) -> list[int] | None:
-    """The numbers after the move `text`; None where it is no legal and true move."""
-    match text.split():
-        case [a, ("+" | "-" | "*" | "/") as op, b, "=", value] if a.isdigit() and b.isdigit():
-            if str(combine(int(a), op, int(b), VALUE_HIGH)) != value:
-                return None
-            try:
-                return after(numbers, int(a), int(b), int(value))
-            except ValueError:
-                return None
-    return None
 
 
 def propose(model: Any, tokenizer: Any, n: int, seed: int = 0) -> Proposals:
     """`n` proposals at temperature 1."""
     with torch_threads(1):
         (written,) = sample_completions(
-            model, tokenizer, ["propose :"], n, max_new_tokens=PROPOSAL_TOKENS, batch_size=_BATCH, seed=seed
+            model,
+            tokenizer,
+            [DOMAIN.propose_row(3)["prompt"]],
+            n,
+            max_new_tokens=PROPOSAL_TOKENS,
+            batch_size=_BATCH,
+            seed=seed,
         )
-    parsed = [None if c.truncated else parse_proposal(c.text, "compact").problem for c in written]
+    parsed = [proposal.problem for proposal in DOMAIN.parse([completion.text for completion in written])]
     seen: set[str] = set()
     new = []
     for problem in parsed:
-        good = problem is not None and LADDER_SPEC.admits(problem) and not heldout_key(problem.key)
+        good = problem is not None and DOMAIN.in_range(problem) and not DOMAIN.is_held_out(problem)
         new.append(good and problem is not None and problem.key not in seen)
         seen.update([] if problem is None else [problem.key])
     shares = (
         [problem is not None for problem in parsed],
-        [problem is not None and LADDER_SPEC.admits(problem) for problem in parsed],
+        [problem is not None and DOMAIN.in_range(problem) for problem in parsed],
         new,
     )
     sizes = Counter(len(problem.numbers) for problem in parsed if problem is not None)

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 import torch
 from transformers import Qwen3ForCausalLM
 
+from countdown_selfplay.countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, Problem
 from countdown_selfplay.countdown.planted import demonstrated, planted_problems, states_of
+from countdown_selfplay.countdown.prompts import PROPOSAL_TEXTS
 from countdown_selfplay.tiny import LADDER_SPEC
 
 from ..warm_start import WarmStart, encode_batch, fit
@@ -28,17 +30,18 @@ def moves_shown(n: int, seed: int) -> list[Example]:
     """`n` moves, each behind a prompt of its own as in play: the model never sees the moves before. No prompt is a
     held-out problem, whichever of its moves it belongs to."""
     spec = replace(LADDER_SPEC, operands=PROVER_OPERANDS)
+    prompt = PROVER_PROMPTS["compact_moves"]
     shown: list[Example] = []
     for derivation in demonstrated(n, spec, seed):  # each has one move at least
         for state, move in zip(states_of(derivation), derivation[1], strict=True):
-            shown.append((f"{' '.join(map(str, state))} : {derivation[0].target}", move))
+            shown.append((str(prompt(Problem(tuple(state), derivation[0].target))), move))
     return shown[:n]
 
 
 def proposals_shown(n: int, seed: int) -> list[Example]:
     """`n` distinct problems as the conjecturer writes them, sizes uniform over the ladder's."""
-    problems = planted_problems(n, LADDER_SPEC, seed)
-    return [("propose :", f"{' '.join(map(str, problem.numbers))} = {problem.target}") for problem in problems]
+    prompt = str(CONJECTURER_PROMPTS["compact_any"](3, LADDER_SPEC))
+    return [(prompt, PROPOSAL_TEXTS["compact_any"](problem)) for problem in planted_problems(n, LADDER_SPEC, seed)]
 
 
 @dataclass(frozen=True)
