@@ -24,7 +24,7 @@ from .warm_start import train as warm_start
 
 HELP = "Reproduce the embedded tiny model by its supervised warm start, or measure a tiny model"
 
-_WEIGHTS = "model.safetensors"
+WEIGHTS = "model.safetensors"
 _PROGRESS_EVERY = 60  # steps
 
 
@@ -66,9 +66,9 @@ def train(output: Path, steps: int | None, seed: int) -> None:
             print(f"step {step}/{settings.steps}  loss {loss:.4f}  {seconds:.0f} s", file=sys.stderr, flush=True)
 
     save(with_reserved(warm_start(TINY_SPEC, settings, show), len(RESERVED)), output)
-    made, shipped = _digest(output / _WEIGHTS), _digest(TINY_MODEL_PATH / _WEIGHTS)
+    made, shipped = digest(output / WEIGHTS), digest(TINY_MODEL_PATH / WEIGHTS)
     verdict = "bit-identical to the shipped weights" if made == shipped else "not the shipped weights"
-    print(f"{output / _WEIGHTS}: sha256 {made} ({verdict})", file=sys.stderr)
+    print(f"{output / WEIGHTS}: sha256 {made} ({verdict})", file=sys.stderr)
 
 
 def evaluate(model_path: Path | None, problems: int | None, samples: int, proposals: int, seed: int) -> Figures:
@@ -99,7 +99,7 @@ def _interval(estimate: Estimate) -> str:
     return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

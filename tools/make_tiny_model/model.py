@@ -37,7 +37,13 @@ def build_model(seed: int) -> Qwen3ForCausalLM:
     """Untrained weights drawn from `seed`, with torch's global generator left as it was; samples the plain softmax."""
     with private_generator(torch.device("cpu"), "tiny model", seed):
         model = Qwen3ForCausalLM(tiny_config())
-    model.generation_config = GenerationConfig(
+    model.generation_config = plain_softmax()
+    return model
+
+
+def plain_softmax() -> GenerationConfig:
+    """Sampling at temperature 1 without top-p or top-k, until the end token."""
+    return GenerationConfig(
         pad_token_id=LEARNT.index(PAD),
         bos_token_id=LEARNT.index(BOS),
         eos_token_id=LEARNT.index(EOS),
@@ -46,4 +52,3 @@ def build_model(seed: int) -> Qwen3ForCausalLM:
         top_k=0,
         top_p=1.0,
     )
-    return model

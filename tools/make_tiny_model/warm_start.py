@@ -74,7 +74,22 @@ def train(
     """
     source = ExampleSource(spec)
     rng = np.random.default_rng(settings.seed)
-    model = build_model(settings.seed)
+
+    def batches() -> Iterator[dict[str, torch.Tensor]]:
+        while True:
+            ids, labels = encode_batch([source.draw(rng) for _ in range(settings.batch_size)])
+            yield {"input_ids": ids, "attention_mask": (ids != _ID[PAD]).long(), "labels": labels}
+
+    return fit(build_model(settings.seed), batches(), settings, on_step)
+
+
+def fit(
+    model: Qwen3ForCausalLM,
+    batches: Iterator[dict[str, torch.Tensor]],
+    settings: WarmStart,
+    on_step: Callable[[int, float], None] | None = None,
+) -> Qwen3ForCausalLM:
+    """`model` after `settings.steps` steps, each on the next of `batches` (arguments of its forward pass)."""
     model.train()
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=settings.learning_rate, betas=settings.betas, weight_decay=settings.weight_decay
@@ -83,8 +98,7 @@ def train(
         for step in range(settings.steps):
             for group in optimizer.param_groups:
                 group["lr"] = settings.learning_rate_at(step)
-            ids, labels = encode_batch([source.draw(rng) for _ in range(settings.batch_size)])
-            loss = model(input_ids=ids, attention_mask=(ids != _ID[PAD]).long(), labels=labels).loss
+            loss = model(**next(batches)).loss
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), settings.max_grad_norm)
             optimizer.step()

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ..contract.domain import Domain, P
+from ..contract.domain import Domain, P, in_moves
 from ..countdown import Problem
 from ..countdown.verifier import Reason
 from ..data.jsonl import json_object
@@ -32,7 +32,8 @@ MARK = '{"record": "setting"'
 class Answer:
     """One sampled answer. index: position of the problem in the problem set; problem: its key; sample: 0 to n - 1;
     answer: what majority@k counts as one answer, None for no vote; tags: complete answers in the text; tokens:
-    generated before the end token; truncated: cut at the token budget."""
+    generated before the end token; truncated: cut at the token budget. In moves it is an episode: tokens of all
+    moves, truncated if one of them was."""
 
     index: int
     problem: str
@@ -114,39 +115,41 @@ def answer_batches(
     max_new_tokens), and on nothing that came before. `strata`: a label per problem.
     """
     from ..random_state import seed_from
+    from .episodes import Played, answers_at_once, sample_episodes
     from .sampling import sample_completions
 
     prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
     identities = [identity(domain, problem) for problem in problems]
-    for batch in batches_of(prompts, n, batch_size)[skip:]:
-        found = sample_completions(
-            model,
-            tokenizer,
-            [prompts[i] for i in batch],
-            n,
-            seed=seed_from("answers", seed, *batch_key(identities, batch)),
-            batch_size=batch_size,
-            stop_strings=domain.stop_strings("prover"),
-            **sampling,
-        )
-        verdicts = verdicts_of(domain, [[c.text for c in row] for row in found], [problems[i] for i in batch])
+    drawn: dict[str, Any] = {"batch_size": batch_size, "stop_strings": domain.stop_strings("prover"), **sampling}
+    for batch in batches_of(prompts, n, answers_at_once(domain, batch_size))[skip:]:
+        own = seed_from("answers", seed, *batch_key(identities, batch))
+        asked = [problems[i] for i in batch]
+        if in_moves(domain):
+            episodes = sample_episodes(model, tokenizer, asked, domain, n, seed=own, **drawn)
+        else:
+            found = sample_completions(model, tokenizer, [prompts[i] for i in batch], n, seed=own, **drawn)
+            verdicts = verdicts_of(domain, [[c.text for c in row] for row in found], asked)
+            episodes = [
+                [Played(c.text, verdict, c.tokens, c.truncated) for c, verdict in zip(*pair, strict=True)]
+                for pair in zip(found, verdicts, strict=True)
+            ]
         rows = []
-        for index, completions, judged in zip(batch, found, verdicts, strict=True):
+        for index, played in zip(batch, episodes, strict=True):
             problem = problems[index]
-            for sample, (completion, verdict) in enumerate(zip(completions, judged, strict=True)):
+            for sample, (text, verdict, tokens, truncated) in enumerate(played):
                 rows.append(
                     Answer(
                         index=index,
                         problem=domain.key(problem),
                         operands=operands_of(problem),
                         sample=sample,
-                        completion=completion.text,
+                        completion=text,
                         score=verdict.score,
                         reason=reason_of(verdict),
                         answer=getattr(verdict, "vote", None),
                         tags=getattr(verdict, "n_answers", 1),
-                        tokens=completion.tokens,
-                        truncated=completion.truncated,
+                        tokens=tokens,
+                        truncated=truncated,
                         stratum=None if strata is None else strata[index],
                     )
                 )

@@ -8,20 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from ..contract.domain import Domain, OpenDomain, P
+from ..contract.domain import Domain, OpenDomain, P, in_moves
 from ..distributed.processes import ALONE, Processes
 from ..domains import asked_of, verdicts_of
 from ..errors import ConfigError, DataError
 from ..statistics.bootstrap import Z_95, Estimate, share_interval, wilson_interval
 from ..statistics.pass_at_k import pass_at_k_array
+from .episodes import Played, sample_episodes
+from .rungs import by_rung, ladder, rungs_of
 from .sampling import DEFAULTS, Sampling, sample_completions, sample_texts
 
 
 @dataclass(frozen=True)
 class ProverEvaluation:
     """correct: correct answers per problem, each out of n; keys: the problems' identities. pass_at: k -> pass@k with a
-    95% interval over problems (`share_interval`). score: mean score by the rules. Rates are shares of all answers;
-    seconds: wall-clock time of the evaluation."""
+    95% interval over problems (`share_interval`). score: mean score by the rules. Rates are shares of all answers (in
+    moves an episode is one: truncated if one of its moves was); seconds: wall-clock time of the evaluation. rungs: of
+    each problem, None unless they are of several."""
 
     n: int
     pass_at: dict[int, Estimate]
@@ -33,11 +36,20 @@ class ProverEvaluation:
     setting: dict[str, Any]
     correct: list[int]
     keys: list[str]
+    rungs: list[int] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; the keys of `pass_at` become strings."""
+        """Plain JSON values; the keys of `pass_at` become strings. With rungs also `by_rung` and `ladder` (rungs.py)
+        for the same k."""
         found = {"problems": len(self.correct), **vars(self), **_plain(self), "score": self.score.to_dict()}
-        return found | {"pass_at": {str(k): estimate.to_dict() for k, estimate in self.pass_at.items()}}
+        found |= {"pass_at": {str(k): estimate.to_dict() for k, estimate in self.pass_at.items()}}
+        if self.rungs is None:
+            del found["rungs"]
+            return found
+        ks, seed = [*self.pass_at], int(self.setting["seed"])
+        found["by_rung"] = by_rung(self.correct, self.rungs, self.n, ks, seed=seed)
+        score = ladder(found["by_rung"], ks, seed=seed)
+        return found if score is None else {**found, "ladder": score}
 
 
 @dataclass(frozen=True)
@@ -88,7 +100,8 @@ def evaluate_prover(
     processes: Processes = ALONE,
     **sampling: Unpack[Sampling],
 ) -> ProverEvaluation:
-    """Sample `n` answers to each problem and judge them by the domain's verifier, by its correctness bit alone.
+    """Sample `n` answers to each problem and judge them by the domain's verifier, by its correctness bit alone. In a
+    domain in moves an answer is an episode.
 
     Private randomness: nothing else that draws numbers changes the result, and it changes nothing else. `processes`
     share the problems out and all return the same result. `stop_strings`: None for the domain's. `progress`: as in
@@ -100,18 +113,19 @@ def evaluate_prover(
     if wrong:
         raise ConfigError(f"`ks` holds {wrong[0]}, which must lie between 1 and the answers per problem, n = {n}.")
     start = time.perf_counter()
-    texts, truncated = sample_texts(
-        model,
-        tokenizer,
-        [domain.prove_row(problem)["prompt"] for problem in problems],
-        n,
-        stop_strings=domain.stop_strings("prover") if stop_strings is None else list(stop_strings),
-        seed=seed,
-        batch_size=batch_size,
-        processes=processes,
-        **sampling,
-    )
-    verdicts = verdicts_of(domain, texts, problems)
+    stops = domain.stop_strings("prover") if stop_strings is None else list(stop_strings)
+    drawn: dict[str, Any] = {"stop_strings": stops, "batch_size": batch_size, **sampling}
+    if in_moves(domain):
+        mine = processes.deal(problems)
+        own = processes.seed(seed)
+        played = sample_episodes(model, tokenizer, mine, domain, n, seed=own, processes=processes, **drawn)
+        episodes: list[list[Played]] = processes.collect(played, len(problems))
+        verdicts = [[one.verdict for one in row] for row in episodes]
+        truncated = [[one.truncated for one in row] for row in episodes]
+    else:
+        prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
+        texts, truncated = sample_texts(model, tokenizer, prompts, n, seed=seed, processes=processes, **drawn)
+        verdicts = verdicts_of(domain, texts, problems)
     correct = [sum(v.correct for v in row) for row in verdicts]
     total = n * len(problems)
     return ProverEvaluation(
@@ -125,6 +139,7 @@ def evaluate_prover(
         seconds=time.perf_counter() - start,
         setting=_setting(sampling, seed, domain),
         keys=[domain.key(problem) for problem in problems],
+        rungs=rungs_of(domain, problems),
     )
 
 

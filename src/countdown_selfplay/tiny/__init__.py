@@ -1,4 +1,5 @@
-"""The embedded model: 0.65M parameters that play both roles on Countdown with three numbers, for laptops and tests.
+"""The embedded models, for laptops and tests: one of 0.65M parameters that plays both roles on Countdown with three
+numbers, and the ladder's two, a prover of 0.22M that answers in moves and a conjecturer of 0.06M.
 
 Importing this package loads no torch; `load_tiny_model` does. docs/tiny_model.md says how the weights were made.
 """
@@ -17,7 +18,20 @@ TINY_MODEL_PATH: Path = Path(__file__).parent / "weights"
 TINY_SPEC: ProblemSpec = ProblemSpec(operands=(3,), number_low=1, number_high=12, target_low=1, target_high=99)
 """The problems the model was warm-started on, held-out side excepted: 3 numbers from 1 to 12, targets 1 to 99."""
 
-__all__ = ["TINY_MODEL_PATH", "TINY_SPEC", "load_tiny_model"]
+LADDER_MODEL_PATHS: dict[str, Path] = {
+    role: Path(__file__).parent / "ladder" / role for role in ("prover", "conjecturer")
+}
+"""Folders of the two models that play Countdown in moves, one for each role; the tokenizer is the tiny model's."""
+
+LADDER_SPEC: ProblemSpec = ProblemSpec(
+    operands=tuple(range(3, 21)), number_low=1, number_high=12, target_low=1, target_high=99
+)
+"""The ladder's problems: 3 to 20 numbers from 1 to 12, targets 1 to 99. The prover's warm start
+had 2 and 3 numbers, the conjecturer's all sizes."""
+
+_EMBEDDED = {"tiny": TINY_MODEL_PATH, "tiny-ladder": LADDER_MODEL_PATHS["prover"]}
+
+__all__ = ["LADDER_MODEL_PATHS", "LADDER_SPEC", "TINY_MODEL_PATH", "TINY_SPEC", "load_tiny_model"]
 
 
 def load_tiny_model(path: Path | None = None) -> tuple[Any, Any]:
@@ -30,5 +44,5 @@ def load_tiny_model(path: Path | None = None) -> tuple[Any, Any]:
 
 
 def resolve_model(name: str | None) -> str:
-    """Path or id of a model; "tiny" (and None) is the embedded one."""
-    return str(TINY_MODEL_PATH) if name in (None, "tiny") else str(name)
+    """Path or id of a model; "tiny" (and None) is the embedded one, "tiny-ladder" the ladder's prover."""
+    return str(_EMBEDDED.get(name or "tiny", name))

@@ -1,0 +1,152 @@
+"""Episodes of a domain in moves: how they are sampled and counted, by written moves and by a known probability."""
+
+import json
+
+import pytest
+
+from countdown_selfplay.distributed.processes import Processes
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.evaluation import evaluate_prover
+from countdown_selfplay.evaluation.answers import answer_batches
+from countdown_selfplay.evaluation.episodes import sample_episodes
+from countdown_selfplay.evaluation.rungs import by_rung, held_out_by_rung, ladder, rungs_of
+from countdown_selfplay.testing.scripted import in_ranks
+from tests.unit.evaluation.stairs import Climber, Stair, Stairs, Written, words
+
+DOMAIN = Stairs()
+PROBLEMS = [Stair(1, 1), Stair(2, 2), Stair(3, 3)]
+MOVES = {
+    "1 : 1": "up, up, down, up",  # 3 of 4
+    "2 : 2": "up, down down, up, up",  # three go on,
+    "2 : 1": "down, up up, up",  # of which 2 arrive; one text is cut
+    "3 : 3": "up, up, down, down",  # two go on,
+    "3 : 2": "down, up",  # of which one
+    "3 : 1": "down",  # falls
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return words()
+
+
+def test_episodes_are_counted_by_their_last_moves_and_only_live_ones_are_sampled(tokenizer):
+    model = Written(tokenizer, MOVES)
+    found = evaluate_prover(model, tokenizer, PROBLEMS, DOMAIN, n=4, ks=(1, 4), max_new_tokens=2)
+    assert found.correct == [3, 2, 0]
+    # 12 first moves, 3 + 2 second ones, 1 third one
+    assert model.rows == [12, 5, 1]
+    assert found.pass_at[1].value == pytest.approx((3 + 2 + 0) / 12)
+    assert found.pass_at[4].value == pytest.approx(2 / 3)
+    assert found.reasons == {"top": 5, "fell": 7}
+    # Of two tokens "up up" and "down down" have no room for the end token; the second one holds two answers.
+    assert found.truncated_rate == 2 / 12 and found.several_answers_rate == 1 / 12
+    assert found.rungs == [1, 2, 3]
+    loaded = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert {rung: figures["correct"] for rung, figures in loaded["by_rung"].items()} == {"1": [3], "2": [2], "3": [0]}
+    assert "ladder" not in loaded  # no rung from 4 to 10
+
+
+def test_the_rows_of_a_file_are_whole_episodes(tokenizer):
+    batches = list(answer_batches(Written(tokenizer, MOVES), tokenizer, PROBLEMS, DOMAIN, 4, max_new_tokens=2))
+    assert len(batches) == 1
+    second = [row for row in batches[0] if row.index == 1]
+    assert [row.completion for row in second] == ["up\ndown", "down down", "up\nup up", "up\nup"]
+    assert [row.reason for row in second] == ["fell", "fell", "correct", "correct"]
+    assert [row.truncated for row in second] == [False, True, True, False]
+    assert [row.tokens for row in second] == [2, 2, 3, 2]
+
+
+def test_rungs_are_solved_with_the_known_probability_and_equal_seeds_give_equal_answers(tokenizer):
+    problems = held_out_by_rung(DOMAIN, (1, 2, 4), 4)
+
+    def found(seed, batch_size=10_000):
+        return evaluate_prover(
+            Climber(tokenizer, 0.8), tokenizer, problems, DOMAIN, 500, (1,), seed=seed, batch_size=batch_size
+        ).to_dict()
+
+    first = found(3)
+    for rung in (1, 2, 4):  # 2,000 episodes: four standard errors of p = .8^rung are at most .045
+        assert first["by_rung"][str(rung)]["pass_at"]["1"]["value"] == pytest.approx(0.8**rung, abs=0.045)
+    assert found(3)["correct"] == first["correct"] != found(4)["correct"]
+
+
+def test_memory_is_bounded_by_the_batch(tokenizer):
+    model = Climber(tokenizer, 1.0)
+    sample_episodes(model, tokenizer, [Stair(1, 2), Stair(2, 1)], DOMAIN, 5, batch_size=4)
+    assert model.rows == [4, 4, 2, 4, 1]  # ten first moves, then five second ones
+
+
+def test_progress_ends_at_all_episodes_and_never_goes_back(tokenizer):
+    told = []
+    model = Climber(tokenizer, 0.7)
+    problems = held_out_by_rung(DOMAIN, None, 3)
+    sample_episodes(model, tokenizer, problems, DOMAIN, 4, batch_size=16, progress=lambda *pair: told.append(pair))
+    done = [pair[0] for pair in told]
+    assert done == sorted(done) and told[-1] == (108, 108) and {pair[1] for pair in told} == {108}
+
+
+def test_processes_that_must_keep_step_call_the_model_equally_often(tokenizer):
+    """Rank 0 has the episode of nine moves, rank 1 one of a single move; both generate nine times."""
+    models = [Climber(tokenizer, 1.0) for _ in range(2)]
+
+    class InStep(Processes):
+        pass
+
+    def play(rank, gather):
+        processes = InStep(rank, 2, in_step=True)
+        object.__setattr__(processes, "gather", gather)
+        found = evaluate_prover(
+            models[rank], tokenizer, [Stair(1, 9), Stair(2, 1)], DOMAIN, 3, (1,), processes=processes
+        )
+        return found.correct
+
+    assert in_ranks(2, play) == [[3, 3], [3, 3]]
+    assert [model.rows for model in models] == [[3] * 9, [3] * 9]
+
+
+def test_figures_by_rung_are_those_of_a_plain_recount():
+    correct, rungs = [1, 0, 2, 4, 1, 3], [5, 4, 5, 4, 4, 7]
+    found = by_rung(correct, rungs, 4, (1, 2))
+    assert list(found) == ["4", "5", "7"]
+    assert [one["problems"] for one in found.values()] == [3, 2, 1]
+    assert found["4"]["correct"] == [0, 4, 1]
+    # pass@2 with c of 4 right: 1 - C(4 - c, 2) / 6: c = 0 0, 1 1/2, 2 5/6, 3 and 4 1
+    recount = {"4": (5 / 12, (0 + 1 + 0.5) / 3), "5": (3 / 8, (0.5 + 5 / 6) / 2), "7": (3 / 4, 1)}
+    for rung, (one, two) in recount.items():
+        assert found[rung]["pass_at"]["1"]["value"] == pytest.approx(one)
+        assert found[rung]["pass_at"]["2"]["value"] == pytest.approx(two)
+    # The ladder weighs rungs equally, whatever their problems: (5/12 + 3/8 + 3/4) / 3.
+    score = ladder(found, (1, 2))
+    assert score["rungs"] == [4, 5, 7]
+    assert score["pass_at"]["1"]["value"] == pytest.approx((5 / 12 + 3 / 8 + 3 / 4) / 3)
+    assert ladder(found, (1,), (5, 9))["pass_at"]["1"]["value"] == pytest.approx(3 / 8)
+    assert ladder(found, (1,), (1, 9)) is None
+
+
+def test_the_interval_of_the_ladder_is_stratified():
+    """Two rungs, half of the problems of each right in all answers: the standard error of a rung's mean is
+    (1/4 / 100)^.5 = .05, of the mean of two .05 / 2^.5 = .0354. Resampling all problems together would give the same;
+    with rungs at 0 and at 1, which differ in nothing within, it gives Wilson's width for 0 of 200, 3.8415 / 203.84."""
+    mixed = by_rung([1, 0] * 100, [4] * 100 + [5] * 100, 1, ())
+    found = ladder(mixed, (1,))["pass_at"]["1"]
+    assert found["value"] == 0.5
+    assert (found["high"] - found["low"]) / 2 == pytest.approx(1.96 * 0.0354, rel=0.05)
+    apart = by_rung([0] * 100 + [1] * 100, [4] * 100 + [5] * 100, 1, ())
+    found = ladder(apart, (1,))["pass_at"]["1"]
+    assert (found["low"], found["high"]) == pytest.approx((0.5 - 0.018845 / 2, 0.5 + 0.018845 / 2), abs=1e-6)
+
+
+def test_rungs_are_left_out_where_there_are_none_or_one():
+    assert rungs_of(DOMAIN, [Stair(1, 2), Stair(2, 2)]) is None
+    assert rungs_of(object(), [1, 2]) is None
+    assert rungs_of(DOMAIN, [Stair(1, 2), Stair(2, 3)]) == [2, 3]
+
+
+def test_held_out_problems_are_equally_many_of_each_rung():
+    assert [p.steps for p in held_out_by_rung(DOMAIN, (3, 5, 3), 2)] == [3, 3, 5, 5]
+    assert len(held_out_by_rung(DOMAIN, None, 2)) == 18
+    with pytest.raises(ConfigError, match=r"`--rungs` has 12, and the rungs of this domain are 1, 2"):
+        held_out_by_rung(DOMAIN, (3, 12), 2)
+    with pytest.raises(ConfigError, match="no problems by rung"):
+        held_out_by_rung(object(), None, 2)

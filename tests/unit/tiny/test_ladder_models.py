@@ -1,0 +1,97 @@
+"""The ladder's two models as they are shipped: files, sizes, tokenizer, what they can do."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from tools.make_tiny_model.ladder.figures import measure, play, propose
+from tools.make_tiny_model.tokenizer import LEARNT
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from countdown_selfplay.countdown import Problem, ProblemSpec
+from countdown_selfplay.tiny import (
+    LADDER_MODEL_PATHS,
+    LADDER_SPEC,
+    TINY_MODEL_PATH,
+    TINY_SPEC,
+    load_tiny_model,
+    resolve_model,
+)
+
+ROLES = ("prover", "conjecturer")
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {role: load_tiny_model(LADDER_MODEL_PATHS[role]) for role in ROLES}
+
+
+def test_the_spec_is_the_tiny_models_with_three_to_twenty_numbers():
+    assert replace(TINY_SPEC, operands=tuple(range(3, 21))) == LADDER_SPEC == ProblemSpec(range(3, 21), 1, 12, 1, 99)
+
+
+def test_the_name_leads_to_the_prover_and_others_to_themselves():
+    assert resolve_model("tiny-ladder") == str(LADDER_MODEL_PATHS["prover"])
+    assert resolve_model("tiny") == resolve_model(None) == str(TINY_MODEL_PATH)
+    assert resolve_model("some/model") == "some/model"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_folder_is_a_whole_model_with_the_tiny_models_tokenizer(role):
+    folder = LADDER_MODEL_PATHS[role]
+    assert {path.name for path in folder.iterdir()} == {path.name for path in TINY_MODEL_PATH.iterdir()}
+    for name in ("tokenizer.json", "tokenizer_config.json", "generation_config.json"):
+        assert (folder / name).read_bytes() == (TINY_MODEL_PATH / name).read_bytes(), name
+    assert json.loads((folder / "config.json").read_text())["architectures"] == ["Qwen3ForCausalLM"]
+
+
+def test_all_files_together_take_less_than_one_and_a_half_megabytes():
+    assert sum(path.stat().st_size for folder in LADDER_MODEL_PATHS.values() for path in folder.iterdir()) < 1_500_000
+
+
+@pytest.mark.parametrize(("role", "width", "layers", "inner"), [("prover", 64, 4, 192), ("conjecturer", 48, 2, 128)])
+def test_the_weights_load_offline_in_float32_and_have_the_size_that_is_documented(role, width, layers, inner):
+    model = AutoModelForCausalLM.from_pretrained(str(LADDER_MODEL_PATHS[role]), local_files_only=True)
+    # Embedding of 129 words, tied; a layer: 4 square projections, 3 of the MLP, norms 2 x width and 2 x 16; last norm.
+    layer = 4 * width**2 + 3 * width * inner + 2 * width + 2 * 16
+    assert model.num_parameters() == 129 * width + layers * layer + width
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    assert (model.config.head_dim, model.config.num_attention_heads) == (16, width // 16)
+    assert model.config.max_position_embeddings == 64
+    assert AutoTokenizer.from_pretrained(str(LADDER_MODEL_PATHS[role]))("3 4 : 7")["input_ids"][0] == 1
+
+
+def test_two_numbers_are_solved_three_sometimes_and_five_hardly_ever(models):
+    # Measured on 64 held-out problems of each size x 16 episodes (docs/tiny_model.md): .921, .253 and .001. Of 256
+    # episodes the standard deviation is at most .03.
+    two, three, five = measure(*models["prover"], problems=64, samples=4, seed=1, sizes=(2, 3, 5))
+    assert two.pass_at[1].value > 0.8
+    assert 0.1 < three.pass_at[1].value < 0.5
+    assert five.pass_at[1].value < 0.05
+
+
+def test_an_episode_depends_on_the_seed_alone(models):
+    problems = [Problem((3, 4, 5), 12)] * 32
+    torch.manual_seed(3)
+    first = play(*models["prover"], problems, seed=5)
+    assert first == play(*models["prover"], problems, seed=5)
+    assert 0 < sum(first) < 32
+
+
+def test_proposals_are_well_formed_and_of_all_sizes(models):
+    proposals = propose(*models["conjecturer"], 256)
+    assert proposals.parseable.value > 0.95
+    assert proposals.in_range.value > 0.8
+    assert min(proposals.sizes) <= 4
+    assert max(proposals.sizes) >= 18
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_reserved_words_are_practically_never_said(models, role):
+    model, tokenizer = models[role]
+    text = {"prover": "24 3 5 : 24 5 - 3 = 2", "conjecturer": "propose : 3 4 5 6 = 24"}[role]
+    with torch.no_grad():
+        chances = model(tokenizer(text, return_tensors="pt")["input_ids"]).logits[0].softmax(-1)
+    answer = len({"prover": "<s> 24 3 5 :", "conjecturer": "<s> propose"}[role].split())
+    assert chances[answer:, len(LEARNT) :].sum(-1).max() < 1e-3

@@ -1,0 +1,79 @@
+"""The warm starts of the ladder's two models, on planted problems of the split's train side.
+
+The prover learns moves for two and three numbers, the conjecturer writes problems of all sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from transformers import Qwen3ForCausalLM
+
+from countdown_selfplay.countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, Problem
+from countdown_selfplay.countdown.planted import demonstrated, planted_problems, states_of
+from countdown_selfplay.countdown.prompts import PROPOSAL_TEXTS
+from countdown_selfplay.tiny import LADDER_SPEC
+
+from ..warm_start import WarmStart, encode_batch, fit
+from .model import CONJECTURER, PROVER, Shape, build
+
+Example = tuple[str, str]
+"""Prompt and answer."""
+
+PROVER_OPERANDS = (2,) * 3 + (3,) * 7
+"""Three problems in ten have two numbers, seven have three, none has more."""
+
+
+def moves_shown(n: int, seed: int) -> list[Example]:
+    """`n` moves, each behind a prompt of its own as in play: the model never sees the moves before. No prompt is a
+    held-out problem, whichever of its moves it belongs to."""
+    spec = replace(LADDER_SPEC, operands=PROVER_OPERANDS)
+    prompt = PROVER_PROMPTS["compact_moves"]
+    shown: list[Example] = []
+    for derivation in demonstrated(n, spec, seed):  # each has one move at least
+        for state, move in zip(states_of(derivation), derivation[1], strict=True):
+            shown.append((str(prompt(Problem(tuple(state), derivation[0].target))), move))
+    return shown[:n]
+
+
+def proposals_shown(n: int, seed: int) -> list[Example]:
+    """`n` distinct problems as the conjecturer writes them, sizes uniform over the ladder's."""
+    prompt = str(CONJECTURER_PROMPTS["compact_any"](3, LADDER_SPEC))
+    return [(prompt, PROPOSAL_TEXTS["compact_any"](problem)) for problem in planted_problems(n, LADDER_SPEC, seed)]
+
+
+@dataclass(frozen=True)
+class LadderStart:
+    """How one of the two models is made."""
+
+    shape: Shape
+    settings: WarmStart
+    examples: Callable[[int, int], list[Example]]
+    """(how many, seed) -> examples, in the order in which they are learnt from."""
+
+
+STARTS = {
+    "prover": LadderStart(PROVER, WarmStart(steps=500, batch_size=216, threads=1), moves_shown),
+    "conjecturer": LadderStart(CONJECTURER, WarmStart(steps=250, batch_size=176, threads=1), proposals_shown),
+}
+"""Settings of the shipped weights."""
+
+
+def train(
+    role: str, seed: int = 0, steps: int | None = None, on_step: Callable[[int, float], None] | None = None
+) -> Qwen3ForCausalLM:
+    """The model of a role after its warm start; the same arguments give the same bits on the same machine."""
+    start = STARTS[role]
+    settings = replace(start.settings, seed=seed, steps=start.settings.steps if steps is None else steps)
+    model = build(start.shape, seed, role)
+    examples = start.examples(settings.steps * settings.batch_size, seed)
+    return fit(model, _batches(examples, settings.batch_size), settings, on_step)
+
+
+def _batches(examples: Sequence[Example], size: int) -> Iterator[dict[str, torch.Tensor]]:
+    # Padding stands on the right, behind all that causal attention reads: without a mask attention is faster.
+    for first in range(0, len(examples), size):
+        ids, labels = encode_batch(examples[first : first + size])
+        yield {"input_ids": ids, "labels": labels}
