@@ -21,6 +21,13 @@ class DomainFields:
         default=None,
         metadata={"help": "Arguments of the domain as JSON. Countdown has the fields below instead."},
     )
+    answers: Literal["whole", "moves"] = field(
+        default="whole",
+        metadata={
+            "help": "How an answer is given: whole, in one completion; moves: one move a completion, after each of "
+            "which the game restates what is left (Countdown: prover_prompt compact_moves or moves)."
+        },
+    )
 
 
 @dataclass
@@ -57,6 +64,7 @@ class CountdownFields(EvaluationFields):
     number_high: int = field(default=99, metadata={"help": "Greatest operand."})
     target_low: int = field(default=10, metadata={"help": "Least target."})
     target_high: int = field(default=100, metadata={"help": "Greatest target."})
+    value_high: int = field(default=99, metadata={"help": "Greatest result of a move (answers: moves)."})
     answer_rule: Literal["last", "first", "any"] = field(
         default="last",
         metadata={"help": "Which answer tag counts, in training and in evaluation."},

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..countdown import CountdownDomain
+from ..countdown.exact.solver import MAX_OPERANDS
+from ..countdown.problem import MAX_NUMBERS
 from ..curriculum.admission import batch_of_all
 from ..errors import ConfigError
 from .players import field_of
@@ -95,8 +97,9 @@ def check_stops(config: JointSelfPlayConfig) -> None:
 
 def check_problems(config: JointSelfPlayConfig) -> None:
     counts = config.operands if isinstance(config.operands, (list, tuple)) else ()  # a YAML file may say `3`
-    if not counts or any(not isinstance(k, int) or not 2 <= k <= 6 for k in counts):
-        raise ConfigError(f"`operands` ({config.operands}) must list operand counts from 2 to 6, such as [3, 4].")
+    most = MAX_NUMBERS if config.answers == "moves" else MAX_OPERANDS  # no solver is asked in moves
+    if not counts or any(not isinstance(k, int) or not 2 <= k <= most for k in counts):
+        raise ConfigError(f"`operands` ({config.operands}) must list operand counts from 2 to {most}, such as [3, 4].")
     for name in ("number", "target"):
         low, high = getattr(config, f"{name}_low"), getattr(config, f"{name}_high")
         if not 1 <= low <= high:

@@ -113,6 +113,57 @@ class SplitDomain(Domain[P], Protocol):
     def is_held_out(self, problem: P) -> bool: ...
 
 
+class MoveDomain(Domain[P], Protocol):
+    """A domain in which an answer is given in moves, each to a fresh prompt. A domain that can be played both ways has
+    an attribute `answers`, "moves" or another word (`in_moves`)."""
+
+    @property
+    def most_moves(self) -> int:
+        """The most moves of any episode: a bound that memory is planned with."""
+        ...
+
+    def begin(self, problem: P) -> Any:
+        """The state in which an episode begins: plain data, as every state."""
+        ...
+
+    def move_row(self, problem: P, state: Any) -> Row:
+        """A row that asks for the next move; the state is all that the player needs, nothing is remembered."""
+        ...
+
+    def moved(self, texts: Sequence[str], problems: Sequence[P], states: Sequence[Any]) -> list[Any]:
+        """After one move each: the next state, or the Verdict on the episode, which is what has an attribute
+        `correct`; never raises on any text."""
+        ...
+
+    def rung(self, problem: P) -> int:
+        """The step of the ladder that it stands on, such as its size: what tables and proposers group by."""
+        ...
+
+
+class RungDomain(Domain[P], Protocol):
+    """A domain whose problems come in rungs of rising difficulty."""
+
+    @property
+    def rungs(self) -> Sequence[int]:
+        """All rungs, ascending."""
+        ...
+
+    def rung(self, problem: P) -> int: ...
+
+    def random_of_rung(self, n: int, rung: int, seed: int, exclude: frozenset[str]) -> list[P]:
+        """`random` of one rung."""
+        ...
+
+    def held_out_of_rung(self, n: int, rung: int) -> list[P]:
+        """`held_out` of one rung."""
+        ...
+
+
+def in_moves(domain: Any) -> bool:
+    """Whether the domain's answers are given in moves."""
+    return callable(getattr(domain, "moved", None)) and getattr(domain, "answers", "moves") == "moves"
+
+
 class SymbolicDomain(OpenDomain[P], Protocol):
     """What symbolic proposers (seed 004) need besides. Arrays have a row per problem."""
 

@@ -10,19 +10,30 @@ from typing import Any
 import numpy as np
 
 from ..contract.domain import Checked
+from ..errors import ConfigError
 from . import critique
 from .checking import Checking
 from .exact.batch import is_solvable_batch
 from .exact.solver import is_solvable
 from .features import FEATURES, feature_matrix, features, structures
-from .generator import generate_problems
 from .guide import Review, help_features, rubric
 from .helping import HELP_PROMPTS, REVIEW_PROMPTS, VARIANT_PROMPTS, read_review
+from .moves import check_moves
 from .mutations import EXPRESSION_ACTIONS, NUMBER_ACTIONS, Mutants, mutate, seed_features
+from .planted import VALUE_HIGH
 from .problem import Problem, ProblemSpec, heldout_key, problem_from_row, problem_of_key
-from .prompts import COMPLETION_STOP, CONJECTURER_PROMPTS, EXAMPLES, PROPOSAL_TEXTS, PROVER_PROMPTS
+from .prompts import (
+    BARE_PROMPTS,
+    COMPLETION_STOP,
+    CONJECTURER_PROMPTS,
+    EXAMPLES,
+    PROPOSAL_TEXTS,
+    PROVER_PROMPTS,
+    SIZELESS_PROMPTS,
+)
 from .proposals import Proposal, parse_proposal
 from .rules import DEFAULT_RULES, Rules
+from .rungs import Rungs
 from .similarity import scaled_features
 from .text import CLOSE
 from .verifier import Verdict, verify
@@ -36,11 +47,12 @@ _ANSWERS = {
     "tags": "<think> 1 + 2 = 3, 3 / 3 = 1 </think>\n<answer> (1 + 2) / 3 </answer>",
     "bare": "( 1 + 2 ) / 3",
 }
+_MOVES = {"tags": "<think> 3 - 2 = 1 </think>\n<answer> 3 - 2 = 1 </answer>", "bare": "3 - 2 = 1"}
 
 
 @dataclass(frozen=True)
-class CountdownDomain(Checking):
-    """An OpenDomain (contract/domain.py).
+class CountdownDomain(Checking, Rungs):
+    """An OpenDomain (contract/domain.py), and with `answers` moves a MoveDomain.
 
     spec: which proposals are in range. rules: what counts as an answer, in training and in evaluation. The two
     prompts are names in PROVER_PROMPTS and CONJECTURER_PROMPTS (UnknownNameError otherwise)."""
@@ -54,8 +66,19 @@ class CountdownDomain(Checking):
     admit_unsolvable: bool = False
     """Proposals without a solution may be played (seed 000, which has no solvability filter)."""
 
+    answers: str = "whole"
+    """ "whole": one expression; "moves": one operation a move (moves.py), problems planted instead of solved."""
+    value_high: int = VALUE_HIGH
+    """Greatest result of a move."""
+
     def __post_init__(self) -> None:
         _ = PROVER_PROMPTS[self.prover_prompt], CONJECTURER_PROMPTS[self.conjecturer_prompt]
+        check_moves(self.answers, self.prover_prompt, self.rules, self.spec, self.value_high)
+        if self.answers == "moves" and self.admit_unsolvable:
+            raise ConfigError(
+                "`admit_unsolvable` (True) has no meaning with `answers` (moves), where no proposal is refused for "
+                "want of a solution; leave it unset."
+            )
 
     @classmethod
     def tiny(cls) -> CountdownDomain:
@@ -70,8 +93,8 @@ class CountdownDomain(Checking):
 
     @classmethod
     def from_config(cls, fields: Any) -> CountdownDomain:
-        """Countdown as the CountdownFields of a configuration describe it. The compact prompt has no answer tags."""
-        bare = fields.prover_prompt == "compact"
+        """Countdown as the CountdownFields of a configuration describe it. The compact prompts have no answer tags."""
+        bare = fields.prover_prompt in BARE_PROMPTS
         return cls(
             spec=ProblemSpec(tuple(dict.fromkeys(fields.operands)), *(getattr(fields, name) for name in _BOUNDS)),
             rules=Rules(
@@ -85,6 +108,8 @@ class CountdownDomain(Checking):
             conjecturer_prompt=fields.conjecturer_prompt,
             operands=tuple(fields.operands),
             admit_unsolvable=getattr(fields, "admit_unsolvable", False),
+            answers=getattr(fields, "answers", "whole"),
+            value_high=getattr(fields, "value_high", VALUE_HIGH),
         )
 
     def propose_row(self, operands: int | None = None, target: Problem | None = None, **asked: Any) -> dict[str, Any]:
@@ -120,13 +145,20 @@ class CountdownDomain(Checking):
         """What a learned guide looks at, each about within [0, 1]."""
         return help_features(target, problem, self.rules)
 
-    facts = ("in_range", "solvable")
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What `check` finds out: in moves nobody asks for a solution."""
+        return ("in_range",) if self.answers == "moves" else ("in_range", "solvable")
+
     columns = ("numbers", "nums", "target", "ground_truth")
     """Columns of data sets that hold the problem itself."""
 
     @cached_property
     def asks(self) -> tuple[dict[str, int], ...]:
-        """What is asked for in turn: {"operands": 3}, {"operands": 4}."""
+        """What is asked for in turn: {"operands": 3}, {"operands": 4}; a prompt for any size asks for {}, so that its
+        proposals are one group."""
+        if self.conjecturer_prompt in SIZELESS_PROMPTS:
+            return ({},)
         return tuple({"operands": k} for k in self.operands or self.spec.operands)
 
     def parse(self, texts: Iterable[object]) -> list[Proposal]:
@@ -138,18 +170,20 @@ class CountdownDomain(Checking):
     ) -> list[Checked]:
         """Range, solvability, and what was asked for; the solver sees all in one batch.
 
-        Solvability is asked only in range: beyond it the exact solver could be handed anything.
+        Solvability is asked only in range: beyond it the exact solver could be handed anything. In moves it is not
+        asked: the solver takes six numbers and knows no bound on the way. What nobody solves earns by its reward.
         """
-        inside = [self.in_range(problem) for problem in problems]
-        solvable = iter(self.solvable_batch([p for p, good in zip(problems, inside, strict=True) if good]))
+        inside, played = [self.in_range(problem) for problem in problems], self.answers == "moves"
+        solvable = iter([] if played else self.solvable_batch([p for p, g in zip(problems, inside, strict=True) if g]))
         found = []
         for problem, good, ask in zip(problems, inside, asked or [None] * len(problems), strict=True):
-            ok = good and next(solvable)
+            ok = good and (played or next(solvable))
             reason = "ok" if ok or (good and self.admit_unsolvable) else "unsolvable" if good else "out_of_range"
             wanted = {name: value for name, value in (ask or {}).items() if name in _ASKED}
             if good and not self.as_asked(problem, **{"operands": len(problem.numbers), **wanted}):
                 reason = "not_as_asked"
-            found.append(Checked(reason, {"in_range": good, "solvable": ok}))
+            facts = {"in_range": good, "solvable": ok}
+            found.append(Checked(reason, {name: facts[name] for name in self.facts}))
         return found
 
     @cached_property
@@ -177,21 +211,23 @@ class CountdownDomain(Checking):
         return all(needs[_NEEDS[operator]] == 1 for operator in operators)
 
     def in_range(self, problem: Problem) -> bool:
-        """Whether the problem lies in the ranges of `spec`."""
-        return self.spec.admits(problem)
+        """Whether the problem lies in the ranges of `spec`; in moves also of `value_high`."""
+        return self.outside(problem) is None
 
     def outside(self, problem: Problem) -> str | None:
-        """What lies beyond the ranges of `spec`, in words; None for a problem in range."""
+        """What lies beyond the ranges, in words; None for a problem in range."""
+        if self.answers == "moves" and problem.target > self.value_high:
+            return f"its target {problem.target} is beyond `value_high` ({self.value_high})"
         return self.spec.outside(problem)
 
     def random(self, n: int, seed: int, exclude: Iterable[str] = ()) -> list[Problem]:
-        """`n` distinct solvable problems, uniform over the ranges, none of the held-out side or with a key in
-        `exclude`."""
-        return generate_problems(n, self.spec, seed, exclude, rules=self.rules)
+        """`n` distinct solvable problems, none of the held-out side or with a key in `exclude`: uniform over the
+        ranges, in moves planted."""
+        return self._made(n, self.spec, seed, exclude, "train")
 
     def held_out(self, n: int) -> list[Problem]:
-        """`n` problems of the generator's held-out side, always the same."""
-        return generate_problems(n, self.spec, seed=0, split="heldout")
+        """`n` problems of the generator's held-out side, always the same; in moves as many of each size."""
+        return self._made(n, self.spec, 0, (), "heldout")
 
     def is_held_out(self, problem: Problem) -> bool:
         """Whether the problem lies on the generator's held-out side, and with it all of heldout-v1."""
@@ -211,7 +247,10 @@ class CountdownDomain(Checking):
         return is_solvable_batch(problems, self.rules)
 
     def prove_row(self, problem: Problem) -> dict[str, Any]:
-        """A row that asks the prover for a solution; rendered from integers, never from a conjecturer's text."""
+        """A row that asks the prover for a solution, in moves for the first move; rendered from integers, never from a
+        conjecturer's text."""
+        if self.answers == "moves":
+            return self.move_row(problem, self.begin(problem))
         prompt = PROVER_PROMPTS[self.prover_prompt](problem)
         return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
 
@@ -237,7 +276,9 @@ class CountdownDomain(Checking):
         return critique.hints_rejection(text, self.rules.answer_format == "bare")
 
     def verify(self, texts: Iterable[object], problems: Iterable[Problem]) -> list[Verdict]:
-        """The verdicts on completions under `rules`."""
+        """The verdicts on completions under `rules`; in moves on episodes of one move (`moved` plays longer ones)."""
+        if self.answers == "moves":
+            return [self.judged_move(text, problem) for text, problem in zip(texts, problems, strict=True)]
         return [verify(text, problem, self.rules) for text, problem in zip(texts, problems, strict=True)]
 
     def problem(self, row: Mapping[str, Any], index: int = 0) -> Problem:
@@ -282,7 +323,9 @@ class CountdownDomain(Checking):
 
     def to_dict(self) -> dict[str, Any]:
         """Ranges, rules and prompt styles."""
-        styles = {"prover_prompt": self.prover_prompt, "conjecturer_prompt": self.conjecturer_prompt}
+        styles: dict[str, Any] = {"prover_prompt": self.prover_prompt, "conjecturer_prompt": self.conjecturer_prompt}
+        if self.answers == "moves":  # absent from results in whole answers, of which there are some from before
+            styles |= {"answers": self.answers, "value_high": self.value_high}
         return {"domain": "countdown", **asdict(self.spec), "rules": self.rules.to_dict(), **styles}
 
     def key(self, problem: Problem) -> str:
@@ -301,8 +344,14 @@ class CountdownDomain(Checking):
         proposing = role == "conjecturer"
         if proposing and self.conjecturer_prompt not in PROPOSAL_TEXTS:  # a prompt of a user's own
             return None
-        text = PROPOSAL_TEXTS[self.conjecturer_prompt](_PROPOSED) if proposing else _ANSWERS[self.rules.answer_format]
+        answers = _MOVES if self.answers == "moves" else _ANSWERS
+        text = PROPOSAL_TEXTS[self.conjecturer_prompt](_PROPOSED) if proposing else answers[self.rules.answer_format]
         ends = [text.find(stop) + len(stop) for stop in stops if stop in text]
         cut = text[: min(ends, default=len(text))]
-        read = self.parse([cut])[0].problem == _PROPOSED if proposing else verify(cut, _ANSWERED, self.rules).correct
+        if proposing:
+            read = self.parse([cut])[0].problem == _PROPOSED
+        elif self.answers == "moves":
+            read = not isinstance(self.moved([cut], [_ANSWERED], [[1, 2, 3]])[0], Verdict)
+        else:
+            read = verify(cut, _ANSWERED, self.rules).correct
         return None if read else text

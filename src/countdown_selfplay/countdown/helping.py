@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ..registry import Registry
 from .guide import Review
 from .problem import Problem, ProblemSpec
-from .prompts import COMPLETION_PREFIX, Prompt, chat, compact, problem_json, problem_tag
+from .prompts import COMPLETION_PREFIX, Prompt, chat, compact, problem_json, problem_tag, propose_any
 from .text import completion_text, tagged_answers
 
 _HELPFUL = (
@@ -76,6 +76,11 @@ def help_compact(target: Problem | None, spec: ProblemSpec) -> Prompt:
     return "propose like :" if target is None else f"propose like {compact(target)}"
 
 
+def help_any(target: Problem | None, spec: ProblemSpec) -> Prompt:
+    """The same; without a target `propose :`, as for a problem of any size."""
+    return propose_any() if target is None else help_compact(target, spec)
+
+
 HELP_PROMPTS: Registry[Callable[[Problem | None, ProblemSpec], Prompt]] = Registry(
     "conjecturer prompt",
     {
@@ -84,6 +89,7 @@ HELP_PROMPTS: Registry[Callable[[Problem | None, ProblemSpec], Prompt]] = Regist
         "completion": help_completion,
         "six_shots": help_completion,
         "compact": help_compact,
+        "compact_any": help_any,
     },
 )
 """For a conjecturer that is to help with a target problem (None: the same without one), under the names of
@@ -125,6 +131,7 @@ VARIANT_PROMPTS: Registry[Callable[[Problem, str, ProblemSpec], Prompt]] = Regis
         "completion": variant_completion,
         "six_shots": variant_completion,
         "compact": variant_compact,
+        "compact_any": variant_compact,
     },
 )
 """For a conjecturer that is shown a solved problem and its solution (STP), under the names of CONJECTURER_PROMPTS."""
@@ -186,6 +193,7 @@ REVIEW_PROMPTS: Registry[Callable[[Problem, Problem], Prompt]] = Registry(
         "completion": review_raw,
         "six_shots": review_raw,
         "compact": review_compact,
+        "compact_any": review_compact,
     },
 )
 """For a model that reviews (target, problem), under the names of CONJECTURER_PROMPTS."""
@@ -194,14 +202,15 @@ REVIEW_PROMPTS: Registry[Callable[[Problem, Problem], Prompt]] = Registry(
 def review_text(review: Review, style: str) -> str:
     """What a reviewer answers, under a name of CONJECTURER_PROMPTS: `5 0 0`, or JSON between answer tags."""
     scores = {"relevance": review.relevance, "redundancy": review.redundancy, "complexity": review.complexity}
-    return " ".join(map(str, scores.values())) if style == "compact" else f"<answer>{json.dumps(scores)}</answer>"
+    bare = style.startswith("compact")
+    return " ".join(map(str, scores.values())) if bare else f"<answer>{json.dumps(scores)}</answer>"
 
 
 def read_review(text: object, style: str) -> Review | None:
     """The review in a reviewer's answer; None for anything else, a number off its scale included. Never raises."""
     content = completion_text(text) or ""
     try:
-        if style == "compact":
+        if style.startswith("compact"):
             scores = [int(word) for word in content.split()] if re.fullmatch(r"[ 0-9]{5,9}", content.strip()) else []
         else:
             found = json.loads(tagged_answers(content)[-1])

@@ -15,7 +15,9 @@ from functools import lru_cache
 
 from ..errors import DataError
 from ..registry import Registry
+from .exact.solver import MAX_OPERANDS
 from .generator import generate_problems
+from .planted import VALUE_HIGH, planted_problems
 from .problem import Problem, ProblemSpec
 
 Message = dict[str, str]
@@ -74,6 +76,22 @@ def compact(problem: Problem) -> Prompt:
     return f"{' '.join(map(str, problem.numbers))} = {problem.target} :"
 
 
+def compact_moves(problem: Problem) -> Prompt:
+    """The tiny model's prompt for one move: the numbers that are left and the target, `24 3 5 : 24`."""
+    return f"{' '.join(map(str, problem.numbers))} : {problem.target}"
+
+
+def moves(problem: Problem) -> Prompt:
+    """The chat prompt for one move."""
+    return chat(
+        "Countdown in moves. A move takes two of the numbers that are left and puts the result of one operation "
+        "(+, -, * or /) in their place. Each number may be used once, every result must be a positive integer, and "
+        "a division must leave no remainder. The game is won when one number is left and it is the target.\n"
+        f"Numbers left: {', '.join(map(str, problem.numbers))}\nTarget: {problem.target}\n"
+        "Reply with ONE move, the next one, in <answer> tags, for example <answer> 6 * 4 = 24 </answer>."
+    )
+
+
 _ASKED = re.compile(r"numbers\s*\[([0-9,\s]+)\][^\[\]]*?equals\s+(-?[0-9]+)")
 
 
@@ -89,8 +107,21 @@ def problem_in_prompt(text: str) -> Problem | None:
 
 
 PROVER_PROMPTS: Registry[Callable[[Problem], Prompt]] = Registry(
-    "prover prompt", {"countdown_3to4": countdown_3to4, "tinyzero": tinyzero, "compact": compact}
+    "prover prompt",
+    {
+        "countdown_3to4": countdown_3to4,
+        "tinyzero": tinyzero,
+        "compact": compact,
+        "compact_moves": compact_moves,
+        "moves": moves,
+    },
 )
+
+MOVES_PROMPTS = {"compact_moves", "moves"}
+"""Prompts that ask for one move: those of `answers` moves. A prompt of a user's own joins them here."""
+
+BARE_PROMPTS = {"compact", "compact_moves"}
+"""Prompts whose answers stand without tags."""
 
 
 def json_example(operands: int) -> Problem:
@@ -104,6 +135,9 @@ def json_example(operands: int) -> Problem:
 @lru_cache(maxsize=64)
 def completion_shots(operands: int, spec: ProblemSpec) -> tuple[Problem, ...]:
     """The six worked examples of the completion prompt: solvable problems in the ranges asked for."""
+    if operands > MAX_OPERANDS:  # beyond the exact solver
+        high = max(VALUE_HIGH, spec.number_high, spec.target_high)
+        return tuple(planted_problems(SHOTS, replace(spec, operands=(operands,)), _SHOT_SEED, value_high=high))
     return tuple(generate_problems(SHOTS, replace(spec, operands=(operands,)), seed=_SHOT_SEED))
 
 
@@ -195,6 +229,11 @@ def propose_compact(
     return f"{' '.join(words)} :"
 
 
+def propose_any(operands: int | None = None, spec: ProblemSpec | None = None, **asked: object) -> Prompt:
+    """The tiny model's prompt `propose :`, whatever is asked for: the conjecturer chooses the size itself."""
+    return "propose :"
+
+
 CONJECTURER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
     "conjecturer prompt",
     {
@@ -203,6 +242,7 @@ CONJECTURER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
         "completion": propose_completion,
         "six_shots": propose_six_shots,
         "compact": propose_compact,
+        "compact_any": propose_any,
     },
 )
 
@@ -215,14 +255,22 @@ def _tagged(problem: Problem) -> str:
     return f"<answer>{problem_json(problem)}</answer>"
 
 
+def _equation(problem: Problem) -> str:
+    return f"{' '.join(map(str, problem.numbers))} = {problem.target}"
+
+
 PROPOSAL_TEXTS: dict[str, Callable[[Problem], str]] = {
     "json": _tagged,
     "tier": _tagged,
     "completion": _completed,
     "six_shots": _completed,
-    "compact": lambda problem: f"{' '.join(map(str, problem.numbers))} = {problem.target}",
+    "compact": _equation,
+    "compact_any": _equation,
 }
 """Prompt -> a problem as the conjecturer is to write it."""
+
+SIZELESS_PROMPTS = {"compact_any"}
+"""Prompts that ask for one problem of any size."""
 
 EXAMPLES: dict[str, Callable[[ProblemSpec], Iterable[Problem]]] = {
     "json": lambda spec: map(json_example, spec.operands),

@@ -139,6 +139,7 @@ PROPOSAL_PARSERS: Registry[Callable[[str], Proposal]] = Registry(
         "completion": _parse_completion,
         "six_shots": _parse_completion,
         "compact": partial(_parse_words, _COMPACT),
+        "compact_any": partial(_parse_words, _COMPACT),
     },
 )
 

@@ -66,14 +66,33 @@ class Reason(StrEnum):
     """The completion holds no text: None, bytes, a tool call, some other object."""
 
 
+class MoveReason(StrEnum):
+    """Why an episode of moves (moves.py) ended wrong, besides those of Reason that a text without a move has. The
+    first earns `score_invalid` (with tags `score_tagged`, if that is set), the rest `score_wrong`."""
+
+    GRAMMAR = "grammar"
+    """Not of the form `6 * 4 = 24`: other words, two moves, text after the move, a leading zero."""
+    OPERAND = "operand"
+    """A number that is not there, or one that is there once used twice."""
+    RANGE = "range"
+    """The operation has no legal result: a fraction, less than 1, or more than `value_high`."""
+    ARITHMETIC = "arithmetic"
+    """The operation is legal, and the result that is written is not its result."""
+    MISSED = "missed"
+    """One number is left, and it is not the target."""
+    UNFINISHED = "unfinished"
+    """All moves are legal, and more than one number is left."""
+
+
 _CORRECT, _WRONG_VALUE = Reason.CORRECT, Reason.WRONG_VALUE  # looked up once: needed on nearly every answer
 _WRONG = frozenset({Reason.WRONG_VALUE, Reason.WRONG_NUMBERS, Reason.DIVISION_BY_ZERO, Reason.NOT_AN_INTEGER})
 
 
-WELL_FORMED = frozenset(
-    {Reason.CORRECT, Reason.WRONG_VALUE, Reason.WRONG_NUMBERS, Reason.DIVISION_BY_ZERO, Reason.NOT_AN_INTEGER}
+WELL_FORMED: frozenset[Reason | MoveReason] = frozenset(
+    {Reason.CORRECT, *_WRONG, *(reason for reason in MoveReason if reason is not MoveReason.GRAMMAR)}
 )
-"""Reasons of answers in the right format: a complete answer that is a legal expression, whatever its value."""
+"""Reasons of answers in the right format: a complete answer that is a legal expression, whatever its value, or a
+move."""
 
 
 class Verdict(NamedTuple):
@@ -81,7 +100,7 @@ class Verdict(NamedTuple):
     unless the expression has one; n_answers: complete answers in the text (1 for a bare expression)."""
 
     score: float
-    reason: Reason
+    reason: Reason | MoveReason
     expression: str | None = None
     value: Fraction | None = None
     n_answers: int = 0
@@ -96,7 +115,7 @@ class Verdict(NamedTuple):
         """What a majority counts as one answer: the exact value of a legal expression, the text of one that breaks a
         rule of the problem (so that it never shares the vote of a right answer), None for what is not an
         expression."""
-        if self.reason in (Reason.CORRECT, Reason.WRONG_VALUE):
+        if self.reason in (Reason.CORRECT, Reason.WRONG_VALUE, MoveReason.MISSED):
             return str(self.value)
         if self.reason in WELL_FORMED and self.expression is not None:
             return f"{self.reason}: {''.join(self.expression.split())}"
@@ -116,17 +135,24 @@ def verify(completion: object, problem: Problem, rules: Rules = DEFAULT_RULES) -
     answer = only_answer(text)
     if answer is not None:
         return _judge(answer, problem, rules, 1)
+    answers = answers_in(text)
+    if isinstance(answers, Reason):
+        return Verdict(rules.score_invalid if answers is Reason.NO_ANSWER else rules.score_of_tags, answers)
+    if rules.answer_rule == "any":
+        return _best(answers, problem, rules)
+    return _judge(answers[-1 if rules.answer_rule == "last" else 0], problem, rules, len(answers))
+
+
+def answers_in(text: str) -> list[str] | Reason:
+    """The complete answers outside the thinking, at least one; or the reason why there is none."""
     stretches = outside_thinking(text)
     answers = tagged_answers(stretches[0])
     for stretch in stretches[1:]:
         answers += tagged_answers(stretch)
-    if not answers:
-        if len(stretches[0]) != len(text) and tagged_answers(text):
-            return Verdict(rules.score_of_tags, Reason.ANSWER_IN_THINKING)
-        return Verdict(rules.score_invalid, Reason.NO_ANSWER)
-    if rules.answer_rule == "any":
-        return _best(answers, problem, rules)
-    return _judge(answers[-1 if rules.answer_rule == "last" else 0], problem, rules, len(answers))
+    if answers:
+        return answers
+    in_thinking = len(stretches[0]) != len(text) and tagged_answers(text)
+    return Reason.ANSWER_IN_THINKING if in_thinking else Reason.NO_ANSWER
 
 
 def verify_batch(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..contract.domain import in_moves
 from ..errors import ConfigError, DataError
 from ..registry import Registry
 
@@ -42,7 +43,13 @@ def make_domain(name: str, arguments: dict[str, Any] | str | None = None, config
 def domain_from(config: Any) -> Any:
     """The domain that a configuration names: its fields `domain` and `domain_kwargs`, and those that describe
     Countdown."""
-    return make_domain(config.domain, config.domain_kwargs, config)
+    domain, answers = make_domain(config.domain, config.domain_kwargs, config), getattr(config, "answers", "whole")
+    if answers == "moves" and not in_moves(domain):
+        raise ConfigError(
+            f"`answers` (moves) needs a domain that is played in moves, and '{config.domain}' has no `moved` "
+            "(contract/domain.py, MoveDomain); set answers to whole, or play countdown."
+        )
+    return domain
 
 
 def arguments_of(given: Mapping[str, Any] | str | None) -> dict[str, Any]:

@@ -23,9 +23,9 @@ def supplement(domain: Any, asked: Mapping[str, Any], count: int, seed: int, exc
 
     Countdown: `operands` integers from 1 to 12 and a random operation after each, applied from left to right; drawn
     again until the result is a positive integer and the problem in range. Every one is solvable. A domain of another
-    kind makes its own random ones.
+    kind makes its own random ones, as Countdown does in moves and for a prompt that asks for no size.
     """
-    if not isinstance(domain, CountdownDomain):
+    if not isinstance(domain, CountdownDomain) or domain.answers == "moves" or "operands" not in asked:
         return list(domain.random(count, seed, exclude))
     draws, taken, misses = Random(seed), set(exclude), 0
     found: list[Problem] = []

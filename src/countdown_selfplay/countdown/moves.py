@@ -1,0 +1,150 @@
+"""Countdown in moves: one operation a move, and the game restates what is left.
+
+`3 4 5 6 : 24` -> `6 * 4 = 24` -> `24 3 5 : 24` -> `5 - 3 = 2` -> `2 24 : 24` -> ... A state is the list of the numbers
+that are left: with the target a problem of its own, one number smaller. So what was learned of n numbers is the end of
+every episode of n + 1. Exact, and safe on any text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from ..errors import ConfigError
+from .expression import WHITE_SPACE, plain
+from .planted import after, check_values, combine
+from .problem import Problem, ProblemSpec
+from .prompts import MOVES_PROMPTS, PROVER_PROMPTS
+from .rules import Rules
+from .text import completion_text
+from .verifier import MoveReason, Reason, Verdict, answers_in
+
+State = list[int]
+"""The numbers that are left: a result first, then the others in their order."""
+
+ANSWERS = ("whole", "moves")
+
+_NUMBER = r"(0|[1-9][0-9]*)"
+_GAP = rf"[{WHITE_SPACE}]*"
+_MOVE = re.compile(rf"{_NUMBER}{_GAP}([-+*/]){_GAP}{_NUMBER}{_GAP}={_GAP}(-?{_NUMBER})")
+
+
+def move_text(move: str, rules: Rules) -> str:
+    """A move as a player is to write it."""
+    return move if rules.answer_format == "bare" else f"<answer> {move} </answer>"
+
+
+def play(completion: object, state: Sequence[int], target: int, rules: Rules, value_high: int) -> State | Verdict:
+    """The state after the move in a completion (a string or chat messages), or how the episode ended. Never raises,
+    whatever the completion is."""
+    text = completion_text(completion)
+    if text is None:
+        return Verdict(rules.score_invalid, Reason.NOT_TEXT)
+    count = 1
+    if rules.answer_format == "tags":
+        found = answers_in(text)
+        if isinstance(found, Reason):
+            score = rules.score_invalid if found is Reason.NO_ANSWER else rules.score_of_tags
+            return Verdict(score, found)
+        text, count = found[0 if rules.answer_rule == "first" else -1], len(found)
+    move = text.strip(WHITE_SPACE)
+    if len(move) > rules.max_chars:
+        return Verdict(rules.score_of_tags, Reason.TOO_LONG, None, None, count)
+    if not move:
+        return Verdict(rules.score_of_tags, Reason.EMPTY, None, None, count)
+    match = _MOVE.fullmatch(plain(move).strip(WHITE_SPACE) if rules.lenient_unicode else move)
+    if match is None:
+        return Verdict(rules.score_of_tags, MoveReason.GRAMMAR, move, None, count)
+    return _judge(match, move, state, target, rules, value_high, count)
+
+
+def _judge(
+    match: re.Match[str], move: str, state: Sequence[int], target: int, rules: Rules, value_high: int, count: int
+) -> State | Verdict:
+    a, op, b, claimed = int(match[1]), match[2], int(match[3]), int(match[4])
+
+    def ended(reason: MoveReason) -> Verdict:
+        return Verdict(rules.score_wrong, reason, move, None, count)
+
+    try:
+        rest = after(state, a, b, claimed)
+    except ValueError:
+        return ended(MoveReason.OPERAND)
+    value = combine(a, op, b, value_high)
+    if value is None:
+        return ended(MoveReason.RANGE)
+    if value != claimed:
+        return ended(MoveReason.ARITHMETIC)
+    if len(rest) > 1:
+        return rest
+    if value != target:
+        return Verdict(rules.score_wrong, MoveReason.MISSED, move, Fraction(value), count)
+    return Verdict(rules.score_correct, Reason.CORRECT, move, Fraction(value), count)
+
+
+def check_moves(answers: str, prover_prompt: str, rules: Rules, spec: ProblemSpec, value_high: int) -> None:
+    """ConfigError for settings that do not fit together, or that nothing reads in moves."""
+    if answers not in ANSWERS:
+        raise ConfigError(f"`answers` ({answers!r}) must be one of {', '.join(ANSWERS)}.")
+    prompted = prover_prompt in MOVES_PROMPTS
+    if answers == "whole":
+        if prompted:
+            raise ConfigError(
+                f"`prover_prompt` ({prover_prompt}) asks for one move, and `answers` is whole; set answers to moves, "
+                "or take another prompt."
+            )
+        return
+    if not prompted:
+        raise ConfigError(
+            f"`answers` (moves) needs a prompt that asks for one move, and `prover_prompt` is {prover_prompt}; use "
+            f"{' or '.join(sorted(MOVES_PROMPTS))}."
+        )
+    for name, value in (("use_all", False), ("leading_minus", True), ("allow_equals", True), ("answer_rule", "any")):
+        if getattr(rules, name) == value:
+            raise ConfigError(f"`{name}` ({value}) is not played with `answers` (moves); leave it unset.")
+    check_values(spec, value_high)
+
+
+class Moving:
+    """The methods of a MoveDomain (contract/domain.py)."""
+
+    spec: ProblemSpec
+    rules: Rules
+    prover_prompt: str
+    answers: str
+    value_high: int
+
+    def begin(self, problem: Problem) -> State:
+        """Where an episode begins: all numbers."""
+        return list(problem.numbers)
+
+    def move_row(self, problem: Problem, state: Sequence[int]) -> dict[str, Any]:
+        """A row that asks the prover for the next move: that of a problem with the numbers that are left."""
+        left = Problem(tuple(state), problem.target)
+        prompt = PROVER_PROMPTS[self.prover_prompt](left)
+        return {"prompt": prompt, "numbers": list(left.numbers), "target": left.target}
+
+    def moved(
+        self, texts: Iterable[object], problems: Iterable[Problem], states: Iterable[Sequence[int]]
+    ) -> list[State | Verdict]:
+        """After one move each: the next state, or the verdict on the episode."""
+        return [
+            play(text, state, problem.target, self.rules, self.value_high)
+            for text, problem, state in zip(texts, problems, states, strict=True)
+        ]
+
+    @property
+    def most_moves(self) -> int:
+        """Every move takes one number away."""
+        return max(1, max(self.spec.operands) - 1)
+
+    def rung(self, problem: Problem) -> int:
+        """The number of operands."""
+        return len(problem.numbers)
+
+    def judged_move(self, text: object, problem: Problem) -> Verdict:
+        """The verdict on a text that is the whole episode: one move, which ends it for two numbers alone."""
+        found = play(text, self.begin(problem), problem.target, self.rules, self.value_high)
+        return found if isinstance(found, Verdict) else Verdict(self.rules.score_wrong, MoveReason.UNFINISHED)

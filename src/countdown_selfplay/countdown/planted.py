@@ -1,0 +1,211 @@
+"""Problems made by a random legal derivation: solvable in moves by construction, of any size, without a solver.
+
+Numbers are drawn uniformly; then two of those that are left are combined by a random operation until one number is
+left, which is the target. Every value on the way is an integer from 1 to `value_high`. Easy ones are likelier than in
+`generator`: a problem is as likely as it has derivations. All draws come from `Random.random` alone, whose sequence
+Python guarantees for a seed: the list depends neither on versions nor on the number of cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from random import Random
+from typing import get_args
+
+from ..errors import ConfigError
+from .generator import Split
+from .problem import MAX_NUMBERS, Problem, ProblemSpec, heldout_key
+
+VALUE_HIGH = 99
+"""Greatest value of a derivation: the embedded model's vocabulary has no larger number."""
+
+PATIENCE = 1 << 14
+"""Draws without a new problem after which a size is exhausted."""
+
+_TRIES = 20  # pairs and operations drawn before the numbers are drawn anew
+
+Derivation = tuple[Problem, list[str]]
+"""A problem and moves that solve it, `6 * 4 = 24` first."""
+
+
+def combine(a: int, op: str, b: int, value_high: int) -> int | None:
+    """a op b, or None where that is no integer from 1 to `value_high`."""
+    if op == "/":
+        value = a // b if b and a % b == 0 else 0
+    else:
+        value = a + b if op == "+" else a - b if op == "-" else a * b
+    return value if 1 <= value <= value_high else None
+
+
+def after(numbers: Iterable[int], a: int, b: int, value: int) -> list[int]:
+    """The numbers after a move: its value, then the others in their order. ValueError for a number that is absent."""
+    rest = list(numbers)
+    rest.remove(a)
+    rest.remove(b)
+    return [value, *rest]
+
+
+def _below(draws: Random, n: int) -> int:
+    return int(draws.random() * n)
+
+
+def _derive(numbers: list[int], value_high: int, draws: Random) -> tuple[list[str], int] | None:
+    """Random moves down to one number, larger operand first, and that number; None where the draws found none."""
+    left, moves = numbers, []
+    while len(left) > 1:
+        for _ in range(_TRIES):
+            i, j = _below(draws, len(left)), _below(draws, len(left) - 1)
+            j += j >= i
+            a, b, op = max(left[i], left[j]), min(left[i], left[j]), "+-*/"[_below(draws, 4)]
+            value = combine(a, op, b, value_high)
+            if value is not None:
+                break
+        else:
+            return None
+        moves.append(f"{a} {op} {b} = {value}")
+        left = after(left, a, b, value)
+    return moves, left[0]
+
+
+def derivations(
+    k: int, spec: ProblemSpec, seed: int | str, value_high: int = VALUE_HIGH
+) -> Iterator[Derivation | None]:
+    """Endless: random derivations of k numbers with a target in range, repeats included; None for a failed draw."""
+    draws = Random(f"planted|{seed}|{k}")
+    width = spec.number_high - spec.number_low + 1
+    while True:
+        numbers = [spec.number_low + _below(draws, width) for _ in range(k)]
+        found = _derive(numbers, value_high, draws)
+        good = found is not None and spec.target_low <= found[1] <= spec.target_high
+        yield (Problem(tuple(numbers), found[1]), found[0]) if found is not None and good else None
+
+
+def _next_new(draws: Iterator[Derivation | None], seen: set[str], split: Split) -> Derivation | None:
+    """The next with a key that was not seen, on this side of the split; None after PATIENCE draws without one."""
+    for _ in range(PATIENCE):
+        found = next(draws)
+        if found is None:
+            continue
+        key = found[0].key
+        if key not in seen and heldout_key(key) == (split == "heldout"):
+            seen.add(key)
+            return found
+    return None
+
+
+def planted_derivations(
+    n: int,
+    spec: ProblemSpec | None = None,
+    seed: int = 0,
+    exclude: Iterable[Problem | str] = (),
+    split: Split = "train",
+    value_high: int = VALUE_HIGH,
+    in_turn: bool = False,
+) -> list[Derivation]:
+    """`n` problems with distinct keys in the ranges of `spec` (None: the defaults), none of them in `exclude`
+    (problems or keys), each with moves that solve it.
+
+    Reproducible from `seed`, and the first m of n are those of m. Sizes are uniform over the spec's operand counts (a
+    count that is listed twice comes twice as often); in_turn: ascending, one problem of each at a time. split: the
+    sides "train" and "heldout" are disjoint for every pair of seeds, because the key alone decides (`heldout_key`). A
+    size whose problems are used up leaves the mix; ConfigError if all are.
+    """
+    spec = ProblemSpec() if spec is None else spec
+    check_planted(n, spec, split, value_high)
+    seen = {item.key if isinstance(item, Problem) else str(item) for item in exclude}
+    draws = {k: derivations(k, spec, seed, value_high) for k in sorted(set(spec.operands))}
+    sizes, mix = Random(f"sizes|{seed}"), list(spec.operands)
+    found: list[Derivation] = []
+    turn = 0
+    while len(found) < n and draws:
+        k = sorted(draws)[turn % len(draws)] if in_turn else mix[_below(sizes, len(mix))]
+        one = _next_new(draws[k], seen, split)
+        if one is None:  # exhausted: the other sizes go on
+            del draws[k]
+            mix = [size for size in mix if size != k]
+            continue
+        found.append(one)
+        turn += 1
+    if len(found) < n:
+        raise ConfigError(
+            f"Only {len(found)} of {n} problems were found in the '{split}' split of {spec} with values up to "
+            f"{value_high}; ask for fewer or widen the ranges."
+        )
+    return found
+
+
+def planted_problems(
+    n: int,
+    spec: ProblemSpec | None = None,
+    seed: int = 0,
+    exclude: Iterable[Problem | str] = (),
+    split: Split = "train",
+    value_high: int = VALUE_HIGH,
+    in_turn: bool = False,
+) -> list[Problem]:
+    """The problems of `planted_derivations`."""
+    return [problem for problem, _ in planted_derivations(n, spec, seed, exclude, split, value_high, in_turn)]
+
+
+def check_planted(n: int, spec: ProblemSpec, split: str, value_high: int) -> None:
+    """ConfigError for a request that no derivation meets."""
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise ConfigError(f"`n` ({n!r}) must be a count of problems, 0 or more.")
+    if split not in get_args(Split):
+        raise ConfigError(f"`split` ({split!r}) must be one of {', '.join(get_args(Split))}.")
+    if not 1 <= min(spec.operands) <= max(spec.operands) <= MAX_NUMBERS:
+        raise ConfigError(f"`operands` ({spec.operands}) must hold counts from 1 to {MAX_NUMBERS}.")
+    check_values(spec, value_high)
+
+
+def check_values(spec: ProblemSpec, value_high: int) -> None:
+    """ConfigError unless the ranges of `spec` leave something to play with values from 1 to `value_high`."""
+    if type(value_high) is not int or value_high < 1:
+        raise ConfigError(f"`value_high` ({value_high!r}) must be an integer of 1 or more; use {VALUE_HIGH}.")
+    for name in ("number_high", "target_low"):
+        if getattr(spec, name) > value_high:
+            raise ConfigError(
+                f"`{name}` ({getattr(spec, name)}) must not exceed `value_high` ({value_high}), the greatest value "
+                "in moves; lower it, or raise value_high."
+            )
+
+
+def demonstrated(
+    n: int,
+    spec: ProblemSpec,
+    seed: int,
+    exclude: Collection[str] = (),
+    value_high: int = VALUE_HIGH,
+) -> list[Derivation]:
+    """`n` derivations for a warm start, sizes uniform over `spec.operands`; a problem may come again, solved in
+    another way. Each state on the way is a problem too: none is of the held-out side or has a key in `exclude`, so
+    that no row of a demonstration shows a held-out problem."""
+    check_planted(n, spec, "train", value_high)
+    draws = {k: derivations(k, spec, f"shown {seed}", value_high) for k in set(spec.operands)}
+    sizes = Random(f"shown sizes|{seed}")
+    found: list[Derivation] = []
+    misses = 0
+    while len(found) < n:
+        one = next(draws[spec.operands[_below(sizes, len(spec.operands))]])
+        if one is None or any(heldout_key(key) or key in exclude for key in _keys_on_the_way(one)):
+            misses += 1
+            if misses > PATIENCE:
+                raise ConfigError(f"No demonstration was found in {spec} in {PATIENCE} draws; widen the ranges.")
+            continue
+        found.append(one)
+        misses = 0
+    return found
+
+
+def states_of(derivation: Derivation) -> list[list[int]]:
+    """The numbers before each move."""
+    problem, moves = derivation
+    states = [list(problem.numbers)]
+    for move in moves[:-1]:
+        a, _, b, _, value = move.split()
+        states.append(after(states[-1], int(a), int(b), int(value)))
+    return states
+
+
+def _keys_on_the_way(derivation: Derivation) -> list[str]:
+    return [Problem(tuple(state), derivation[0].target).key for state in states_of(derivation)]
