@@ -129,9 +129,9 @@ class CurriculumFields(CountdownFields):
     shuffled_rewards: bool = field(
         default=False,
         metadata={
-            "help": "The placebo of a trained conjecturer: what the proposals of a round earned is permuted among them "
-            "before the conjecturers learn, so that archive, novelty and replay are there and nothing can be learned. "
-            "Logged rewards are those that were earned."
+            "help": "The placebo of a trained conjecturer: what a round's proposals earned is permuted among them "
+            "before the conjecturers learn, so that archive, novelty and replay are there and nothing can be "
+            "learned. Logged rewards are those that were earned."
         },
     )
     easy_above: float = field(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from random import Random
 
 from ..errors import ConfigError
-from .planted import PATIENCE, below, derive
+from .planted import PATIENCE, derive
 from .problem import Problem, ProblemSpec, heldout_key
 
 _DERIVATIONS = 64
@@ -29,10 +29,10 @@ class Texts:
         seen, found, misses = set(exclude), list[Problem](), 0
 
         def within(low: int, high: int) -> int:
-            return low + below(draws, high - low + 1)
+            return low + int(draws.random() * (high - low + 1))
 
         while len(found) < n:
-            size = spec.operands[below(draws, len(spec.operands))]
+            size = spec.operands[within(0, len(spec.operands) - 1)]
             numbers = tuple(within(spec.number_low, spec.number_high) for _ in range(size))
             problem = Problem(numbers, within(spec.target_low, target_high))
             key = problem.key

@@ -78,15 +78,15 @@ class Arms:
         self.past = deque((arm, reward) for arm, reward in state["past"])
 
 
-def check_forgetting(discount: object, window: int) -> None:
+def check_forgetting(discount: float, window: int) -> None:
     """ConfigError for a discount that is no share, or two ways of forgetting at once."""
-    if not is_number(discount) or not 0 < discount <= 1:  # type: ignore[operator]
+    if not is_number(discount) or not 0 < discount <= 1:
         raise ConfigError(f"`discount` ({discount!r}) of the bandit must be above 0 and at most 1.")
-    if window and discount < 1:  # type: ignore[operator]
+    if window and discount < 1:
         raise ConfigError(f"`window` ({window}) and `discount` ({discount}) both forget; leave one of them unset.")
 
 
-def check_exploration(exploration: object, name: str) -> None:
+def check_exploration(exploration: float, name: str) -> None:
     """ConfigError unless it is a number of at least 0."""
-    if not is_number(exploration) or exploration < 0:  # type: ignore[operator]
+    if not is_number(exploration) or exploration < 0:
         raise ConfigError(f"`exploration` ({exploration!r}) of {name} must be a number of at least 0.")

@@ -23,10 +23,10 @@ REPAIRED = Metric(
 class Policies(Stateless):
     """Seed 001, section 3.2. Each group of samples is asked for one thing; what the domain asks for takes turns.
 
-    repair: a proposal that can be read and is in range, but is not known to be solvable, is played with another target,
-    one that a random derivation from its own numbers ends in (`domain.repaired`), and is credited for what that earns.
-    Its size and numbers are the player's, solvability is not: whether being trained teaches more than solvability is
-    what this arm is for.
+    repair: a proposal that can be read and is in range, but is not known to be solvable, is played with another
+    target, one that a random derivation from its own numbers ends in (`domain.repaired`), and is credited for what
+    that earns. Its size and numbers are the player's, solvability is not: whether being trained teaches more than
+    solvability is what this arm is for.
     """
 
     needs: Sequence[str] = ("conjecturer",)

@@ -1,5 +1,5 @@
-"""UCB and Thompson sampling over the rungs of a domain: a pull plays some problems of a rung and earns how much there was
-to learn from them."""
+"""UCB and Thompson sampling over the rungs of a domain: a pull plays some problems of a rung, and earns how much there
+was to learn from them."""
 
 from __future__ import annotations
 
@@ -65,11 +65,10 @@ class RungArms(Rungs):
 
     def hear(self, found: Sequence[Heard], answers: int) -> None:
         assert self.heard is not None
-        learnability = Learnability()
         for number, arm in enumerate(self.pulled):
-            own = [float(learnability(one.rate)) for one in found if self._pull_of(one.slot) == number]
+            own = [one.rate for one in found if self._pull_of(one.slot) == number]
             if own:
-                self.heard.record(arm, sum(own) / len(own))
+                self.heard.record(arm, float(Learnability()(np.array(own)).mean()))
 
     def _pull_of(self, slot: int) -> int:
         return slot * len(self.pulled) // self.slots

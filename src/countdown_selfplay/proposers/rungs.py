@@ -1,5 +1,5 @@
-"""Proposers over the rungs of a domain (RungDomain): nobody writes problems, the domain makes them, and what is chosen is
-how many of each rung. Controls of a trained conjecturer, and its rivals."""
+"""Proposers over the rungs of a domain (RungDomain): nobody writes problems, the domain makes them, and what is chosen
+is how many of each rung. Controls of a trained conjecturer, and its rivals."""
 
 from __future__ import annotations
 

@@ -31,7 +31,10 @@ def test_rungs_are_the_operand_counts_of_the_run():
         ({**RUNGS, "anchor_fraction": 0.5}, r"`anchor_fraction` \(0.5\) leaves it fewer; set anchor_fraction to 0"),
         ({**RUNGS, "roles": None}, r"set `roles.conjecturer.players` to 0"),
         ({**RUNGS, "proposer_kwargs": {"rungs": [9]}}, "lists 9, and the domain's rungs are 3, 4"),
-        (dict(proposer="policies", proposer_kwargs={"repair": 1}), r"`repair` \(1\) of policies must be true or false"),
+        (
+            dict(proposer="policies", proposer_kwargs={"repair": 1}),
+            r"`repair` \(1\) of policies must be true or false",
+        ),
     ],
 )
 def test_what_would_do_nothing_or_something_else_is_refused(given, message):

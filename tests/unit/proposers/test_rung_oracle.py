@@ -4,12 +4,11 @@ import json
 from collections import Counter
 
 import pytest
+from tests.rung_domain import scripted
 
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
-
-from .rung_domain import scripted
 
 GAINS = {"0": {"3": 0.2, "4": 0.1, "5": 0.0}, "2": {"3": 0.0, "4": 0.1, "5": 0.3}}
 

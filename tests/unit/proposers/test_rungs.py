@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from tests.rung_domain import Numbered, scripted
 
 from countdown_selfplay.contract.game import Outcome
 from countdown_selfplay.errors import ConfigError, GameError
@@ -11,8 +12,6 @@ from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.rungs import Heard
 from countdown_selfplay.testing import in_ranks
-
-from .rung_domain import Numbered, scripted
 
 
 def rungs_of(proposals):
@@ -23,7 +22,9 @@ def outcome_of(proposals, rates, answers=4):
     """All proposals are played, one of rung r solved by rates[r] of its answers."""
     bits = np.array([[[i < rates[r] for i in range(answers)] for r in rungs_of(proposals)]], dtype=float)
     count = len(proposals)
-    return Outcome(proposals, np.zeros(count), [p.problem for p in proposals], list(range(count)), bits, [None] * count)
+    return Outcome(
+        proposals, np.zeros(count), [p.problem for p in proposals], list(range(count)), bits, [None] * count
+    )
 
 
 def test_every_slot_gets_a_problem_of_the_rung_that_was_chosen_for_it():
