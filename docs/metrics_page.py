@@ -14,7 +14,7 @@ from countdown_selfplay.contract.metric import Metric, range_text
 from countdown_selfplay.evaluation.papers import by_name
 from countdown_selfplay.games import critic_metrics, metrics
 from countdown_selfplay.guides import judge, learned
-from countdown_selfplay.proposers import targets_metrics, tiers
+from countdown_selfplay.proposers import policies, rung_oracle, targets_metrics, tiers
 from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
 
 PAGE = Path(__file__).parent / "metrics.md"
@@ -31,6 +31,10 @@ SECTIONS = {
     "The Critic-Discernment Game": (
         "Of the game `critic_discernment`, whose prover's first answers are counted as in the table above.",
         (*critic_metrics.REVISIONS, *critic_metrics.CRITIQUES),
+    ),
+    "Proposers over rungs": (
+        "[Who chooses the rungs](concepts.md#proposers-over-rungs), and the repaired arm of the proposer `policies`.",
+        (*rung_oracle.ORACLE, policies.REPAIRED),
     ),
     "Symbolic proposers": (
         "[What they do](symbolic.md). Most of these exist in the rounds that refresh the generated problems alone; "

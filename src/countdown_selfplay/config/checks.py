@@ -19,7 +19,7 @@ from ..proposers import check_proposer, make_proposer
 from ..registry import suggestion
 from ..rewards.base import LARGEST_REWARD
 from .changes import NEVER, PARTS, allowed_names, plain_name
-from .game_checks import check_fill, check_problems, check_sequences, check_stops
+from .game_checks import check_fill, check_placebo, check_problems, check_sequences, check_slots, check_stops
 from .generation_checks import check_generation
 from .guard_fields import trips_of
 from .number_checks import check_numbers
@@ -199,6 +199,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
     check_samples_per_round(config)
     check_demonstrations(config)
     check_fill(config)
+    check_placebo(config)
     check_sequences(config)
     for name in ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "remove_unused_columns"):
         if getattr(config, name):
@@ -284,6 +285,7 @@ def _check_names(config: JointSelfPlayConfig) -> None:
         proposer = make_proposer(config.proposer, config.proposer_arguments)
         domain = domain_from(config) if hasattr(proposer, "check") else None
         check_proposer(f"`proposer` ({config.proposer})", proposer, config.players_by_kind, domain)
+        check_slots(config, proposer)
     elif config.proposer_arguments:
         _fail(
             f"`proposer_kwargs` ({config.proposer_arguments}) has no `proposer` to go to; name one, or leave it unset."

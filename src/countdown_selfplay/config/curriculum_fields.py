@@ -126,6 +126,14 @@ class CurriculumFields(CountdownFields):
             "it off."
         },
     )
+    shuffled_rewards: bool = field(
+        default=False,
+        metadata={
+            "help": "The placebo of a trained conjecturer: what a round's proposals earned is permuted among them "
+            "before the conjecturers learn, so that archive, novelty and replay are there and nothing can be "
+            "learned. Logged rewards are those that were earned."
+        },
+    )
     easy_above: float = field(
         default=0.8,
         metadata={"help": "A problem with at least this solve rate counts as too easy (tent's upper zero: 0.8)."},

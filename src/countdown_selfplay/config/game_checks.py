@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..countdown import CountdownDomain
 from ..countdown.exact.solver import MAX_OPERANDS
@@ -40,6 +40,28 @@ def check_fill(config: JointSelfPlayConfig) -> None:
             f"`{field_of(config, 'prover', 'micro_batches')}` ({config.solver.micro_batches}) holds {slots} problems "
             f"a round, and fill=keep_all may play {most}: {proposals} proposals, anchor_fraction {fraction}, padded "
             f"to a multiple of {multiple}; raise it to {needed}, or sample fewer proposals."
+        )
+
+
+def check_placebo(config: JointSelfPlayConfig) -> None:
+    """Is there anybody whose rewards could be shuffled?"""
+    if not isinstance(config.shuffled_rewards, bool):
+        raise ConfigError(f"`shuffled_rewards` ({config.shuffled_rewards!r}) must be true or false.")
+    players = config.players_of("conjecturer")
+    if config.shuffled_rewards and not any(config.all_roles[player].trained for player in players):
+        why = "its weights are frozen" if players else "there is none"
+        raise ConfigError(
+            f"`shuffled_rewards` (True) is the placebo of a conjecturer that is trained, and in this run {why}; train "
+            "one, or leave it unset."
+        )
+
+
+def check_slots(config: JointSelfPlayConfig, proposer: Any) -> None:
+    """Has a proposer that fills a round the whole round?"""
+    if getattr(proposer, "fills_slots", False) and config.anchor_fraction:
+        raise ConfigError(
+            f"`proposer` ({config.proposer}) fills every slot of a round, and `anchor_fraction` "
+            f"({config.anchor_fraction}) leaves it fewer; set anchor_fraction to 0."
         )
 
 

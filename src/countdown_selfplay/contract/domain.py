@@ -159,6 +159,20 @@ class RungDomain(Domain[P], Protocol):
         ...
 
 
+class TextDomain(Domain[P], Protocol):
+    """What proposers need that ask whether proposals are solvable: uniform_texts, and policies with `repair`."""
+
+    def random_text(self, n: int, seed: int, exclude: frozenset[str]) -> list[P]:
+        """`n` distinct problems, uniform over what can be proposed and solvable or not; none with a key in `exclude`
+        or of the held-out side."""
+        ...
+
+    def repaired(self, problem: P, seed: int) -> P | None:
+        """A problem as like this one as can be that is solvable by construction, of the same rung and not of the
+        held-out side; None where none was found."""
+        ...
+
+
 def in_moves(domain: Any) -> bool:
     """Whether the domain's answers are given in moves."""
     return callable(getattr(domain, "moved", None)) and getattr(domain, "answers", "moves") == "moves"

@@ -36,6 +36,7 @@ from .rules import DEFAULT_RULES, Rules
 from .rungs import Rungs
 from .similarity import scaled_features
 from .text import CLOSE
+from .uniform_texts import Texts
 from .verifier import Verdict, verify
 
 _BOUNDS = ("number_low", "number_high", "target_low", "target_high")
@@ -51,7 +52,7 @@ _MOVES = {"tags": "<think> 3 - 2 = 1 </think>\n<answer> 3 - 2 = 1 </answer>", "b
 
 
 @dataclass(frozen=True)
-class CountdownDomain(Checking, Rungs):
+class CountdownDomain(Checking, Rungs, Texts):
     """An OpenDomain (contract/domain.py), and with `answers` moves a MoveDomain.
 
     spec: which proposals are in range. rules: what counts as an answer, in training and in evaluation. The two

@@ -49,7 +49,7 @@ def _below(draws: Random, n: int) -> int:
     return int(draws.random() * n)
 
 
-def _derive(numbers: list[int], value_high: int, draws: Random) -> tuple[list[str], int] | None:
+def derive(numbers: list[int], value_high: int, draws: Random) -> tuple[list[str], int] | None:
     """Random moves down to one number, larger operand first, and that number; None where the draws found none."""
     left, moves = numbers, []
     while len(left) > 1:
@@ -75,7 +75,7 @@ def derivations(
     width = spec.number_high - spec.number_low + 1
     while True:
         numbers = [spec.number_low + _below(draws, width) for _ in range(k)]
-        found = _derive(numbers, value_high, draws)
+        found = derive(numbers, value_high, draws)
         good = found is not None and spec.target_low <= found[1] <= spec.target_high
         yield (Problem(tuple(numbers), found[1]), found[0]) if found is not None and good else None
 

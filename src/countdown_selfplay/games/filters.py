@@ -59,4 +59,5 @@ def unsolvable_share(domain: Any, proposals: Sequence[Proposal], played: Sequenc
     facts = [p.facts for p, got in zip(proposals, played, strict=True) if got and (p.by is not None or not wrote)]
     if not facts or not getattr(domain, "admit_unsolvable", False):
         return {}
-    return {"round/unsolvable_share": sum(f.get("solvable") is False for f in facts) / len(facts)}
+    unsolvable = [f.get("solvable") is False and not f.get("repaired") for f in facts]
+    return {"round/unsolvable_share": sum(unsolvable) / len(unsolvable)}

@@ -22,6 +22,7 @@ from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward, r
 from .filters import frontier_of, frontier_share, in_frontier, is_starved, unsolvable_share, wanted_answers
 from .health import examples, proposal_health, prover_health, solve_rate_health
 from .metrics import METRICS
+from .placebo import shuffled
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Settings:
     frontier_low: float | None = None
     frontier_high: float | None = None
     prover_trains_on: str = "all"
+    shuffled_rewards: bool = False
 
 
 class ProposeAndSolve:
@@ -145,7 +147,9 @@ class ProposeAndSolve:
             inside = None if frontier is None else in_frontier(frontier, problem_of, solve_rate_P)
             metrics |= {} if inside is None else frontier_share(proposals, played, inside)
             outcome = replace(outcome, trainable_N=inside)
-            turns += self.proposer.learn(round, outcome)
+            placebo = rules.shuffled_rewards
+            learned = shuffled(outcome, round.seed("shuffled rewards")) if placebo else outcome
+            turns += self.proposer.learn(round, learned)
             if self.guide:
                 turns += self.guide.learn(round, outcome)
             for part in (self.proposer, self.guide):

@@ -21,6 +21,12 @@ PROPOSERS: Registry[Any] = Registry(
         "ucb": "countdown_selfplay.proposers.bandits:UCB",
         "thompson": "countdown_selfplay.proposers.bandits:Thompson",
         "factorized": "countdown_selfplay.proposers.factorized:Factorized",
+        "uniform_rungs": "countdown_selfplay.proposers.rungs:UniformRungs",
+        "bandit_rungs": "countdown_selfplay.proposers.rungs:BanditRungs",
+        "ucb_rungs": "countdown_selfplay.proposers.rung_bandits:UCBRungs",
+        "thompson_rungs": "countdown_selfplay.proposers.rung_bandits:ThompsonRungs",
+        "oracle_rungs": "countdown_selfplay.proposers.rung_oracle:OracleRungs",
+        "uniform_texts": "countdown_selfplay.proposers.uniform_texts:UniformTexts",
     },
 )
 

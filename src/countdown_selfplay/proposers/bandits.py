@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 
 from ..contract.round import Round
 from ..errors import ConfigError
-from ..rewards.base import is_number
+from .arms import Arms, check_exploration
 from .symbolic import Choice, Scored, Symbolic, check_count
 
 REGIMES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
@@ -31,8 +30,7 @@ class Bandit(Symbolic):
     next, moved from [-1, 1], and .5 for an arm of the last refresh of which none was played twice: the paper does not
     say what rewards an arm.
 
-    discount < 1: a reward counts discount^age, the age in rewards. window > 0: the last `window` pulls alone count
-    (discounted and sliding-window UCB: Garivier and Moulines, 2011). Neither: all pulls count alike.
+    discount, window: how an arm's rewards are forgotten (Arms).
     """
 
     pulls: int = 8
@@ -51,18 +49,21 @@ class Bandit(Symbolic):
                 f"`pulls` ({self.pulls}) of the bandit must be at most `candidates` ({self.candidates}): a pull "
                 "without a candidate would count as a failure of its arm; pull less, or raise candidates."
             )
-        if not is_number(self.discount) or not 0 < self.discount <= 1:
-            raise ConfigError(f"`discount` ({self.discount!r}) of the bandit must be above 0 and at most 1.")
         if self.reward not in ("score", "progress"):
             raise ConfigError(f"`reward` ({self.reward!r}) of the bandit must be score or progress.")
-        if self.window and self.discount < 1:
-            raise ConfigError(
-                f"`window` ({self.window}) and `discount` ({self.discount}) both forget; leave one of them unset."
-            )
-        self.sums = {arm: [0.0, 0.0] for arm in self.arms}  # pulls, and their rewards
-        self.past: deque[tuple[str, float]] = deque()
+        self.heard = Arms(self.arms, self.discount, self.window)
         self.pulled: list[str] = []
         self.unheard: list[str] = []  # arms of the last refresh whose problems have shown no progress or loss yet
+
+    @property
+    def sums(self) -> dict[str, list[float]]:
+        """Arm -> pulls, and their rewards."""
+        return self.heard.sums
+
+    @property
+    def past(self) -> deque[tuple[str, float]]:
+        """The pulls of the window."""
+        return self.heard.past
 
     def pull(self, generator: np.random.Generator, waiting: Mapping[str, int]) -> str:
         """The arm to pull. waiting: pulls of this refresh whose rewards are not known yet."""
@@ -91,7 +92,7 @@ class Bandit(Symbolic):
                 own = [s for s, row in zip(scored.score, scored.rows, strict=True) if self._pull_of(row) == number]
                 mean = sum(own) / len(own) if own else low
                 self.record(arm, (mean - low) / (high - low) if high > low else 0.0)
-        return {f"proposer/value_{arm}": total / count for arm, (count, total) in self.sums.items() if count > 0}
+        return {f"proposer/value_{arm}": mean for arm, mean in self.heard.means().items()}
 
     def learn_progress(self, changes: dict[str, list[float]]) -> None:
         if self.reward == "progress":
@@ -101,64 +102,35 @@ class Bandit(Symbolic):
 
     def record(self, arm: str, reward: float) -> None:
         """One pull of an arm, and its reward in [0, 1]."""
-        for sums in self.sums.values():
-            sums[0], sums[1] = sums[0] * self.discount, sums[1] * self.discount
-        self.sums[arm][0] += 1.0
-        self.sums[arm][1] += float(reward)
-        if self.window:
-            self.past.append((arm, float(reward)))
-            if len(self.past) > self.window:
-                self.past.popleft()
-            for name in self.arms:  # added up anew: what was taken off again would leave rounding errors
-                own = [value for at, value in self.past if at == name]
-                self.sums[name] = [float(len(own)), math.fsum(own)]
+        self.heard.record(arm, reward)
 
     def state_dict(self) -> dict[str, Any]:
-        own = {"sums": {arm: list(sums) for arm, sums in self.sums.items()}, "past": [list(one) for one in self.past]}
-        own["unheard"] = list(self.unheard)
-        return {**super().state_dict(), "bandit": own}
+        return {**super().state_dict(), "bandit": {**self.heard.state_dict(), "unheard": list(self.unheard)}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        self.sums = {arm: list(sums) for arm, sums in state["bandit"]["sums"].items()}
-        self.past = deque((arm, reward) for arm, reward in state["bandit"]["past"])
+        self.heard.load_state_dict(state["bandit"])
         self.unheard = list(state["bandit"]["unheard"])
 
 
 @dataclass
 class UCB(Bandit):
-    """The arm of the highest mean reward plus exploration x sqrt(2 ln t / n), t pulls of which n are the arm's; an arm
-    without a pull first (UCB1: Auer, Cesa-Bianchi and Fischer, 2002). With `discount` or `window`, t and n are those
-    that still count. A pull whose reward is not known yet counts in t and n."""
+    """The arm of the highest upper confidence bound (Arms.ucb). With `discount` or `window`, its pulls are those that
+    still count. A pull whose reward is not known yet counts as one."""
 
     exploration: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not is_number(self.exploration) or self.exploration < 0:
-            raise ConfigError(f"`exploration` ({self.exploration!r}) of ucb must be a number of at least 0.")
+        check_exploration(self.exploration, "ucb")
 
     def pull(self, generator: np.random.Generator, waiting: Mapping[str, int]) -> str:
-        count = {arm: self.sums[arm][0] + waiting[arm] for arm in self.arms}
-        total = sum(count.values())
-
-        def bound(arm: str) -> float:
-            if count[arm] == 0:
-                return math.inf
-            known = self.sums[arm][0]
-            mean = self.sums[arm][1] / known if known else 1.0
-            return mean + self.exploration * math.sqrt(2 * math.log(max(total, 1.0)) / count[arm])
-
-        return max(self.arms, key=bound)  # of equal bounds the first
+        return self.heard.ucb(waiting, self.exploration)
 
 
 @dataclass
 class Thompson(Bandit):
-    """The arm whose mean, drawn from Beta(1 + rewards, 1 + pulls - rewards), is highest: rewards in [0, 1] count as
-    shares of a success."""
+    """The arm of the highest draw from the posteriors of the means (Arms.thompson)."""
 
     def pull(self, generator: np.random.Generator, waiting: Mapping[str, int]) -> str:
-        drawn = {
-            arm: generator.beta(1 + total, 1 + max(count - total, 0.0)) for arm, (count, total) in self.sums.items()
-        }
-        return max(self.arms, key=drawn.__getitem__)
+        return self.heard.thompson(generator)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
+from ..contract.domain import in_moves
 from ..countdown import Problem
 from ..countdown.domain import CountdownDomain
 
@@ -23,8 +24,11 @@ def supplement(domain: Any, asked: Mapping[str, Any], count: int, seed: int, exc
 
     Countdown: `operands` integers from 1 to 12 and a random operation after each, applied from left to right; drawn
     again until the result is a positive integer and the problem in range. Every one is solvable. A domain of another
-    kind makes its own random ones, as Countdown does in moves and for a prompt that asks for no size.
+    kind makes its own random ones, as Countdown does for a prompt that asks for no size; in moves they are planted
+    ones of that size.
     """
+    if in_moves(domain) and hasattr(domain, "random_of_rung") and asked.get("operands") in domain.rungs:
+        return list(domain.random_of_rung(count, asked["operands"], seed, exclude))
     if not isinstance(domain, CountdownDomain) or domain.answers == "moves" or "operands" not in asked:
         return list(domain.random(count, seed, exclude))
     draws, taken, misses = Random(seed), set(exclude), 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..contract.domain import in_moves
 from ..contract.metric import Metric
 
 BINS = 10
@@ -91,7 +92,9 @@ DEEP = 3
 
 def forms(domain: Any, problems: Sequence[Any], prefix: str) -> dict[str, float]:
     """Mean size and share of complex problems as `<prefix>_size` and `<prefix>_complex`; {} without a problem, and
-    for a domain without such features. A problem without a solution is complex."""
+    for a domain without such features. In moves the mean rung alone. A problem without a solution is complex."""
+    if problems and in_moves(domain):  # what is complex is a matter of whole solutions, and of a solver for them
+        return {f"{prefix}_size": float(np.mean([domain.rung(problem) for problem in problems]))}
     names = list(getattr(domain, "feature_names", ()))
     if not problems or not {"operands", "depth_min", "needs_fraction"} <= set(names):
         return {}

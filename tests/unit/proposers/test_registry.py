@@ -35,7 +35,7 @@ def test_an_unknown_name_suggests_the_nearest():
 
 
 def test_an_argument_that_it_does_not_take_is_named_with_those_that_it_does(ladder):
-    with pytest.raises(ConfigError, match=r"Proposer 'policies' does not take low; it takes no argument."):
+    with pytest.raises(ConfigError, match=r"Proposer 'policies' does not take low; it takes repair."):
         make_proposer("policies", {"low": 0.1})
     with pytest.raises(ConfigError, match=r"Proposer 'ladder' does not take hgih, mid; it takes low."):
         make_proposer("ladder", {"hgih": 1, "low": 0.1, "mid": 2})

@@ -1,0 +1,92 @@
+"""What has been heard of the arms of a bandit, and which arm to pull: UCB1 and Thompson sampling, with or without
+forgetting. The arms may be regimes of symbolic changes (bandits.py) or rungs of a domain (rung_bandits.py)."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ConfigError
+from ..rewards.base import is_number
+
+
+class Arms:
+    """Pulls and rewards of each arm. Rewards lie in [0, 1].
+
+    discount < 1: a reward counts discount^age, the age in rewards. window > 0: the last `window` pulls alone count
+    (discounted and sliding-window UCB: Garivier and Moulines, 2011). Neither: all pulls count alike.
+    """
+
+    def __init__(self, names: Sequence[str], discount: float = 1.0, window: int = 0) -> None:
+        check_forgetting(discount, window)
+        self.discount, self.window = discount, window
+        self.sums = {name: [0.0, 0.0] for name in names}  # pulls, and their rewards
+        self.past: deque[tuple[str, float]] = deque()
+
+    def record(self, arm: str, reward: float) -> None:
+        """One pull of an arm, and its reward in [0, 1]."""
+        for sums in self.sums.values():
+            sums[0], sums[1] = sums[0] * self.discount, sums[1] * self.discount
+        self.sums[arm][0] += 1.0
+        self.sums[arm][1] += float(reward)
+        if self.window:
+            self.past.append((arm, float(reward)))
+            if len(self.past) > self.window:
+                self.past.popleft()
+            for name in self.sums:  # added up anew: what was taken off again would leave rounding errors
+                own = [value for at, value in self.past if at == name]
+                self.sums[name] = [float(len(own)), math.fsum(own)]
+
+    def means(self) -> dict[str, float]:
+        """Mean reward of the arms that were pulled, as far as pulls still count."""
+        return {arm: total / count for arm, (count, total) in self.sums.items() if count > 0}
+
+    def ucb(self, waiting: Mapping[str, int], exploration: float) -> str:
+        """The arm of the highest mean reward plus exploration x sqrt(2 ln t / n), t pulls of which n are the arm's; an
+        arm without a pull first (UCB1: Auer, Cesa-Bianchi and Fischer, 2002). waiting: pulls whose reward is not known
+        yet, which count in t and n. Of equal bounds the first."""
+        count = {arm: self.sums[arm][0] + waiting[arm] for arm in self.sums}
+        total = sum(count.values())
+
+        def bound(arm: str) -> float:
+            if count[arm] == 0:
+                return math.inf
+            known = self.sums[arm][0]
+            mean = self.sums[arm][1] / known if known else 1.0
+            return mean + exploration * math.sqrt(2 * math.log(max(total, 1.0)) / count[arm])
+
+        return max(self.sums, key=bound)
+
+    def thompson(self, generator: np.random.Generator) -> str:
+        """The arm whose mean, drawn from Beta(1 + rewards, 1 + pulls - rewards), is highest: rewards in [0, 1] count
+        as shares of a success."""
+        drawn = {
+            arm: generator.beta(1 + total, 1 + max(count - total, 0.0)) for arm, (count, total) in self.sums.items()
+        }
+        return max(self.sums, key=drawn.__getitem__)
+
+    def state_dict(self) -> dict[str, Any]:
+        sums = {arm: list(sums) for arm, sums in self.sums.items()}
+        return {"sums": sums, "past": [list(one) for one in self.past]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.sums = {arm: list(sums) for arm, sums in state["sums"].items()}
+        self.past = deque((arm, reward) for arm, reward in state["past"])
+
+
+def check_forgetting(discount: float, window: int) -> None:
+    """ConfigError for a discount that is no share, or two ways of forgetting at once."""
+    if not is_number(discount) or not 0 < discount <= 1:
+        raise ConfigError(f"`discount` ({discount!r}) of the bandit must be above 0 and at most 1.")
+    if window and discount < 1:
+        raise ConfigError(f"`window` ({window}) and `discount` ({discount}) both forget; leave one of them unset.")
+
+
+def check_exploration(exploration: float, name: str) -> None:
+    """ConfigError unless it is a number of at least 0."""
+    if not is_number(exploration) or exploration < 0:
+        raise ConfigError(f"`exploration` ({exploration!r}) of {name} must be a number of at least 0.")

@@ -1,0 +1,47 @@
+"""A domain of numbered problems in rungs, for proposers that know no more of it."""
+
+from countdown_selfplay.testing import ScriptedRound
+
+HELD_OUT = 8
+"""Of each rung every eighth problem, beginning with the first."""
+
+
+class Numbered:
+    """A problem is (rung, number); number % 8 == 0 is held out. A right answer is "yes"."""
+
+    facts = ()
+    asks = ({},)
+
+    def __init__(self, rungs=(3, 4, 5), size=1000):
+        self.rungs, self.size, self.asked = rungs, size, []
+
+    def key(self, problem):
+        return f"{problem[0]}/{problem[1]}"
+
+    def rung(self, problem):
+        return problem[0]
+
+    def random_of_rung(self, n, rung, seed, exclude):
+        self.asked.append((n, rung, seed))
+        there = [(rung, i % self.size) for i in range(seed % self.size, seed % self.size + self.size)]
+        return [p for p in there if p[1] % HELD_OUT and self.key(p) not in exclude][:n]
+
+    def random_text(self, n, seed, exclude):
+        return [(self.rungs[i % len(self.rungs)], 8 * i + 1) for i in range(n)]
+
+    def prove_row(self, problem):
+        return {"prompt": self.key(problem), "rung": problem[0]}
+
+    def verify(self, texts, problems):
+        return [Bit(text == "yes") for text in texts]
+
+
+class Bit:
+    def __init__(self, correct):
+        self.correct, self.score, self.reason = correct, float(correct), "ok"
+
+
+def scripted(solved, slots=8, group=4, domain=None, **changes):
+    """A round whose prover answers the first solved[rung] of its `group` answers to a problem right."""
+    write = lambda player, row, i: "yes" if i < solved.get(row["rung"], 0) else "no"  # noqa: E731
+    return ScriptedRound(write, {"prover": (slots * group, group)}, domain or Numbered(), **changes)

@@ -1,0 +1,85 @@
+"""Problems drawn as texts, and proposals whose target is put right."""
+
+from collections import Counter
+from itertools import product
+
+import pytest
+
+from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules, is_solvable
+from countdown_selfplay.countdown.problem import heldout_key
+from countdown_selfplay.errors import ConfigError
+
+MOVES = CountdownDomain(
+    ProblemSpec((3, 4, 5), 1, 12, 1, 99), Rules(answer_format="bare"), "compact_moves", "compact", answers="moves"
+)
+TINY = CountdownDomain.tiny()
+
+
+def reachable(numbers, high):
+    """All ends of all derivations with every value an integer from 1 to `high`, by trying every move."""
+    if len(numbers) == 1:
+        return set(numbers)
+    found = set()
+    for i, j in product(range(len(numbers)), repeat=2):
+        if i == j:
+            continue
+        a, b = numbers[i], numbers[j]
+        rest = [n for at, n in enumerate(numbers) if at not in (i, j)]
+        for value in (a + b, a - b, a * b, a // b if a % b == 0 else 0):
+            if 1 <= value <= high:
+                found |= reachable([value, *rest], high)
+    return found
+
+
+def test_texts_are_uniform_in_size_numbers_and_target_whether_there_is_a_solution_or_not():
+    found = MOVES.random_text(3000, seed=1)
+    sizes, targets = Counter(len(p.numbers) for p in found), Counter(p.target for p in found)
+    # a third of 3,000 each, with a standard deviation of sqrt(3000 x 1/3 x 2/3) = 25.8
+    assert all(abs(sizes[k] - 1000) < 4 * 26 for k in (3, 4, 5))
+    # means 50 of 1 to 99 and 6.5 of 1 to 12, with standard errors of 28.6 / sqrt(3000) = .52, 3.45 / sqrt(12000) = .03
+    assert abs(sum(p.target for p in found) / 3000 - 50) < 4 * 0.53 and set(targets) == set(range(1, 100))
+    numbers = [n for p in found for n in p.numbers]
+    assert abs(sum(numbers) / len(numbers) - 6.5) < 4 * 0.032 and set(numbers) == set(range(1, 13))
+    threes = [p for p in found if len(p.numbers) == 3][:200]
+    share = sum(p.target in reachable(list(p.numbers), 99) for p in threes) / 200
+    assert 0.05 < share < 0.4  # most targets of three numbers are out of reach
+
+
+def test_texts_are_new_training_problems_and_the_same_again():
+    found = MOVES.random_text(200, seed=3)
+    keys = [p.key for p in found]
+    assert len(set(keys)) == 200 and not any(map(heldout_key, keys)) and found == MOVES.random_text(200, seed=3)
+    assert found[:50] == MOVES.random_text(50, seed=3) and found != MOVES.random_text(200, seed=4)
+    assert not set(keys[:100]) & {p.key for p in MOVES.random_text(200, seed=3, exclude=keys[:100])}
+
+
+def test_targets_of_texts_lie_within_what_moves_may_reach():
+    narrow = CountdownDomain(
+        ProblemSpec((3,), 1, 12, 1, 99), Rules(answer_format="bare"), "compact_moves", "compact", answers="moves",
+        value_high=20,
+    )  # fmt: skip
+    assert max(p.target for p in narrow.random_text(300, seed=0)) == 20
+
+
+def test_more_texts_than_there_are_is_one_sentence():
+    # numbers 1 and 2, targets 1 to 3: 3 multisets of two x 3 targets = 9 problems, some of them held out
+    spec = ProblemSpec((2,), 1, 2, 1, 3)
+    with pytest.raises(ConfigError, match=r"Only [6-9] of 10 problems of the training side were found"):
+        CountdownDomain(spec).random_text(10, seed=0)
+
+
+@pytest.mark.parametrize("domain", [MOVES, TINY], ids=["moves", "whole"])
+def test_a_repaired_problem_has_its_numbers_and_a_target_that_they_reach(domain):
+    for seed in range(100):
+        asked = Problem((7, 11, 12), 1 + seed % 99)
+        made = domain.repaired(asked, seed)
+        assert made.numbers == asked.numbers and domain.in_range(made) and not domain.is_held_out(made)
+        assert made.target in reachable([7, 11, 12], 99) and is_solvable(made)
+    assert len({domain.repaired(Problem((7, 11, 12), 5), seed).target for seed in range(50)}) > 5
+
+
+def test_numbers_that_reach_nothing_in_range_are_given_up():
+    narrow = CountdownDomain(
+        ProblemSpec((3,), 1, 12, 80, 99), Rules(answer_format="bare"), "compact_moves", "compact", answers="moves"
+    )
+    assert narrow.repaired(Problem((1, 1, 1), 90), seed=0) is None  # at most 3
