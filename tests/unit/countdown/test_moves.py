@@ -86,7 +86,7 @@ def test_a_value_beyond_99_where_it_is_allowed():
 
 def test_a_chat_model_puts_its_move_in_tags():
     user = CHAT.move_row(FOUR, [24, 3, 5])["prompt"][-1]["content"]
-    assert "Numbers left: 24, 3, 5\nTarget: 24\n" in user
+    assert "Numbers left: 24, 3, 5\nTarget: 24\n" in user and "from 1 to 99" in user
     said = "<think> 6 * 4 <answer>3 + 4 = 7</answer> </think> So <answer> 6 * 4 = 24 </answer>."
     assert moved(said, [3, 4, 5, 6], domain=CHAT) == [24, 3, 5]
     assert moved([{"role": "assistant", "content": said}], [3, 4, 5, 6], domain=CHAT) == [24, 3, 5]
