@@ -6,9 +6,9 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,9 @@ from ..countdown import (
 from ..countdown.exact.solver import solution_trees
 from ..countdown.features import operators_of
 from ..countdown.generator import iterate_problems
-from ..countdown.rows import ROW_SCHEMAS
+from ..countdown.planted import VALUE_HIGH, planted_problems
+from ..countdown.prompts import BARE_PROMPTS, MOVES_PROMPTS
+from ..countdown.rows import MOVES_SCHEMA, ROW_SCHEMAS, UNSOLVED_SCHEMAS, move_rows
 from ..data.jsonl import json_lines
 from ..data.parquet import parquet_rows
 from ..errors import ConfigError, DataError
@@ -42,12 +44,14 @@ schemas: nums           nums, target
          ground_truth   prompt, target, nums, ground_truth
          prover         prompt, numbers, target
          solved         prompt, completion, numbers, target: demonstrations for the prover
+         moves          prompt, completion, numbers, target: the same in moves, a row a move (N episodes)
          proposed       prompt, completion, numbers, target: demonstrations for the conjecturer
          helping        the same for one that helps with a target problem, one in five without it (seed 003)
          variant        the same for one that is shown a solved problem and its solution (STP)
          reviewed       the same for the guide of seed 003
 
 examples: countdown-selfplay dataset train.parquet --count 100000 --operands 3 4 --exclude test.jsonl
+          countdown-selfplay dataset shown.jsonl --count 4096 --schema moves --operands 2 3 3 --number_high 12
           countdown-selfplay dataset targets.jsonl --count 512 --operands 4 --hard_for Qwen/Qwen2.5-0.5B-Instruct
 The rules, ranges, seed and split that the problems come from are written to a second file: out.jsonl.meta, in JSON.
 exit codes: 0 written, 2 wrong input; nothing is written then"""
@@ -132,13 +136,15 @@ def options_of(argv: list[str]) -> argparse.Namespace:
     spec = ProblemSpec()
     parser.add_argument("out", help="the file to write, .jsonl or .parquet")
     parser.add_argument("--count", type=int, required=True, metavar="N", help="how many problems")
-    parser.add_argument("--schema", choices=sorted(ROW_SCHEMAS), default="nums", help="columns, see below")
+    parser.add_argument(
+        "--schema", choices=sorted([*ROW_SCHEMAS, MOVES_SCHEMA]), default="nums", help="columns, see below"
+    )
     parser.add_argument("--seed", type=seed_number, default=0, help="the same seed gives the same file (0)")
     parser.add_argument("--split", choices=("train", "heldout"), default="train", help="side of the split (train)")
     parser.add_argument("--operands", type=int, nargs="+", default=list(spec.operands), metavar="K",
                         help="operand counts; one given twice comes twice as often (3 4)")  # fmt: skip
-    for name in ("number_low", "number_high", "target_low", "target_high"):
-        parser.add_argument(f"--{name}", type=int, default=getattr(spec, name), metavar="N")
+    for name in ("number_low", "number_high", "target_low", "target_high", "value_high"):
+        parser.add_argument(f"--{name}", type=int, default=getattr(spec, name, VALUE_HIGH), metavar="N")
     parser.add_argument("--min_solutions", type=int, metavar="N", help="least number of distinct solutions")
     parser.add_argument("--max_solutions", type=int, metavar="N", help="greatest number of distinct solutions")
     parser.add_argument("--needs", nargs="+", choices=("+", "-", "*", "/"), metavar="OP",
@@ -151,6 +157,38 @@ def options_of(argv: list[str]) -> argparse.Namespace:
     hard_set.add_options(parser)
     add_rule_options(parser, answers=False)
     return parser.parse_args(argv)
+
+
+def in_moves(options: argparse.Namespace) -> bool:
+    """Whether the file is for answers in moves; ConfigError for what needs the exact solver then."""
+    if options.schema != MOVES_SCHEMA and options.prover_prompt not in MOVES_PROMPTS:
+        return False
+    if options.schema not in {MOVES_SCHEMA, *UNSOLVED_SCHEMAS}:
+        raise ConfigError(
+            f"`--schema` ({options.schema}) needs the exact solver, and `--prover_prompt` {options.prover_prompt} "
+            f"asks for moves; use {', '.join(sorted({MOVES_SCHEMA, *UNSOLVED_SCHEMAS}))}, or another prompt."
+        )
+    solved = ("min_solutions", "max_solutions", "needs", "hard_for")
+    refused = [f"--{name}" for name in solved if getattr(options, name) is not None]
+    refused += ["--split heldout"] if options.schema == MOVES_SCHEMA and options.split != "train" else []
+    if refused:
+        raise ConfigError(f"`{refused[0]}` does not go with problems for moves, which are planted; leave it out.")
+    return True
+
+
+def domain_of(options: argparse.Namespace, moves: bool) -> CountdownDomain:
+    """The domain of the options: ranges, rules and prompts."""
+    ranges = {n: getattr(options, n) for n in ("number_low", "number_high", "target_low", "target_high")}
+    prompt = options.prover_prompt or ("moves" if moves else "countdown_3to4")
+    rules = replace(rules_of(options), answer_format="bare") if moves and prompt in BARE_PROMPTS else rules_of(options)
+    return CountdownDomain(
+        ProblemSpec(operands=tuple(options.operands), **ranges),
+        rules,
+        prompt,
+        options.conjecturer_prompt,
+        answers="moves" if moves else "whole",
+        value_high=options.value_high,
+    )
 
 
 def provenance(options: argparse.Namespace, domain: CountdownDomain, written: Counter[int], more: Row) -> Row:
@@ -167,6 +205,7 @@ def provenance(options: argparse.Namespace, domain: CountdownDomain, written: Co
         "excluded_files": [name if name == "heldout-v1" else Path(name).name for name in options.exclude],
         "prover_prompt": domain.prover_prompt,
         "conjecturer_prompt": domain.conjecturer_prompt,
+        **({"answers": "moves", "value_high": domain.value_high} if domain.answers == "moves" else {}),
         **more,
     }
 
@@ -184,21 +223,33 @@ def main(argv: list[str]) -> int:
         if value is not None and value < 1:
             why = ": training commands play positive targets alone" if name == "target_low" else ""
             raise ConfigError(f"`--{name}` ({value}) must be at least 1{why}.")
-    rules = rules_of(options)
-    ranges = {n: getattr(options, n) for n in ("number_low", "number_high", "target_low", "target_high")}
-    spec = ProblemSpec(operands=tuple(options.operands), **ranges)
-    domain = CountdownDomain(spec, rules, options.prover_prompt or "countdown_3to4", options.conjecturer_prompt)
     hard_set.check(options)
+    moves = in_moves(options)
+    domain = domain_of(options, moves)
+    rules, spec = domain.rules, domain.spec
     condition = Condition(options, rules, excluded_keys(options.exclude))
-    problems = iterate_problems(options.count, spec, options.seed, split=options.split, rules=rules, accept=condition)
+    problems: Iterable[Problem] = ()
+    if moves and options.schema != MOVES_SCHEMA:
+        problems = planted_problems(
+            options.count, spec, options.seed, condition.excluded, options.split, options.value_high
+        )
+    elif not moves:
+        problems = iterate_problems(
+            options.count, spec, options.seed, split=options.split, rules=rules, accept=condition
+        )
     attempts, told, more = out.with_name(f".{out.name}.attempts"), "", {}
     if options.hard_for is not None:
         domain, found, chosen = hard_set.search(options, domain, condition.excluded, attempts)
         problems, told, more = iter(found.problems), found.told(), {"hard_for": chosen | found.rates()}
-    row_of = ROW_SCHEMAS[options.schema]
     written: Counter[int] = Counter()
 
     def rows() -> Iterator[Row]:
+        if options.schema == MOVES_SCHEMA:
+            for size, row in move_rows(options.count, domain, options.seed, condition.excluded):
+                written[size] += len(row["numbers"]) == size  # its first move
+                yield row
+            return
+        row_of = ROW_SCHEMAS[options.schema]
         for problem in problems:
             written[len(problem.numbers)] += 1
             yield row_of(problem, domain)
@@ -222,6 +273,6 @@ def main(argv: list[str]) -> int:
         print(f"{told}.")
         if not found.solved:
             print("Nothing was solved: no solver learns from that; warm-start the model, or take easier problems.")
-    if options.exclude and not told:
+    if options.exclude and not told and not moves:
         print(f"left out: {condition.overlap} that overlap with the {len(condition.excluded)} excluded problems")
     return 0

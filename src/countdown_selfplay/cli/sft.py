@@ -8,6 +8,7 @@ from collections import Counter
 from trl import ModelConfig
 
 from ..config.checks import check_run
+from ..contract.domain import in_moves
 from ..data.files import held_out_problems
 from ..tiny import resolve_model
 from ..warm_starts.configs import SFTArguments, SFTSettings
@@ -77,7 +78,8 @@ def run_sft(script: SFTArguments, args: SFTSettings, options: ModelConfig, kept:
         processing_class=tokenizer,
         peft_config=peft_config,
     )
-    source = "made by the exact solver" if script.dataset_name is None else f"from {script.dataset_name}"
+    made = "planted" if in_moves(script.played) else "made by the exact solver"
+    source = made if script.dataset_name is None else f"from {script.dataset_name}"
     data = [f"{kept.sentence('demonstrations')}, {source}"]
     trainer.accelerator.print(data[0])
     path = resolve_model(options.model_name_or_path)

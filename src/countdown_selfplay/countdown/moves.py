@@ -123,7 +123,7 @@ class Moving:
     def move_row(self, problem: Problem, state: Sequence[int]) -> dict[str, Any]:
         """A row that asks the prover for the next move: that of a problem with the numbers that are left."""
         left = Problem(tuple(state), problem.target)
-        prompt = PROVER_PROMPTS[self.prover_prompt](left)
+        prompt = PROVER_PROMPTS[self.prover_prompt](left, self.value_high)
         return {"prompt": prompt, "numbers": list(left.numbers), "target": left.target}
 
     def moved(

@@ -76,17 +76,17 @@ def compact(problem: Problem) -> Prompt:
     return f"{' '.join(map(str, problem.numbers))} = {problem.target} :"
 
 
-def compact_moves(problem: Problem) -> Prompt:
+def compact_moves(problem: Problem, value_high: int = VALUE_HIGH) -> Prompt:
     """The tiny model's prompt for one move: the numbers that are left and the target, `24 3 5 : 24`."""
     return f"{' '.join(map(str, problem.numbers))} : {problem.target}"
 
 
-def moves(problem: Problem) -> Prompt:
-    """The chat prompt for one move."""
+def moves(problem: Problem, value_high: int = VALUE_HIGH) -> Prompt:
+    """The chat prompt for one move, with all of its rules."""
     return chat(
         "Countdown in moves. A move takes two of the numbers that are left and puts the result of one operation "
-        "(+, -, * or /) in their place. Each number may be used once, every result must be a positive integer, and "
-        "a division must leave no remainder. The game is won when one number is left and it is the target.\n"
+        "(+, -, * or /) in their place. Each number may be used once, every result must be an integer from 1 to "
+        f"{value_high}, and a division must leave no remainder. The game is won when one number is left and it is the target.\n"
         f"Numbers left: {', '.join(map(str, problem.numbers))}\nTarget: {problem.target}\n"
         "Reply with ONE move, the next one, in <answer> tags, for example <answer> 6 * 4 = 24 </answer>."
     )
@@ -106,7 +106,7 @@ def problem_in_prompt(text: str) -> Problem | None:
         return None
 
 
-PROVER_PROMPTS: Registry[Callable[[Problem], Prompt]] = Registry(
+PROVER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
     "prover prompt",
     {
         "countdown_3to4": countdown_3to4,
@@ -118,7 +118,8 @@ PROVER_PROMPTS: Registry[Callable[[Problem], Prompt]] = Registry(
 )
 
 MOVES_PROMPTS = {"compact_moves", "moves"}
-"""Prompts that ask for one move: those of `answers` moves. A prompt of a user's own joins them here."""
+"""Prompts that ask for one move: those of `answers` moves. They also take `value_high`. A prompt of a user's own
+joins them here and in PROVER_PROMPTS."""
 
 BARE_PROMPTS = {"compact", "compact_moves"}
 """Prompts whose answers stand without tags."""

@@ -7,7 +7,7 @@ Every statement in a trace is true: the steps are exact arithmetic, and a dead e
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -52,6 +52,23 @@ def solved_row(problem: Problem, domain: CountdownDomain) -> Row:
         begun = isinstance(row["prompt"], str) and row["prompt"].endswith("<think>")
         text = solution_trace(problem, domain.rules, thinking_begun=begun)
     return {"prompt": row["prompt"], "completion": _reply(row["prompt"], text), **nums_of(problem)}
+
+
+def move_rows(n: int, domain: CountdownDomain, seed: int, exclude: Collection[str] = ()) -> Iterator[tuple[int, Row]]:
+    """The schema `moves`: for each move the size of the episode's problem, and a row with `prompt`, `completion`,
+    `numbers` (those that are left) and `target`. `n` episodes of the training side, sizes as often as the domain lists
+    them."""
+    for episode in domain.demonstrations(n, seed, domain.operands or None, exclude):
+        for row, text in episode:
+            numbers = {name: row[name] for name in ("numbers", "target")}
+            yield len(episode) + 1, {"prompt": row["prompt"], "completion": _reply(row["prompt"], text), **numbers}
+
+
+MOVES_SCHEMA = "moves"
+"""The one schema with several rows a problem: `move_rows`, not an entry of ROW_SCHEMAS."""
+
+UNSOLVED_SCHEMAS = frozenset({"nums", "ground_truth", "prover", "proposed"})
+"""Schemas that need no solution by the exact solver, and so may hold problems of any size in moves."""
 
 
 def proposed_row(problem: Problem, domain: CountdownDomain) -> Row:

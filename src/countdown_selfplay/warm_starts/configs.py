@@ -74,12 +74,16 @@ class SFTArguments(WarmStartArguments):
         metadata={
             "help": "Demonstrations: a hub id or a .jsonl/.parquet file of `countdown-selfplay dataset --schema "
             "solved` (or proposed), or a corpus with columns `query` and `completion`. None: made by the exact "
-            "solver."
+            "solver; with answers moves planted, a row a move (--schema moves)."
         },
     )
     dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name to train on."})
     demonstrations: int = field(
-        default=4096, metadata={"help": "Problems that demonstrations are made of when dataset_name is None."}
+        default=4096,
+        metadata={
+            "help": "Problems that demonstrations are made of when dataset_name is None; with answers moves of the "
+            "sizes in operands, each as often as it is listed."
+        },
     )
     demonstrations_per_problem: int = field(
         default=1, metadata={"help": "How many of each, with the numbers in another order."}

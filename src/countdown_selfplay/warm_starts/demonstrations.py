@@ -12,7 +12,7 @@ from ..contract.domain import Domain
 from ..countdown import CountdownDomain, Problem, Rules, generate_problems
 from ..countdown.exact.solver import all_solutions
 from ..countdown.exact.written import written_forms
-from ..countdown.rows import ROW_SCHEMAS
+from ..countdown.rows import ROW_SCHEMAS, UNSOLVED_SCHEMAS, move_rows
 from ..data.files import load_problem_rows
 from ..domains import name_of
 from ..errors import ConfigError
@@ -42,7 +42,7 @@ def generated_rows(
     With the compact prompt each shows another solution too, all ways to write one being equally likely up to three
     numbers, all inequivalent ones beyond. Shown only the solver's first solution, the tiny model learns which one that
     is and forgets the others (docs/warm_starts.md has figures). With the other prompts it is the solver's search.
-    ConfigError for another domain.
+    In moves the prover's are planted episodes, n x per_problem of them, a row a move. ConfigError for another domain.
     """
     if not isinstance(domain, CountdownDomain):
         raise ConfigError(
@@ -50,6 +50,8 @@ def generated_rows(
             f"'{name_of(domain)}', so pass a file with its problems, `prompt` and `completion`."
         )
     schema = schema or SCHEMA[role]
+    if domain.answers == "moves":
+        return _in_moves(n * per_problem, role, domain, seed, exclude, schema)
     row_of, spec = ROW_SCHEMAS[schema], domain.spec
     if schema in ("helping", "variant", "reviewed"):
         larger = tuple(k for k in spec.operands if k > min(spec.operands))
@@ -65,6 +67,19 @@ def generated_rows(
                 row["completion"] = generator.choice(compact_texts(problem, domain.rules))
             rows.append(row)
     return rows
+
+
+def _in_moves(
+    n: int, role: str, domain: CountdownDomain, seed: int, exclude: Collection[str], schema: str
+) -> list[dict[str, Any]]:
+    if role == "prover":
+        return [row for _, row in move_rows(n, domain, seed, exclude)]
+    if schema not in UNSOLVED_SCHEMAS:
+        raise ConfigError(
+            f"`answers` (moves) has no demonstrations '{schema}', which need the exact solver; make them with answers "
+            "whole, or pass a file as dataset_name."
+        )
+    return [ROW_SCHEMAS[schema](problem, domain) for problem in domain.random(n, seed, exclude)]
 
 
 @lru_cache(maxsize=1)  # the rows of one problem follow each other

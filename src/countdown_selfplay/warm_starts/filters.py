@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..contract.domain import Domain
+from ..contract.domain import Domain, in_moves
 from ..domains import is_held_out
 from ..errors import DataError
 from .corpora import demonstration_row
@@ -59,8 +59,8 @@ def clean_demonstrations(
     A row needs `prompt`, `completion` and its problem (Countdown: numbers or nums, target), for without the problem
     nobody can say whether it is held out; or `query` and `completion`, where the query asks for the problem. Left
     out: held-out problems (`is_held_out`; `evaluated` are keys), and, unless `keep_wrong`, completions that are not a
-    correct answer (prover) or do not hold the row's problem, playable (conjecturer). DataError names a row that cannot
-    be read.
+    correct answer or legal move (prover) or do not hold the row's problem, playable (conjecturer). DataError names a
+    row that cannot be read.
     """
     kept: list[dict[str, Any]] = []
     left_out: Counter[str] = Counter()
@@ -96,6 +96,9 @@ def clean_demonstrations(
 def _right(answers: Sequence[tuple[str, Any]], role: str, domain: Any) -> list[bool]:
     """Of (text, problem); a prover's answers are verified in one call."""
     texts, problems = [text for text, _ in answers], [problem for _, problem in answers]
+    if role == "prover" and in_moves(domain):  # a legal move from where the row's problem begins
+        ends = domain.moved(texts, problems, [domain.begin(problem) for problem in problems])
+        return [bool(getattr(end, "correct", True)) for end in ends]
     if role == "prover":
         return [bool(verdict.correct) for verdict in domain.verify(texts, problems)]
     if role == "guide":

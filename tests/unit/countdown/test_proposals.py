@@ -105,7 +105,7 @@ def test_a_proposal_is_a_problem_or_a_reason(style, text, expected):
         assert (proposal.problem, proposal.reason) == (None, expected)
 
 
-LIKE = {"tier": "json", "six_shots": "completion"}
+LIKE = {"compact_any": "compact", "tier": "json", "six_shots": "completion"}
 """Styles that are read as others are."""
 
 
