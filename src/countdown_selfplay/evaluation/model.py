@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import ConfigError
+from ..tiny import EMBEDDED, resolve_model
 
 _PACKAGES = ("torch", "transformers", "peft", "tokenizers")
 _FILES = (
@@ -42,11 +43,9 @@ def device_name(place: str) -> str:
 
 
 def folder_of(name: str) -> Path | None:
-    """Where the model lies: its folder, that of the embedded model, the hub's cache; None if it is not here yet."""
-    if name == "tiny":
-        from ..tiny import TINY_MODEL_PATH
-
-        return Path(TINY_MODEL_PATH)
+    """Where the model lies: its folder, that of an embedded model, the hub's cache; None if it is not here yet."""
+    if name in EMBEDDED:
+        return EMBEDDED[name]
     if Path(name).is_dir():
         return Path(name)
     from huggingface_hub import try_to_load_from_cache
@@ -63,14 +62,13 @@ def folder_of(name: str) -> Path | None:
 
 
 def load_model(name: str, place: str) -> tuple[Any, Any]:
-    """Model and tokenizer of a folder, an adapter folder, a hub id or "tiny", on the device `place`."""
+    """Model and tokenizer of a folder, an adapter folder, a hub id or an embedded name, on the device `place`."""
     import torch
     from transformers.utils import logging
 
     from ..policies.build import load_pretrained, load_tokenizer
 
-    if name == "tiny":
-        name = str(folder_of(name))
+    name = resolve_model(name)
     logging.disable_progress_bar()  # its line would stand in the middle of the table's
     # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
     model = load_pretrained(name, {"dtype": torch.float32 if place.startswith("cpu") else "auto"}, "keep")

@@ -19,6 +19,7 @@ from ..data.jsonl import json_file, json_shape
 from ..data.run_files import ROLES_FILE
 from ..domains import held_out_of, make_domain, name_of
 from ..errors import ConfigError, DataError
+from ..tiny import EMBEDDED
 from .answers import identity
 from .presets import PRESETS, RULES, TRAINING, preset
 
@@ -29,6 +30,7 @@ _RANGES = ("number_low", "number_high", "target_low", "target_high")
 _COUNTDOWN = ("operands", "prover_prompt", "conjecturer_prompt", "answer_rule")
 _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
 _PUBLIC = PRESETS["joint_rloo"]
+_LADDER = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 24}  # of the longest proposal
 _TINY = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16}
 
 
@@ -43,14 +45,18 @@ class Setting:
 
 def setting_of(options: argparse.Namespace) -> Setting:
     """The model's own setting, with what the command line says on top."""
-    run, tiny = find_run(options.model), _is_tiny(options.model)
-    sampling = _TINY if tiny else _PUBLIC
+    run, embedded = find_run(options.model), _embedded(options.model)
+    sampling = _PUBLIC if embedded is None else _LADDER if embedded.startswith("tiny-ladder") else _TINY
     if run is not None:
         base = _of_run(run, options)
     elif options.domain not in (None, "countdown"):
         base = Setting("the options", make_domain(options.domain, options.domain_kwargs), sampling)
-    elif tiny:
-        base = Setting("the tiny model", CountdownDomain.tiny(), sampling)
+    elif embedded is not None:
+        base = (
+            Setting("the ladder's models", CountdownDomain.ladder(), sampling)
+            if embedded.startswith("tiny-ladder")
+            else Setting("the tiny model", CountdownDomain.tiny(), sampling)
+        )
     else:
         base = Setting("the public 0.5B checkpoints", CountdownDomain.countdown_3to4(), sampling)
     given = {name: value for name, value in vars(options).items() if value is not None}
@@ -148,10 +154,11 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
     )
 
 
-def _is_tiny(model: str) -> bool:
-    from ..tiny import TINY_MODEL_PATH
-
-    return model == "tiny" or (Path(model).is_dir() and Path(model).resolve() == TINY_MODEL_PATH.resolve())
+def _embedded(model: str) -> str | None:
+    """The name of the embedded model that `model` is, by that name or by its folder; None for any other."""
+    if model in EMBEDDED or not Path(model).is_dir():
+        return model if model in EMBEDDED else None
+    return next((name for name, path in EMBEDDED.items() if path.resolve() == Path(model).resolve()), None)
 
 
 @dataclass(frozen=True)
