@@ -15,6 +15,8 @@ from ..config import JointSelfPlayConfig, RoleSettings
 from ..config.checks import check_run
 from ..config.guard_fields import GuardFields, trips_of
 from ..config.role_checks import refuse_ignored_charges
+from ..config.row_checks import check_episode_rows
+from ..contract.domain import in_moves
 from ..contract.frame_metrics import FRAME_METRICS
 from ..contract.game import Game
 from ..contract.metric import UNBOUNDED, Metric, Range, declaration_of, for_players
@@ -336,3 +338,17 @@ def checked_verdicts(domain: Any, texts: list[str], problems: list[Any]) -> list
             "must return one for each, in their order."
         )
     return found
+
+
+def check_episodes(trainer: Host) -> list[str]:
+    """The trained roles whose answers are episodes; ConfigError where a step's do not fit into its micro-batches."""
+    if not in_moves(trainer.domain):
+        return []
+    check_episode_rows(trainer.args, int(trainer.domain.most_moves))
+    return [role for role in trainer.trained if trainer.roles[role].kind == trainer.args.solver.kind]
+
+
+def moves_of(trainer: Host, role: str) -> int:
+    """The most moves of an answer of the role: of one that solves, in a domain in moves, else 1."""
+    solves = trainer.roles[role].kind == trainer.args.solver.kind
+    return int(trainer.domain.most_moves) if solves and in_moves(trainer.domain) else 1
