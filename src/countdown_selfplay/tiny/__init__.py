@@ -49,6 +49,6 @@ def load_tiny_model(path: Path | None = None) -> tuple[Any, Any]:
 
 
 def resolve_model(name: str | None) -> str:
-    """Path or id of a model; "tiny" (and None) is the embedded one, "tiny-ladder" and "tiny-ladder-conjecturer" those of
-    the ladder."""
+    """Path or id of a model; "tiny" (and None) is the embedded one; "tiny-ladder" and
+    "tiny-ladder-conjecturer" are those of the ladder."""
     return str(EMBEDDED.get("tiny" if name is None else name, name))

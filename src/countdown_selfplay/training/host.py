@@ -86,8 +86,9 @@ class Host(GRPOTrainer):
     _logs: dict[str, Any]
     _role_metrics: dict[str, dict[str, defaultdict[str, list[float]]]]
     _round: list[dict[str, Any]] | None
+    _judged: list[Any] | None
     _verdicts: list[Any] | None
-    """Of completions that are scored at the moment, where they are known."""
+    """Problems of the completions that are sampled at the moment; verdicts on completions that are only scored."""
 
     if TYPE_CHECKING:
 

@@ -33,7 +33,9 @@ from ..proposers import check_proposer
 from ..registry import suggestion
 from ..rewards import ConjecturerReward, make_conjecturer_reward
 from ..rewards.base import takes_context
+from .demonstrations import Demonstrations, demonstrations_of
 from .host import Host
+from .losses import RoleLoss
 from .states import check_state
 
 
@@ -346,6 +348,12 @@ def check_episodes(trainer: Host) -> list[str]:
         return []
     check_episode_rows(trainer.args, int(trainer.domain.most_moves))
     return [role for role in trainer.trained if trainer.roles[role].kind == trainer.args.solver.kind]
+
+
+def losses_of(trainer: Host) -> tuple[dict[str, RoleLoss], dict[str, Demonstrations | None]]:
+    """By trained role its loss, and the demonstrations beside its own answers."""
+    losses = {r: RoleLoss(trainer.objectives[r], trainer.roles[r], moves_of(trainer, r)) for r in trainer.trained}
+    return losses, {role: demonstrations_of(trainer, role) for role in trainer.trained}
 
 
 def moves_of(trainer: Host, role: str) -> int:

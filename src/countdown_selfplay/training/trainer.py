@@ -37,13 +37,11 @@ from ..statistics.solve_rate import CumulativeSolveRate
 from . import checkpoints, rollbacks
 from .anchor_order import AnchorStream, EpochSampler, RoundRows, stream_loader
 from .callbacks import Termination, default_callbacks, show_rounds
-from .demonstrations import demonstrations_of
 from .evaluation import evaluate_in_training, write_report_of
 from .exports import export_policies
 from .frame import Frame
 from .host import Host
 from .loop_state import loop_state
-from .losses import RoleLoss
 from .metrics import averaged_rounds, role_rollout_metrics, summed_histogram
 from .micro_batch import role_loss
 from .parts import (
@@ -56,7 +54,7 @@ from .parts import (
     end_tokens,
     game_of,
     guard_of,
-    moves_of,
+    losses_of,
     refuse_engine_for_conjecturer,
     refuse_mapping,
     refuse_mixed_tables,
@@ -205,15 +203,11 @@ class JointConjecturerProverTrainer(Host):
         self.loop: dict[str, Any] = {}  # of the last checkpoint that was written or resumed (loop_state)
         self.completion_logs: defaultdict[str, list[Any]] = defaultdict(list)  # by role, of its turns of the round
         self.signalless = self.idle = frozenset()  # of the window at hand (Host)
-        self.losses = {
-            role: RoleLoss(self.objectives[role], self.roles[role], moves_of(self, role)) for role in self.trained
-        }
-        self.demonstrations = {role: demonstrations_of(self, role) for role in self.trained}
+        self.losses, self.demonstrations = losses_of(self)
         self.logged_histogram: list[int] | None = None
         self.sampler = make_sampler(turns_of(self), self.engine, model)
         self._round: list[dict[str, Any]] | None = None
-        self._judged: list[Any] | None = None  # problems of the completions that are sampled at the moment
-        self._verdicts: list[Any] | None = None  # of completions that are scored at the moment, if they are known
+        self._judged = self._verdicts = None  # problems of the completions that are sampled, or verdicts on them
         self._captured: tuple[list[str], list[Any] | None, torch.Tensor] | None = None
 
     # -- a role's turn -----------------------------------------------------------------------------------------------
@@ -304,9 +298,7 @@ class JointConjecturerProverTrainer(Host):
         knows them later). Keeps the texts."""
         rank, count = self.processes.rank, len(prompts)
         texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]  # no function may change them
-        verdicts = self._verdicts
-        if verdicts is None and self._judged is not None:
-            verdicts = checked_verdicts(self.domain, texts, self._judged)
+        verdicts = self._verdicts if self._judged is None else checked_verdicts(self.domain, texts, self._judged)
         if verdicts is None:
             shape = (count * self.processes.world, len(self.reward_funcs))
             per_func = torch.zeros(shape, device=self.accelerator.device)

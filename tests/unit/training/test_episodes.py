@@ -77,9 +77,8 @@ def test_an_endless_episode_ends_at_the_bound_and_a_domain_that_loses_one_is_nam
 def move(tokens):
     """A move's samples with so many prompt and completion tokens each."""
     longest = [max(column) for column in zip(*tokens, strict=True)]
-    masks = [
-        (torch.arange(n)[None] < torch.tensor(c)[:, None]).long() for n, c in zip(longest, zip(*tokens), strict=True)
-    ]
+    columns = list(zip(*tokens, strict=True))
+    masks = [(torch.arange(n)[None] < torch.tensor(c)[:, None]).long() for n, c in zip(longest, columns, strict=True)]
     tensors = {"prompt_mask": masks[0].flip(1), "completion_mask": masks[1]}
     tensors |= {name.replace("mask", "ids"): mask for name, mask in tensors.items()}
     return Rollout("prover", [], ["x"] * len(tokens), 1, tensors=tensors)
