@@ -342,12 +342,12 @@ def checked_verdicts(domain: Any, texts: list[str], problems: list[Any]) -> list
     return found
 
 
-def check_episodes(trainer: Host) -> list[str]:
+def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:
     """The trained roles whose answers are episodes; ConfigError where a step's do not fit into its micro-batches."""
-    if not in_moves(trainer.domain):
+    if not in_moves(domain):
         return []
-    check_episode_rows(trainer.args, int(trainer.domain.most_moves))
-    return [role for role in trainer.trained if trainer.roles[role].kind == trainer.args.solver.kind]
+    check_episode_rows(args, int(domain.most_moves))
+    return [role for role in args.trained_roles if args.role(role).kind == args.solver.kind]
 
 
 def losses_of(trainer: Host) -> tuple[dict[str, RoleLoss], dict[str, Demonstrations | None]]:

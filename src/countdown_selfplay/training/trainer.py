@@ -124,7 +124,7 @@ class JointConjecturerProverTrainer(Host):
         self.termination = Termination(self)
         self.trained = args.trained_roles
         self.objectives = role_objectives(args, {role: self.roles[role] for role in self.trained}, objectives)
-        self.replays = replays_of(self.objectives, self.roles, check_episodes(self))
+        self.replays = replays_of(self.objectives, self.roles, check_episodes(args, self.domain))
         self.game: Game = game_of(args, conjecturer_reward, game)
         self.frame = Frame()
         self.guard = guard_of(args, declared_metrics(self.game, args.players_by_kind))
