@@ -15,7 +15,7 @@ BY_RUNG = (
     Metric(
         "round/rung_<rung>_proposed",
         "Proposals of the round whose problem is of this rung (Countdown: has so many numbers), played or not. A "
-        "conjecturer that climbs moves from rung to rung. Of domains with several rungs; a rung without any is absent.",
+        "conjecturer that climbs moves from rung to rung. Of domains with several rungs; absent where it is 0.",
     ),
     Metric(
         "round/rung_<rung>_played",

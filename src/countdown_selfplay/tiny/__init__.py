@@ -29,13 +29,14 @@ LADDER_SPEC: ProblemSpec = ProblemSpec(
 """The ladder's problems: 3 to 20 numbers from 1 to 12, targets 1 to 99. The prover's warm start
 had 2 and 3 numbers, the conjecturer's all sizes."""
 
-_EMBEDDED = {
+EMBEDDED: dict[str, Path] = {
     "tiny": TINY_MODEL_PATH,
     "tiny-ladder": LADDER_MODEL_PATHS["prover"],
     "tiny-ladder-conjecturer": LADDER_MODEL_PATHS["conjecturer"],
 }
+"""Name -> folder."""
 
-__all__ = ["LADDER_MODEL_PATHS", "LADDER_SPEC", "TINY_MODEL_PATH", "TINY_SPEC", "load_tiny_model"]
+__all__ = ["EMBEDDED", "LADDER_MODEL_PATHS", "LADDER_SPEC", "TINY_MODEL_PATH", "TINY_SPEC", "load_tiny_model"]
 
 
 def load_tiny_model(path: Path | None = None) -> tuple[Any, Any]:
@@ -48,6 +49,6 @@ def load_tiny_model(path: Path | None = None) -> tuple[Any, Any]:
 
 
 def resolve_model(name: str | None) -> str:
-    """Path or id of a model; "tiny" (and None) is the embedded one, "tiny-ladder" the ladder's prover and "tiny-ladder-conjecturer"
-    its conjecturer."""
-    return str(_EMBEDDED.get(name or "tiny", name))
+    """Path or id of a model; "tiny" (and None) is the embedded one, "tiny-ladder" the ladder's prover and
+    "tiny-ladder-conjecturer" its conjecturer."""
+    return str(EMBEDDED.get(name or "tiny", name))

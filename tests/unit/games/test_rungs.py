@@ -1,13 +1,13 @@
 """What a round logs of the rungs of its problems, in a game whose answers are episodes of written moves."""
 
 import pytest
+from tests.unit.evaluation.stairs import Climber, Stair, Stairs, Written, words
 
 from countdown_selfplay.contract.game import Proposal
 from countdown_selfplay.evaluation.sampled_round import CollectingRound, Player
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.games.rungs import rung_health
 from countdown_selfplay.testing import ScriptedRound
-from tests.unit.evaluation.stairs import Climber, Stair, Stairs, Written, words
 
 PROPOSED = [Stair(1, 2), Stair(2, 2), Stair(3, 3), Stair(4, 12), None]
 
