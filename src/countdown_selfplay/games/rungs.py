@@ -15,12 +15,11 @@ BY_RUNG = (
     Metric(
         "round/rung_<rung>_proposed",
         "Proposals of the round whose problem is of this rung (Countdown: has so many numbers), played or not. A "
-        "conjecturer that climbs moves from rung to rung. Of domains with several rungs; absent where it is 0.",
+        "conjecturer that climbs moves from rung to rung. Of domains with several rungs.",
     ),
     Metric(
         "round/rung_<rung>_played",
-        "Problems of this rung that were played in the round, proposals, anchors and random ones together; absent "
-        "where it is 0.",
+        "Problems of this rung that were played in the round, proposals, anchors and random ones together.",
     ),
     Metric(
         "round/rung_<rung>_solve_rate",
@@ -45,11 +44,11 @@ def rung_health(
     known = getattr(domain, "rungs", None)
     of_played = np.asarray([domain.rung(problem) for problem in problems], dtype=int)
     proposed = Counter(domain.rung(p.problem) for p in proposals if p.problem is not None)
-    found: dict[str, Any] = {
-        f"round/rung_{rung}_proposed": count for rung, count in proposed.items() if known is None or rung in known
-    }
-    for rung in sorted(set(of_played.tolist())):
+    found: dict[str, Any] = {}
+    for rung in sorted({*(proposed if known is None else known), *of_played.tolist()}):
         own_P = solve_rate_P[of_played == rung]
+        found[f"round/rung_{rung}_proposed"] = proposed[rung]
         found[f"round/rung_{rung}_played"] = int(own_P.size)
-        found[f"round/rung_{rung}_solve_rate"] = float(own_P.mean())
-    return dict(sorted(found.items()))
+        if own_P.size:
+            found[f"round/rung_{rung}_solve_rate"] = float(own_P.mean())
+    return found
