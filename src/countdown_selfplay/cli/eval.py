@@ -166,7 +166,10 @@ def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[d
 
     result = summarise(answers, seed=options.seed, ladder_rungs=options.ladder_rungs or LADDER)
     if options.ladder_rungs and "ladder" not in result:
-        raise ConfigError(f"`--ladder_rungs` ({rungs_text(options.ladder_rungs)}) are rungs of none of the problems.")
+        raise ConfigError(
+            f"`--ladder_rungs` ({rungs_text(options.ladder_rungs)}) must name two or more rungs of the problems, "
+            f"which are {', '.join(result.get('by_rung', {})) or 'of one'}."
+        )
     rows: list[Row] = []
     if options.greedy or options.eval_preset == "cdg":
         single = summarise(collect(*as_greedy(options, setting), asked, load), seed=options.seed)

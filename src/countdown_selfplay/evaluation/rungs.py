@@ -46,14 +46,14 @@ def by_rung(
 
 
 def pass_by_rung(correct: Sequence[int], rungs: Sequence[int], n: int, ks: Sequence[int]) -> dict[str, float]:
-    """{"pass@1/rung_4": value}, and "pass@1/ladder" where there are rungs of LADDER: what a training log holds."""
+    """{"pass@1/rung_4": value}, and "pass@1/ladder" where there are two rungs of LADDER: what a training log holds."""
     found: dict[str, float] = {}
     for k in ks:
         values_P = pass_at_k_array(correct, n, k)
         means = {rung: float(values_P[np.asarray(rungs) == rung].mean()) for rung in sorted(set(rungs))}
         found |= {f"pass@{k}/rung_{rung}": mean for rung, mean in means.items()}
         known = [means[rung] for rung in LADDER if rung in means]
-        if known:
+        if len(known) > 1:
             found[f"pass@{k}/ladder"] = float(np.mean(known))
     return found
 
@@ -66,10 +66,10 @@ def ladder(
     seed: int = 0,
 ) -> dict[str, Any] | None:
     """The mean over those of `rungs` that `by_rung` has figures of, each rung with equal weight: {"rungs", "pass_at"};
-    None without any. The interval resamples the problems within each rung (a stratified bootstrap), so that
+    None without two of them. The interval resamples the problems within each rung (a stratified bootstrap), so that
     a rung without a right answer adds nothing to its width."""
     known = [rung for rung in rungs if str(rung) in figures]
-    if not known:
+    if len(known) < 2:
         return None
     pass_at = {}
     for k in ks:

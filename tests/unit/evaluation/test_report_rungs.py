@@ -52,15 +52,28 @@ def test_evaluations_stand_before_what_was_played(tmp_path):
     evaluations = [(1, {3: 0.3, 4: 0.1}), (2, {3: 0.6, 4: 0.2})]
     folder = logged(tmp_path, ROUNDS, evaluations)
     found = rung_data(load_run(folder))
-    assert (found.rungs, found.starts, found.end, found.measured) == ([3, 4, 5], [1, 2], 3, True)
+    assert (found.rungs, found.starts, found.end, found.measured) == ([3, 4, 5], [1, 1.5], 2, True)
     np.testing.assert_array_equal(found.rates_CR, [[0.3, 0.1, np.nan], [0.6, 0.2, np.nan]])
     side = {"pass_at": {"1": {"value": 0.2, "low": 0.1, "high": 0.3}}, "problems": 2, "n": 4, "correct": [0, 4]}
     by_rung = {"3": {"pass_at": {"1": {"value": 0.2}}}, "4": {"pass_at": {"1": {"value": 0.05}}}}
     measured = {"before": {"prover": {**side, "by_rung": by_rung}}, "after": {"prover": side}, "difference": {}}
     (folder / "evaluation.json").write_text(json.dumps(measured))
     found = rung_data(load_run(folder))
-    assert found.starts == [0, 1, 2]
+    assert found.starts == [0, 0.5, 1.5]
     np.testing.assert_array_equal(found.rates_CR[0], [0.2, 0.05, np.nan])
+
+
+def test_rounds_of_several_steps_are_counted_as_rounds(tmp_path):
+    folder = logged(tmp_path, ROUNDS)
+    description = json.loads((folder / "run.json").read_text())
+    description["config"]["steps_per_round"] = 4
+    (folder / "run.json").write_text(json.dumps(description))
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    (folder / "metrics.jsonl").write_text(
+        "".join(json.dumps({**row, "step": 4 * row["step"]}) + "\n" for row in lines)
+    )
+    found = rung_data(load_run(folder))
+    assert (found.starts, found.end, found.marks) == ([1, 2], 3, [1, 2])
 
 
 def test_a_run_without_rungs_has_no_picture(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,14 +21,14 @@ _LOGGED = re.compile(r"round/rung_(-?\d+)_(?:proposed|played)")
 
 @dataclass(frozen=True)
 class RungMap:
-    """rungs: ascending, the rows. starts: first round of each column; end: the round after the last one. rates_CR:
+    """rungs: ascending, the rows. starts: where each column begins, in rounds; end: where the last one ends. rates_CR:
     share solved by column and rung, NaN where nothing is known; measured: on held-out problems, in the run's
-    evaluations, each of which stands until the next one. marks: rounds at which the shares are drawn; shares_MR: of
+    evaluations, between which columns meet half-way. marks: rounds at which the shares are drawn; shares_MR: of
     the proposals of the rounds around a mark those of each rung, a row of 0 where there was none."""
 
     rungs: list[int]
-    starts: list[int]
-    end: int
+    starts: list[float]
+    end: float
     rates_CR: np.ndarray
     measured: bool
     marks: list[float]
@@ -44,14 +45,12 @@ def rung_data(run: Run) -> RungMap | None:
         return None
     rungs = [rung for rung in sorted(found) if _occurs(run, rung)]
     evaluations = [row for row in run.others if any(map(_MEASURED.fullmatch, row))]
-    end = run.steps[-1] + 1
-    if evaluations:
-        starts, rates_CR = _measured(run, evaluations, rungs)
-        end = max(end, starts[-1] + max(1, (starts[-1] - starts[0]) // max(len(starts) - 1, 1)))
-    else:
-        starts, rates_CR = _played(run, rungs)
+    starts, rates_CR = _measured(run, evaluations, rungs) if evaluations else _played(run, rungs)
     marks, shares_MR = _proposed(run, rungs)
-    return RungMap(rungs, starts, end, rates_CR, bool(evaluations), marks, shares_MR)
+    each = float(run.config.get("steps_per_round") or 1)  # logs count optimizer steps
+    end = run.steps[-1] / each + (0 if evaluations and starts[-1] < run.steps[-1] else 1)
+    rounds = [start / each for start in starts]
+    return RungMap(rungs, rounds, end, rates_CR, bool(evaluations), [mark / each for mark in marks], shares_MR)
 
 
 def drawn_rungs(runs: Sequence[Run]) -> dict[str, dict[str, Figure]]:
@@ -75,20 +74,23 @@ def _occurs(run: Run, rung: int) -> bool:
     return measured or any(row.get(name, 0) > 0 for row in run.rounds for name in logged)
 
 
-def _measured(run: Run, evaluations: Sequence[dict[str, float]], rungs: Sequence[int]) -> tuple[list[int], np.ndarray]:
+def _measured(
+    run: Run, evaluations: Sequence[dict[str, float]], rungs: Sequence[int]
+) -> tuple[list[float], np.ndarray]:
     """The evaluations of the run, before them the one before training."""
     before = run.evaluation.get("before", {}).get("by_rung", {})
     first = {f"eval_pass@1/rung_{rung}": value for rung, value in before.items()}
     rows = [{"step": 0.0, **first}] * bool(first) + [*evaluations]
     rows = [row for i, row in enumerate(rows) if i == 0 or row["step"] > rows[i - 1]["step"]]
     rates = [[row.get(f"eval_pass@1/rung_{rung}", np.nan) for rung in rungs] for row in rows]
-    return [int(row["step"]) for row in rows], np.array(rates)
+    steps = [row["step"] for row in rows]
+    return [steps[0], *((a + b) / 2 for a, b in pairwise(steps))], np.array(rates)
 
 
-def _played(run: Run, rungs: Sequence[int]) -> tuple[list[int], np.ndarray]:
+def _played(run: Run, rungs: Sequence[int]) -> tuple[list[float], np.ndarray]:
     """Solve rates of the rounds, weighed by the problems played, of several rounds together where there are many."""
     size = max(1, -(-len(run.rounds) // _COLUMNS))
-    starts = run.steps[::size]
+    starts = [float(step) for step in run.steps[::size]]
     counts_CR, solved_CR = np.zeros((2, len(starts), len(rungs)))
     for i, row in enumerate(run.rounds):
         for j, rung in enumerate(rungs):
