@@ -17,7 +17,6 @@ from typing import Any
 RUNGS = list(range(3, 11))
 KINDS: dict[str, dict[str, Any]] = {
     "trained": {},
-    "warmup": {"conjecturer_warmup_steps": 10},
     "frozen": {"conjecturer_learning_rate": 0.0},
     "placebo": {"shuffled_rewards": True},
     "uniform": {"proposer": "uniform_rungs", "conjecturer_micro_batches": 0, "conjecturer_samples_per_round": None},
@@ -64,7 +63,7 @@ def play(arm: str, seed: int, rounds: int, folder: Path, each: int) -> dict[str,
     wanted = ("round/rung_", "proposer/rung", "prover/steps", "round/solve_rate_mean", "conjecturer/admitted_rate")
     curve = [{k: v for k, v in row.items() if k.startswith(wanted)} for row in rows]
     facts = {"arm": arm, "seed": seed, "rounds": rounds, "steps": steps, **spent, "curve": curve}
-    return facts | {"answers": trainer.frame.samples, **found.to_dict()}
+    return found.to_dict() | facts | {"answers": trainer.frame.samples}
 
 
 def table(folder: Path) -> str:

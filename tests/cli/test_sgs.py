@@ -17,10 +17,10 @@ from countdown_selfplay.config.recipes import recipe_settings, recipes
 from countdown_selfplay.countdown import CountdownDomain, Problem, generate_problems
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation.hard import HardProblems, hard_problems
+from countdown_selfplay.evaluation.token_ids import demonstration_ids
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
 from countdown_selfplay.warm_starts.configs import SFTArguments, SFTSettings
 from countdown_selfplay.warm_starts.demonstrations import generated_rows
-from countdown_selfplay.warm_starts.encoding import demonstration_ids
 from countdown_selfplay.warm_starts.filters import clean_demonstrations
 
 SGS = sorted(name for name in recipes() if name.partition("/")[2].startswith("sgs"))

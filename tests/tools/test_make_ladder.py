@@ -73,7 +73,7 @@ def test_the_rows_of_the_numbers_start_as_waves():
     assert waves.shape == (100, 40)
     assert waves[0, 0].item() == pytest.approx(0.05)  # cos 0
     assert waves[1, 0].item() == pytest.approx(-0.05)  # period 2: cos pi
-    assert waves[25, 22:24].tolist() == pytest.approx([0, 0.05], abs=1e-6)  # period 100: a quarter of a turn
+    assert waves[25, 24:26].tolist() == pytest.approx([0, 0.05], abs=1e-6)  # period 100: a quarter of a turn
     assert waves[7, 30].item() == pytest.approx(0.05 * math.cos(2 * math.pi * math.log(7.5) / 0.7), abs=1e-5)
     for shape in (PROVER, CONJECTURER):
         rows = build(shape, 0, "prover").get_input_embeddings().weight
@@ -93,7 +93,7 @@ def test_a_run_writes_a_pair_that_can_be_measured(tmp_path, capsys):
     assert main(["--output", str(output), "--steps", "1", "--evaluate", "--json", *few]) == 0
     printed = capsys.readouterr()
     assert printed.err.count("not the shipped weights") == 2
-    figures = json.loads(printed.out)
+    figures = json.loads(printed.out[printed.out.index("{") :])  # another library may have logged in front
     assert [rung["operands"] for rung in figures["prover"]] == [2, 3, 4, 5, 6, 7, 8]
     assert figures["conjecturer"]["n"] == 8
     assert {path.name for path in output.iterdir()} == {"prover", "conjecturer"}

@@ -4,8 +4,8 @@ import pytest
 from tokenizers import AddedToken
 
 from countdown_selfplay.evaluation.sampling import end_token_ids
+from countdown_selfplay.evaluation.token_ids import demonstration_ids
 from countdown_selfplay.tiny import load_tiny_model
-from countdown_selfplay.warm_starts.encoding import demonstration_ids
 
 CHAT = {"prover_prompt": "countdown_3to4", "conjecturer_prompt": "json", "max_completion_length": 8}
 

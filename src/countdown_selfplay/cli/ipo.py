@@ -115,7 +115,7 @@ def run_ipo(script: IPOArguments, args: IPOSettings, options: ModelConfig, held_
     """Make the pairs, train and leave a model folder in `args.output_dir`."""
     from datasets import Dataset
 
-    from ..warm_starts.encoding import pair_ids
+    from ..evaluation.token_ids import pair_ids
     from ..warm_starts.run import load, longest, run
     from ..warm_starts.trainers import TokenizedDPOTrainer
 

@@ -62,7 +62,7 @@ def run_sft(script: SFTArguments, args: SFTSettings, options: ModelConfig, kept:
     from datasets import Dataset
     from trl import SFTTrainer
 
-    from ..warm_starts.encoding import demonstration_ids
+    from ..evaluation.token_ids import demonstration_ids
     from ..warm_starts.filters import TOO_LONG, drop_long
     from ..warm_starts.run import load, longest, run
 

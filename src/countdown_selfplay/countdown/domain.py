@@ -88,6 +88,12 @@ class CountdownDomain(Checking, Rungs, Texts):
         return cls(spec, Rules(answer_format="bare"), "compact", "compact")
 
     @classmethod
+    def ladder(cls) -> CountdownDomain:
+        """The embedded ladder models': 3 to 20 numbers up to 12, targets up to 99, answers in moves."""
+        spec = ProblemSpec(tuple(range(3, 21)), number_low=1, number_high=12, target_low=1, target_high=99)
+        return cls(spec, Rules(answer_format="bare"), "compact_moves", "compact_any", answers="moves")
+
+    @classmethod
     def countdown_3to4(cls) -> CountdownDomain:
         """The public data set's ranges and prompt, and the completion style of seed 001 for proposals."""
         return cls()

@@ -86,7 +86,8 @@ def moves(problem: Problem, value_high: int = VALUE_HIGH) -> Prompt:
     return chat(
         "Countdown in moves. A move takes two of the numbers that are left and puts the result of one operation "
         "(+, -, * or /) in their place. Each number may be used once, every result must be an integer from 1 to "
-        f"{value_high}, and a division must leave no remainder. The game is won when one number is left and it is the target.\n"
+        f"{value_high}, and a division must leave no remainder. The game is won when one number is "
+        "left and it is the target.\n"
         f"Numbers left: {', '.join(map(str, problem.numbers))}\nTarget: {problem.target}\n"
         "Reply with ONE move, the next one, in <answer> tags, for example <answer> 6 * 4 = 24 </answer>."
     )

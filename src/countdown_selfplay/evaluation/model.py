@@ -23,14 +23,6 @@ _BLOCK = 1 << 20
 _BLOCKS = 64  # of a larger file that many, evenly spaced, are read: training changes weights everywhere
 
 
-def embedded_name(name: str) -> str | None:
-    """ "tiny", "tiny-ladder" or "tiny-ladder-conjecturer" where `name` is that or its folder; else None."""
-    for known, folder in EMBEDDED.items():
-        if name == known or (Path(name).is_dir() and Path(name).resolve() == folder.resolve()):
-            return known
-    return None
-
-
 def place_of(device: str | None) -> str:
     """The device that is asked for, or the GPU if there is one. ConfigError if it cannot be used."""
     import torch
@@ -51,9 +43,9 @@ def device_name(place: str) -> str:
 
 
 def folder_of(name: str) -> Path | None:
-    """Where the model lies: its folder, that of the embedded model, the hub's cache; None if it is not here yet."""
-    if embedded_name(name) is not None:
-        return Path(resolve_model(name))
+    """Where the model lies: its folder, that of an embedded model, the hub's cache; None if it is not here yet."""
+    if name in EMBEDDED:
+        return EMBEDDED[name]
     if Path(name).is_dir():
         return Path(name)
     from huggingface_hub import try_to_load_from_cache
@@ -70,19 +62,17 @@ def folder_of(name: str) -> Path | None:
 
 
 def load_model(name: str, place: str) -> tuple[Any, Any]:
-    """Model and tokenizer of a folder, an adapter folder, a hub id or an embedded one ("tiny", "tiny-ladder"), on the
-    device `place`."""
+    """Model and tokenizer of a folder, an adapter folder, a hub id or an embedded name, on the device `place`."""
     import torch
     from transformers.utils import logging
 
     from ..policies.build import load_pretrained, load_tokenizer
 
+    name = resolve_model(name)
     logging.disable_progress_bar()  # its line would stand in the middle of the table's
     # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
-    model = load_pretrained(
-        resolve_model(name), {"dtype": torch.float32 if place.startswith("cpu") else "auto"}, "keep"
-    )
-    return model.to(place).eval(), load_tokenizer(resolve_model(name), False)
+    model = load_pretrained(name, {"dtype": torch.float32 if place.startswith("cpu") else "auto"}, "keep")
+    return model.to(place).eval(), load_tokenizer(name, False)
 
 
 def weights_digest(folder: Path) -> str:

@@ -21,8 +21,8 @@ from ..data.jsonl import json_file, json_shape
 from ..data.run_files import ROLES_FILE
 from ..domains import held_out_of, make_domain, name_of
 from ..errors import ConfigError, DataError
+from ..tiny import EMBEDDED
 from .answers import identity
-from .model import embedded_name
 from .presets import PRESETS, RULES, TRAINING, preset
 from .rungs import held_out_by_rung
 
@@ -48,18 +48,18 @@ class Setting:
 
 def setting_of(options: argparse.Namespace) -> Setting:
     """The model's own setting, with what the command line says on top."""
-    run, embedded = find_run(options.model), embedded_name(options.model)
-    tiny = embedded is not None
-    ladder = embedded not in (None, "tiny")
-    sampling = _LADDER[options.role] if ladder else _TINY if tiny else _PUBLIC
+    run, embedded = find_run(options.model), _embedded(options.model)
+    sampling = _PUBLIC if embedded is None else _LADDER[options.role] if embedded.startswith("tiny-ladder") else _TINY
     if run is not None:
         base = _of_run(run, options)
     elif options.domain not in (None, "countdown"):
         base = Setting("the options", make_domain(options.domain, options.domain_kwargs), sampling)
-    elif ladder:
-        base = Setting("the ladder's models", _ladder_domain(), sampling)
-    elif tiny:
-        base = Setting("the tiny model", CountdownDomain.tiny(), sampling)
+    elif embedded is not None:
+        base = (
+            Setting("the ladder's models", CountdownDomain.ladder(), sampling)
+            if embedded.startswith("tiny-ladder")
+            else Setting("the tiny model", CountdownDomain.tiny(), sampling)
+        )
     else:
         base = Setting("the public 0.5B checkpoints", CountdownDomain.countdown_3to4(), sampling)
     given = {name: value for name, value in vars(options).items() if value is not None}
@@ -162,11 +162,11 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
     )
 
 
-def _ladder_domain() -> CountdownDomain:
-    from ..tiny import LADDER_SPEC
-
-    rules = Rules(answer_format="bare")
-    return CountdownDomain(LADDER_SPEC, rules, "compact_moves", "compact_any", answers="moves")
+def _embedded(model: str) -> str | None:
+    """The name of the embedded model that `model` is, by that name or by its folder; None for any other."""
+    if model in EMBEDDED or not Path(model).is_dir():
+        return model if model in EMBEDDED else None
+    return next((name for name, path in EMBEDDED.items() if path.resolve() == Path(model).resolve()), None)
 
 
 @dataclass(frozen=True)

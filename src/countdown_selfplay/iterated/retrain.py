@@ -15,9 +15,9 @@ from trl import DPOConfig, SFTTrainer
 from ..config.settled import Settled
 from ..errors import ConfigError
 from ..evaluation.sampling import prompt_ids
+from ..evaluation.token_ids import demonstration_ids, pair_ids
 from ..policies.build import load_pretrained
 from ..warm_starts.configs import SFTSettings
-from ..warm_starts.encoding import demonstration_ids, pair_ids
 from ..warm_starts.filters import drop_long
 from ..warm_starts.trainers import COLUMNS as PAIR_IDS
 from ..warm_starts.trainers import TokenizedDPOTrainer

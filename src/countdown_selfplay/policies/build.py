@@ -122,8 +122,8 @@ def _sources(
 
 
 def _named(source: Any) -> Any:
-    """The folder of the embedded model for its name; all else as it is."""
-    return resolve_model(source) if source == "tiny" else source
+    """The folder of an embedded model for its name; all else as it is."""
+    return resolve_model(source) if isinstance(source, str) else source
 
 
 def model_arguments(options: Any, args: Any) -> dict[str, Any]:

@@ -34,7 +34,7 @@ EMBEDDED: dict[str, Path] = {
     "tiny-ladder": LADDER_MODEL_PATHS["prover"],
     "tiny-ladder-conjecturer": LADDER_MODEL_PATHS["conjecturer"],
 }
-"""Name -> folder."""
+"""Name of an embedded model -> its folder."""
 
 __all__ = ["EMBEDDED", "LADDER_MODEL_PATHS", "LADDER_SPEC", "TINY_MODEL_PATH", "TINY_SPEC", "load_tiny_model"]
 
@@ -49,6 +49,6 @@ def load_tiny_model(path: Path | None = None) -> tuple[Any, Any]:
 
 
 def resolve_model(name: str | None) -> str:
-    """Path or id of a model; "tiny" (and None) is the embedded one, "tiny-ladder" the ladder's prover and
-    "tiny-ladder-conjecturer" its conjecturer."""
-    return str(EMBEDDED.get(name or "tiny", name))
+    """Path or id of a model; "tiny" (and None) is the embedded one; "tiny-ladder" and
+    "tiny-ladder-conjecturer" are those of the ladder."""
+    return str(EMBEDDED.get("tiny" if name is None else name, name))

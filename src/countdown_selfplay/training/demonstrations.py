@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..errors import ConfigError
+from ..evaluation.token_ids import completion_ids, prompt_ids
 from ..random_state import seed_from
-from ..warm_starts.encoding import completion_ids, prompt_ids
 from .replay import Kept, batch_of
 from .window import RoleBatch, joined
 

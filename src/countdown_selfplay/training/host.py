@@ -86,6 +86,9 @@ class Host(GRPOTrainer):
     _logs: dict[str, Any]
     _role_metrics: dict[str, dict[str, defaultdict[str, list[float]]]]
     _round: list[dict[str, Any]] | None
+    _judged: list[Any] | None
+    _verdicts: list[Any] | None
+    """Problems of the completions that are sampled at the moment; verdicts on completions that are only scored."""
 
     if TYPE_CHECKING:
 
@@ -96,16 +99,6 @@ class Host(GRPOTrainer):
         def sampling_as(self, role: str) -> AbstractContextManager[None]: ...
         def acting_as(self, role: str, n: int, judged: list[Any] | None = None) -> AbstractContextManager[None]: ...
         def stops(self, role: str) -> list[str] | None: ...
-        def rewards_of_judged(
-            self,
-            role: str,
-            logs: dict[str, Any],
-            rows: list[dict[str, Any]],
-            prompts: list[Any],
-            completions: list[Any],
-            verdicts: list[Any],
-        ) -> torch.Tensor: ...
-        def moves_of(self, role: str) -> int: ...
         def captured(self) -> tuple[list[str], list[Any] | None, torch.Tensor]: ...
         def forget_optimizer(self) -> None: ...
         def _time(self, name: str, start: float) -> None: ...

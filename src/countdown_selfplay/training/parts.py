@@ -15,6 +15,8 @@ from ..config import JointSelfPlayConfig, RoleSettings
 from ..config.checks import check_run
 from ..config.guard_fields import GuardFields, trips_of
 from ..config.role_checks import refuse_ignored_charges
+from ..config.row_checks import check_episode_rows
+from ..contract.domain import in_moves
 from ..contract.frame_metrics import FRAME_METRICS
 from ..contract.game import Game
 from ..contract.metric import UNBOUNDED, Metric, Range, declaration_of, for_players
@@ -31,7 +33,9 @@ from ..proposers import check_proposer
 from ..registry import suggestion
 from ..rewards import ConjecturerReward, make_conjecturer_reward
 from ..rewards.base import takes_context
+from .demonstrations import Demonstrations, demonstrations_of
 from .host import Host
+from .losses import RoleLoss
 from .states import check_state
 
 
@@ -336,3 +340,23 @@ def checked_verdicts(domain: Any, texts: list[str], problems: list[Any]) -> list
             "must return one for each, in their order."
         )
     return found
+
+
+def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:
+    """The trained roles whose answers are episodes; ConfigError where a step's do not fit into its micro-batches."""
+    if not in_moves(domain):
+        return []
+    check_episode_rows(args, int(domain.most_moves))
+    return [role for role in args.trained_roles if args.role(role).kind == args.solver.kind]
+
+
+def losses_of(trainer: Host) -> tuple[dict[str, RoleLoss], dict[str, Demonstrations | None]]:
+    """By trained role its loss, and the demonstrations beside its own answers."""
+    losses = {r: RoleLoss(trainer.objectives[r], trainer.roles[r], moves_of(trainer, r)) for r in trainer.trained}
+    return losses, {role: demonstrations_of(trainer, role) for role in trainer.trained}
+
+
+def moves_of(trainer: Host, role: str) -> int:
+    """The most moves of an answer of the role: of one that solves, in a domain in moves, else 1."""
+    solves = trainer.roles[role].kind == trainer.args.solver.kind
+    return int(trainer.domain.most_moves) if solves and in_moves(trainer.domain) else 1

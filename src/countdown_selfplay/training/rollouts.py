@@ -65,7 +65,13 @@ def score_episodes(trainer: Host, episodes: Episodes, rows: list[dict[str, Any]]
     prompts = [row["prompt"] for row in asked]
     chat = not isinstance(prompts[0], str)
     completions = [[{"role": "assistant", "content": text}] for text in texts] if chat else texts
-    per_func = trainer.rewards_of_judged(role, logs, asked, prompts, completions, verdicts)
+    swapped = {"_metrics": trainer._role_metrics[role], "_logs": logs, "_verdicts": verdicts}
+    kept = {name: getattr(trainer, name) for name in swapped}
+    try:
+        vars(trainer).update(swapped)
+        per_func = trainer._calculate_rewards(asked, prompts, completions, [[] for _ in asked])
+    finally:
+        vars(trainer).update(kept)
     episodes.rewards_B = trainer.captured()[2][:count]
     logs["prompt"], logs["completion"] = gather([str(p) for p in prompts]), gather(texts)
     metrics = trainer._role_metrics[role]["train"]

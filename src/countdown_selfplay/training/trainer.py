@@ -17,8 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from .. import _trl
 from ..config import JointSelfPlayConfig
 from ..config.changes import model_settings, run_settings
-from ..config.row_checks import check_episode_rows
-from ..contract.domain import OpenDomain, in_moves
+from ..contract.domain import OpenDomain
 from ..contract.game import Game
 from ..data.anchors import anchor_dataset, check_enough, listed_keys, problem_keys, repeated, warn_overlap, warn_twice
 from ..distributed.choose import choose_engine
@@ -38,17 +37,16 @@ from ..statistics.solve_rate import CumulativeSolveRate
 from . import checkpoints, rollbacks
 from .anchor_order import AnchorStream, EpochSampler, RoundRows, stream_loader
 from .callbacks import Termination, default_callbacks, show_rounds
-from .demonstrations import demonstrations_of
 from .evaluation import evaluate_in_training, write_report_of
 from .exports import export_policies
 from .frame import Frame
 from .host import Host
 from .loop_state import loop_state
-from .losses import RoleLoss
 from .metrics import averaged_rounds, role_rollout_metrics, summed_histogram
 from .micro_batch import role_loss
 from .parts import (
     advise_threads,
+    check_episodes,
     check_parts,
     checked_verdicts,
     conjecturer_guard_of,
@@ -56,6 +54,7 @@ from .parts import (
     end_tokens,
     game_of,
     guard_of,
+    losses_of,
     refuse_engine_for_conjecturer,
     refuse_mapping,
     refuse_mixed_tables,
@@ -120,15 +119,12 @@ class JointConjecturerProverTrainer(Host):
         self.domain = domain_from(args) if domain is None else domain
         played = None if domain is None and args.domain == "countdown" else self.domain
         self.roles = args.all_roles
-        if in_moves(self.domain):
-            check_episode_rows(args, int(self.domain.most_moves))
         # Hidden from the stock Trainer while it trains: rollbacks.py says why.
         self.max_grad_norm, self.save_total_limit = args.max_grad_norm, args.save_total_limit
         self.termination = Termination(self)
         self.trained = args.trained_roles
         self.objectives = role_objectives(args, {role: self.roles[role] for role in self.trained}, objectives)
-        solving = [role for role in self.trained if self.roles[role].kind == args.solver.kind]
-        self.replays = replays_of(self.objectives, self.roles, solving if in_moves(self.domain) else ())
+        self.replays = replays_of(self.objectives, self.roles, check_episodes(args, self.domain))
         self.game: Game = game_of(args, conjecturer_reward, game)
         self.frame = Frame()
         self.guard = guard_of(args, declared_metrics(self.game, args.players_by_kind))
@@ -207,15 +203,11 @@ class JointConjecturerProverTrainer(Host):
         self.loop: dict[str, Any] = {}  # of the last checkpoint that was written or resumed (loop_state)
         self.completion_logs: defaultdict[str, list[Any]] = defaultdict(list)  # by role, of its turns of the round
         self.signalless = self.idle = frozenset()  # of the window at hand (Host)
-        self.losses = {
-            role: RoleLoss(self.objectives[role], self.roles[role], self.moves_of(role)) for role in self.trained
-        }
-        self.demonstrations = {role: demonstrations_of(self, role) for role in self.trained}
+        self.losses, self.demonstrations = losses_of(self)
         self.logged_histogram: list[int] | None = None
         self.sampler = make_sampler(turns_of(self), self.engine, model)
         self._round: list[dict[str, Any]] | None = None
-        self._judged: list[Any] | None = None  # problems of the completions that are sampled at the moment
-        self._verdicts: list[Any] | None = None  # of completions that are scored at the moment, if they are known
+        self._judged = self._verdicts = None  # problems of the completions that are sampled, or verdicts on them
         self._captured: tuple[list[str], list[Any] | None, torch.Tensor] | None = None
 
     # -- a role's turn -----------------------------------------------------------------------------------------------
@@ -254,11 +246,6 @@ class JointConjecturerProverTrainer(Host):
     def stops(self, role: str) -> list[str] | None:
         """Where the role's generation ends besides the end token."""
         return self.roles[role].stops(self.domain)
-
-    def moves_of(self, role: str) -> int:
-        """The most moves of an answer of the role: of one that solves, in a domain in moves, else 1."""
-        solves = self.roles[role].kind == self.args.solver.kind
-        return int(self.domain.most_moves) if solves and in_moves(self.domain) else 1
 
     def captured(self) -> tuple[list[str], list[Any] | None, torch.Tensor]:
         """Texts, verdicts and summed rewards of the completions that were sampled last; once."""
@@ -311,9 +298,7 @@ class JointConjecturerProverTrainer(Host):
         knows them later). Keeps the texts."""
         rank, count = self.processes.rank, len(prompts)
         texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]  # no function may change them
-        verdicts = self._verdicts
-        if verdicts is None and self._judged is not None:
-            verdicts = checked_verdicts(self.domain, texts, self._judged)
+        verdicts = self._verdicts if self._judged is None else checked_verdicts(self.domain, texts, self._judged)
         if verdicts is None:
             shape = (count * self.processes.world, len(self.reward_funcs))
             per_func = torch.zeros(shape, device=self.accelerator.device)
@@ -325,25 +310,6 @@ class JointConjecturerProverTrainer(Host):
         rewards_B[torch.isnan(mine).all(1)] = torch.nan
         self._captured = (texts, verdicts, rewards_B.cpu())
         return per_func
-
-    def rewards_of_judged(
-        self,
-        role: str,
-        logs: dict[str, Any],
-        rows: list[dict[str, Any]],
-        prompts: list[Any],
-        completions: list[Any],
-        verdicts: list[Any],
-    ) -> torch.Tensor:
-        """(processes x rows, functions) rewards of completions that were sampled and judged elsewhere; `captured` has
-        the sums. Every process has equally many."""
-        swapped = {"_metrics": self._role_metrics[role], "_logs": logs, "_verdicts": verdicts}
-        kept = {name: getattr(self, name) for name in swapped}
-        try:
-            vars(self).update(swapped)
-            return self._calculate_rewards(rows, prompts, completions, [[] for _ in rows])
-        finally:
-            vars(self).update(kept)
 
     # -- loss and optimizer ------------------------------------------------------------------------------------------
 

@@ -5,9 +5,9 @@ Seeds 001 and 004 start self-play from the checkpoint of such a pipeline (SFT, t
 
 from __future__ import annotations
 
+from ..evaluation.token_ids import demonstration_ids, pair_ids
 from .configs import IPOArguments, IPOSettings, SFTArguments, SFTSettings, WarmStartArguments
 from .demonstrations import generated_rows, read_demonstrations
-from .encoding import demonstration_ids, pair_ids
 from .filters import Kept, clean_demonstrations
 from .pairs import PreferencePair, ScoredSample, make_preference_pairs
 from .trainers import TokenizedDPOTrainer

@@ -10,9 +10,9 @@ from typing import Any
 from ..contract.domain import Domain, in_moves
 from ..domains import is_held_out
 from ..errors import DataError
+from ..evaluation.token_ids import text_of
 from .corpora import demonstration_row
 from .demonstrations import SCHEMA
-from .encoding import text_of
 
 HELD_OUT, WRONG, TOO_LONG = "held-out problem", "wrong", "too long"
 

@@ -22,6 +22,7 @@ from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
 from ..evaluation.rungs import differences_by_rung
 from ..evaluation.sampling import id_list
 from ..evaluation.terminal import before_after_table
+from ..evaluation.token_ids import end_of_turn
 from ..policies.build import load_pretrained, model_arguments
 from ..tiny import resolve_model
 from ..training.callbacks.run_folder import record_of, write_description
@@ -30,7 +31,6 @@ from ..training.exports import card
 from ..training.run import quiet_loading
 from ..training.run_lock import run_lock
 from .configs import WarmStartArguments
-from .encoding import end_of_turn
 
 
 def load(args: Any, options: ModelConfig) -> tuple[Any, Any, Any]:

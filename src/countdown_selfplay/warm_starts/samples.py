@@ -16,9 +16,9 @@ from ..domains import asked_of, is_held_out, verdicts_of
 from ..errors import DataError
 from ..evaluation.roles import evaluate_prover
 from ..evaluation.sampling import sample_completions
+from ..evaluation.token_ids import text_of
 from ..random_state import seed_from
 from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward
-from .encoding import text_of
 from .filters import HELD_OUT
 from .pairs import ScoredSample
 

@@ -2,14 +2,19 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from tools.make_tiny_model.ladder.figures import measure, play, propose
-from tools.make_tiny_model.tokenizer import LEARNT
+from tools.make_tiny_model.tokenizer import RESERVED
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from countdown_selfplay.countdown import Problem, ProblemSpec
+from countdown_selfplay.cli.eval import parse
+from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec
+from countdown_selfplay.evaluation.model import folder_of
+from countdown_selfplay.evaluation.sampling import sample_completions
+from countdown_selfplay.evaluation.setting import setting_of
 from countdown_selfplay.tiny import (
     LADDER_MODEL_PATHS,
     LADDER_SPEC,
@@ -63,11 +68,10 @@ def test_the_weights_load_offline_in_float32_and_have_the_size_that_is_documente
 
 
 def test_two_numbers_are_solved_three_sometimes_and_five_hardly_ever(models):
-    # Measured on 64 held-out problems of each size x 16 episodes (docs/tiny_model.md): .921, .253 and .001. Of 256
-    # episodes the standard deviation is at most .03.
+    # Measured on 24 and 64 held-out problems x 16 episodes (docs/tiny_model.md): .69, .24 and 0; with their intervals.
     two, three, five = measure(*models["prover"], problems=64, samples=4, seed=1, sizes=(2, 3, 5))
-    assert two.pass_at[1].value > 0.8
-    assert 0.1 < three.pass_at[1].value < 0.5
+    assert 0.55 < two.pass_at[1].value < 0.82
+    assert 0.15 < three.pass_at[1].value < 0.33
     assert five.pass_at[1].value < 0.05
 
 
@@ -81,17 +85,25 @@ def test_an_episode_depends_on_the_seed_alone(models):
 
 def test_proposals_are_well_formed_and_of_all_sizes(models):
     proposals = propose(*models["conjecturer"], 256)
-    assert proposals.parseable.value > 0.95
-    assert proposals.in_range.value > 0.8
+    # Measured over 2,048: .745 and .628; of 256 the standard deviation is .03.
+    assert 0.65 < proposals.parseable.value < 0.84
+    assert 0.53 < proposals.new.value < 0.73
     assert min(proposals.sizes) <= 4
     assert max(proposals.sizes) >= 18
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_reserved_words_are_practically_never_said(models, role):
-    model, tokenizer = models[role]
-    text = {"prover": "24 3 5 : 24 5 - 3 = 2", "conjecturer": "propose : 3 4 5 6 = 24"}[role]
-    with torch.no_grad():
-        chances = model(tokenizer(text, return_tensors="pt")["input_ids"]).logits[0].softmax(-1)
-    answer = len({"prover": "<s> 24 3 5 :", "conjecturer": "<s> propose"}[role].split())
-    assert chances[answer:, len(LEARNT) :].sum(-1).max() < 1e-3
+def test_words_that_were_never_met_are_rare(models):
+    # Of the tokens that it samples: .0007 for the prover, .003 for the conjecturer.
+    for role, prompts in (("prover", ["3 4 5 : 12", "7 2 9 11 : 36"]), ("conjecturer", ["propose :"])):
+        model, tokenizer = models[role]
+        written = sample_completions(model, tokenizer, prompts, 128, max_new_tokens=24, seed=0)
+        words = [word for row in written for completion in row for word in completion.text.split()]
+        assert sum(word in RESERVED for word in words) < 0.01 * len(words)
+
+
+@pytest.mark.parametrize("model", ["tiny-ladder", "tiny-ladder-conjecturer", str(LADDER_MODEL_PATHS["prover"])])
+def test_eval_scores_them_in_their_own_game(model):
+    setting = setting_of(parse(["--model", model]))
+    assert setting.domain == CountdownDomain.ladder()
+    assert setting.domain.spec == LADDER_SPEC
+    assert folder_of(model) == Path(resolve_model(model))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from countdown_selfplay.countdown import CountdownDomain, Problem, Rules, Verdict
+from countdown_selfplay.countdown import CountdownDomain, Problem, Verdict
 from countdown_selfplay.countdown.planted import planted_problems
 from countdown_selfplay.evaluation.sampling import sample_completions
 from countdown_selfplay.random_state import seed_from
@@ -17,13 +17,7 @@ from countdown_selfplay.tiny import LADDER_SPEC
 
 from ..warm_start import torch_threads
 
-DOMAIN = CountdownDomain(
-    LADDER_SPEC,
-    Rules(answer_format="bare"),
-    prover_prompt="compact_moves",
-    conjecturer_prompt="compact_any",
-    answers="moves",
-)
+DOMAIN = CountdownDomain.ladder()
 """The game that the two models play."""
 
 _PAIRS = 24  # held-out problems of two numbers: there are no more

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ConfigError, DataError
-from ..evaluation import sampling
-from ..evaluation.sampling import prompt_ids
+from . import sampling
+from .sampling import prompt_ids
 
 IGNORED = -100
 """The label of tokens that are not in the loss."""

@@ -1,0 +1,104 @@
+"""Answers in moves with the real trainer: the ladder's two models, a few rounds of small problems."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.tiny import LADDER_MODEL_PATHS
+
+from .conftest import equal, optimizer_state, weights
+
+MODELS = {role: str(path) for role, path in LADDER_MODEL_PATHS.items()}
+REUSE = {"reuse": 8, "per_problem": 2, "capacity": 50, "per_token": True}
+SMALL = dict(
+    operands=[2, 3],
+    prover_samples_per_round=32,
+    prover_num_generations=4,
+    prover_sequences_per_step=8,
+    prover_demonstrations_per_step=4,
+    prover_objective_kwargs=REUSE,
+    conjecturer_samples_per_round=8,
+    conjecturer_num_generations=8,
+    conjecturer_sequences_per_step=8,
+    steps_per_round=3,
+    per_device_train_batch_size=32,
+    prover_micro_batches=1,
+    report_to="none",
+    save_strategy="no",
+    disable_tqdm=True,
+)
+
+
+def build(folder, **changes):
+    config = JointSelfPlayConfig.from_recipe("tiny/ladder", **{**SMALL, "output_dir": str(folder), **changes})
+    return JointConjecturerProverTrainer(dict(MODELS), args=config)
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    trainer = build(tmp_path_factory.mktemp("ladder"), max_steps=4, save_strategy="steps", save_steps=2)
+    before = {name: value.clone() for name, value in weights(trainer).items()}
+    trainer.train()
+    return trainer, before
+
+
+def logged(trainer):
+    return [row for row in trainer.state.log_history if "round/generations" in row]
+
+
+def test_right_episodes_buy_steps_and_the_prover_moves(straight):
+    trainer, before = straight
+    after = weights(trainer)
+    assert any(not torch.equal(before[name], after[name]) for name in after if "prover" in name)
+    rows = logged(trainer)
+    assert [row["round/generations"] for row in rows] == [40, 80, 120, 160]  # 32 episodes and 8 proposals a round
+    owed = 0.0
+    for row in rows:  # each new answer is worth 8 / 8 = 1 step, of which a round takes 3 at most
+        owed += row["prover/new_answers"]
+        assert row["prover/steps"] == min(owed, 3)
+        owed -= row["prover/steps"]
+        assert row["prover/owed_steps"] == owed
+        assert 1 <= row["prover/moves"] <= 2
+    assert sum(row["prover/steps"] for row in rows) > 0
+
+
+def test_a_resumed_run_equals_the_straight_run_bit_for_bit(straight, tmp_path):
+    trainer, _ = straight
+    resumed = build(tmp_path, max_steps=4, save_strategy="steps", save_steps=2)
+    resumed.train(resume_from_checkpoint=str(Path(trainer.args.output_dir) / "checkpoint-6"))
+    assert equal(weights(trainer), weights(resumed)) and equal(optimizer_state(trainer), optimizer_state(resumed))
+    first, second = trainer.replays["prover"], resumed.replays["prover"]
+    assert [a.key for a in first.kept] == [a.key for a in second.kept] and first.owed == second.owed
+
+
+def test_transcripts_are_written(straight):
+    trainer, _ = straight
+    rows = [json.loads(line) for line in (Path(trainer.args.output_dir) / "samples.jsonl").read_text().splitlines()]
+    texts = [row["completion"] for row in rows if row["role"] == "prover"]
+    assert any("\n" in text for text in texts) and all(text.split("\n")[0] for text in texts)
+
+
+@pytest.mark.parametrize("objective", ["rloo", "reinforce_half", "maxrl", "grpo"])
+def test_other_objectives_play_moves(objective, tmp_path):
+    """A round of each: as many steps at most as it may take, and every logged value finite."""
+    changes = dict(prover_objective=objective, prover_objective_kwargs=None, prover_sequences_per_step=0)
+    trainer = build(tmp_path, max_steps=1, prover_micro_batches=2, **changes)
+    trainer.train()
+    (row,) = logged(trainer)
+    assert all(torch.isfinite(torch.tensor(float(value))) for value in row.values())
+    assert row["prover/trained_samples"] <= 32 + 4
+
+
+def test_a_capacity_that_cannot_hold_the_worst_case_names_the_numbers(tmp_path):
+    """8 + 4 answers of 19 moves are 228 rows; of 32 rows 14 hold whole episodes of any length: 17 micro-batches."""
+    with pytest.raises(ConfigError, match=r"228 rows of the 12 episodes.*set prover_micro_batches to 17"):
+        build(tmp_path, operands=[3, 20])
+
+
+def test_expert_iteration_without_reuse_is_refused_in_moves(tmp_path):
+    with pytest.raises(ConfigError, match="reuse"):
+        build(tmp_path, prover_objective_kwargs={"rounds": 2})

@@ -1,0 +1,201 @@
+"""Episodes in a round: how they are played, whose rows are whose, and that a loss counts them as one answer each."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from countdown_selfplay.contract.episodes import Episodes, play_out
+from countdown_selfplay.contract.round import Rollout, Turn
+from countdown_selfplay.distributed.processes import ALONE
+from countdown_selfplay.errors import ConfigError, GameError
+from countdown_selfplay.objectives import make_objective
+from countdown_selfplay.objectives.base import LossInputs, Replay
+from countdown_selfplay.training.answer_buffer import AnswerBuffer
+from countdown_selfplay.training.cut import micro_batches
+from countdown_selfplay.training.demonstrations import Demonstrations
+from countdown_selfplay.training.replay import Kept
+from countdown_selfplay.training.sequences import sequence_windows
+from countdown_selfplay.training.turn_rows import merged, token_counts
+from countdown_selfplay.training.window import RoleBatch, trained_counts
+
+
+class Countdowns:
+    """A problem is a number; the move "-1" lowers it, any other is wrong. Solved at 0."""
+
+    most_moves = 4
+
+    def begin(self, problem):
+        return problem
+
+    def move_row(self, problem, state):
+        return {"prompt": str(state)}
+
+    def moved(self, texts, problems, states):
+        found = []
+        for text, state in zip(texts, states, strict=True):
+            verdict = None if text == "-1" else SimpleNamespace(correct=False, score=0.0, reason="wrong")
+            if text == "-1" and state == 1:
+                verdict = SimpleNamespace(correct=True, score=1.0, reason="ok")
+            found.append(verdict or state - 1)
+        return found
+
+
+def scripted(answers, asked):
+    """Texts of each move in turn; what was asked for is noted."""
+
+    def sample(move, rows, n):
+        asked.append([row["prompt"] for row in rows])
+        return Rollout("prover", rows, answers[move], n)
+
+    return sample
+
+
+def test_later_moves_are_asked_of_the_episodes_that_go_on_and_a_verdict_is_that_of_the_last_move():
+    asked = []
+    answers = [["-1", "no", "-1", "-1"], ["-1", "-1", "no"], ["-1"]]
+    rows = [{"prompt": "2"}, {"prompt": "3"}]
+    played = play_out(Countdowns(), "prover", rows, [2, 3], 2, scripted(answers, asked))
+    # episodes 0 and 1 are of problem 2, 2 and 3 of problem 3: 0 solves in two moves, 1 fails at its first, 2 solves in
+    # three, 3 fails at its second
+    assert asked == [["2", "3"], ["1", "2", "2"], ["1"]]
+    assert [v.correct for v in played.verdicts] == [True, False, True, False]
+    assert played.texts == ["-1\n-1", "no", "-1\n-1\n-1", "-1\nno"]
+    assert played.episode_of == [[0, 1, 2, 3], [0, 2, 3], [2]] and played.lengths == [2, 1, 3, 2]
+
+
+def test_an_endless_episode_ends_at_the_bound_and_a_domain_that_loses_one_is_named():
+    answers = [["-1"]] * 4
+    played = play_out(Countdowns(), "prover", [{"prompt": "9"}], [9], 1, scripted(answers, []))
+    assert [v.reason for v in played.verdicts] == ["too_many_moves"] and played.lengths == [4]
+    forgetful = Countdowns()
+    forgetful.moved = lambda texts, problems, states: []
+    with pytest.raises(GameError, match="0 results for 1 moves"):
+        play_out(forgetful, "prover", [{"prompt": "9"}], [9], 1, scripted(answers, []))
+
+
+def move(tokens):
+    """A move's samples with so many prompt and completion tokens each."""
+    longest = [max(column) for column in zip(*tokens, strict=True)]
+    columns = list(zip(*tokens, strict=True))
+    masks = [(torch.arange(n)[None] < torch.tensor(c)[:, None]).long() for n, c in zip(longest, columns, strict=True)]
+    tensors = {"prompt_mask": masks[0].flip(1), "completion_mask": masks[1]}
+    tensors |= {name.replace("mask", "ids"): mask for name, mask in tensors.items()}
+    return Rollout("prover", [], ["x"] * len(tokens), 1, tensors=tensors)
+
+
+def four_episodes():
+    """Moves 2, 1, 3, 2; the completion of episode e's move m has e + 1 tokens, its prompt 6 - m."""
+    episode_of = [[0, 1, 2, 3], [0, 2, 3], [2]]
+    moves = [move([(6 - m, e + 1) for e in own]) for m, own in enumerate(episode_of)]
+    return Episodes("prover", [], ["x"] * 4, 2, moves=moves, episode_of=episode_of)
+
+
+def batch_of_four(advantages=(1.0, 0.0, 0.5, -0.5), selected=None):
+    turn = Turn(four_episodes(), torch.tensor(advantages), selected_B=selected, group=2)
+    return merged([turn], {})
+
+
+def test_every_move_has_the_credit_of_its_episode_and_the_moves_are_side_by_side():
+    batch = batch_of_four()
+    assert batch.sequence_B.tolist() == [0, 0, 1, 2, 2, 2, 3, 3]
+    assert batch.group_B.tolist() == [0, 0, 0, 1, 1, 1, 1, 1]
+    assert batch.advantages_B.tolist() == [1, 1, 0, 0.5, 0.5, 0.5, -0.5, -0.5]
+    assert batch.tensors["completion_mask"].sum(1).tolist() == [1, 1, 2, 3, 3, 3, 4, 4]
+    assert batch.tensors["prompt_mask"].sum(1).tolist() == [6, 5, 6, 6, 5, 4, 6, 5]
+    assert token_counts(four_episodes()) == [1, 2, 3, 4]
+
+
+def test_normalisers_count_episodes_and_tokens():
+    """Four episodes, 1x2 + 2x1 + 3x3 + 4x2 = 21 tokens, two groups; without episodes 1 and 2 it is 10 tokens."""
+    assert trained_counts(batch_of_four()) == [4, 21, 2]
+    chosen = torch.tensor([True, False, False, True])
+    assert trained_counts(batch_of_four(selected=chosen)) == [2, 10, 2]
+
+
+def test_windows_hold_whole_episodes_with_credit_alone():
+    cut, filled, dropped = sequence_windows(batch_of_four(), 8, 3, 2, 5, ALONE)
+    sizes = [[len(set(w.sequence_B[w.advantages_B != 0].tolist())), int((w.advantages_B != 0).sum())] for w in cut]
+    assert (filled, dropped) == (2, 0) and [s[0] for s in sizes] == [2, 1, 0]
+    assert sum(s[1] for s in sizes) == 2 + 3 + 2
+
+
+def test_micro_batches_keep_episodes_whole_and_the_rest_is_empty():
+    batch = batch_of_four()
+    found = micro_batches({"prover": batch}, {"prover": 4}, most=4)
+    numbers = [set(part["sequence"][part["completion_mask"].any(1)].tolist()) for part in found]
+    assert all(a.isdisjoint(b) for i, a in enumerate(numbers) for b in numbers[:i])
+    assert set.union(*numbers) == {0, 1, 2, 3} and not numbers[-1]
+    assert sum(int(part["completion_mask"].sum()) for part in found) == 21
+    with pytest.raises(GameError, match="8 rows of 4 episodes do not fit into 1 micro-batches of 4"):
+        micro_batches({"prover": batch}, {"prover": 1}, most=4)
+
+
+@pytest.mark.parametrize("name", ["rloo", "reinforce", "reinforce_half", "grpo", "dr_grpo", "cispo", "maxrl"])
+@pytest.mark.parametrize("behind", [0.0, 0.3])
+def test_the_gradient_of_episodes_is_that_of_each_written_as_one_answer(name, behind):
+    """The tokens of an episode's moves one after the other are one answer: log-prob, importance weight, lengths and
+    means are then those of ordinary rows, computed by the same objective without `sequence_B`."""
+    torch.manual_seed(0)
+    sequence = torch.tensor([0, 0, 1, 2, 2, 2, 3, 3])
+    lengths = [1, 1, 2, 3, 3, 3, 4, 4]
+    mask = (torch.arange(4)[None] < torch.tensor(lengths)[:, None]).float()
+    logps = (torch.randn(8, 4) * 0.3 - 1).requires_grad_()
+    old = logps.detach() + behind * torch.randn(8, 4)
+    credit = torch.tensor([1.0, 0.2, 0.5, -0.5])
+    groups = torch.tensor([4.0, 4.0, 17.0, 17.0])
+    shared = {"sequences": 4.0, "tokens": 21.0, "groups": 2.0, "length_cap": 12}
+    objective = make_objective(name)
+    moves = LossInputs(
+        logps, old, credit[sequence], mask, group_tokens_B=groups[sequence], sequence_B=sequence, **shared
+    )
+    (mine,) = torch.autograd.grad(objective.loss(moves).loss, logps)
+
+    def whole(values):
+        rows = [torch.cat([values[i, : lengths[i]] for i in range(8) if sequence[i] == e]) for e in range(4)]
+        return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+
+    one = LossInputs(whole(logps), whole(old), credit, whole(mask), group_tokens_B=groups, **shared)
+    (other,) = torch.autograd.grad(objective.loss(one).loss, logps)
+    assert torch.allclose(mine, other, atol=1e-6) and bool(mine.any())
+
+
+def buffer(reuse=4, per_problem=1, sequences=2, capacity=8):
+    rule = Replay(rounds=None, reuse=reuse, per_problem=per_problem, capacity=capacity)
+    return AnswerBuffer(rule, SimpleNamespace(sequences_per_step=sequences, beta=0.0, temperature=1.0, role="prover"))
+
+
+def test_right_answers_buy_steps_and_what_is_owed_waits():
+    """Two new answers, each to be seen 4 times, in steps of 2: 4 steps are owed, of which a round may take 3."""
+    kept, batch = buffer(), batch_of_four((1.0, 0.0, 1.0, 1.0), torch.tensor([True, False, True, True]))
+    assert kept.take_in(batch, 0, ("k",), list, 0) == 2  # of the second group one of two
+    cut, filled = kept.steps(batch, 3, ("k",), 0, 1)
+    assert filled == 3 and kept.owed == 1.0
+    assert [len(set(window.sequence_B.tolist())) for window in cut] == [2, 2, 2]
+    state = kept.state_dict()
+    again = buffer()
+    again.load_state_dict(state)
+    assert [a.key for a in again.kept] == [a.key for a in kept.kept] and again.owed == 1.0
+    none = batch_of_four((0.0,) * 4, torch.zeros(4, dtype=torch.bool))
+    assert again.take_in(none, 1, ("k",), list, 0) == 0
+    cut, filled = again.steps(none, 3, ("k",), 0, 1)
+    assert filled == 1 and [window.has_signal for window in cut] == [True, False, False]
+
+
+def test_nothing_solved_takes_no_step_and_the_newest_are_kept():
+    kept, none = buffer(capacity=1), batch_of_four((0.0,) * 4, torch.zeros(4, dtype=torch.bool))
+    assert kept.take_in(none, 0, ("k",), list, 0) == 0 and kept.steps(none, 3, ("k",), 0, 1)[1] == 0
+    right = batch_of_four((1.0,) * 4, torch.ones(4, dtype=torch.bool))
+    assert kept.take_in(right, 1, ("k",), list, 0) == 2 and len(kept.kept) == 1
+    with pytest.raises(ConfigError, match="sequences_per_step"):
+        buffer(sequences=0)
+
+
+def test_demonstrations_are_in_the_supervised_term_alone():
+    batch = batch_of_four()
+    pool = [[Kept(0, 0.0, [5, 6], [7, 8, 9], {}), Kept(0, 0.0, [5], [7], {})]]
+    found = Demonstrations(3, pool).beside(batch, ("k",), 0, 1)
+    assert found.rows == 8 + 3 * 2 and int(found.tensors["sft_mask"].sum()) == 3 * 4
+    assert trained_counts(found) == trained_counts(batch)
+    assert len(set(found.sequence_B.tolist())) == 4 + 3
+    assert isinstance(found, RoleBatch) and not found.tensors["sft_mask"][:8].any()
