@@ -122,7 +122,9 @@ def rung_map(
     axes.set_yticks(np.arange(len(rungs)), [str(rung) for rung in rungs])
     for x, shares_R in zip(marks, shares_MR, strict=True):
         some = np.flatnonzero(shares_R > 0)
-        axes.scatter([x] * len(some), some, _DISC * shares_R[some], color="C1", alpha=0.85, linewidths=0, zorder=3)
+        axes.scatter(
+            [x] * len(some), some, _DISC * shares_R[some], color="C1", alpha=0.85, lw=0, zorder=3, clip_on=False
+        )
     known = np.isfinite(rates_CR).any()
     entries: list[tuple[Artist, str]] = [(Patch(facecolor=none, edgecolor=grey), "0% solved")]
     entries += [(Patch(facecolor="C0", edgecolor=grey), f"{np.nanmax(rates_CR):.0%} solved")] if known else []
