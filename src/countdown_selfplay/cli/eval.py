@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
+from ..contract.domain import in_moves
 from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, AnswerRule
 from ..errors import ConfigError
 from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
@@ -69,7 +70,7 @@ def main(argv: list[str]) -> int:
 def parse(argv: list[str]) -> argparse.Namespace:
     """The options; `--n-problems` and `--n_problems` are the same."""
     parser = parser_of("eval", HELP, EPILOG)
-    parser.add_argument("--model", required=True, help="a model or adapter folder, a hub id, or tiny")
+    parser.add_argument("--model", required=True, help="a model or adapter folder, a hub id, tiny or tiny-ladder")
     parser.add_argument("--task", choices=TASKS, default="solve", help="what is measured (default: solve)")
     parser.add_argument("--role", choices=("prover", "conjecturer"), help="what to score it as (default: prover)")
     parser.add_argument(
@@ -80,6 +81,21 @@ def parse(argv: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--split", default="test", help="split of a hub data set (default: test)")
     parser.add_argument("--n_problems", type=positive, help="how many (500 generated ones, else all)")
+    parser.add_argument(
+        "--rungs",
+        type=positive,
+        nargs="+",
+        metavar="K",
+        help="problems of these rungs alone (Countdown: with so many numbers), as many of each",
+    )
+    parser.add_argument("--problems_per_rung", type=positive, metavar="N", help="how many of each rung")
+    parser.add_argument(
+        "--ladder_rungs",
+        type=positive,
+        nargs="+",
+        metavar="K",
+        help="rungs whose mean is the score of the ladder (default: those of 4 to 10 that there are)",
+    )
     parser.add_argument(
         "--samples",
         type=positive,
@@ -113,10 +129,15 @@ def parse(argv: list[str]) -> argparse.Namespace:
     domain.add_argument("--conjecturer_prompt", choices=tuple(CONJECTURER_PROMPTS))
     domain.add_argument("--answer_rule", choices=get_args(AnswerRule), help="which answer tag counts")
     domain.add_argument("--operands", type=positive, nargs="+", help="operand counts of the problems")
-    for name in ("number_low", "number_high", "target_low", "target_high"):
+    for name in ("number_low", "number_high", "target_low", "target_high", "value_high"):
         domain.add_argument(f"--{name}", type=int, metavar="N")
     options = parser.parse_args([underscored(argument) for argument in argv])
     options.role = role_of(options.model, options.role)
+    for name in ("rungs", "problems_per_rung", "ladder_rungs"):
+        if getattr(options, name) is not None and options.role != "prover":
+            raise ConfigError(
+                f"`--{name}` chooses problems for a prover, and the role is {options.role}; leave it out."
+            )
     return options
 
 
@@ -140,9 +161,15 @@ def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[d
     started = time.perf_counter()
     load = lru_cache(maxsize=1)(load_model)  # greedy answers come from the same
     answers = collect(options, setting, asked, load)
+    from ..evaluation.rungs import LADDER, rungs_text
     from ..evaluation.summary import summarise
 
-    result = summarise(answers, seed=options.seed)
+    result = summarise(answers, seed=options.seed, ladder_rungs=options.ladder_rungs or LADDER)
+    if options.ladder_rungs and "ladder" not in result:
+        raise ConfigError(
+            f"`--ladder_rungs` ({rungs_text(options.ladder_rungs)}) must name two or more rungs of the problems, "
+            f"which are {', '.join(result.get('by_rung', {})) or 'of one'}."
+        )
     rows: list[Row] = []
     if options.greedy or options.eval_preset == "cdg":
         single = summarise(collect(*as_greedy(options, setting), asked, load), seed=options.seed)
@@ -150,19 +177,33 @@ def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[d
         rows.append(("greedy pass@1", *_cells(single["pass_at"]["1"])))
     result["seconds"] = round(time.perf_counter() - started, 3)
     rows += [(f"pass@{k}", *_cells(estimate)) for k, estimate in result["pass_at"].items()]
-    rows += [(f"majority@{k}", *_cells(estimate)) for k, estimate in result["majority_at"].items()]
+    rows += [(f"majority@{k}", *_cells(estimate)) for k, estimate in result.get("majority_at", {}).items()]
     known = (("score", "mean score"), ("format", "right format"), ("truncated", "truncated"))
     names = [(name, words) for name, words in known if name in result]
     rows += [(words, *_cells(result[name])) for name, words in names]
-    strata = [(f"{label} operands", found) for label, found in result.get("by_operands", {}).items()]
+    moves = in_moves(setting.domain)
+    if "ladder" in result:
+        score = result["ladder"]
+        label = f"rungs {rungs_text(score['rungs'])}"
+        rows += [(f"pass@{k}, {label}", *_cells(score["pass_at"][k])) for k in ends_of(score["pass_at"])]
+    if moves or "by_operands" not in result:  # of whole answers in Countdown the operand counts are the rungs
+        for label, found in result.get("by_rung", {}).items():
+            rows += [(f"pass@{k}, rung {label}", *_cells(found["pass_at"][k])) for k in ends_of(found["pass_at"])]
+    by_operands = {} if moves else result.get("by_operands", {})
+    strata = [(f"{label} operands", found) for label, found in by_operands.items()]
     strata += result.get("by_stratum", {}).items()
     for label, found in strata:
         for kind in ("pass_at", "majority_at"):
-            ks = dict.fromkeys((min(found[kind], key=int), max(found[kind], key=int)))
-            for k in ks if kind == "pass_at" else list(ks)[-1:]:
+            ks = ends_of(found.get(kind, {}))
+            for k in ks if kind == "pass_at" else ks[-1:]:
                 rows.append((f"{kind.removesuffix('_at')}@{k}, {label}", *_cells(found[kind][k])))
         rows += [(f"{words}, {label}", *_cells(found[name])) for name, words in names]
     return result, rows
+
+
+def ends_of(by_k: dict[str, Any]) -> list[str]:
+    """The least and the greatest k."""
+    return [*dict.fromkeys((min(by_k, key=int), max(by_k, key=int)))] if by_k else []
 
 
 def as_greedy(options: argparse.Namespace, setting: Setting) -> tuple[argparse.Namespace, Setting]:
@@ -184,6 +225,7 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
         folder = folder_of(options.model)
     from ..evaluation.answer_file import AnswerFile
     from ..evaluation.answers import AnswerSet, answer_batches, batches_of
+    from ..evaluation.episodes import answers_at_once
     from ..evaluation.progress import ProgressLine
 
     n, size = samples_of(options), batch_size(options, setting)
@@ -191,6 +233,7 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
         "model": options.model,
         "weights": None if folder is None else weights_digest(folder),
         "role": "prover",
+        **({"answers": "moves"} if in_moves(setting.domain) else {}),
         "n": n,
         "seed": options.seed,
         "batch_size": size,
@@ -201,7 +244,7 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
         "versions": versions(),
     }
     prompts = [setting.domain.prove_row(problem)["prompt"] for problem in asked.problems]
-    batches = batches_of(prompts, n, size)
+    batches = batches_of(prompts, n, answers_at_once(setting.domain, size))
     with ExitStack() as stack:
         file = None
         if options.output is not None and options.output.suffix == ".jsonl":

@@ -154,6 +154,16 @@ OTHERS = (
         "for a role that does not move under `lora`. 0 for a role that learns: its samples are stale.",
     ),
     Metric(
+        "eval_pass@<k>/rung_<rung>",
+        "`eval_pass@<k>` of the held-out problems of one rung (Countdown: with so many numbers), for k = 1 and the "
+        "greatest k; of domains whose problems are of several rungs.",
+    ),
+    Metric(
+        "eval_pass@<k>/ladder",
+        "The mean of `eval_pass@<k>/rung_<rung>` over rungs 4 to 10, or those of them that there are, each with "
+        "equal weight.",
+    ),
+    Metric(
         "eval_pass@<k>",
         "The unbiased estimate 1 - C(n-c, k) / C(n, k), averaged over the held-out problems, with n = "
         "`num_generations_eval` answers per problem and c of them accepted by the verifier.",

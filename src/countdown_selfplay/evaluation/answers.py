@@ -32,8 +32,8 @@ MARK = '{"record": "setting"'
 class Answer:
     """One sampled answer. index: position of the problem in the problem set; problem: its key; sample: 0 to n - 1;
     answer: what majority@k counts as one answer, None for no vote; tags: complete answers in the text; tokens:
-    generated before the end token; truncated: cut at the token budget. In moves it is an episode: tokens of all
-    moves, truncated if one of them was."""
+    generated before the end token; truncated: cut at the token budget; rung: where the set has problems of several. In
+    moves it is an episode: tokens of all moves, truncated if one of them was."""
 
     index: int
     problem: str
@@ -47,16 +47,18 @@ class Answer:
     tokens: int
     truncated: bool
     stratum: str | None = None
+    rung: int | None = None
 
     @property
     def correct(self) -> bool:
         return self.reason == Reason.CORRECT
 
     def to_json(self) -> str:
-        """One line without its newline; `stratum` only where there is one."""
+        """One line without its newline; `stratum` and `rung` only where there is one."""
         row = asdict(self)
-        if self.stratum is None:
-            del row["stratum"]
+        for name in ("stratum", "rung"):
+            if row[name] is None:
+                del row[name]
         return json.dumps(row, ensure_ascii=False)
 
 
@@ -116,10 +118,11 @@ def answer_batches(
     """
     from ..random_state import seed_from
     from .episodes import Played, answers_at_once, sample_episodes
+    from .rungs import rungs_of
     from .sampling import sample_completions
 
     prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
-    identities = [identity(domain, problem) for problem in problems]
+    identities, rungs = [identity(domain, problem) for problem in problems], rungs_of(domain, problems)
     drawn: dict[str, Any] = {"batch_size": batch_size, "stop_strings": domain.stop_strings("prover"), **sampling}
     for batch in batches_of(prompts, n, answers_at_once(domain, batch_size))[skip:]:
         own = seed_from("answers", seed, *batch_key(identities, batch))
@@ -151,6 +154,7 @@ def answer_batches(
                         tokens=tokens,
                         truncated=truncated,
                         stratum=None if strata is None else strata[index],
+                        rung=None if rungs is None else rungs[index],
                     )
                 )
         yield rows

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from ..errors import ConfigError
-from ..statistics.bootstrap import SHARE, Estimate, ends, resampled_means, share_interval
+from ..statistics.bootstrap import (
+    CHANGE,
+    SHARE,
+    Bounds,
+    Estimate,
+    ends,
+    paired_bootstrap,
+    paired_differences,
+    resampled_means,
+    share_interval,
+)
 from ..statistics.pass_at_k import pass_at_k_array
 
 LADDER = tuple(range(4, 11))
@@ -35,6 +45,19 @@ def by_rung(
     return found
 
 
+def pass_by_rung(correct: Sequence[int], rungs: Sequence[int], n: int, ks: Sequence[int]) -> dict[str, float]:
+    """{"pass@1/rung_4": value}, and "pass@1/ladder" where there are two rungs of LADDER: what a training log holds."""
+    found: dict[str, float] = {}
+    for k in ks:
+        values_P = pass_at_k_array(correct, n, k)
+        means = {rung: float(values_P[np.asarray(rungs) == rung].mean()) for rung in sorted(set(rungs))}
+        found |= {f"pass@{k}/rung_{rung}": mean for rung, mean in means.items()}
+        known = [means[rung] for rung in LADDER if rung in means]
+        if len(known) > 1:
+            found[f"pass@{k}/ladder"] = float(np.mean(known))
+    return found
+
+
 def ladder(
     figures: Mapping[str, Mapping[str, Any]],
     ks: Sequence[int],
@@ -43,9 +66,10 @@ def ladder(
     seed: int = 0,
 ) -> dict[str, Any] | None:
     """The mean over those of `rungs` that `by_rung` has figures of, each rung with equal weight: {"rungs", "pass_at"};
-    None without any. The interval resamples the problems within each rung (a stratified bootstrap)."""
+    None without two of them. The interval resamples the problems within each rung (a stratified bootstrap), so that
+    a rung without a right answer adds nothing to its width."""
     known = [rung for rung in rungs if str(rung) in figures]
-    if not known:
+    if len(known) < 2:
         return None
     pass_at = {}
     for k in ks:
@@ -54,12 +78,39 @@ def ladder(
     return {"rungs": known, "pass_at": pass_at}
 
 
-def stratified(groups: Sequence[np.ndarray], resamples: int, seed: int) -> Estimate:
+def differences_by_rung(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, list[float]]]:
+    """after - before by rung, and of the "ladder", for each k, paired over problems: [difference, low, high] of the
+    95% percentile interval. Before and after: plain JSON values with `by_rung`; {} where they have none."""
+    a, b = before.get("by_rung", {}), after.get("by_rung", {})
+    found: dict[str, dict[str, list[float]]] = {}
+    for rung in a:
+        counts, n = (a[rung]["correct"], b[rung]["correct"]), a[rung]["n"]
+        changes = {k: paired_bootstrap(*counts, n, k=int(k)) for k in a[rung]["pass_at"]}
+        found[rung] = {k: [one.difference, one.low, one.high] for k, one in changes.items()}
+    if "ladder" in before:
+        score = found["ladder"] = {}
+        for k in before["ladder"]["pass_at"]:
+            own = [(a[str(r)], b[str(r)]) for r in before["ladder"]["rungs"]]
+            groups = [paired_differences(x["correct"], y["correct"], x["n"], int(k)) for x, y in own]
+            change = stratified(groups, bounds=CHANGE)
+            score[k] = [change.value, change.low, change.high]
+    return found
+
+
+def rungs_text(rungs: Sequence[int]) -> str:
+    """ "4 to 10" of neighbours, else "4, 6, 7"."""
+    whole = len(rungs) > 2 and list(rungs) == list(range(rungs[0], rungs[-1] + 1))
+    return f"{rungs[0]} to {rungs[-1]}" if whole else ", ".join(map(str, rungs))
+
+
+def stratified(
+    groups: Sequence[np.ndarray], resamples: int = 10_000, seed: int = 0, bounds: Bounds = SHARE
+) -> Estimate:
     """The mean of the groups' means with a percentile interval; where all resamples are alike as `alike_ends`."""
     drawn = [resampled_means(group, resamples, seed + i) for i, group in enumerate(groups)]
     value = float(np.mean([group.mean() for group in groups]))
     size = sum(map(len, groups))
-    low, high = ends(np.full(size, value), np.mean(drawn, 0), 0.95, "percentile", SHARE)
+    low, high = ends(np.full(size, value), np.mean(drawn, 0), 0.95, "percentile", bounds)
     return Estimate(value, low, high)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from ..contract.domain import in_moves
+from ..contract.episodes import Episodes, play_out
 from ..contract.round import Rollout, Turn
 from ..random_state import seed_from
 from .sampling import sample_completions
@@ -56,24 +58,50 @@ class CollectingRound:
     def sample(
         self, role: str, rows: Sequence[Any], n: int | None = None, problems: Sequence[Any] | None = None
     ) -> Rollout:
-        player, n = self.roster[role], self.group(role) if n is None else n
+        n = self.group(role) if n is None else n
         self.turns += 1
+        if problems is not None and in_moves(self.domain):
+            return self._play_out(role, rows, n, problems)
+        rollout, cut = self._sampled(role, rows, n, seed_from(*self.key, self.index, role, self.turns))
+        if problems is not None:
+            asked = [problem for problem in problems for _ in range(n)]
+            rollout.verdicts = self.domain.verify(rollout.texts, asked)
+            rollout.rewards_B = _scores(rollout)
+        self.truncated[id(rollout)] = cut
+        return rollout
+
+    def _play_out(self, role: str, rows: Sequence[Any], n: int, problems: Sequence[Any]) -> Episodes:
+        """Episodes; one is truncated if one of its moves is."""
+        cuts: list[list[bool]] = []
+
+        def sample(move: int, asked: list[Any], each: int) -> Rollout:
+            found, cut = self._sampled(role, asked, each, seed_from(*self.key, self.index, role, self.turns, move))
+            cuts.append(cut)
+            return found
+
+        played = play_out(self.domain, role, rows, problems, n, sample)
+        played.rewards_B = _scores(played)
+        truncated = [False] * len(played.texts)
+        for cut, own in zip(cuts, played.episode_of, strict=True):
+            for i, one in zip(own, cut, strict=True):
+                truncated[i] |= one
+        self.truncated[id(played)] = truncated
+        return played
+
+    def _sampled(self, role: str, rows: Sequence[Any], n: int, seed: int) -> tuple[Rollout, list[bool]]:
+        player = self.roster[role]
         drawn = sample_completions(
             player.model,
             player.tokenizer,
             [row["prompt"] for row in rows],
             n,
-            seed=seed_from(*self.key, self.index, role, self.turns),
+            seed=seed,
             stop_strings=self.domain.stop_strings(role),
             **player.sampling,
         )
         flat = [completion for group in drawn for completion in group]
-        texts, asked = [c.text for c in flat], [p for p in problems or [] for _ in range(n)]
-        verdicts = None if problems is None else self.domain.verify(texts, asked)
-        scores = torch.tensor([float(v.score) for v in verdicts or []]) if verdicts else torch.zeros(len(texts))
-        rollout = Rollout(role, list(rows), texts, n, verdicts, scores)
-        self.truncated[id(rollout)] = [c.truncated for c in flat]
-        return rollout
+        texts = [c.text for c in flat]
+        return Rollout(role, list(rows), texts, n, rewards_B=torch.zeros(len(texts))), [c.truncated for c in flat]
 
     def credit(
         self,
@@ -98,3 +126,7 @@ class CollectingRound:
 
     def seed(self, *key: object) -> int:
         return seed_from(*self.key, self.index, *key)
+
+
+def _scores(rollout: Rollout) -> torch.Tensor:
+    return torch.tensor([float(verdict.score) for verdict in rollout.verdicts or []])

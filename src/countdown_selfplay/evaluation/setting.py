@@ -7,14 +7,16 @@ import argparse
 import dataclasses
 import hashlib
 import json
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..contract.domain import Domain
+from ..contract.domain import Domain, in_moves
 from ..countdown import CountdownDomain, ProblemSpec, Rules, heldout_problems
+from ..countdown.prompts import BARE_PROMPTS, MOVES_PROMPTS
 from ..data.jsonl import json_file, json_shape
 from ..data.run_files import ROLES_FILE
 from ..domains import held_out_of, make_domain, name_of
@@ -22,16 +24,17 @@ from ..errors import ConfigError, DataError
 from ..tiny import EMBEDDED
 from .answers import identity
 from .presets import PRESETS, RULES, TRAINING, preset
+from .rungs import held_out_by_rung
 
 HELDOUT = "heldout-v1"
 DEFAULT_COUNT = 500
 
-_RANGES = ("number_low", "number_high", "target_low", "target_high")
+_RANGES = ("number_low", "number_high", "target_low", "target_high")  # of ProblemSpec
 _COUNTDOWN = ("operands", "prover_prompt", "conjecturer_prompt", "answer_rule")
 _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
 _PUBLIC = PRESETS["joint_rloo"]
-_LADDER = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 24}  # of the longest proposal
 _TINY = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16}
+_LADDER = {"prover": {**_TINY, "max_new_tokens": 6}, "conjecturer": {**_TINY, "max_new_tokens": 24}}
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Setting:
 def setting_of(options: argparse.Namespace) -> Setting:
     """The model's own setting, with what the command line says on top."""
     run, embedded = find_run(options.model), _embedded(options.model)
-    sampling = _PUBLIC if embedded is None else _LADDER if embedded.startswith("tiny-ladder") else _TINY
+    sampling = _PUBLIC if embedded is None else _LADDER[options.role] if embedded.startswith("tiny-ladder") else _TINY
     if run is not None:
         base = _of_run(run, options)
     elif options.domain not in (None, "countdown"):
@@ -109,7 +112,8 @@ def _of_run(path: Path, options: argparse.Namespace) -> Setting:
         if name == "countdown":
             spec = ProblemSpec(tuple(dict.fromkeys(config["operands"])), *(config[name] for name in _RANGES))
             prompts = (config["prover_prompt"], config["conjecturer_prompt"])
-            domain: Any = CountdownDomain(spec, Rules.from_dict(run["rules"]), *prompts)
+            moves = {name: config[name] for name in ("answers", "value_high") if name in config}
+            domain: Any = CountdownDomain(spec, Rules.from_dict(run["rules"]), *prompts, **moves)
         else:
             domain = make_domain(name, kwargs)
         sampling = {}
@@ -123,7 +127,7 @@ def _of_run(path: Path, options: argparse.Namespace) -> Setting:
 
 
 def _changed(domain: Any, given: dict[str, Any]) -> Any:
-    named = [name for name in (*_RANGES, *_COUNTDOWN) if name in given]
+    named = [name for name in (*_RANGES, *_COUNTDOWN, "value_high") if name in given]
     if not isinstance(domain, CountdownDomain):
         if named:
             raise ConfigError(
@@ -140,9 +144,11 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
     if "operands" in given:
         ranges["operands"] = tuple(dict.fromkeys(given["operands"]))
     prover_prompt = given.get("prover_prompt", domain.prover_prompt)
-    rules = dataclasses.replace(domain.rules, **RULES.get(given.get("eval_preset", TRAINING), {}))
-    if "prover_prompt" in given:  # the compact prompt is the one whose answers have no tags
-        rules = dataclasses.replace(rules, answer_format="bare" if prover_prompt == "compact" else "tags")
+    moves = prover_prompt in MOVES_PROMPTS
+    of_paper = {} if moves else RULES.get(given.get("eval_preset", TRAINING), {})
+    rules = dataclasses.replace(domain.rules, **of_paper)
+    if "prover_prompt" in given:  # the compact prompts are those whose answers have no tags
+        rules = dataclasses.replace(rules, answer_format="bare" if prover_prompt in BARE_PROMPTS else "tags")
     if "answer_rule" in given:
         rules = dataclasses.replace(rules, answer_rule=given["answer_rule"])
     return dataclasses.replace(
@@ -151,6 +157,8 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
         rules=rules,
         prover_prompt=prover_prompt,
         conjecturer_prompt=given.get("conjecturer_prompt", domain.conjecturer_prompt),
+        answers="moves" if moves else "whole",
+        value_high=given.get("value_high", domain.value_high),
     )
 
 
@@ -179,6 +187,8 @@ class ProblemSet:
 def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
     """The problems of the options: by default the domain's held-out side, which no training problem is on.
     DataError if there is none."""
+    if options.problems is None and (options.rungs or options.problems_per_rung or in_moves(domain)):
+        return _of_rungs(domain, options)
     if options.problems is None:
         source = "the generator's held-out side" if hasattr(domain, "held_out") else "random problems of the domain"
         return ProblemSet(source, held_out_of(domain, options.n_problems or DEFAULT_COUNT))
@@ -187,11 +197,45 @@ def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
         found = ProblemSet(HELDOUT, kept[: options.n_problems])
     else:
         found = _from_file(domain, options)
+    if options.rungs or options.problems_per_rung:
+        found = _some_rungs(found, domain, options)
     if not found.problems:
-        raise DataError(
-            f"'{options.problems}' has no problem{' of these operand counts' if options.operands else ''}."
-        )
+        chosen = " of these operand counts or rungs" if options.operands or options.rungs else ""
+        raise DataError(f"'{options.problems}' has no problem{chosen}.")
     return found
+
+
+def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:
+    """As many held-out problems of each rung; of a domain in moves that has none by rung what it holds out."""
+    if not hasattr(domain, "held_out_of_rung") and not (options.rungs or options.problems_per_rung):
+        return ProblemSet("the domain's held-out problems", held_out_of(domain, options.n_problems or DEFAULT_COUNT))
+    if options.n_problems and options.problems_per_rung:
+        raise ConfigError(
+            f"`--n_problems` ({options.n_problems}) and `--problems_per_rung` ({options.problems_per_rung}) say two "
+            "things; pass one of them."
+        )
+    count = len(options.rungs or getattr(domain, "rungs", ())) or 1
+    each = options.problems_per_rung or max(1, (options.n_problems or DEFAULT_COUNT) // count)
+    return ProblemSet("the held-out side, by rung", held_out_by_rung(domain, options.rungs, each))
+
+
+def _some_rungs(found: ProblemSet, domain: Any, options: argparse.Namespace) -> ProblemSet:
+    """Those of a file that are of the rungs asked for, the first ones of each. ConfigError for a domain without."""
+    if not callable(getattr(domain, "rung", None)):
+        raise ConfigError(
+            f"`--rungs` and `--problems_per_rung` choose problems by rung, and the domain '{name_of(domain)}' has no "
+            "`rung` (contract/domain.py); leave them out."
+        )
+    kept: list[int] = []
+    seen: Counter[int] = Counter()
+    for i, problem in enumerate(found.problems):
+        rung = domain.rung(problem)
+        if (options.rungs and rung not in options.rungs) or seen[rung] == (options.problems_per_rung or -1):
+            continue
+        seen[rung] += 1
+        kept.append(i)
+    strata = None if found.strata is None else [found.strata[i] for i in kept]
+    return ProblemSet(found.name, [found.problems[i] for i in kept], strata)
 
 
 def _from_file(domain: Domain[Any], options: argparse.Namespace) -> ProblemSet:

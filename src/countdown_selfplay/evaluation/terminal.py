@@ -7,6 +7,7 @@ from typing import Any
 
 from ..statistics.bootstrap import Estimate
 from ..statistics.independent import independent_difference
+from .rungs import rungs_text
 
 
 def findings_text(folder: Path) -> str:
@@ -34,6 +35,7 @@ def before_after_table(result: dict[str, Any]) -> str:
     rows: list[tuple[str, ...]] = [("", "before", "after", "difference")]
     if "difference" in result:
         rows += _prover_rows(result, "before", "after")
+        rows += _rung_rows(result)
     for role in ("conjecturer", "guide"):
         figures = [result[when].get(role, {}) for when in ("before", "after")]
         for name in rates(*figures):
@@ -42,6 +44,24 @@ def before_after_table(result: dict[str, Any]) -> str:
                 change = "" if None in pair else _change(*pair)
                 rows.append((f"{role} {name.replace('_', ' ')}", *(_estimate(value) for value in pair), change))
     return aligned(rows)
+
+
+def _rung_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Of a prover's evaluations by rung: the ladder and each rung, for the least and the greatest k; rungs without a
+    right answer before and after are one row."""
+    changes, silent = result.get("difference_by_rung", {}), list[int]()
+    before, after = (result[when]["prover"] for when in ("before", "after"))
+    rows: list[tuple[str, ...]] = []
+    for name in sorted(changes, key=lambda name: name != "ladder"):  # the ladder first
+        pair = [side["ladder"] if name == "ladder" else side["by_rung"][name] for side in (before, after)]
+        if name != "ladder" and not any(any(side["correct"]) for side in pair):
+            silent.append(int(name))
+            continue
+        label = f"rungs {rungs_text(pair[0]['rungs'])}" if name == "ladder" else f"rung {name}"
+        for k in dict.fromkeys((min(changes[name], key=int), max(changes[name], key=int))):
+            shown = (_estimate(side["pass_at"][k]) for side in pair)
+            rows.append((f"prover pass@{k}, {label}", *shown, _signed(changes[name][k])))
+    return [*rows, (f"prover, rungs {rungs_text(silent)}", "0", "0", "")] if silent else rows
 
 
 def rates(*figures: dict[str, Any]) -> list[str]:

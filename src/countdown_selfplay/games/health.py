@@ -10,6 +10,7 @@ import torch
 
 from ..contract.game import Proposal
 from ..contract.round import Rollout, Round
+from .rungs import has_rungs
 
 
 def proposal_health(
@@ -171,8 +172,9 @@ def examples(
     reasons: Sequence[Any],
     problems: Sequence[Any],
 ) -> list[dict[str, Any]]:
-    """The first few samples of this process, spread over its groups, for samples.jsonl."""
-    count = min(count, len(rollout.texts))
+    """The first few samples of this process, spread over its groups, for samples.jsonl; `rung` where the domain has
+    several. The completion of an episode is its moves, one a line, its prompt that of the first."""
+    count, rungs = min(count, len(rollout.texts)), has_rungs(round.domain)
     step = max(len(rollout.texts) // count, 1) if count else 1
     return [
         {
@@ -182,6 +184,7 @@ def examples(
             "reward": None if np.isnan(rewards_B[i]) else float(f"{rewards_B[i]:.6f}"),
             "problem": None if problems[i] is None else round.domain.key(problems[i]),
             "reason": str(reasons[i]),
+            **({"rung": round.domain.rung(problems[i])} if rungs and problems[i] is not None else {}),
         }
         for i in range(0, count * step, step)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from ..contract.metric import Metric
+from .rungs import BY_RUNG
 
 ANSWERS = (
     Metric(
@@ -207,5 +208,5 @@ PROPOSALS = (
 )
 """The conjecturer's proposals."""
 
-METRICS = (*ANSWERS, *ROUND, *PROPOSALS)
+METRICS = (*ANSWERS, *ROUND, *BY_RUNG, *PROPOSALS)
 """In this order on the progress bar."""

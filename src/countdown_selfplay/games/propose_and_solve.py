@@ -23,6 +23,7 @@ from .filters import frontier_of, frontier_share, in_frontier, is_starved, unsol
 from .health import examples, proposal_health, prover_health, solve_rate_health
 from .metrics import METRICS
 from .placebo import shuffled
+from .rungs import rung_health
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,7 @@ class ProposeAndSolve:
 
         count = correct_MPG.shape[0] * correct_MPG.shape[2]
         metrics |= solve_rate_health(solve_rate_P, kept, rules.easy_above, rules.hard_below, count)
+        metrics |= rung_health(domain, proposals, problems, solve_rate_P)
         of_data = round.share([i >= kept for i in range(len(problems))])
         for found, turn in zip(answers, turns, strict=False):
             metrics |= prover_health(round, found, turn.advantages_B, of_data)

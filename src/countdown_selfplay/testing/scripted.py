@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 import torch
 
-from ..contract.domain import Row
+from ..contract.domain import Row, in_moves
+from ..contract.episodes import play_out
 from ..contract.round import Rollout, Turn
 from ..countdown import CountdownDomain
 from ..distributed.processes import Processes
@@ -32,7 +33,7 @@ class ScriptedRound:
     """
 
     write: Script
-    """(player, row, number of the sample among the row's) -> text."""
+    """(player, row, number of the sample among the row's) -> text; in moves -> the next move of an episode."""
     sizes: dict[str, tuple[int, int]]
     """Player -> (samples that its micro-batches hold over all processes, samples per row)."""
     domain: Any = field(default_factory=CountdownDomain.tiny)
@@ -71,11 +72,24 @@ class ScriptedRound:
     ) -> Rollout:
         rows, n = list(rows), self.group(role) if n is None else n
         self.rows[role] = self.rows.get(role, []) + rows
+        if problems is not None and in_moves(self.domain):
+            return self._play_out(role, rows, list(problems), n)
         texts = [self.write(role, row, i) for row in rows for i in range(n)]
         if problems is None:
             return Rollout(role, rows, texts, n, rewards_B=torch.zeros(len(texts)))
         verdicts = self.domain.verify(texts, [problem for problem in problems for _ in range(n)])
         return Rollout(role, rows, texts, n, verdicts, torch.tensor([float(v.score) for v in verdicts]))
+
+    def _play_out(self, role: str, rows: list[Row], problems: list[Any], n: int) -> Rollout:
+        """Episodes: `write` is asked for each move, of which an episode after its first one has one a row. `rows` of
+        the round holds the first ones alone."""
+
+        def sample(move: int, asked: list[Row], each: int) -> Rollout:
+            return Rollout(role, asked, [self.write(role, row, i) for row in asked for i in range(each)], each)
+
+        played = play_out(self.domain, role, rows, problems, n, sample)
+        played.rewards_B = torch.tensor([float(v.score) for v in played.verdicts or []])
+        return played
 
     def credit(
         self,

@@ -14,6 +14,7 @@ from ..evaluation.pooled import pooled
 from ..evaluation.presets import preset
 from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import ProverEvaluation, evaluate_conjecturer, evaluate_prover
+from ..evaluation.rungs import pass_by_rung
 from ..evaluation.sampling import evaluating
 from ..random_state import seed_from
 from ..statistics.bootstrap import paired_bootstrap
@@ -26,7 +27,7 @@ SOLVE_RATE_ANSWERS = 8
 
 def evaluate_in_training(trainer: Host, dataset: Iterable[Mapping[str, Any]] | None, prefix: str) -> dict[str, float]:
     """`<prefix>_pass@k` for k = 1, 2, 4, ... up to `num_generations_eval` answers per problem, by the verifier's bit
-    alone.
+    alone; of problems of several rungs also by rung, for the least and the greatest k.
 
     The processes share the problems out. Sampling is the prover's own setting, or that of `eval_preset`; its seed
     depends on the step only.
@@ -44,6 +45,9 @@ def evaluate_in_training(trainer: Host, dataset: Iterable[Mapping[str, Any]] | N
     found = pooled([*evaluate_provers(trainer, problems, n, batch_size=size, seed=seed).values()])
     ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128) if k <= n]
     metrics = {f"{prefix}_pass@{k}": sum(pass_at_k(found.n, c, k) for c in found.correct) / len(problems) for k in ks}
+    if found.rungs is not None:
+        for name, value in pass_by_rung(found.correct, found.rungs, found.n, sorted({ks[0], ks[-1]})).items():
+            metrics[f"{prefix}_{name}"] = value
     metrics[f"{prefix}_several_answers_rate"] = found.several_answers_rate
     metrics[f"{prefix}_truncated_rate"] = found.truncated_rate
     metrics[f"{prefix}_problems"] = float(len(problems))

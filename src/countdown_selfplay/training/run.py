@@ -17,6 +17,7 @@ from ..contract.domain import OpenDomain, P
 from ..data.files import checked_problems, held_out_problems, load_problem_rows
 from ..data.run_files import write_atomically
 from ..domains import domain_from
+from ..evaluation.rungs import differences_by_rung
 from ..evaluation.terminal import before_after_table, control_table, findings_text
 from .evaluation import differences, measure
 from .exports import export_policies
@@ -107,6 +108,8 @@ def tell(folder: Path, before: dict[str, Any], after: dict[str, Any], report: bo
     result = {}
     if before:
         result = {"before": before, "after": after, "difference": differences(before, after)}
+        if by_rung := differences_by_rung(before["prover"], after["prover"]):
+            result["difference_by_rung"] = by_rung
         write_atomically(folder / "evaluation.json", json.dumps(result, indent=1) + "\n")
     if said := findings_text(folder):
         print(said)

@@ -19,6 +19,7 @@ from ..errors import CheckpointError
 from ..evaluation.progress import ProgressLine
 from ..evaluation.reviews import evaluate_guide
 from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
+from ..evaluation.rungs import differences_by_rung
 from ..evaluation.sampling import id_list
 from ..evaluation.terminal import before_after_table
 from ..evaluation.token_ids import end_of_turn
@@ -189,7 +190,9 @@ def run(
         after = measure(model, tokenizer, script, args, held_out, trainer.accelerator)
         if main:
             if before:
-                paired = {"difference": differences(before, after)} if "prover" in before else {}
+                paired: dict[str, Any] = {"difference": differences(before, after)} if "prover" in before else {}
+                if "prover" in before and (by_rung := differences_by_rung(before["prover"], after["prover"])):
+                    paired["difference_by_rung"] = by_rung
                 result = {"before": before, "after": after, **paired}
                 table = before_after_table(result)
                 (Path(args.output_dir) / "evaluation.json").write_text(json.dumps(result, indent=1) + "\n")

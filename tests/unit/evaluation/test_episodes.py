@@ -4,13 +4,25 @@ import json
 
 import pytest
 
+from countdown_selfplay.contract.frame_metrics import LOG_METRICS
+from countdown_selfplay.contract.metric import declaration_of
 from countdown_selfplay.distributed.processes import Processes
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.evaluation import evaluate_prover
 from countdown_selfplay.evaluation.answers import answer_batches
 from countdown_selfplay.evaluation.episodes import sample_episodes
-from countdown_selfplay.evaluation.rungs import by_rung, held_out_by_rung, ladder, rungs_of
+from countdown_selfplay.evaluation.rungs import (
+    by_rung,
+    differences_by_rung,
+    held_out_by_rung,
+    ladder,
+    pass_by_rung,
+    rungs_of,
+)
+from countdown_selfplay.evaluation.terminal import before_after_table
+from countdown_selfplay.statistics.bootstrap import share_interval
 from countdown_selfplay.testing.scripted import in_ranks
+from countdown_selfplay.training.callbacks.progress import scores_text
 from tests.unit.evaluation.stairs import Climber, Stair, Stairs, Written, words
 
 DOMAIN = Stairs()
@@ -120,8 +132,8 @@ def test_figures_by_rung_are_those_of_a_plain_recount():
     score = ladder(found, (1, 2))
     assert score["rungs"] == [4, 5, 7]
     assert score["pass_at"]["1"]["value"] == pytest.approx((5 / 12 + 3 / 8 + 3 / 4) / 3)
-    assert ladder(found, (1,), (5, 9))["pass_at"]["1"]["value"] == pytest.approx(3 / 8)
-    assert ladder(found, (1,), (1, 9)) is None
+    assert ladder(found, (1,), (7, 5, 9))["pass_at"]["1"]["value"] == pytest.approx((3 / 8 + 3 / 4) / 2)
+    assert ladder(found, (1,), (5, 9)) is None
 
 
 def test_the_interval_of_the_ladder_is_stratified():
@@ -150,3 +162,47 @@ def test_held_out_problems_are_equally_many_of_each_rung():
         held_out_by_rung(DOMAIN, (3, 12), 2)
     with pytest.raises(ConfigError, match="no problems by rung"):
         held_out_by_rung(object(), None, 2)
+
+
+def test_changes_by_rung_are_paired_and_rungs_that_nobody_solves_are_one_row_of_the_table():
+    """Two problems a rung, one answer each. Rung 4 goes from 0 and 1 right to 1 and 1: +1/2; rung 5 stays at 1/2."""
+    rungs = [4, 4, 5, 5, 6, 6]
+
+    def side(correct):
+        figures = by_rung(correct, rungs, 1, (1,))
+        pass_at = {"1": share_interval([float(c) for c in correct]).to_dict()}
+        return {"by_rung": figures, "ladder": ladder(figures, (1,)), "pass_at": pass_at, "correct": correct, "n": 1}
+
+    before, after = side([0, 1, 1, 0, 0, 0]), side([1, 1, 1, 0, 0, 0])
+    changes = differences_by_rung(before, after)
+    assert {rung: change["1"][0] for rung, change in changes.items()} == pytest.approx(
+        {"4": 1 / 2, "5": 0, "6": 0, "ladder": (1 / 2 + 0 + 0) / 3}
+    )
+    assert changes["4"]["1"][1:] == [0, 1]  # both problems may be drawn twice
+    result = {"before": {"prover": before}, "after": {"prover": after}, "difference": {"pass@1": [1 / 6, 0, 0.5]}}
+    lines = before_after_table({**result, "difference_by_rung": changes}).splitlines()
+    assert [line[: line.index("  ")] for line in lines[2:]] == [
+        "prover pass@1", "prover pass@1, rungs 4 to 6", "prover pass@1, rung 4", "prover pass@1, rung 5",
+        "prover, rungs 6",
+    ]  # fmt: skip
+    assert "prover pass@1, rungs 4 to 6  0.333" in "\n".join(lines)
+    assert differences_by_rung({"correct": [1]}, {"correct": [0]}) == {}
+
+
+def test_a_training_log_has_the_rungs_and_the_mean_of_those_from_4_to_10():
+    """Of two answers each: rung 3 2/2, rung 4 1/2 and 0/2, rung 10 1/2, rung 11 2/2; the ladder is (1/4 + 1/2) / 2."""
+    found = pass_by_rung([2, 1, 0, 1, 2], [3, 4, 4, 10, 11], 2, (1, 2))
+    ones = {name: value for name, value in found.items() if name.startswith("pass@1/")}
+    assert ones == pytest.approx(
+        {
+            "pass@1/rung_3": 1,
+            "pass@1/rung_4": 1 / 4,
+            "pass@1/rung_10": 1 / 2,
+            "pass@1/rung_11": 1,
+            "pass@1/ladder": 3 / 8,
+        }
+    )
+    assert found["pass@2/ladder"] == (1 / 2 + 1) / 2
+    for name in found:
+        assert "rung" in declaration_of(f"eval_{name}", LOG_METRICS).help
+    assert scores_text({f"eval_{name}": value for name, value in ones.items()}) == "pass@1/ladder 0.375"

@@ -13,6 +13,7 @@ from .critic import drawn_critic
 from .load import Run, load_run, load_runs
 from .page import page
 from .pictures import Figure, svg
+from .rungs import drawn_rungs
 from .symbolic import drawn_symbolic
 from .targets import SECTION, target_figures
 
@@ -50,7 +51,9 @@ def write_report(
 def _drawn(runs: Sequence[Run], yardsticks: Mapping[str, float] | None) -> dict[str, dict[str, str]]:
     of_targets = target_figures(runs, yardsticks)
     more = {SECTION: of_targets} if of_targets else {}
-    return _as_text(drawn(runs, pool.charts(runs)) | more | drawn_symbolic(runs) | drawn_critic(runs))
+    return _as_text(
+        drawn_rungs(runs) | drawn(runs, pool.charts(runs)) | more | drawn_symbolic(runs) | drawn_critic(runs)
+    )
 
 
 def _as_text(sections: Mapping[str, Mapping[str, Figure]]) -> dict[str, dict[str, str]]:

@@ -190,6 +190,11 @@ def _evaluation(path: Path) -> dict[str, Any]:
                     for name in ("parseable", "in_range", "solvable", "unique", "solve_rate")
                     if conjecturer.get(name) is not None
                 },
+                "by_rung": {
+                    int(rung): float(one["pass_at"]["1"]["value"])
+                    for rung, one in prover.get("by_rung", {}).items()
+                    if "1" in one["pass_at"]
+                },
                 "problems": prover.get("problems", len(prover.get("correct", []))),
                 "n": prover.get("n"),
                 "correct": prover.get("correct", []),

@@ -15,10 +15,12 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 WIDTH, HEIGHT, ROW = 400, 250, 14  # points; each row of the legend makes a picture higher
+_DISC = 110  # square points of a disc that stands for all proposals
 _DARK = "@media (prefers-color-scheme: dark) {svg > g {filter: invert(.91) hue-rotate(180deg)}}"
 _sheet = rc_params_from_file(Path(__file__).parent / "templates" / "pictures.mplstyle", use_default_template=False)
 styled = style.context(dict(_sheet.items()), after_reset=True)
@@ -95,6 +97,42 @@ def heat_map(title: str, starts: Sequence[float], end: float, shares_CB: np.ndar
     entries = [(none, "0%"), ("C0", f"{np.nanmax(shares_CB):.0%} of the problems")]
     entries += [(grey, "no problem played")] if np.isnan(shares_CB).any() else []
     _add_legend(figure, axes, [(Patch(facecolor=color, edgecolor=grey), words) for color, words in entries])
+    return figure
+
+
+@styled
+def rung_map(
+    title: str,
+    rungs: Sequence[int],
+    starts: Sequence[float],
+    end: float,
+    rates_CR: np.ndarray,
+    marks: Sequence[float],
+    shares_MR: np.ndarray,
+) -> Figure:
+    """Rungs upwards over rounds: the share that is solved as shade, NaN grey; over it a disc at each of `marks`, whose
+    area is the rung's share of the proposals."""
+    figure, axes = _axes(title, "round")
+    axes.grid(False)
+    axes.set_ylabel("rung")
+    none, grey = rcParams["figure.facecolor"], rcParams["grid.color"]
+    shades = LinearSegmentedColormap.from_list("shares", [none, "C0"]).with_extremes(bad=grey)
+    edges = np.arange(len(rungs) + 1) - 0.5
+    axes.pcolormesh([*starts, end], edges, np.ma.masked_invalid(rates_CR.T), cmap=shades, vmin=0)
+    axes.set_yticks(np.arange(len(rungs)), [str(rung) for rung in rungs])
+    for x, shares_R in zip(marks, shares_MR, strict=True):
+        some = np.flatnonzero(shares_R > 0)
+        axes.scatter(
+            [x] * len(some), some, _DISC * shares_R[some], color="C1", alpha=0.85, lw=0, zorder=3, clip_on=False
+        )
+    known = np.isfinite(rates_CR).any()
+    entries: list[tuple[Artist, str]] = [(Patch(facecolor=none, edgecolor=grey), "0% solved")]
+    entries += [(Patch(facecolor="C0", edgecolor=grey), f"{np.nanmax(rates_CR):.0%} solved")] if known else []
+    entries += [(Patch(facecolor=grey, edgecolor=grey), "not measured")] if np.isnan(rates_CR).any() else []
+    if shares_MR.any():
+        disc = Line2D([], [], linestyle="", marker="o", color="C1", markersize=(_DISC / 2) ** 0.5)
+        entries.append((disc, "half of the proposals"))
+    _add_legend(figure, axes, entries)
     return figure
 
 

@@ -131,5 +131,6 @@ def number_text(value: float) -> str:
 
 
 def scores_text(logs: Mapping[str, Any]) -> str:
-    """ "pass@1 0.350, pass@4 0.620" of an evaluation, else ""."""
-    return ", ".join(f"{name[5:]} {value:.3f}" for name, value in logs.items() if name.startswith("eval_pass@"))
+    """ "pass@1 0.350, pass@4 0.620" of an evaluation, else ""; of its rungs the ladder alone."""
+    scores = {name[5:]: value for name, value in logs.items() if name.startswith("eval_pass@")}
+    return ", ".join(f"{name} {value:.3f}" for name, value in scores.items() if "/rung_" not in name)
