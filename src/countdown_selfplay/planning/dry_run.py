@@ -9,7 +9,7 @@ from typing import Any
 from transformers import AutoConfig
 from trl import ModelConfig
 
-from ..config import JointSelfPlayConfig
+from ..config import JointSelfPlayConfig, RoleSettings
 from ..config.script import JointScriptArguments
 from ..domains import asked_of, domain_from, longest_problem
 from ..evaluation.sampling import prompt_ids
@@ -113,7 +113,7 @@ def estimate_of(
     return estimate_memory(
         model_shape(config),
         # A turn samples what all steps of its round will be trained on.
-        [replace(s, micro_batches=s.micro_batches * args.steps_per_round) for s in args.all_roles.values()],
+        [_of_a_round(s, args) for s in args.all_roles.values()],
         engine_of(args) if engine is None else engine,
         _prompt_tokens(model_path, args),
         rows=args.per_device_train_batch_size,
@@ -123,6 +123,13 @@ def estimate_of(
         one_source=one_source,
         vllm=vllm,
     )
+
+
+def _of_a_round(settings: RoleSettings, args: JointSelfPlayConfig) -> RoleSettings:
+    """The role with what a process samples in a round."""
+    asked = settings.samples_per_round
+    own = None if asked is None else -(-asked // args.world_size)
+    return replace(settings, micro_batches=settings.micro_batches * args.steps_per_round, samples_per_round=own)
 
 
 def memory_table(found: MemoryEstimate) -> str:
@@ -150,9 +157,10 @@ def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) ->
     own = _planned_by_game(args, w)
     for kind in kinds:
         s, players = args.role(kind), len(args.players_of(kind))
-        total = b * s.micro_batches * w * steps
+        total = args.capacity(s.role) if s.samples_per_round is not None else b * s.micro_batches * w * steps
         name = f"{kind}, each of {players}" if players > 1 else kind
         factors = f"{b} x {s.micro_batches} x {w}" + (f" x {steps} steps" if steps > 1 else "")
+        factors = factors if s.samples_per_round is None else "samples_per_round"
         if own is not None:
             most = own[1][s.role]
             lots = "; what is beyond the room is left out" if most > total else ""
@@ -170,7 +178,7 @@ def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) ->
     if own is not None:
         samples = f"{args.max_steps}, so at most {args.max_steps * own[1][solver.role]} {solver.kind} samples"
         return [*lines, f"problems per round: {own[0]}", f"rounds: {samples if args.max_steps > 0 else by_epochs}"]
-    capacity = b * solver.micro_batches * w * steps
+    capacity = solver.samples_per_round or b * solver.micro_batches * w * steps
     slots = capacity // solver.num_generations
     anchors = round(args.anchor_fraction * slots) if "conjecturer" in kinds else slots
     said = {

@@ -86,7 +86,7 @@ def estimate_memory(
         return MemoryEstimate(lasting, _rollout(shape, roles, engine, tokens, rows, weight_bytes), training)
     sampling: Parts = {"vLLM": (0.0, "in a server of its own")}
     if not vllm.server:
-        held = max(rows * r.micro_batches * tokens[r.role] for r in roles)
+        held = max(_texts(r, rows) * tokens[r.role] for r in roles)
         least = (shape.parameters * 2.0 + 4.0 * shape.layers * shape.key * held) / vllm.tensor
         sampling["vLLM"] = (
             (least, f"weights and cache in bf16; it takes {vllm.share:g} of the GPU")
@@ -156,7 +156,7 @@ def _rollout(
     pair = 6 if autocast else 4 if half else 8
     found = []
     for r in roles:
-        texts, length = rows * r.micro_batches, tokens[r.role]
+        texts, length = _texts(r, rows), tokens[r.role]
         cache = float(shape.layers) * shape.key * pair * texts * length
         # The last position's, their float32 copy, the scaled ones, probabilities and the draw; top-p sorts.
         logits = float(texts) * shape.vocabulary * ((2 if half else 4) + 16 + (16 if r.top_p < 1 else 0))
@@ -166,3 +166,8 @@ def _rollout(
         "KV cache": (cache, words),
         "logits, sampling": (logits, f"{texts} texts x {shape.vocabulary} words"),
     }
+
+
+def _texts(role: RoleSettings, rows: int) -> int:
+    """What a process samples at once."""
+    return rows * role.micro_batches if role.samples_per_round is None else role.samples_per_round
