@@ -26,6 +26,7 @@ SECTIONS = {
         "Of the proposer `targets` and the guides beside it; see [self-guided self-play](sgs.md).",
         (*targets_metrics.METRICS, *judge.Judge.metrics, *learned.Learned.metrics),
     ),
+    "Rungs": ("Of domains with several rungs ([the ladder](ladder.md)).", metrics.BY_RUNG),
     "A pool's tiers": ("With the proposer `tiers` ([Pools](pools.md)).", tiers.TIERS),
     "The prover's answers": ("", metrics.ANSWERS),
     "The Critic-Discernment Game": (

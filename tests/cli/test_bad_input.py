@@ -59,7 +59,7 @@ CASES = {
     "joint --game_kwargs nonsense": "`game_kwargs` ('nonsense') must be a JSON object",
     "joint --proposer polices": "Unknown proposer 'polices'. Did you mean 'policies'?",
     "joint --proposer policies --conjecturer_micro_batches 0": "`proposer` (policies) needs a conjecturer, and",
-    'joint --proposer policies --proposer_kwargs {"low":1}': "Proposer 'policies' does not take low; it takes no arg",
+    'joint --proposer policies --proposer_kwargs {"low":1}': "Proposer 'policies' does not take low; it takes repair.",
     "joint --proposer_kwargs [1]": "`proposer_kwargs` ('[1]') must be a JSON object",
     'joint --proposer_kwargs {"low":1}': "`proposer_kwargs` ({'low': 1}) has no `proposer` to go to",
     "joint --roles {": "`roles` ('{') must be a mapping from roles to their settings",

@@ -68,7 +68,7 @@ def flags(*settings):
 def test_the_played_recipes_are_all_that_any_command_knows():
     known = {name for command in ("joint", "sft", "ipo") for name in recipes(command)}
     known = {name for name in known if not OTHERS.search(name)}
-    assert set(NAMES) == known and len(known) == 18
+    assert set(NAMES) == known and len(known) == 19
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,8 @@ def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, publi
         assert all(one["n"] == 64 and one["parseable"]["value"] > 0.5 for one in proposed)
         assert all("solve_rate" in one for one in proposed)
         lines = [line for line in steps if "loss" in line]
-        assert [line["step"] for line in lines] == [per_round, 2 * per_round] and lines[0][
-            "conjecturer/parseable_rate"
-        ] > 0.5
+        assert [line["step"] for line in lines] == [per_round, 2 * per_round]
+        assert lines[0]["conjecturer/parseable_rate"] > 0.5
         assert {"prover", "conjecturer"} <= {path.name for path in tmp_path.iterdir()}
 
 
@@ -122,7 +121,7 @@ def test_the_other_policies_are_played_with_stop_strings_too(sharing, public, tm
     changed = ({"recipe": "qwen2.5-0.5b/anchored_shaped", "output_dir": str(tmp_path)}, SHORT, SHORT_JOINT)
     short = {"prover_max_completion_length": "8", "guard_scope": "run"}
     assert main(["joint", *flags(*changed, public, short, same)]) == 0
-    assert set(json.loads((tmp_path / "evaluation.json").read_text())) == {"before", "after", "difference"}
+    assert set(json.loads((tmp_path / "evaluation.json").read_text())) >= {"before", "after", "difference"}
 
 
 def test_a_stop_string_that_the_tokenizer_cannot_write_is_refused_before_a_model_loads(tmp_path, capsys):

@@ -53,6 +53,15 @@ ROLE = (
         "number in a step, rounded up, and `steps_per_round` at most; absent without that setting.",
     ),
     Metric(
+        "{role}/new_answers",
+        "Right answers of the round that expert iteration with `reuse` keeps.",
+    ),
+    Metric(
+        "{role}/owed_steps",
+        "Optimizer steps that kept answers have bought and that wait: a remainder, or what `steps_per_round` left over.",
+    ),
+    Metric("{role}/moves", "Mean number of moves of an episode, where answers are given in moves."),
+    Metric(
         "{role}/dropped_rows",
         "Samples with credit that the role's micro-batches had no room for, over all processes: a seeded subset was "
         "trained on, weighted so that the policy term's gradient is that of all in expectation; entropy and KL are "
