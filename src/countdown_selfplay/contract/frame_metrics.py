@@ -58,7 +58,7 @@ ROLE = (
     ),
     Metric(
         "{role}/owed_steps",
-        "Optimizer steps that kept answers have bought and that wait: a remainder, or what `steps_per_round` left over.",
+        "Optimizer steps that kept answers have bought and that wait: a remainder, or what `steps_per_round` left.",
     ),
     Metric("{role}/moves", "Mean number of moves of an episode, where answers are given in moves."),
     Metric(
