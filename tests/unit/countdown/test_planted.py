@@ -1,13 +1,18 @@
 """Problems made by a random legal derivation."""
 
+import json
 from collections import Counter
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
 
+from countdown_selfplay.cli.dataset import main as dataset
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules, heldout_key
 from countdown_selfplay.countdown.planted import planted_derivations, planted_problems, states_of
 from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.warm_starts.demonstrations import generated_rows
+from countdown_selfplay.warm_starts.filters import clean_demonstrations
 
 SMALL = ProblemSpec((3, 4), 1, 12, 1, 99)
 TINY = CountdownDomain(SMALL, Rules(answer_format="bare"), "compact_moves", "compact_any", answers="moves")
@@ -147,3 +152,34 @@ def test_the_six_shots_of_a_size_beyond_the_solver_are_planted():
     prompt = CountdownDomain(ProblemSpec((8,), 1, 12, 1, 99), prover_prompt="moves", answers="moves").propose_row(8)
     shots = prompt["prompt"].split("\n")[1:-1]
     assert len(shots) == 6 and all(shot.count(",") == 8 for shot in shots)
+
+
+def test_rows_for_a_warm_start_are_moves_and_none_is_left_out():
+    rows = generated_rows(40, "prover", TINY, seed=2, per_problem=2)
+    assert len(rows) == sum(map(len, TINY.demonstrations(80, 2)))
+    assert set(rows[0]) == {"prompt", "completion", "numbers", "target"}
+    kept = clean_demonstrations(rows, "prover", TINY)
+    assert len(kept.rows) == len(rows) and kept.rows[0]["prompt"] == rows[0]["prompt"]
+    lie = {**rows[0], "completion": "1 + 1 = 3"}
+    assert clean_demonstrations([lie], "prover", TINY).left_out == {"wrong": 1}
+    twenty = replace(TINY, spec=ProblemSpec((3, 20), 1, 12, 1, 99))
+    proposed = generated_rows(30, "conjecturer", twenty)
+    assert {row["prompt"] for row in proposed} == {"propose :"}
+    assert len(clean_demonstrations(proposed, "conjecturer", twenty).rows) == 30
+    with pytest.raises(ConfigError, match=r"`answers` .moves. has no demonstrations 'helping'"):
+        generated_rows(1, "conjecturer", TINY, schema="helping")
+
+
+def test_a_file_of_moves_and_a_file_of_problems_for_them(tmp_path):
+    given = "--operands 2 8 --number_high 12 --prover_prompt compact_moves --count 10".split()
+    shown, held = tmp_path / "shown.jsonl", tmp_path / "held.jsonl"
+    assert dataset([str(shown), "--schema", "moves", *given]) == 0
+    rows = [json.loads(line) for line in shown.read_text().splitlines()]
+    assert len(rows) > 10 and all(len(row["completion"].split()) == 5 for row in rows)
+    assert json.loads((tmp_path / "shown.jsonl.meta").read_text())["problems"] == 10
+    assert dataset([str(held), "--schema", "prover", "--split", "heldout", *given]) == 0
+    rows = [json.loads(line) for line in held.read_text().splitlines()]
+    assert len(rows) == 10 and all(TINY.is_held_out(TINY.problem(row)) for row in rows)
+    for more in (["--schema", "solved"], ["--schema", "moves", "--split", "heldout"], ["--needs", "*"]):
+        with pytest.raises(ConfigError, match="moves"):
+            dataset([str(tmp_path / "no.jsonl"), *given, *more])
