@@ -171,7 +171,7 @@ def test_rows_for_a_warm_start_are_moves_and_none_is_left_out():
 
 
 def test_a_file_of_moves_and_a_file_of_problems_for_them(tmp_path):
-    given = "--operands 2 8 --number_high 12 --prover_prompt compact_moves --count 10".split()
+    given = ["--operands", "2", "8", "--number_high", "12", "--prover_prompt", "compact_moves", "--count", "10"]
     shown, held = tmp_path / "shown.jsonl", tmp_path / "held.jsonl"
     assert dataset([str(shown), "--schema", "moves", *given]) == 0
     rows = [json.loads(line) for line in shown.read_text().splitlines()]
