@@ -24,11 +24,6 @@ from trl import GRPOTrainer
 
 from .errors import ConfigError
 
-try:
-    from trl.trainer.utils import RepeatSampler
-except ImportError:  # check_seam says so when a trainer is built
-    RepeatSampler = object  # type: ignore[misc, assignment]
-
 # TRL 1.16 uses three names of a model that transformers renamed; nothing a user could change.
 _RENAMED = "`(is_gradient_checkpointing|gradient_checkpointing_(en|dis)able)` is deprecated"
 warnings.filterwarnings("ignore", message=_RENAMED, category=FutureWarning)
@@ -39,7 +34,6 @@ OVERRIDDEN = {
     "_prepare_inputs": ("self", "generation_batch"),
     "_calculate_rewards": ("self", "inputs", "prompts", "completions", "completion_ids_list"),
     "_save_checkpoint": ("self", "model", "trial"),
-    "_get_train_sampler": ("self", "dataset"),
 }
 """Methods of GRPOTrainer, with all their parameters."""
 CALLED = {
@@ -50,7 +44,6 @@ CALLED = {
 }
 """The same, with the parameters that are passed; more may follow."""
 IMPORTED = {
-    "trl.trainer.utils.RepeatSampler": ("mini_repeat_count", "batch_size", "repeat_count", "seed"),
     "trl.trainer.utils.add_fused_lm_head": ("model", "temperature", "outputs"),
     "trl.models.prepare_deepspeed": ("model", "accelerator"),
     "trl.models.prepare_fsdp": ("model", "accelerator"),

@@ -12,6 +12,7 @@ import trl
 import trl.models
 import trl.trainer.utils as trl_utils
 from datasets import IterableDataset
+from torch.utils.data import BatchSampler
 from transformers import Trainer
 from transformers.generation import ContinuousBatchingConfig
 from trl import GRPOTrainer
@@ -20,7 +21,7 @@ from trl.trainer.utils import RepeatSampler, repeat_iterable_dataset
 
 from countdown_selfplay import JointConjecturerProverTrainer, _trl
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.training.anchor_order import AnchorStream, EpochSampler
+from countdown_selfplay.training.anchor_order import AnchorStream, RoundBatches
 
 GRPO_SOURCE, TRAINER_SOURCE = (Path(inspect.getfile(one)).read_text() for one in (GRPOTrainer, Trainer))
 
@@ -160,19 +161,24 @@ def test_continuous_batching_is_the_modules_generate_batch_with_its_settings():
     assert "return_logprobs" in inspect.signature(ContinuousBatchingConfig).parameters
 
 
-def test_the_first_epoch_of_our_sampler_is_trls_and_the_second_depends_on_seed_and_epoch_alone():
-    """Two samplers of one process and one of another process, as it were, that starts in the second epoch."""
+@pytest.mark.parametrize("world", [1, 2])
+def test_a_rounds_batches_are_those_of_trls_sampler_in_the_first_epoch(world):
+    """13 rows are 3 rounds of 4 problems, each twice, in 3 micro-batches; TRL's list is cut by torch."""
+    trls = RepeatSampler(range(13), mini_repeat_count=2, batch_size=4, repeat_count=3, seed=7)
+    ours = RoundBatches(13, 4, 2, 3, 8 // world, lambda: 0, 7)
+    assert list(ours) == list(BatchSampler(trls, 8 // world, drop_last=True)) and len(ours) == 9 * world
+    plain = RepeatSampler(range(13), mini_repeat_count=2, batch_size=4, repeat_count=3, shuffle=False)
+    assert list(RoundBatches(13, 4, 2, 3, 8, lambda: 9)) == list(BatchSampler(plain, 8, drop_last=True))
+
+
+def test_a_later_epochs_batches_depend_on_seed_and_epoch_alone():
+    """Of one process that plays on, and of another that starts in the second epoch (3 rounds are one)."""
     done = 0
-    stock = RepeatSampler(range(13), mini_repeat_count=2, batch_size=4, repeat_count=3, seed=7)
-    ours = EpochSampler(stock, lambda: done)
-    first = list(ours)
-    assert first == list(RepeatSampler(range(13), mini_repeat_count=2, batch_size=4, repeat_count=3, seed=7))
-    assert len(first) == len(ours) == 3 * 4 * 2 * 3  # 3 rounds of 4 of the 13 rows
-    done = 3
+    ours = RoundBatches(13, 4, 2, 3, 8, lambda: done, 7)
+    first, done = list(ours), 3
     second = list(ours)
-    assert second != first and second == list(EpochSampler(stock, lambda: 5))
-    assert second != list(EpochSampler(RepeatSampler(range(13), 2, 4, 3, seed=8), lambda: 3))
-    assert list(EpochSampler(RepeatSampler(range(4), 1, 4, shuffle=False), lambda: 9)) == [0, 1, 2, 3]
+    assert second != first and second == list(RoundBatches(13, 4, 2, 3, 8, lambda: 5, 7))
+    assert second != list(RoundBatches(13, 4, 2, 3, 8, lambda: 3, 8))
 
 
 def test_a_stream_comes_in_the_order_in_which_trl_repeats_it():

@@ -37,8 +37,8 @@ ANSWERS = (
         "Entropy of the policy per token of all sampled answers to problems of the data set (targets, anchors), nats: "
         "minus the mean log-prob of the sampled tokens, which is an unbiased estimate under the policy that sampled. "
         "Unlike `{role}/entropy` it does not depend on what the objective trains on, so it compares objectives (SGS, "
-        "figures 7 and 11). Absent where no log-probs are taken at sampling: with `steps_per_round` 1 and without an "
-        "engine that reports them.",
+        "figures 7 and 11). Absent where no log-probs are taken at sampling: with `reuse`, and with `steps_per_round` "
+        "1 without an engine that reports them.",
     ),
     Metric(
         "{prover}/unchecked_rate",

@@ -167,6 +167,7 @@ class BaseObjective:
     replay: Replay | None = None
     needs_correctness = False  # cannot train a role without the verifier's bit
     reads_rewards = True  # False: the bit alone counts for a role that has it
+    reads_behavior = True  # False: nobody asks for the log-probs of samples under the policy that sampled
     needs_samples = 1  # per prompt; more where the credit of a sample compares it with the others of its group
     needs_answers = 1  # per problem, for a role that has the verifier's bit
     # What an overlong charge stands in the place of (`overlong: replace`): the reward, before a baseline is

@@ -24,7 +24,8 @@ class ExpertIteration(BaseObjective):
     reuse: instead, each right answer is seen so often on the mean, in steps of the role's `sequences_per_step` answers
     drawn from the newest `capacity` that are kept: right answers buy optimizer steps, up to `steps_per_round` a round,
     and what is owed beyond waits. per_problem: of distinct right answers to a problem a round keeps so many at most.
-    With `reuse` kept answers stay for ever (rounds None) and no problem is skipped unless these are given.
+    With `reuse` kept answers stay for ever (rounds None) and no problem is skipped unless these are given, and no
+    pass scores the samples again, so that `sampled_entropy` is not logged.
     """
 
     normalization: Normalization = "sequence_mean"
@@ -60,6 +61,7 @@ class ExpertIteration(BaseObjective):
             reuse=reuse,
             per_problem=per_problem,
         )
+        self.reads_behavior = reuse is None
         if per_token:
             self.normalization = "token"
 

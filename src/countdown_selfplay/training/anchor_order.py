@@ -8,36 +8,58 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
 from datasets import Dataset, IterableDataset
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Sampler
 from torch.utils.data import Dataset as TorchRows
 from torch.utils.data import IterableDataset as TorchStream
 
-from .._trl import RepeatSampler
 from ..errors import CheckpointError, DataError
 from ..random_state import seed_from
 from .host import Host
 
 
-class EpochSampler(RepeatSampler):
-    """Differs from TRL's RepeatSampler in that an epoch's order depends on (seed, epoch) alone:
-    TRL seeds its generator once per process, and a resumed run would play the first epoch's order again.
-    Epoch 0 has TRL's order.
+class RoundBatches(Sampler[list[int]]):
+    """The row indices of each micro-batch, in the order of TRL's RepeatSampler: a process's share of a round, as often
+    as the round has micro-batches. Differs in that it is one list for all of them, where TRL counts out every index
+    of every micro-batch, and in that an epoch's order depends on (seed, epoch) alone: TRL seeds its generator once per
+    process, and a resumed run would play the first epoch's order again. Epoch 0 has TRL's order.
 
     `rounds_done`: asked when an epoch starts. accelerate 1.15 has a `set_epoch`, but it does not reach the sampler
     where several processes resume inside an epoch (its loader then wraps the batches twice).
     """
 
-    def __init__(self, stock: RepeatSampler, rounds_done: Callable[[], int]) -> None:
-        layout = stock.mini_repeat_count, stock.batch_size, stock.repeat_count
-        super().__init__(stock.data_source, *layout, stock.shuffle, stock.seed)
-        self.first_seed, self.rounds_done = int(stock.seed or 0), rounds_done
+    drop_last = True  # accelerate shares the batches out to processes, and asks for this and for batch_size
 
-    def __iter__(self) -> Iterator[int]:
-        if self.shuffle:
-            epoch = self.rounds_done() // (self.num_samples // self.batch_size)
-            self.generator.manual_seed(seed_from(self.first_seed, "anchors", epoch) if epoch else self.first_seed)
-        return super().__iter__()
+    def __init__(
+        self,
+        rows: int,
+        problems: int,
+        group: int,
+        copies: int,
+        batch_size: int,
+        rounds_done: Callable[[], int],
+        seed: int | None = None,
+    ) -> None:
+        """`rows` in all, `problems` of a round, each `group` times; `copies`: micro-batches of a round, `batch_size`:
+        rows of one on a process. seed None: in the order of the data set."""
+        self.rows, self.problems, self.group, self.copies = rows, problems, group, copies
+        self.batch_size, self.rounds_done, self.seed = batch_size, rounds_done, seed
+
+    def __len__(self) -> int:
+        return self.rows // self.problems * self.problems * self.group // self.batch_size * self.copies
+
+    def __iter__(self) -> Iterator[list[int]]:
+        order = list(range(self.rows))
+        if self.seed is not None:
+            epoch = self.rounds_done() // (self.rows // self.problems)
+            generator = torch.Generator().manual_seed(seed_from(self.seed, "anchors", epoch) if epoch else self.seed)
+            order = torch.randperm(self.rows, generator=generator).tolist()
+        for first in range(0, self.rows - self.problems + 1, self.problems):
+            drawn = [index for index in order[first : first + self.problems] for _ in range(self.group)]
+            shares = [drawn[i : i + self.batch_size] for i in range(0, len(drawn), self.batch_size)]
+            for _ in range(self.copies):
+                yield from shares
 
 
 class RowBatch(list[dict[str, Any]]):
@@ -51,7 +73,7 @@ class RowBatch(list[dict[str, Any]]):
 
 
 class RoundRows(TorchRows[dict[str, Any]]):
-    """A data set that is read once a round: TRL's sampler asks for all rows of the round, repeats included, at each of
+    """A data set that is read once a round: the loader asks for all rows of the round, repeats included, at each of
     its micro-batches."""
 
     def __init__(self, rows: Dataset) -> None:
@@ -65,7 +87,7 @@ class RoundRows(TorchRows[dict[str, Any]]):
         return self.rows[index]
 
     def __getitems__(self, indices: list[int]) -> RowBatch:
-        if indices != self._last[0]:
+        if indices is not self._last[0] and indices != self._last[0]:
             distinct = list(dict.fromkeys(indices))
             read = dict(zip(distinct, self.rows.__getitems__(distinct), strict=True))
             self._last = indices, RowBatch(read[index] for index in indices)
@@ -124,6 +146,21 @@ class AnchorStream(TorchStream[dict[str, Any]]):
             )
 
 
+def rounds_loader(trainer: Host) -> Any:
+    """The data loader of a run on a data set."""
+    args, rows = trainer.args, RoundRows(trainer.train_dataset)
+    batches = RoundBatches(
+        len(rows),
+        args.loader_problems,
+        args.loader_repeat,
+        int(args.steps_per_generation or 1),
+        args.per_device_train_batch_size * int(args.steps_per_generation or 1),
+        lambda: trainer.state.global_step // args.steps_per_round,
+        int(args.seed) if trainer.shuffle_dataset else None,
+    )
+    return trainer.accelerator.prepare(DataLoader(rows, batch_sampler=batches, collate_fn=_as_read))
+
+
 def stream_loader(trainer: Host) -> Any:
     """The data loader of a run on a stream; leaves the stream in `trainer.anchor_stream`."""
     args = trainer.args
@@ -139,6 +176,10 @@ def stream_loader(trainer: Host) -> Any:
     )
     size = args.per_device_train_batch_size * copies
     return trainer.accelerator.prepare(DataLoader(trainer.anchor_stream, batch_size=size, collate_fn=RowBatch))
+
+
+def _as_read(rows: list[Any]) -> list[Any]:
+    return rows
 
 
 def planned_rounds(trainer: Host) -> int:

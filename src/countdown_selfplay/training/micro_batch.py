@@ -20,11 +20,9 @@ def role_loss(trainer: Host, model: torch.nn.Module, inputs: dict[str, Any]) -> 
     `model`: the wrapped one; passes without a graph go to the bare module, for their number differs between processes.
     """
     role = inputs["role"]
-    if passes_over(trainer, role):
+    if is_empty(trainer, inputs):
         return torch.zeros((), device=trainer.accelerator.device, requires_grad=True)
     batch = {name: value for name, value in inputs.items() if torch.is_tensor(value)}
-    if nothing_to_learn(trainer, batch):
-        return torch.zeros((), device=trainer.accelerator.device, requires_grad=True)
     trainer.losses[role].normalise_by(*inputs["counts"])
     trainer.policies.activate(role)
     if skips_idle_rows(trainer, role):
@@ -45,18 +43,18 @@ def held_roles(trainer: Host) -> frozenset[str]:
     return trainer.policies.without_signal(trainer.signalless) if dropped else frozenset()
 
 
-def passes_over(trainer: Host, role: str) -> bool:
-    """Is a micro-batch of `role` nothing but padding, on all processes? DDP sums gradients in a window's last backward
-    pass: with several processes, only a window that all roles are through with is passed over."""
-    through = role in trainer.idle and (trainer.processes.world == 1 or trainer.idle == frozenset(trainer.trained))
-    return through and trainer.engine.name == "ddp" and trainer.args.drop_signalless_gradients
-
-
-def nothing_to_learn(trainer: Host, batch: dict[str, torch.Tensor]) -> bool:
-    """Is it the empty end of a window of episodes? Other processes may have rows there: alone only."""
-    if "sequence" not in batch or trainer.processes.world > 1 or trainer.engine.name != "ddp":
+def is_empty(trainer: Host, inputs: dict[str, Any]) -> bool:
+    """Has a micro-batch nothing to compute, on all processes? DDP sums gradients in a window's last backward pass:
+    with several processes, only a window that all roles are through with is passed over."""
+    alone, idle = trainer.processes.world == 1, inputs["idle"]
+    if trainer.engine.name != "ddp":
         return False
-    return not bool(batch["completion_mask"].any()) and not bool(batch.get("sft_mask", torch.zeros(1)).any())
+    through = inputs["role"] in idle and (alone or idle == frozenset(trainer.trained))
+    if through and trainer.args.drop_signalless_gradients:
+        return True
+    if "sequence" not in inputs or not alone:  # the empty end of a window of episodes: others may have rows there
+        return False
+    return not inputs["completion_mask"].any() and not ("sft_mask" in inputs and inputs["sft_mask"].any())
 
 
 def skips_idle_rows(trainer: Host, role: str) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -30,7 +31,8 @@ def roll_out(
     start = time.perf_counter()
     key = (trainer.args.seed, "rollout", *trainer.frame.key(), role, trainer.processes.rank)
     with trainer.acting_as(role, n, problems), private_generator(trainer.accelerator.device, *key):
-        tensors = trainer._generate_and_score_completions(rows)
+        with nullcontext() if _scored_again(trainer, role) else _unscored(trainer):
+            tensors = trainer._generate_and_score_completions(rows)
         texts, verdicts, rewards_B = trainer.captured()
         logs: dict[str, Any] = trainer._logs
         trainer.completion_logs[role].append(logs)
@@ -38,6 +40,8 @@ def roll_out(
             scored = 0 if verdicts is None else sum(not math.isnan(value) for value in values)
             trainer._metrics["train"][f"rewards/{name}/count"].append(scored)
         tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
+        if not _scored_again(trainer, role):
+            tensors.pop("old_per_token_logps", None)
         trainer.sampler.finish(tensors)
         mask_after_stops(tensors, texts, trainer.stops(role), trainer.processing_class.pad_token_id)
         if role in trainer.trained and trainer.roles[role].beta > 0:
@@ -46,6 +50,26 @@ def roll_out(
         penalty_B = _kl_penalty(trainer, role, tensors)
     trainer._time(f"time/rollout_{role}", start)
     return Rollout(role, rows, texts, n, verdicts, rewards_B, tensors, penalty_B)
+
+
+def _scored_again(trainer: Host, role: str) -> bool:
+    """Does anybody read what the trained model gives to a sample of the role before the step?"""
+    reads = getattr(trainer.objectives.get(role), "reads_behavior", True)
+    return reads or trainer.roles[role].beta > 0 or trainer.use_vllm
+
+
+@contextmanager
+def _unscored(trainer: Host) -> Iterator[None]:
+    """Sampling without TRL's second pass over the samples, where a round has several steps."""
+
+    def unknown(model: Any, input_ids: torch.Tensor, mask: torch.Tensor, count: int, **_: Any) -> tuple[Any, ...]:
+        return input_ids.new_full((len(input_ids), count), torch.nan, dtype=torch.float32), None, None
+
+    vars(trainer)["_get_per_token_logps_and_entropies"] = unknown
+    try:
+        yield
+    finally:
+        del vars(trainer)["_get_per_token_logps_and_entropies"]
 
 
 def score_episodes(trainer: Host, episodes: Episodes, rows: list[dict[str, Any]]) -> dict[str, Any]:

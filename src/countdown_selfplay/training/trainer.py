@@ -35,7 +35,7 @@ from ..rewards import ConjecturerReward
 from ..rewards.prover.checked import checked_reward_funcs, default_reward_funcs
 from ..statistics.solve_rate import CumulativeSolveRate
 from . import checkpoints, rollbacks
-from .anchor_order import AnchorStream, EpochSampler, RoundRows, stream_loader
+from .anchor_order import AnchorStream, rounds_loader, stream_loader
 from .callbacks import Termination, default_callbacks, show_rounds
 from .evaluation import evaluate_in_training, write_report_of
 from .exports import export_policies
@@ -43,7 +43,7 @@ from .frame import Frame
 from .host import Host
 from .loop_state import loop_state
 from .metrics import averaged_rounds, role_rollout_metrics, summed_histogram
-from .micro_batch import role_loss
+from .micro_batch import is_empty, role_loss
 from .parts import (
     advise_threads,
     check_episodes,
@@ -256,18 +256,7 @@ class JointConjecturerProverTrainer(Host):
     # -- the anchors -------------------------------------------------------------------------------------------------
 
     def get_train_dataloader(self) -> Any:
-        if isinstance(self.train_dataset, IterableDataset):
-            return stream_loader(self)
-        rows = self.train_dataset
-        try:
-            self.train_dataset = RoundRows(rows)
-            return super().get_train_dataloader()
-        finally:
-            self.train_dataset = rows
-
-    def _get_train_sampler(self, dataset: Dataset | None = None) -> EpochSampler:
-        stock: Any = super()._get_train_sampler(dataset)
-        return EpochSampler(stock, lambda: self.state.global_step // self.args.steps_per_round)
+        return stream_loader(self) if isinstance(self.train_dataset, IterableDataset) else rounds_loader(self)
 
     # -- the round ---------------------------------------------------------------------------------------------------
 
@@ -278,6 +267,17 @@ class JointConjecturerProverTrainer(Host):
             self._round = play_round(self, generation_batch)
         self.signalless, self.idle = self._round[position]["signalless"], self._round[position]["idle"]
         return self._round[position]
+
+    def training_step(self, model: torch.nn.Module, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:
+        """Of a window's empty micro-batches only the last runs through the Trainer, which ends the step."""
+        position = self._step % (self.args.gradient_accumulation_steps * self.args.steps_per_round)
+        if position and self._round is not None and not self.last_of_window and is_empty(self, self._round[position]):
+            self._step += 1
+            return torch.zeros((), device=self.accelerator.device)
+        return super().training_step(model, inputs, num_items_in_batch)
+
+    def floating_point_ops(self, inputs: Any) -> int:
+        return 0  # as of every batch without tensors; the Trainer counts the model's parameters before it sees that
 
     @property
     def first_of_window(self) -> bool:
