@@ -14,7 +14,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from countdown_selfplay.statistics.bootstrap import holm, two_sided_p
+from countdown_selfplay.statistics.pass_at_k import pass_at_k_array
+from countdown_selfplay.statistics.seeds import two_level_draws, two_level_interval
+
 RUNGS = list(range(3, 11))
+SCORED = RUNGS[1:]
+"""The rungs that the warm start has not seen."""
+KS = (1, 16)
 KINDS: dict[str, dict[str, Any]] = {
     "trained": {},
     "frozen": {"conjecturer_learning_rate": 0.0},
@@ -23,7 +32,8 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 KINDS["bandit"] = {**KINDS["uniform"], "proposer": "bandit_rungs"}
 KINDS["hard"] = {**KINDS["uniform"], "proposer_kwargs": {"rungs": [8, 9, 10]}}
-"""Arm -> what it changes in the recipe tiny/ladder. `NAME@R`: with each right answer seen R times, for equal steps."""
+"""Arm -> what it changes in the recipe tiny/ladder. `NAME@R`: with each right answer seen R times, for equal steps.
+`demonstrations@N`: N steps on demonstrations alone."""
 
 
 def settings(arm: str) -> dict[str, Any]:
@@ -35,35 +45,97 @@ def settings(arm: str) -> dict[str, Any]:
     return found
 
 
-def play(arm: str, seed: int, rounds: int, folder: Path, each: int) -> dict[str, Any]:
+def play(arm: str, seed: int, rounds: int, folder: Path, each: int, start_from: Path | None = None) -> dict[str, Any]:
     """Train one arm and measure its prover on held-out problems of each rung."""
-    from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-    from countdown_selfplay.evaluation.roles import evaluate_prover
-    from countdown_selfplay.evaluation.rungs import held_out_by_rung
     from countdown_selfplay.tiny import LADDER_MODEL_PATHS
 
-    changes = {"max_steps": rounds, "save_strategy": "no", "report_to": "none", "disable_tqdm": True, "seed": seed}
+    paths = LADDER_MODEL_PATHS if start_from is None else {role: start_from / role for role in LADDER_MODEL_PATHS}
+    models = {role: str(path) for role, path in paths.items()}
+    if arm.startswith("demonstrations@"):
+        found = demonstrated(models["prover"], int(arm.partition("@")[2]), seed, folder / f"{arm}-{seed}", each)
+    else:
+        found = self_played(models, settings(arm), rounds, seed, folder / f"{arm}-{seed}", each)
+    return {"arm": arm, "seed": seed, "rounds": rounds, **found}
+
+
+def self_played(
+    models: dict[str, str], changes: dict[str, Any], rounds: int, seed: int, folder: Path, each: int
+) -> dict[str, Any]:
+    from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+
+    quiet = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True}
     config = JointSelfPlayConfig.from_recipe(
-        "tiny/ladder", **changes, **settings(arm), output_dir=str(folder / f"{arm}-{seed}")
+        "tiny/ladder", **quiet, **changes, max_steps=rounds, seed=seed, output_dir=str(folder)
     )
-    models = {role: str(path) for role, path in LADDER_MODEL_PATHS.items()}
-    if not config.players_of("conjecturer"):
-        models.pop("conjecturer")
-    trainer = JointConjecturerProverTrainer(models if len(models) > 1 else models["prover"], args=config)
+    asked = models if config.players_of("conjecturer") else models["prover"]
+    trainer = JointConjecturerProverTrainer(asked, args=config)
     start, cpu = time.perf_counter(), time.process_time()
     trainer.train()
     spent = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu}
     with trainer.sampling_as("prover"):
-        problems = held_out_by_rung(trainer.domain, RUNGS, each)
-        found = evaluate_prover(
-            trainer.policies.module, trainer.processing_class, problems, trainer.domain, 16, (1, 16), max_new_tokens=6
-        )
+        found = measured(trainer.policies.module, trainer.processing_class, trainer.domain, each)
     rows = [row for row in trainer.state.log_history if "round/generations" in row]
     steps = sum(row.get("prover/steps", 0.0) for row in rows)
     wanted = ("round/rung_", "proposer/rung", "prover/steps", "round/solve_rate_mean", "conjecturer/admitted_rate")
     curve = [{k: v for k, v in row.items() if k.startswith(wanted)} for row in rows]
-    facts = {"arm": arm, "seed": seed, "rounds": rounds, "steps": steps, **spent, "curve": curve}
-    return found.to_dict() | facts | {"answers": trainer.frame.samples}
+    return {**found, "steps": steps, **spent, "curve": curve, "answers": trainer.frame.samples}
+
+
+def demonstrated(model: str, steps: int, seed: int, folder: Path, each: int) -> dict[str, Any]:
+    """No self-play: as many steps on demonstrations of two and three numbers alone, of 400 moves, which are about as
+    many episodes as a step of the other arms has."""
+    from countdown_selfplay.cli.main import main as command
+    from countdown_selfplay.countdown import CountdownDomain
+    from countdown_selfplay.tiny import load_tiny_model
+
+    flags = {
+        "model_name_or_path": model,
+        "output_dir": folder,
+        "seed": seed,
+        "max_steps": steps,
+        "eval_problems": 0,
+        "answers": "moves",
+        "prover_prompt": "compact_moves",
+        "conjecturer_prompt": "compact_any",
+        "operands": "2 3 3",
+        "number_low": 1,
+        "number_high": 12,
+        "target_low": 1,
+        "target_high": 99,
+        "demonstrations": 30_000,
+        "per_device_train_batch_size": 400,
+        "gradient_accumulation_steps": 1,
+        "learning_rate": 8e-4,
+        "lr_scheduler_type": "constant",
+        "adam_beta2": 0.98,
+        "weight_decay": 0.0,
+        "warmup_steps": 0,
+        "save_strategy": "no",
+        "report_to": "none",
+        "disable_tqdm": True,
+    }
+    start, cpu = time.perf_counter(), time.process_time()
+    failed = command(["sft", *(word for name, value in flags.items() for word in (f"--{name}", *str(value).split()))])
+    if failed:
+        raise SystemExit(failed)
+    spent = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu}
+    found = measured(*load_tiny_model(folder), CountdownDomain.ladder(), each)
+    return {**found, "steps": steps, **spent, "curve": [], "answers": 0}
+
+
+def measured(model: Any, tokenizer: Any, domain: Any, each: int) -> dict[str, Any]:
+    """pass@1 and pass@16 of a prover on `each` held-out problems of each rung, by problem."""
+    from countdown_selfplay.evaluation.roles import evaluate_prover
+    from countdown_selfplay.evaluation.rungs import held_out_by_rung
+
+    problems = held_out_by_rung(domain, RUNGS, each)
+    return evaluate_prover(model, tokenizer, problems, domain, 16, KS, max_new_tokens=6).to_dict()
+
+
+def rates(job: dict[str, Any], k: int) -> np.ndarray:
+    """pass@k of each held-out problem of the rungs 4 to 10, rung by rung: equally many of each."""
+    rungs = [job["by_rung"][str(rung)] for rung in SCORED]
+    return np.concatenate([pass_at_k_array(rung["correct"], rung["n"], k) for rung in rungs])
 
 
 def table(folder: Path) -> str:
@@ -71,21 +143,41 @@ def table(folder: Path) -> str:
     jobs = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
     lines = ["| arm (seeds) | " + " | ".join(map(str, RUNGS)) + " | mean of 4 to 10 [least, most] | steps | CPU s |"]
     lines.append("|---" * (len(RUNGS) + 4) + "|")
-    for arm in dict.fromkeys(job["arm"] for job in jobs):
-        own = [job for job in jobs if job["arm"] == arm]
-
-        def mean(values: list[float]) -> float:
-            return sum(values) / len(values)
-
+    arms = {arm: [job for job in jobs if job["arm"] == arm] for arm in dict.fromkeys(job["arm"] for job in jobs)}
+    for arm, own in arms.items():
         cells = []
         for rung in RUNGS:
-            at = [[job["by_rung"][str(rung)]["pass_at"][k]["value"] for job in own] for k in ("1", "16")]
-            cells.append(" / ".join(f"{mean(values):.2f}" for values in at))
-        scores = {k: [job["ladder"]["pass_at"][k]["value"] for job in own] for k in ("1", "16")}
-        cells.append(" / ".join(f"{mean(v):.3f} [{min(v):.3f}, {max(v):.3f}]" for v in scores.values()))
-        cells += [f"{mean([job[name] for job in own]):.0f}" for name in ("steps", "cpu_seconds")]
+            at = [np.mean([job["by_rung"][str(rung)]["pass_at"][k]["value"] for job in own]) for k in ("1", "16")]
+            cells.append(" / ".join(f"{value:.2f}" for value in at))
+        scores = [[float(rates(job, k).mean()) for job in own] for k in KS]
+        cells.append(" / ".join(f"{np.mean(v):.3f} [{min(v):.3f}, {max(v):.3f}]" for v in scores))
+        cells += [f"{np.mean([job[name] for job in own]):.0f}" for name in ("steps", "cpu_seconds")]
         lines.append(f"| {arm} ({len(own)}) | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return "\n".join(lines + differences(arms))
+
+
+def differences(arms: dict[str, list[dict[str, Any]]], reference: str = "trained") -> list[str]:
+    """How far the reference is ahead of each other arm on the mean of the rungs 4 to 10: a table with two-level
+    intervals (seeds and problems, `two_level_draws`) and p-values adjusted over all rows (Holm)."""
+    others = [arm for arm in arms if arm != reference and reference in arms]
+    rows = [(arm, k) for arm in others for k in KS]
+    if not rows:
+        return []
+    found = []
+    for arm, k in rows:
+        below, above = (np.stack([rates(job, k) for job in arms[name]]) for name in (arm, reference))
+        found.append((two_level_interval(below, above), two_level_draws(below, above, 10_000, 0), below.shape[1]))
+    adjusted = holm([two_sided_p(draws, problems) for _, draws, problems in found])
+    lines = [
+        "",
+        f"| {reference} ahead of | " + " | ".join(f"pass@{k} | p (Holm)" for k in KS) + " |",
+        "|---" * 5 + "|",
+    ]
+    cells = [
+        f"{i.difference:+.3f} [{i.low:.3f}, {i.high:.3f}] | {p:.4f}"
+        for (i, *_), p in zip(found, adjusted, strict=True)
+    ]
+    return lines + [f"| {arm} | {' | '.join(cells[2 * i : 2 * i + 2])} |" for i, arm in enumerate(others)]
 
 
 def main() -> None:
@@ -94,6 +186,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--rounds", type=int, default=60, help="of 512 answers")
     parser.add_argument("--each", type=int, default=64, help="held-out problems of each rung")
+    parser.add_argument("--models", type=Path, help="a folder of another warm start, with prover/ and conjecturer/")
     parser.add_argument("--part", default="0/1", help="which of how many equal parts of the jobs to play")
     parser.add_argument("--output", type=Path, default=Path("runs/ladder"))
     parser.add_argument("--table", action="store_true", help="print the table of the finished jobs and stop")
@@ -105,7 +198,7 @@ def main() -> None:
         file = asked.output / f"{arm}-{seed}-{asked.rounds}.json"
         if asked.table or file.exists() or i % parts != own:
             continue
-        found = play(arm, seed, asked.rounds, asked.output, asked.each)
+        found = play(arm, seed, asked.rounds, asked.output, asked.each, asked.models)
         file.write_text(json.dumps(found))
         print(
             f"{arm} seed {seed}: {found['ladder']['pass_at']['1']['value']:.3f}, {found['steps']:.0f} steps",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,21 +17,19 @@ from .window import RoleBatch, joined
 if TYPE_CHECKING:
     from .host import Host
 
-POOL = 2000
-"""Demonstrations that a run draws from: many times what a step has, made in a second."""
-
 
 @dataclass(frozen=True)
 class Demonstrations:
-    """A role's pool of demonstrated answers, each one row or several moves, equal on all processes."""
+    """Demonstrated answers of a role, each one row or several moves, drawn for each step alike on all processes."""
 
     count: int
     """In an optimizer step, over all processes."""
-    pool: Sequence[Sequence[Kept]]
+    make: Callable[[int, int], Sequence[Sequence[Kept]]]
+    """(how many, seed) -> answers."""
 
     def beside(self, window: RoleBatch, key: Sequence[object], rank: int, world: int) -> RoleBatch:
         """The window with this process's share of the step's demonstrations, which the objective does not select."""
-        drawn = random.Random(repr((*key, "demonstrations"))).choices(self.pool, k=self.count)[rank::world]
+        drawn = self.make(self.count, seed_from(*key, "demonstrations"))[rank::world]
         if not drawn:
             return window
         rows = [row for answer in drawn for row in answer]
@@ -62,20 +59,16 @@ def demonstrations_of(trainer: Host, role: str) -> Demonstrations | None:
             f"demonstrates (`demonstrations(n, seed, rungs)`), and {type(trainer.domain).__name__} does not; set it "
             "to 0."
         )
-    seed, rungs = seed_from(trainer.args.seed, "demonstrations"), trainer.args.demonstration_rungs
-    answers = make(POOL, seed, tuple(rungs) if rungs else None)
-    encode = trainer.processing_class
-    pool = [
-        [
-            Kept(
-                0,
-                0.0,
-                prompt_ids(encode, row["prompt"]),
-                completion_ids(encode, text, not isinstance(row["prompt"], str)),
-                {},
-            )
-            for row, text in answer
-        ]
-        for answer in answers
-    ]
-    return Demonstrations(settings.demonstrations_per_step, pool)
+    encode, rungs = trainer.processing_class, trainer.args.demonstration_rungs
+
+    def encoded(n: int, seed: int) -> list[list[Kept]]:
+        return [[_kept(encode, *row) for row in answer] for answer in make(n, seed, tuple(rungs) if rungs else None)]
+
+    encoded(1, 0)  # what cannot be made is said before the run starts
+    return Demonstrations(settings.demonstrations_per_step, encoded)
+
+
+def _kept(tokenizer: Any, row: Mapping[str, Any], text: str) -> Kept:
+    prompt = row["prompt"]
+    ids = completion_ids(tokenizer, text, not isinstance(prompt, str))
+    return Kept(0, 0.0, prompt_ids(tokenizer, prompt), ids, {})

@@ -193,9 +193,23 @@ def test_nothing_solved_takes_no_step_and_the_newest_are_kept():
 
 def test_demonstrations_are_in_the_supervised_term_alone():
     batch = batch_of_four()
-    pool = [[Kept(0, 0.0, [5, 6], [7, 8, 9], {}), Kept(0, 0.0, [5], [7], {})]]
-    found = Demonstrations(3, pool).beside(batch, ("k",), 0, 1)
+    shown = [Kept(0, 0.0, [5, 6], [7, 8, 9], {}), Kept(0, 0.0, [5], [7], {})]
+    found = Demonstrations(3, lambda n, seed: [shown] * n).beside(batch, ("k",), 0, 1)
     assert found.rows == 8 + 3 * 2 and int(found.tensors["sft_mask"].sum()) == 3 * 4
     assert trained_counts(found) == trained_counts(batch)
     assert len(set(found.sequence_B.tolist())) == 4 + 3
     assert isinstance(found, RoleBatch) and not found.tensors["sft_mask"][:8].any()
+
+
+def test_each_step_draws_other_demonstrations_and_processes_share_them():
+    asked = []
+
+    def make(n, seed):
+        asked.append(seed)
+        return [[Kept(0, 0.0, [i], [i], {})] for i in range(n)]
+
+    shown = Demonstrations(5, make)
+    mine, others = (shown.beside(batch_of_four(), ("k",), rank, 2) for rank in (0, 1))
+    shown.beside(batch_of_four(), ("l",), 0, 2)
+    assert asked[0] == asked[1] != asked[2]
+    assert [row.tensors["completion_ids"][8:].max(1).values.tolist() for row in (mine, others)] == [[0, 2, 4], [1, 3]]

@@ -55,7 +55,7 @@ class LadderStart:
 
 
 STARTS = {
-    "prover": LadderStart(PROVER, WarmStart(steps=500, batch_size=216, threads=1), moves_shown),
+    "prover": LadderStart(PROVER, WarmStart(steps=1000, batch_size=216, threads=1), moves_shown),
     "conjecturer": LadderStart(CONJECTURER, WarmStart(steps=250, batch_size=176, threads=1), proposals_shown),
 }
 """Settings of the shipped weights."""
