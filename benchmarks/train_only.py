@@ -89,7 +89,7 @@ def recomputing(module: torch.nn.Module) -> dict[str, bool]:
 
 def update(trainer: Any, wrapped: torch.nn.Module, batch: dict[str, Any], micro_batches: int, tokens: int) -> None:
     """Forward, loss and backward of the step's micro-batches."""
-    batch = batch | {"counts": (micro_batches * len(batch["prompt_ids"]), tokens)}
+    batch = batch | {"counts": (micro_batches * len(batch["prompt_ids"]), tokens), "idle": frozenset()}
     for _ in range(micro_batches):
         trainer.accelerator.backward(role_loss(trainer, wrapped, batch))
 
