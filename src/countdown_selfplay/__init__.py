@@ -17,10 +17,12 @@ _LAZY = {
     "JointSelfPlayConfig": "countdown_selfplay.config",
 }
 
-if "torch" not in sys.modules:
+if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
     # Threads of OpenMP spin while they wait, and on busy cores they wait for each other: with a load of 11 on two
-    # cores a step took 77 s so, and 6 with this. It is read when torch loads; no result depends on it.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # cores a step took 77 s so, and 6 with PASSIVE. Asleep at once, they wake too late for small models: 1,000 spins
+    # took 0.71 of the time on two quiet cores, 1.09 with a load of 5 (tiny/ladder). No result depends on it.
+    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 __all__ = ["JointConjecturerProverTrainer", "JointSelfPlayConfig", "__version__"]
 

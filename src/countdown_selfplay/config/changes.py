@@ -30,7 +30,7 @@ NEVER = ("policy_sharing", "roles", "players", "weights")
 _PREFIXES = ("logging_", "log_", "save_", "eval_", "hub_", "dataloader_", "trackio_", "vllm_request_", "vllm_retry_")
 _FREE = """
     output_dir run_name report_to project disable_tqdm resume_from_checkpoint allow_changed samples_per_log
-    num_completions_to_print num_generations_eval per_device_eval_batch_size do_train do_eval do_predict
+    format_probe num_completions_to_print num_generations_eval per_device_eval_batch_size do_train do_eval do_predict
     prediction_loss_only batch_eval_metrics include_for_metrics include_num_input_tokens_seen metric_for_best_model
     greater_is_better load_best_model_at_end push_to_hub restore_callback_states_from_checkpoint skip_memory_metrics
     debug local_rank ddp_timeout ddp_backend guard_max_rollbacks vllm_adapter_dir vllm_server_host vllm_server_port

@@ -155,6 +155,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
         if value is not None and not abs(value) <= LARGEST_REWARD:
             _fail(f"`{name}` ({value}) must be a finite number, at most {LARGEST_REWARD:g} in size; seed 001 uses 0.")
     _at_least(config, "samples_per_log", 0, "0 writes none")
+    _at_least(config, "format_probe", 0, "0 plays no probe")
     _at_least(config, "length_penalty", 0.0, "it is subtracted from the reward")
     if config.length_penalty_floor is not None and not config.length_penalty:
         _fail(

@@ -179,6 +179,13 @@ class CurriculumFields(CountdownFields):
             "domain's own choice."
         },
     )
+    format_probe: int = field(
+        default=32,
+        metadata={
+            "help": "First moves (answers: moves) that each prover writes before a fresh run, on problems of the "
+            "lowest rung: where not one of them is legal the run stops, for nothing could be learned. 0: no probe."
+        },
+    )
     samples_per_log: int = field(
         default=4,
         metadata={"help": "Proposals and answers written to samples.jsonl at each log, per role. 0: none."},

@@ -140,6 +140,20 @@ class MoveDomain(Domain[P], Protocol):
         ...
 
 
+class ProbedDomain(MoveDomain[P], Protocol):
+    """A MoveDomain with rungs (RungDomain) whose prover is asked, before a run, whether it can write a move at all
+    (training/format_probe.py)."""
+
+    @property
+    def move_format(self) -> str:
+        """How a move is to be written: what a message says is expected."""
+        ...
+
+    def was_legal(self, verdict: Any) -> bool:
+        """Whether the move that ended an episode with this verdict was legal; those that go on were."""
+        ...
+
+
 class RungDomain(Domain[P], Protocol):
     """A domain whose problems come in rungs of rising difficulty."""
 

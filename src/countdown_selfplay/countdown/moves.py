@@ -144,6 +144,16 @@ class Moving:
         """The number of operands."""
         return len(problem.numbers)
 
+    @property
+    def move_format(self) -> str:
+        """How a move is to be written, for messages."""
+        tags = "in answer tags " if self.rules.answer_format == "tags" else ""
+        return f"one move `a op b = c` {tags}and nothing after it, such as {move_text('6 * 4 = 24', self.rules)!r}"
+
+    def was_legal(self, verdict: Any) -> bool:
+        """Whether an episode ended with a move that may be played: one that left the target, or another number."""
+        return verdict.correct or verdict.reason == MoveReason.MISSED
+
     def judged_move(self, text: object, problem: Problem) -> Verdict:
         """The verdict on a text that is the whole episode: one move, which ends it for two numbers alone."""
         found = play(text, self.begin(problem), problem.target, self.rules, self.value_high)

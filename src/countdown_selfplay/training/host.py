@@ -90,6 +90,9 @@ class Host(GRPOTrainer):
     _verdicts: list[Any] | None
     """Problems of the completions that are sampled at the moment; verdicts on completions that are only scored."""
 
+    format_probed = False
+    """Whether the provers have shown that they can write a move (format_probe.py)."""
+
     if TYPE_CHECKING:
 
         @property

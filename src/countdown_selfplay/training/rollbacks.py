@@ -48,6 +48,7 @@ from .checkpoints import (
     restore_replaced,
     step_in,
 )
+from .format_probe import probe_format
 from .host import Host
 from .loop_state import start_rounds
 from .run_lock import run_lock
@@ -206,6 +207,8 @@ def train_with_rollbacks(
         start = folder = resolve(trainer, resume)
         trainer.changed_settings = {} if folder is None else load_state(trainer, folder)
         step = 0 if folder is None else int(manifest_of(folder)["step"])
+        if folder is None:
+            probe_format(trainer)
         rounds = planned_rounds(trainer)
         if folder is not None and rounds * trainer.args.steps_per_round <= step:
             return _already_done(trainer, folder, step)

@@ -21,6 +21,7 @@ from ..evaluation.rungs import differences_by_rung
 from ..evaluation.terminal import before_after_table, control_table, findings_text
 from .evaluation import differences, measure
 from .exports import export_policies
+from .format_probe import probe_format
 from .rollbacks import resolve
 from .run_lock import run_lock
 from .trainer import JointConjecturerProverTrainer
@@ -40,6 +41,8 @@ def run_joint(
         data, held_out = data_sets(script, domain)
         trainer = JointConjecturerProverTrainer(args=args, domain=domain, **data, **trainer_arguments)
         resume = resolve(trainer, args.resume_from_checkpoint)  # a wrong one is reported before minutes of evaluation
+        if resume is None:
+            probe_format(trainer)
         before = measure(trainer, held_out, script.eval_proposals, "before training")
         trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
         for folder in export_policies(trainer, Path(args.output_dir)):  # before anything that could still fail

@@ -68,8 +68,8 @@ def test_the_weights_load_offline_in_float32_and_have_the_size_that_is_documente
 
 
 def test_two_numbers_are_solved_three_sometimes_and_five_hardly_ever(models):
-    # Measured on 24 and 64 held-out problems x 16 episodes (docs/tiny_model.md): .80 [.66, .91], .42 [.34, .49] and .01;
-    # the bounds are these intervals, wider by the noise of 4 episodes a problem (.04 and .03).
+    # Measured on 24 and 64 held-out problems x 16 episodes (docs/tiny_model.md): .80 [.66, .91], .42 [.34, .49] and
+    # .01; the bounds are these intervals, wider by the noise of 4 episodes a problem (.04 and .03).
     two, three, five = measure(*models["prover"], problems=64, samples=4, seed=1, sizes=(2, 3, 5))
     assert 0.60 < two.pass_at[1].value < 0.96
     assert 0.30 < three.pass_at[1].value < 0.54
