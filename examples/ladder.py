@@ -3,7 +3,8 @@
     python examples/ladder.py --arms trained frozen placebo uniform --seeds 1 2 3 --output runs/ladder
 
 Each finished job is a JSON file in the output folder, and is not played again; `--part 0/2` and `--part 1/2` share the
-jobs out between two shells. `--table` prints the table of what is there.
+jobs out between two shells. `--table` prints the table of what is there. Another range (`--largest 40`) needs a
+conjecturer that has seen it: `python -m tools.make_tiny_model.ladder --output DIR --largest 40`, then `--models DIR`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ RUNGS = list(range(3, 11))
 SCORED = RUNGS[1:]
 """The rungs that the warm start has not seen."""
 KS = (1, 16)
+KEPT = ("pass_at", "reasons", "setting", "by_rung", "ladder")
+"""What a finished job holds of the evaluation."""
 KINDS: dict[str, dict[str, Any]] = {
     "trained": {},
     "frozen": {"conjecturer_learning_rate": 0.0},
@@ -32,60 +35,97 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 KINDS["bandit"] = {**KINDS["uniform"], "proposer": "bandit_rungs"}
 KINDS["hard"] = {**KINDS["uniform"], "proposer_kwargs": {"rungs": [8, 9, 10]}}
+KINDS["repaired"] = {"proposer": "policies", "proposer_kwargs": {"repair": True}}
+KINDS["repaired_frozen"] = {**KINDS["repaired"], **KINDS["frozen"]}
+EVERY_ANSWER = {"prover_objective_kwargs": {}, "prover_sequences_per_step": 512, "steps_per_round": 1}
+for name in ("rloo", "reinforce_half", "maxrl"):
+    KINDS[name] = {**EVERY_ANSWER, "prover_objective": name, "prover_learning_rate": 3e-4}
+    KINDS[f"{name}_alone"] = {**KINDS[name], "prover_demonstrations_per_step": 0, "prover_sft_coef": 0.0}
 """Arm -> what it changes in the recipe tiny/ladder. `NAME@R`: with each right answer seen R times, for equal steps.
 `demonstrations@N`: N steps on demonstrations alone."""
 
 
-def settings(arm: str) -> dict[str, Any]:
+QUIET = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True, "eval_strategy": "no"}
+CURVE = ("round/rung_", "proposer/rung", "prover/steps", "round/solve_rate_mean", "conjecturer/admitted_rate")
+"""What is kept of a round's log; zeros are left out."""
+
+
+def settings(arm: str, largest: int = 20) -> dict[str, Any]:
     kind, _, reuse = arm.partition("@")
     found = dict(KINDS[kind])
+    episodes = found.get("prover_sequences_per_step", 160) + found.get("prover_demonstrations_per_step", 80)
+    found["prover_micro_batches"] = -(-episodes * (largest - 1) // (512 - largest + 2))  # room for the longest
+    found["operands"] = list(range(3, largest + 1))
+    if found.get("conjecturer_micro_batches") != 0:
+        found["conjecturer_max_completion_length"] = largest + 4
     if reuse:
         kept = {"reuse": float(reuse), "per_problem": 2, "capacity": 2000, "per_token": True}
         found |= {"prover_objective_kwargs": kept, "steps_per_round": 24}
     return found
 
 
-def play(arm: str, seed: int, rounds: int, folder: Path, each: int, start_from: Path | None = None) -> dict[str, Any]:
+def play(arm: str, seed: int, folder: Path, asked: argparse.Namespace) -> dict[str, Any]:
     """Train one arm and measure its prover on held-out problems of each rung."""
     from countdown_selfplay.tiny import LADDER_MODEL_PATHS
 
-    paths = LADDER_MODEL_PATHS if start_from is None else {role: start_from / role for role in LADDER_MODEL_PATHS}
-    models = {role: str(path) for role, path in paths.items()}
+    own = LADDER_MODEL_PATHS if asked.models is None else {role: asked.models / role for role in LADDER_MODEL_PATHS}
+    models = {role: str(path) for role, path in own.items()}
     if arm.startswith("demonstrations@"):
-        found = demonstrated(models["prover"], int(arm.partition("@")[2]), seed, folder / f"{arm}-{seed}", each)
+        found = demonstrated(models["prover"], int(arm.partition("@")[2]), seed, folder, asked.each)
     else:
-        found = self_played(models, settings(arm), rounds, seed, folder / f"{arm}-{seed}", each)
-    return {"arm": arm, "seed": seed, "rounds": rounds, **found}
+        found = self_played(models, settings(arm, asked.largest), seed, folder, asked)
+    return {"arm": arm, "seed": seed, "rounds": asked.rounds, **found}
 
 
 def self_played(
-    models: dict[str, str], changes: dict[str, Any], rounds: int, seed: int, folder: Path, each: int
+    models: dict[str, str], changes: dict[str, Any], seed: int, folder: Path, asked: argparse.Namespace
 ) -> dict[str, Any]:
+    from transformers import TrainerCallback
+
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 
-    quiet = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True}
     config = JointSelfPlayConfig.from_recipe(
-        "tiny/ladder", **quiet, **changes, max_steps=rounds, seed=seed, output_dir=str(folder)
+        "tiny/ladder",
+        **QUIET,
+        **changes,
+        max_steps=asked.rounds,
+        seed=seed,
+        output_dir=str(folder),
     )
-    asked = models if config.players_of("conjecturer") else models["prover"]
-    trainer = JointConjecturerProverTrainer(asked, args=config)
+    watched: list[dict[str, Any]] = []
+
+    class Watch(TrainerCallback):
+        """Ends the run when its CPU seconds are spent, and measures the prover every so many rounds."""
+
+        def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **more: Any) -> None:
+            if "round/generations" not in (logs or {}):
+                return
+            if asked.cpu_seconds is not None and time.process_time() - cpu > asked.cpu_seconds:
+                control.should_training_stop = True
+            elif asked.every and trainer.frame.rounds % asked.every == 0:
+                watched.append({"round": trainer.frame.rounds, **measured_of(trainer, asked.each)})
+
+    trainer = JointConjecturerProverTrainer(
+        models if config.players_of("conjecturer") else models["prover"], args=config, callbacks=[Watch()]
+    )
     start, cpu = time.perf_counter(), time.process_time()
     trainer.train()
     spent = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu}
-    with trainer.sampling_as("prover"):
-        found = measured(trainer.policies.module, trainer.processing_class, trainer.domain, each)
+    found = measured_of(trainer, asked.each)
+    if asked.keep:
+        trainer.policies.module.save_pretrained(folder / "prover")
+        trainer.processing_class.save_pretrained(folder / "prover")
     rows = [row for row in trainer.state.log_history if "round/generations" in row]
     steps = sum(row.get("prover/steps", 0.0) for row in rows)
-    wanted = ("round/rung_", "proposer/rung", "prover/steps", "round/solve_rate_mean", "conjecturer/admitted_rate")
-    curve = [{k: v for k, v in row.items() if k.startswith(wanted)} for row in rows]
-    return {**found, "steps": steps, **spent, "curve": curve, "answers": trainer.frame.samples}
+    curve = [{k: v for k, v in row.items() if k.startswith(CURVE) and v != 0} for row in rows]
+    played = {"rounds": trainer.frame.rounds, "answers": trainer.frame.samples, "watched": watched}
+    return {**found, "steps": steps, **spent, "curve": curve, **played}
 
 
 def demonstrated(model: str, steps: int, seed: int, folder: Path, each: int) -> dict[str, Any]:
     """No self-play: as many steps on demonstrations of two and three numbers alone, of 400 moves, which are about as
     many episodes as a step of the other arms has."""
     from countdown_selfplay.cli.main import main as command
-    from countdown_selfplay.countdown import CountdownDomain
     from countdown_selfplay.tiny import load_tiny_model
 
     flags = {
@@ -110,26 +150,32 @@ def demonstrated(model: str, steps: int, seed: int, folder: Path, each: int) -> 
         "adam_beta2": 0.98,
         "weight_decay": 0.0,
         "warmup_steps": 0,
-        "save_strategy": "no",
-        "report_to": "none",
-        "disable_tqdm": True,
+        **QUIET,
     }
     start, cpu = time.perf_counter(), time.process_time()
     failed = command(["sft", *(word for name, value in flags.items() for word in (f"--{name}", *str(value).split()))])
     if failed:
         raise SystemExit(failed)
     spent = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu}
-    found = measured(*load_tiny_model(folder), CountdownDomain.ladder(), each)
+    found = measured(*load_tiny_model(folder), each)
     return {**found, "steps": steps, **spent, "curve": [], "answers": 0}
 
 
-def measured(model: Any, tokenizer: Any, domain: Any, each: int) -> dict[str, Any]:
-    """pass@1 and pass@16 of a prover on `each` held-out problems of each rung, by problem."""
-    from countdown_selfplay.evaluation.roles import evaluate_prover
-    from countdown_selfplay.evaluation.rungs import held_out_by_rung
+def measured_of(trainer: Any, each: int) -> dict[str, Any]:
+    with trainer.sampling_as("prover"):
+        return measured(trainer.policies.module, trainer.processing_class, each)
 
+
+def measured(model: Any, tokenizer: Any, each: int) -> dict[str, Any]:
+    """pass@1 and pass@16 of a prover on `each` held-out problems of each rung, by problem."""
+    from countdown_selfplay.countdown import CountdownDomain
+    from countdown_selfplay.domains import held_out_by_rung
+    from countdown_selfplay.evaluation.roles import evaluate_prover
+
+    domain = CountdownDomain.ladder()
     problems = held_out_by_rung(domain, RUNGS, each)
-    return evaluate_prover(model, tokenizer, problems, domain, 16, KS, max_new_tokens=6).to_dict()
+    found = evaluate_prover(model, tokenizer, problems, domain, 16, KS, max_new_tokens=6).to_dict()
+    return {name: value for name, value in found.items() if name in KEPT}
 
 
 def rates(job: dict[str, Any], k: int) -> np.ndarray:
@@ -186,6 +232,10 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--rounds", type=int, default=60, help="of 512 answers")
     parser.add_argument("--each", type=int, default=64, help="held-out problems of each rung")
+    parser.add_argument("--largest", type=int, default=20, help="the most numbers in a problem")
+    parser.add_argument("--cpu_seconds", type=float, help="end the training when it has taken so many")
+    parser.add_argument("--every", type=int, default=0, help="measure every so many rounds too")
+    parser.add_argument("--keep", action="store_true", help="save the trained provers")
     parser.add_argument("--models", type=Path, help="a folder of another warm start, with prover/ and conjecturer/")
     parser.add_argument("--part", default="0/1", help="which of how many equal parts of the jobs to play")
     parser.add_argument("--output", type=Path, default=Path("runs/ladder"))
@@ -198,7 +248,7 @@ def main() -> None:
         file = asked.output / f"{arm}-{seed}-{asked.rounds}.json"
         if asked.table or file.exists() or i % parts != own:
             continue
-        found = play(arm, seed, asked.rounds, asked.output, asked.each, asked.models)
+        found = play(arm, seed, asked.output / f"{arm}-{seed}", asked)
         file.write_text(json.dumps(found))
         print(
             f"{arm} seed {seed}: {found['ladder']['pass_at']['1']['value']:.3f}, {found['steps']:.0f} steps",

@@ -18,10 +18,28 @@ class EvaluationArguments:
     eval_problems: int = field(
         default=512, metadata={"help": "Held-out problems for the table before / after. 0: no evaluation."}
     )
+    eval_rungs: list[int] | None = field(
+        default=None,
+        metadata={
+            "help": "Rungs (Countdown: numbers in a problem) of which eval_problems has equally many each. None: "
+            "problems as the domain draws them.",
+        },
+    )
     eval_proposals: int = field(default=1024, metadata={"help": "Proposals sampled for the table before / after."})
 
     def __post_init__(self) -> None:
         at_least(self, 0, "eval_problems")
+        if self.eval_rungs is not None:
+            if self.eval_dataset_name is not None:
+                raise ConfigError(
+                    f"`eval_rungs` asks the domain for problems, and `eval_dataset_name` ({self.eval_dataset_name}) "
+                    "brings its own; leave one of them out."
+                )
+            if not 0 < len(set(self.eval_rungs)) <= max(self.eval_problems, 1):
+                raise ConfigError(
+                    f"`eval_rungs` ({self.eval_rungs}) shares out `eval_problems` ({self.eval_problems}); list at "
+                    "least one rung and at most as many as there are problems, or raise eval_problems."
+                )
         at_least(self, 1, "eval_proposals")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from datasets import Dataset, load_dataset, load_dataset_builder
 
 from ..contract.domain import Domain, P
-from ..domains import held_out_of
+from ..domains import held_out_by_rung, held_out_of
 from ..errors import DataError
 from .jsonl import json_rows
 
@@ -107,7 +107,10 @@ def checked_problems(domain: Domain[P], rows: Iterable[Mapping[str, Any]], sourc
 
 def held_out_problems(script: Any, domain: Domain[P]) -> list[P]:
     """The problems of `eval_dataset_name`, or of the domain's held-out side; at most `eval_problems` of them, where 0
-    means all of a data set's and none of the domain's."""
+    means all of a data set's and none of the domain's. With `eval_rungs` equally many of each."""
+    if script.eval_rungs is not None:
+        rungs = list(dict.fromkeys(script.eval_rungs))
+        return held_out_by_rung(domain, rungs, script.eval_problems // len(rungs), "`eval_rungs`")
     if script.eval_dataset_name is None:
         return held_out_of(domain, script.eval_problems)
     rows = load_problem_rows(script.eval_dataset_name, script.eval_dataset_split)

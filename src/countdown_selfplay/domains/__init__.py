@@ -125,3 +125,21 @@ def example_rows(domain: Any, proposals: bool, rows: Iterable[Mapping[str, Any]]
         )
     found = {"prover": domain.prove_row(longest_problem(domain, rows))}
     return found | ({"conjecturer": domain.propose_row(**asked_of(domain)[0])} if proposals else {})
+
+
+def held_out_by_rung(domain: Any, rungs: Sequence[int] | None, each: int, asked_by: str = "`--rungs`") -> list[Any]:
+    """`each` held-out problems of each of `rungs` (None: all that the domain has), rung by rung. ConfigError, which
+    names the setting that asked, for a rung that it does not have."""
+    if not callable(getattr(domain, "held_out_of_rung", None)):
+        raise ConfigError(
+            f"The domain '{type(domain).__name__}' has no problems by rung (`held_out_of_rung`); leave {asked_by} out."
+        )
+    known = list(domain.rungs)
+    asked = known if rungs is None else list(dict.fromkeys(rungs))
+    for rung in asked:
+        if rung not in known:
+            raise ConfigError(
+                f"{asked_by} has {rung}, and the rungs of this domain are {', '.join(map(str, known))}; leave it out, "
+                "or widen the problems (Countdown: --operands)."
+            )
+    return [problem for rung in asked for problem in domain.held_out_of_rung(each, rung)]

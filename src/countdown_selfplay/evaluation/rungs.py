@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ConfigError
 from ..statistics.bootstrap import (
     CHANGE,
     SHARE,
@@ -112,22 +111,3 @@ def stratified(
     size = sum(map(len, groups))
     low, high = ends(np.full(size, value), np.mean(drawn, 0), 0.95, "percentile", bounds)
     return Estimate(value, low, high)
-
-
-def held_out_by_rung(domain: Any, rungs: Sequence[int] | None, each: int) -> list[Any]:
-    """`each` held-out problems of each of `rungs` (None: all that the domain has), rung by rung. ConfigError for a
-    rung that it does not have."""
-    if not callable(getattr(domain, "held_out_of_rung", None)):
-        raise ConfigError(
-            f"The domain '{type(domain).__name__}' has no problems by rung (`held_out_of_rung`); leave `--rungs` and "
-            "`--problems_per_rung` out."
-        )
-    known = list(domain.rungs)
-    asked = known if rungs is None else list(dict.fromkeys(rungs))
-    for rung in asked:
-        if rung not in known:
-            raise ConfigError(
-                f"`--rungs` has {rung}, and the rungs of this domain are {', '.join(map(str, known))}; leave it out, "
-                "or widen the problems (Countdown: --operands)."
-            )
-    return [problem for rung in asked for problem in domain.held_out_of_rung(each, rung)]

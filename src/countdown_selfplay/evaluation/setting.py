@@ -19,12 +19,11 @@ from ..countdown import CountdownDomain, ProblemSpec, Rules, heldout_problems
 from ..countdown.prompts import BARE_PROMPTS, MOVES_PROMPTS
 from ..data.jsonl import json_file, json_shape
 from ..data.run_files import ROLES_FILE
-from ..domains import held_out_of, make_domain, name_of
+from ..domains import held_out_by_rung, held_out_of, make_domain, name_of
 from ..errors import ConfigError, DataError
 from ..tiny import EMBEDDED
 from .answers import identity
 from .presets import PRESETS, RULES, TRAINING, preset
-from .rungs import held_out_by_rung
 
 HELDOUT = "heldout-v1"
 DEFAULT_COUNT = 500

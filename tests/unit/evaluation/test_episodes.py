@@ -7,6 +7,7 @@ import pytest
 from countdown_selfplay.contract.frame_metrics import LOG_METRICS
 from countdown_selfplay.contract.metric import declaration_of
 from countdown_selfplay.distributed.processes import Processes
+from countdown_selfplay.domains import held_out_by_rung
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.evaluation import evaluate_prover
 from countdown_selfplay.evaluation.answers import answer_batches
@@ -14,7 +15,6 @@ from countdown_selfplay.evaluation.episodes import sample_episodes
 from countdown_selfplay.evaluation.rungs import (
     by_rung,
     differences_by_rung,
-    held_out_by_rung,
     ladder,
     pass_by_rung,
     rungs_of,

@@ -24,6 +24,9 @@ from .warm_start import STARTS, train
 
 HELP = "Reproduce the ladder's prover and conjecturer by their supervised warm starts, or measure a pair"
 
+LARGEST = 58
+"""Numbers of a proposal: 64 positions less the prompt's two tokens, `=`, the target and the end."""
+
 _PROGRESS_EVERY = 100  # steps
 
 
@@ -38,8 +41,10 @@ def main(argv: list[str]) -> int:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise ConfigError(f"--{name} ({value}) must be at least 1.")
+    if args.largest is not None and not 3 <= args.largest <= LARGEST:
+        raise ConfigError(f"--largest ({args.largest}) must be from 3 to {LARGEST}: a proposal has 64 tokens at most.")
     if args.output is not None:
-        make(args.output, args.seed, args.steps)
+        make(args.output, args.seed, args.steps, args.largest)
     if args.evaluate:
         rungs, proposals = evaluate(
             args.output or args.model, args.problems, args.samples, args.proposals, args.evaluation_seed
@@ -48,14 +53,14 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def make(output: Path, seed: int, steps: int | None = None) -> None:
+def make(output: Path, seed: int, steps: int | None = None, largest: int | None = None) -> None:
     """Warm-start both models into `output`/prover and `output`/conjecturer; progress goes to stderr."""
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise ConfigError(
             f"--output ({output}) exists and is not an empty folder; name a new one, nothing is overwritten."
         )
     for role, start in STARTS.items():
-        save(train(role, seed, steps, _progress(role, steps or start.settings.steps)), output / role)
+        save(train(role, seed, steps, _progress(role, steps or start.settings.steps), largest), output / role)
         made, shipped = digest(output / role / WEIGHTS), digest(LADDER_MODEL_PATHS[role] / WEIGHTS)
         verdict = "bit-identical to the shipped weights" if made == shipped else "not the shipped weights"
         print(f"{output / role / WEIGHTS}: sha256 {made} ({verdict})", file=sys.stderr)
@@ -106,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     making = parser.add_argument_group("to make a pair")
     making.add_argument("--output", type=Path, metavar="DIR", help="write DIR/prover and DIR/conjecturer")
     making.add_argument("--steps", type=int, help="optimizer steps of each (default: those of the shipped models)")
+    making.add_argument("--largest", type=int, help="the most numbers that the conjecturer sees (default: 20)")
     making.add_argument(
         "--seed", type=seed_number, default=0, help="of the first weights and the examples (default: 0)"
     )

@@ -38,10 +38,11 @@ def moves_shown(n: int, seed: int) -> list[Example]:
     return shown[:n]
 
 
-def proposals_shown(n: int, seed: int) -> list[Example]:
-    """`n` distinct problems as the conjecturer writes them, sizes uniform over the ladder's."""
-    prompt = str(CONJECTURER_PROMPTS["compact_any"](3, LADDER_SPEC))
-    return [(prompt, PROPOSAL_TEXTS["compact_any"](problem)) for problem in planted_problems(n, LADDER_SPEC, seed)]
+def proposals_shown(n: int, seed: int, largest: int | None = None) -> list[Example]:
+    """`n` distinct problems as the conjecturer writes them, of 3 to `largest` numbers (None: the ladder's 20)."""
+    spec = LADDER_SPEC if largest is None else replace(LADDER_SPEC, operands=tuple(range(3, largest + 1)))
+    prompt = str(CONJECTURER_PROMPTS["compact_any"](3, spec))
+    return [(prompt, PROPOSAL_TEXTS["compact_any"](problem)) for problem in planted_problems(n, spec, seed)]
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,20 @@ STARTS = {
 
 
 def train(
-    role: str, seed: int = 0, steps: int | None = None, on_step: Callable[[int, float], None] | None = None
+    role: str,
+    seed: int = 0,
+    steps: int | None = None,
+    on_step: Callable[[int, float], None] | None = None,
+    largest: int | None = None,
 ) -> Qwen3ForCausalLM:
-    """The model of a role after its warm start; the same arguments give the same bits on the same machine."""
+    """The model of a role after its warm start; the same arguments give the same bits on the same machine. largest:
+    the most numbers in a problem that the conjecturer sees; None: the ladder's."""
     start = STARTS[role]
     settings = replace(start.settings, seed=seed, steps=start.settings.steps if steps is None else steps)
     model = build(start.shape, seed, role)
     examples = start.examples(settings.steps * settings.batch_size, seed)
+    if largest is not None and role == "conjecturer":
+        examples = proposals_shown(settings.steps * settings.batch_size, seed, largest)
     return fit(model, _batches(examples, settings.batch_size), settings, on_step)
 
 
