@@ -3,18 +3,18 @@
     python benchmarks/moves_cost.py --rounds 15 --output moves_cost.json
     python benchmarks/moves_cost.py --profile 12
 
-A move is 6 tokens (`6 * 4 = 24` and its end), and a problem of k numbers takes k - 1 moves; how long an episode
-is depends on what the model knows, which is not what is measured. So the game goes on whatever is written (one number
-less), no end token is sampled before the last place, and every answer is right: an episode is k - 1 completions of
-6 tokens, a one-shot answer is one completion of 6 (k - 1) tokens, and both rounds generate and train on as many tokens of
-as many answers to the same problems. One frozen conjecturer's turn, which is the same in both, is left out. Both use
-the ladder's prover, REINFORCE with reward 1, all rows credited, and one optimizer step a round. The trainers take turns
-in one process (pacing.py), in an order that alternates; a ratio is that of neighbouring rounds.
+A move is 6 tokens (`6 * 4 = 24` and its end), and a problem of k numbers takes k - 1 moves; how long an episode is
+depends on what the model knows, which is not what is measured. So the game goes on whatever is written (one number
+less), no end token is sampled before the last place, and every answer is right: an episode is k - 1 completions of 6
+tokens, a one-shot answer is one completion of 6 (k - 1) tokens, and both rounds generate and train on as many tokens
+of as many answers to the same problems. One frozen conjecturer's turn, which is the same in both, is left out. Both
+use the ladder's prover, REINFORCE with reward 1, all rows credited, and one optimizer step a round. The trainers
+take turns in one process (pacing.py), in an order that alternates; a ratio is that of neighbouring rounds.
 
 Beside the whole round: `sampling` (TRL's `_generate`), `scoring` (the rest of a turn: the second pass over samples
-that REINFORCE's importance weight asks for, tensors, rewards), `update` (micro-batches' forward and backward passes),
-`bookkeeping` (the game, credit, rows to windows), `loop` (optimizer, data loader, log). What is not equal is the prompt:
-each move reads one, and the cache of an earlier move is of no use for the next.
+that REINFORCE's importance weight asks for, tensors, rewards), `update` (micro-batches' forward and backward
+passes), `bookkeeping` (the game, credit, rows to windows), `loop` (optimizer, data loader, log). What is not equal
+is the prompt: each move reads one, and the cache of an earlier move is of no use for the next.
 
 --profile: rounds of the shipped recipe (tiny/ladder) by phase, then the functions with the most time of their own
 (cProfile, whose own cost makes short functions look longer).

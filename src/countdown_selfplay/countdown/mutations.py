@@ -84,8 +84,8 @@ def mutate(
     as its seed. ConfigError for operand counts beyond the exact solver's."""
     if max(spec.operands) > MAX_OPERANDS:
         raise ConfigError(
-            f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS} for the proposers mutation, ucb, thompson "
-            "and factorized, which choose a target by the exact solver's list of all solutions; in moves use ucb_rungs, "
+            f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS} for the proposers mutation, ucb, "
+            "thompson and factorized, which choose a target by the exact solver's list of all solutions; in moves use ucb_rungs, "
             "thompson_rungs or bandit_rungs, which need no solver."
         )
     generator = np.random.default_rng(seed)
