@@ -106,9 +106,9 @@ def check_problems(config: JointSelfPlayConfig) -> None:
         raise ConfigError(f"`operands` ({config.operands}) must list operand counts from 2 to {most}, such as [3, 4].")
     if config.proposer in SOLVED and max(counts) > MAX_OPERANDS:
         raise ConfigError(
-            f"`proposer` ({config.proposer}) chooses targets by the exact solver's list of all solutions, which "
-            f"ends at {MAX_OPERANDS} numbers, and `operands` go to {max(counts)}; in moves use ucb_rungs or thompson_rungs, "
-            "which need no solver, or fewer numbers."
+            f"`proposer` ({config.proposer}) chooses targets by the exact solver's list of all solutions, "
+            f"which ends at {MAX_OPERANDS} numbers, and `operands` go to {max(counts)}; in moves use ucb_rungs or "
+            "thompson_rungs, which need no solver, or fewer numbers."
         )
     for name in ("number", "target"):
         low, high = getattr(config, f"{name}_low"), getattr(config, f"{name}_high")

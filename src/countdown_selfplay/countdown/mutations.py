@@ -85,8 +85,8 @@ def mutate(
     if max(spec.operands) > MAX_OPERANDS:
         raise ConfigError(
             f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS} for the proposers mutation, ucb, "
-            "thompson and factorized, which choose a target by the exact solver's list of all solutions; in moves use ucb_rungs, "
-            "thompson_rungs or bandit_rungs, which need no solver."
+            "thompson and factorized, which choose a target by the exact solver's list of all solutions; in moves "
+            "use ucb_rungs, thompson_rungs or bandit_rungs, which need no solver."
         )
     generator = np.random.default_rng(seed)
     total = len(seeds)
