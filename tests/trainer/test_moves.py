@@ -99,6 +99,25 @@ def test_a_capacity_that_cannot_hold_the_worst_case_names_the_numbers(tmp_path):
         build(tmp_path, operands=[3, 20])
 
 
-def test_expert_iteration_without_reuse_is_refused_in_moves(tmp_path):
-    with pytest.raises(ConfigError, match="reuse"):
-        build(tmp_path, prover_objective_kwargs={"rounds": 2})
+@pytest.mark.parametrize(
+    ("objective", "kwargs"),
+    [("expert_iteration", {"rounds": 2}), ("expert_iteration", {"rounds": 2, "all_kept": True}), ("rest", {"tau": 1})],
+    ids=["drawn", "all_kept", "rest"],
+)
+def test_kept_episodes_are_trained_on_without_reuse(objective, kwargs, tmp_path):
+    """A round trains on as many episodes as it samples, each counted once, whatever its moves, in at most 3 steps of 8
+    or more. A resumed run draws the same."""
+    changes = dict(prover_objective=objective, prover_objective_kwargs=kwargs, prover_micro_batches=2)
+    trainer = build(tmp_path / "a", max_steps=3, save_strategy="steps", save_steps=2, **changes)
+    trainer.train()
+    rows = logged(trainer)
+    room = 64 if kwargs.get("all_kept") else 32  # episodes of a round, or of the two that are kept
+    for row in rows:
+        trained = min(row["prover/replay_samples"], room)
+        assert (row["prover/trained_samples"], row["prover/steps"]) == (trained, min(-(-trained // 8), 3))
+    assert rows[-1]["prover/replay_samples"] > 0
+    resumed = build(tmp_path / "b", max_steps=3, save_strategy="steps", save_steps=2, **changes)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "a" / "checkpoint-6"))
+    assert (
+        equal(weights(trainer), weights(resumed)) and trainer.replays["prover"].kept == resumed.replays["prover"].kept
+    )

@@ -95,11 +95,21 @@ def check_stops(config: JointSelfPlayConfig) -> None:
             )
 
 
+SOLVED = ("mutation", "ucb", "thompson", "factorized")
+"""Proposers whose candidates and features come from the exact solver."""
+
+
 def check_problems(config: JointSelfPlayConfig) -> None:
     counts = config.operands if isinstance(config.operands, (list, tuple)) else ()  # a YAML file may say `3`
     most = MAX_NUMBERS if config.answers == "moves" else MAX_OPERANDS  # no solver is asked in moves
     if not counts or any(not isinstance(k, int) or not 2 <= k <= most for k in counts):
         raise ConfigError(f"`operands` ({config.operands}) must list operand counts from 2 to {most}, such as [3, 4].")
+    if config.proposer in SOLVED and max(counts) > MAX_OPERANDS:
+        raise ConfigError(
+            f"`proposer` ({config.proposer}) chooses targets by the exact solver's list of all solutions, "
+            f"which ends at {MAX_OPERANDS} numbers, and `operands` go to {max(counts)}; in moves use ucb_rungs or "
+            "thompson_rungs, which need no solver, or fewer numbers."
+        )
     for name in ("number", "target"):
         low, high = getattr(config, f"{name}_low"), getattr(config, f"{name}_high")
         if not 1 <= low <= high:

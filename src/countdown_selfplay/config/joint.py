@@ -206,6 +206,11 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
         held = self.per_device_train_batch_size * settings.micro_batches * self.steps_per_round * self.world_size
         return held if settings.samples_per_round is None else settings.samples_per_round
 
+    def kept_answers(self, player: str) -> int:
+        """The most kept answers (episodes) that a round of the player trains on, over all processes: as many as it
+        samples, or with `all_kept` as it samples in the rounds for which they are kept."""
+        return self.capacity(player) * self.role(player).replayed_rounds
+
     def rows(self, player: str) -> int:
         """Rows that the player's micro-batches of an optimizer step hold, per process. An answer is a row, or one row
         for each of its moves."""

@@ -71,9 +71,9 @@ def _answers_of_a_step(config: JointSelfPlayConfig, settings: RoleSettings) -> i
     if settings.samples_per_round is not None or settings.sequences_per_step:
         if settings.objective_kwargs.get("reuse"):  # steps of so many, whatever a round sampled
             return settings.sequences_per_step + settings.demonstrations_per_step
-        share = -(-config.capacity(settings.role) // config.steps_per_round)
+        share = -(-config.kept_answers(settings.role) // config.steps_per_round)
         return max(share, settings.sequences_per_step) + settings.demonstrations_per_step
-    return config.capacity(settings.role) // config.steps_per_round + settings.demonstrations_per_step
+    return config.kept_answers(settings.role) // config.steps_per_round + settings.demonstrations_per_step
 
 
 def _in_episodes(config: JointSelfPlayConfig, settings: RoleSettings) -> bool:

@@ -83,7 +83,11 @@ def mutate(
     """One candidate per seed and pair of actions: a function of the arguments alone. A candidate has as many numbers
     as its seed. ConfigError for operand counts beyond the exact solver's."""
     if max(spec.operands) > MAX_OPERANDS:
-        raise ConfigError(f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS}, the most the solver takes.")
+        raise ConfigError(
+            f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS} for the proposers mutation, ucb, "
+            "thompson and factorized, which choose a target by the exact solver's list of all solutions; in moves "
+            "use ucb_rungs, thompson_rungs or bandit_rungs, which need no solver."
+        )
     generator = np.random.default_rng(seed)
     total = len(seeds)
     problems: list[Problem | None] = [None] * total

@@ -7,7 +7,7 @@ it never meets when it samples. Here the two are tokenized apart and the end tok
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import ConfigError, DataError
@@ -25,10 +25,27 @@ def completion_ids(tokenizer: Any, completion: Any, chat: bool) -> list[int]:
     `eos_token`, and a model that never saw its turn end goes on talking: FACTS of seed 001's evaluation).
     """
     end = end_of_turn(tokenizer) if chat else end_of_text(tokenizer)
-    ids = list(tokenizer(text_of(completion), add_special_tokens=False)["input_ids"])
-    while ids and ids[-1] == end:
-        ids.pop()
-    return [*ids, end]
+    return _ended(tokenizer(text_of(completion), add_special_tokens=False)["input_ids"], end)
+
+
+def _ended(ids: Sequence[int], end: int) -> list[int]:
+    kept = list(ids)
+    while kept and kept[-1] == end:
+        kept.pop()
+    return [*kept, end]
+
+
+def many_ids(tokenizer: Any, prompts: Sequence[Any], completions: Sequence[str]) -> list[tuple[list[int], list[int]]]:
+    """`prompt_ids` and `completion_ids` of each pair, in two calls of the tokenizer where all prompts are texts: a
+    call costs far more than the few tokens of a move."""
+    if not prompts or not all(isinstance(prompt, str) for prompt in prompts):
+        pairs = zip(prompts, completions, strict=True)
+        return [(prompt_ids(tokenizer, p), completion_ids(tokenizer, c, not isinstance(p, str))) for p, c in pairs]
+    first, end = tokenizer(list(prompts))["input_ids"], end_of_text(tokenizer)
+    if not all(first):
+        raise DataError(f"The prompt {prompts[[bool(ids) for ids in first].index(False)][:60]!r} has no token.")
+    second = tokenizer([text_of(text) for text in completions], add_special_tokens=False)["input_ids"]
+    return [(list(asked), _ended(ids, end)) for asked, ids in zip(first, second, strict=True)]
 
 
 def text_of(completion: Any) -> str:

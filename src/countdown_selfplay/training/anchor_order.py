@@ -71,6 +71,10 @@ class RowBatch(list[dict[str, Any]]):
     def pin_memory(self, *args: Any) -> RowBatch:
         return self
 
+    def __contains__(self, item: object) -> bool:
+        """The Trainer asks each step for a column of labels, which rows are not: no row is compared with its name."""
+        return not isinstance(item, str) and super().__contains__(item)
+
 
 class RoundRows(TorchRows[dict[str, Any]]):
     """A data set that is read once a round: the loader asks for all rows of the round, repeats included, at each of
@@ -90,7 +94,7 @@ class RoundRows(TorchRows[dict[str, Any]]):
         if indices is not self._last[0] and indices != self._last[0]:
             distinct = list(dict.fromkeys(indices))
             read = dict(zip(distinct, self.rows.__getitems__(distinct), strict=True))
-            self._last = indices, RowBatch(read[index] for index in indices)
+            self._last = indices, RowBatch(map(read.__getitem__, indices))
         return self._last[1]
 
 

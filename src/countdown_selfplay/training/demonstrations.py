@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ..errors import ConfigError
-from ..evaluation.token_ids import completion_ids, prompt_ids
+from ..evaluation.token_ids import many_ids
 from ..random_state import seed_from
 from .replay import Kept, batch_of
 from .window import RoleBatch, joined
@@ -62,13 +62,10 @@ def demonstrations_of(trainer: Host, role: str) -> Demonstrations | None:
     encode, rungs = trainer.processing_class, trainer.args.demonstration_rungs
 
     def encoded(n: int, seed: int) -> list[list[Kept]]:
-        return [[_kept(encode, *row) for row in answer] for answer in make(n, seed, tuple(rungs) if rungs else None)]
+        answers = make(n, seed, tuple(rungs) if rungs else None)
+        asked, texts = zip(*((row["prompt"], text) for answer in answers for row, text in answer), strict=True)
+        rows = (Kept(0, 0.0, *ids, {}) for ids in many_ids(encode, asked, texts))
+        return [[next(rows) for _ in answer] for answer in answers]
 
     encoded(1, 0)  # what cannot be made is said before the run starts
     return Demonstrations(settings.demonstrations_per_step, encoded)
-
-
-def _kept(tokenizer: Any, row: Mapping[str, Any], text: str) -> Kept:
-    prompt = row["prompt"]
-    ids = completion_ids(tokenizer, text, not isinstance(prompt, str))
-    return Kept(0, 0.0, prompt_ids(tokenizer, prompt), ids, {})

@@ -23,6 +23,7 @@ def replays_of(
 ) -> dict[str, Any]:
     """By role, a store for each objective that trains on kept samples. episodes: roles whose answers are such."""
     from .answer_buffer import AnswerBuffer
+    from .episode_replay import EpisodeReplay
 
     rules = {role: getattr(objective, "replay", None) for role, objective in objectives.items()}
     for role, rule in rules.items():
@@ -31,17 +32,12 @@ def replays_of(
                 f"`all_kept` of the {role}'s objective, which is an object, finds no room: a step's micro-batches are "
                 "derived from the configuration; name the objective and its `objective_kwargs` there."
             )
-        if rule is not None and role in episodes and rule.reuse is None:
-            raise ConfigError(
-                f"The {role}'s objective ({type(objectives[role]).__name__}) keeps samples and its answers are "
-                "episodes, whose number of rows differs: use expert_iteration with `reuse` in its objective_kwargs, "
-                'such as {"reuse": 15, "per_problem": 2, "capacity": 2000}, or an objective that keeps none.'
-            )
-    kept = {role: rule for role, rule in rules.items() if rule is not None}
-    return {
-        role: (SampleReplay if rule.reuse is None else AnswerBuffer)(rule, settings[role])
-        for role, rule in kept.items()
-    }
+    stores: dict[str, Any] = {}
+    for role, rule in rules.items():
+        if rule is not None:
+            store = EpisodeReplay if role in episodes else SampleReplay
+            stores[role] = (store if rule.reuse is None else AnswerBuffer)(rule, settings[role])
+    return stores
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,7 @@ class SampleReplay:
     def __init__(self, rule: Replay, settings: RoleSettings) -> None:
         self.rule = rule
         self.reference = [settings.beta > 0, settings.temperature]
-        self.kept: list[Kept] = []
+        self.kept: list[Any] = []
 
     def play(
         self,
@@ -85,8 +81,7 @@ class SampleReplay:
         chosen = self.kept
         if len(chosen) > rows * world:
             chosen = random.Random(repr(key)).sample(chosen, rows * world)
-        if self.rule.weighted:
-            chosen = _of_mean_one(chosen)
+        chosen = of_mean_one(chosen, self.rule.weighted)
         return _batch_of(batch, rows, chosen[rank::world], has_signal=any(sample.advantage for sample in chosen))
 
     def state_dict(self) -> dict[str, Any]:
@@ -136,11 +131,11 @@ def kept_of(state: Mapping[str, Any]) -> list[Kept]:
     ]
 
 
-def _of_mean_one(samples: list[Kept]) -> list[Kept]:
-    """With advantages whose mean over the samples' tokens is 1; as they are if none counts."""
+def of_mean_one(samples: list[Kept], weighted: bool) -> list[Kept]:
+    """With advantages whose mean over the samples' tokens is 1, if `weighted`; as they are if none counts."""
     tokens = sum(len(sample.completion) for sample in samples)
     total = sum(sample.advantage * len(sample.completion) for sample in samples)
-    if total <= 0:
+    if not weighted or total <= 0:
         return samples
     return [replace(sample, advantage=sample.advantage * tokens / total) for sample in samples]
 

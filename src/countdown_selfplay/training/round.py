@@ -22,6 +22,7 @@ from .answer_buffer import AnswerBuffer
 from .completion_table import completion_table
 from .credit import credit, mark_imitated
 from .cut import micro_batches
+from .episode_replay import EpisodeReplay
 from .host import Host
 from .metrics import truncated_rows
 from .micro_batch import skips_idle_rows
@@ -173,9 +174,9 @@ def play_round(trainer: Host, rows: list[Row]) -> list[dict[str, Any]]:
     """Play one round on the anchors in `rows` and cut it into micro-batches, window after window. Called by all
     processes."""
     start = time.perf_counter()
-    gathered = trainer.processes.gather(rows)
-    played = PlayedRound(trainer, gathered)
-    anchors = anchors_of_batch(gathered, trainer.args.loader_repeat, trainer.domain)
+    distinct = trainer.processes.gather(rows)[:: trainer.args.loader_repeat]  # as the loader repeats them
+    played = PlayedRound(trainer, distinct)
+    anchors = anchors_of_batch(distinct, 1, trainer.domain)
     result: RoundResult = trainer.game.play(played, anchors)
     _check(trainer, played, result)
     metrics = result.metrics
@@ -212,7 +213,8 @@ def _windows(
     key = (args.seed, "replay", frame.attempt, frame.rounds, role)
     replay, gather, rank = trainer.replays.get(role), trainer.processes.gather, trainer.processes.rank
     if isinstance(replay, SampleReplay):
-        batch = replay.play(batch, rows, frame.rounds, key, gather, rank, world)
+        room = args.kept_answers(role) if isinstance(replay, EpisodeReplay) else rows
+        batch = replay.play(batch, room, frame.rounds, key, gather, rank, world)
     sequences, episodes = trainer.roles[role].sequences_per_step, batch.sequence_B is not None
     if episodes and not sequences:  # equal parts, of which those without credit cost no forward pass
         batch, sequences = _as_all_sampled(trainer, role, batch)

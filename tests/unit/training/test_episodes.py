@@ -14,6 +14,7 @@ from countdown_selfplay.objectives.base import LossInputs, Replay
 from countdown_selfplay.training.answer_buffer import AnswerBuffer
 from countdown_selfplay.training.cut import micro_batches
 from countdown_selfplay.training.demonstrations import Demonstrations
+from countdown_selfplay.training.episode_replay import EpisodeReplay
 from countdown_selfplay.training.replay import Kept
 from countdown_selfplay.training.sequences import sequence_windows
 from countdown_selfplay.training.turn_rows import merged, token_counts
@@ -213,3 +214,66 @@ def test_each_step_draws_other_demonstrations_and_processes_share_them():
     shown.beside(batch_of_four(), ("l",), 0, 2)
     assert asked[0] == asked[1] != asked[2]
     assert [row.tensors["completion_ids"][8:].max(1).values.tolist() for row in (mine, others)] == [[0, 2, 4], [1, 3]]
+
+
+UNUSED = SimpleNamespace(beta=0.0, temperature=1.0)
+
+
+def test_kept_episodes_come_whole_and_leave_after_their_rounds():
+    """Episodes 0 (2 moves) and 2 (3 moves) are selected; one process has room for both, or for one whole one."""
+    batch = batch_of_four((1.0, 0.0, 1.0, 0.0), torch.tensor([True, False, True, False]))
+    kept = EpisodeReplay(Replay(rounds=2), UNUSED)
+    found = kept.play(batch, 4, 0, ("k",), list, 0, 1)
+    assert found.sequence_B.tolist() == [0, 0, 1, 1, 1] and found.advantages_B.tolist() == [1.0] * 5
+    assert found.selected_B is None and trained_counts(found)[:2] == [2, 2 * 1 + 3 * 3]
+    none = batch_of_four((0.0,) * 4, torch.zeros(4, dtype=torch.bool))
+    again = EpisodeReplay(Replay(rounds=2), UNUSED)
+    again.load_state_dict(kept.state_dict())
+    one = again.play(none, 1, 1, ("k",), list, 0, 1)
+    assert again.kept == kept.kept and one.rows in (2, 3) and len(set(one.sequence_B.tolist())) == 1
+    gone = again.play(none, 4, 2, ("k",), list, 0, 1)
+    assert not again.kept and not gone.has_signal and trained_counts(gone)[:2] == [0, 0]
+
+
+def test_processes_share_kept_episodes_and_weights_are_by_token():
+    """Tokens: 2 of weight 1 and 9 of weight .25, sum 4.25 over 11: a mean by weight multiplies by 11 / 4.25."""
+    batch = batch_of_four((1.0, 0.0, 0.25, 0.0), torch.tensor([True, False, True, False]))
+    shares = [
+        EpisodeReplay(Replay(rounds=1, weighted=True), UNUSED).play(batch, 4, 0, ("k",), list, r, 2) for r in (0, 1)
+    ]
+    assert [part.rows for part in shares] == [2, 3]
+    assert shares[0].advantages_B.tolist() == pytest.approx([11 / 4.25] * 2)
+    assert shares[1].advantages_B.tolist() == pytest.approx([0.25 * 11 / 4.25] * 3)
+
+
+@pytest.mark.parametrize("name", ["expert_iteration", "rest"])
+def test_the_gradient_of_kept_episodes_is_that_of_the_mean_written_out(name):
+    """A model of one table of logits. Expert iteration: the mean over the three right episodes of the mean log-prob of
+    an episode's tokens; ReST: of all their 2 + 9 + 8 = 19 tokens. Through selection, store, window and cuts."""
+    torch.manual_seed(0)
+    objective, right = make_objective(name), torch.tensor([[1.0, 0.0], [1.0, 1.0]])
+    selected = objective.select(right, right)
+    batch = batch_of_four(tuple(objective.advantages(right, right).flatten().tolist()), selected.flatten())
+    mask = batch.tensors["completion_mask"]
+    batch.tensors["completion_ids"] = torch.randint(1, 9, mask.shape) * mask
+    kept = EpisodeReplay(objective.replay, UNUSED).play(batch, 4, 0, ("k",), list, 0, 1)
+    (window,), filled, dropped = sequence_windows(kept, 8, 1, 3, 5, ALONE)
+    sequences, tokens, groups = trained_counts(window)
+    table = torch.randn(9, requires_grad=True)
+    loss = torch.zeros(())
+    for part in micro_batches({"prover": window}, {"prover": 4}, most=4):
+        logps = table.log_softmax(0)[part["completion_ids"]]
+        inputs = LossInputs(
+            logps, logps.detach(), part["advantages"], part["completion_mask"].float(), sequences, tokens, groups,
+            sequence_B=part["sequence"],
+        )  # fmt: skip
+        loss = loss + objective.loss(inputs).loss
+    (mine,) = torch.autograd.grad(loss, table)
+    ids = [batch.tensors["completion_ids"][batch.sequence_B == e] for e in (0, 2, 3)]
+    logs = [table.log_softmax(0)[own[own > 0]] for own in ids]
+    plain = (
+        -torch.stack([one.mean() for one in logs]).mean() if name == "expert_iteration" else -torch.cat(logs).mean()
+    )
+    (other,) = torch.autograd.grad(plain, table)
+    assert (filled, dropped, sum(map(len, logs))) == (1, 0, 19)
+    assert torch.allclose(mine, other, atol=1e-5) and bool(other.abs().max() > 0.01)
