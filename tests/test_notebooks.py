@@ -40,7 +40,7 @@ def test_a_notebook_runs_from_top_to_bottom(path, tmp_path, monkeypatch):
     assert all(f"<th>{column}</th>" in tables for column in ("Round", "solved", "solve rate", "solvable", "played"))
     if path.stem == "quickstart":
         assert shown(book, "image/png") and (folder / "runs/notebook-quickstart/report.html").exists()
-        assert "eval_pass@8" in "".join(shown(book, "text/plain"))
+        assert "eval_pass@16/rung_6" in "".join(shown(book, "text/plain"))
     elif path.stem == "your_own_parts":
         assert "<th>spread</th>" in tables
     else:

@@ -164,7 +164,7 @@ def test_the_constraints_satisfy_the_declared_ranges():
 
 
 README_LINES = {
-    "run": "pip install -c constraints.txt -e . && accelerate launch examples/joint_rloo.py",
+    "run": "pip install -c constraints.txt -e . && accelerate launch examples/joint_rloo.py --recipe tiny/ladder",
     "test": "pip install -c constraints.txt -e '.[test]' && pytest -n 2 --dist loadfile",
 }
 

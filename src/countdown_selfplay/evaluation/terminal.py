@@ -61,7 +61,8 @@ def _rung_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
         for k in dict.fromkeys((min(changes[name], key=int), max(changes[name], key=int))):
             shown = (_estimate(side["pass_at"][k]) for side in pair)
             rows.append((f"prover pass@{k}, {label}", *shown, _signed(changes[name][k])))
-    return [*rows, (f"prover, rungs {rungs_text(silent)}", "0", "0", "")] if silent else rows
+    named = f"rung{'s' * (len(silent) > 1)} {rungs_text(silent)}" if silent else ""
+    return [*rows, (f"prover, {named}", "0", "0", "")] if silent else rows
 
 
 def rates(*figures: dict[str, Any]) -> list[str]:

@@ -183,7 +183,7 @@ def test_changes_by_rung_are_paired_and_rungs_that_nobody_solves_are_one_row_of_
     lines = before_after_table({**result, "difference_by_rung": changes}).splitlines()
     assert [line[: line.index("  ")] for line in lines[2:]] == [
         "prover pass@1", "prover pass@1, rungs 4 to 6", "prover pass@1, rung 4", "prover pass@1, rung 5",
-        "prover, rungs 6",
+        "prover, rung 6",
     ]  # fmt: skip
     assert "prover pass@1, rungs 4 to 6  0.333" in "\n".join(lines)
     assert differences_by_rung({"correct": [1]}, {"correct": [0]}) == {}
