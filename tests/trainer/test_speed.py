@@ -113,7 +113,7 @@ def test_rows_without_credit_are_measured_but_not_trained_on_and_the_gradient_is
     g = torch.Generator().manual_seed(1)
     mask = (torch.arange(5) < torch.tensor([5, 1, 3, 2, 5, 4, 3, 0])[:, None]).long()
     batch = {
-        "role": "prover", "advantages": torch.tensor(credit), "group_tokens": mask.sum(1),
+        "role": "prover", "idle": frozenset(), "advantages": torch.tensor(credit), "group_tokens": mask.sum(1),
         "prompt_ids": torch.randint(3, 90, (8, 6), generator=g), "prompt_mask": torch.ones(8, 6, dtype=torch.long),
         "completion_ids": torch.randint(3, 90, (8, 5), generator=g), "completion_mask": mask,
         "counts": (8.0, 30.0, 1.0),
