@@ -18,7 +18,7 @@ from typing import Any
 
 from trl import ModelConfig
 
-from countdown_selfplay.cli import cdg, ipo, joint, sft
+from countdown_selfplay.cli import cdg, headroom, ipo, joint, sft
 from countdown_selfplay.cli.early_check import AS_JOINT, TABLE
 from countdown_selfplay.cli.main import PROG, TRAINERS, available_commands, help_line, usage
 from countdown_selfplay.cli.settings_file import described, options_of
@@ -27,6 +27,7 @@ from countdown_selfplay.cli.trainer_options import parser_of
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.config.script import JointScriptArguments
 from countdown_selfplay.evaluation.papers import by_name
+from countdown_selfplay.headroom.settings import HeadroomArguments
 from countdown_selfplay.iterated.settings import IteratedSettings
 from countdown_selfplay.warm_starts.configs import IPOArguments, IPOSettings, SFTArguments, SFTSettings
 
@@ -36,8 +37,15 @@ CLASSES: dict[str, tuple[type, ...]] = {
     "cdg": (cdg.IteratedArguments, IteratedSettings, ModelConfig),
     "sft": (SFTArguments, SFTSettings, ModelConfig),
     "ipo": (IPOArguments, IPOSettings, ModelConfig),
+    "headroom": (HeadroomArguments, JointSelfPlayConfig, ModelConfig),
 }
-EPILOGS = {"joint": joint.EXTRA_HELP, "sft": sft.EPILOG, "ipo": ipo.EPILOG, "cdg": cdg.EPILOG}
+EPILOGS = {
+    "joint": joint.EXTRA_HELP,
+    "sft": sft.EPILOG,
+    "ipo": ipo.EPILOG,
+    "cdg": cdg.EPILOG,
+    "headroom": headroom.EPILOG,
+}
 WIDTH = 100
 HEAD = """# Commands
 
@@ -56,6 +64,8 @@ def actions(command: str) -> list[argparse.Action]:
 def table() -> str:
     """options.json."""
     commands = {command: options_of(parser_of(own, command, ""), own) for command, own in CLASSES.items()}
+    shared = commands["joint"]
+    commands["headroom"] = [option for option in commands["headroom"] if option not in shared]
     lines = [f'"{name}": [\n' + ",\n".join(map(json.dumps, rows)) + "\n]" for name, rows in commands.items()]
     versions = json.dumps({package: version(package) for package in ("trl", "transformers")})
     return f'{{"versions": {versions},\n"commands": {{{", ".join(lines)}}}}}\n'
@@ -67,7 +77,9 @@ def page() -> str:
     for command, module in available_commands().items():
         parts.append(f"## {command}\n\n{help_line(command)}.\n")
         if command in AS_JOINT:
-            parts.append("The options of [joint](#joint).\n")
+            own = command in EPILOGS
+            parts.append(f"{EPILOGS[command].strip()}\n" if own else "The options of [joint](#joint).\n")
+            parts += [f"The options of [joint](#joint), and:\n\n{rows_beside_joint(command)}"] if own else []
         elif command in TRAINERS:
             parts.append(f"{EPILOGS[command].strip()}\n")
             parts += sections(command)
@@ -86,6 +98,13 @@ def sections(command: str) -> list[str]:
     order = [title for title in titles() if title in rows]
     head = "| Option | Value | Meaning | Default |\n|---|---|---|---|\n"
     return [f"### {command}: {title}\n\n{head}" + "\n".join(rows[title]) + "\n" for title in order]
+
+
+def rows_beside_joint(command: str) -> str:
+    """The table of the options that joint does not have."""
+    shared = {action.dest for action in actions("joint")}
+    rows = [row(action) for action in actions(command) if action.dest not in shared]
+    return "\n".join(["| Option | Value | Meaning | Default |", "|---|---|---|---|", *rows]) + "\n"
 
 
 def row(action: argparse.Action) -> str:

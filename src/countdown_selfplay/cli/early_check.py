@@ -24,8 +24,8 @@ from .systems import SYSTEMS
 
 TABLE = Path(__file__).parent / "options.json"
 _PACKAGE = Path(__file__).resolve().parents[1]
-AS_JOINT = ("rloo", *SYSTEMS)
-"""Commands with the options of `joint`; so has `cdg --training online`."""
+AS_JOINT = ("rloo", *SYSTEMS, "headroom")
+"""Commands with the options of `joint`, headroom with some of its own besides; so has `cdg --training online`."""
 HELP = ("-h", "--help", "--help-all", "--help_all")
 _NAMES = {
     "game": "games:GAMES",
@@ -51,8 +51,8 @@ def check_early(command: str, argv: list[str]) -> None:
 def check_flags(command: str, argv: list[str]) -> bool:
     """ConfigError for an unknown flag or a value of a wrong type. False if that is left to the command's own
     parser."""
-    table, kind = _table(), _kind(command, argv)
-    options = table["commands"][kind]
+    table = _table()
+    options = _options(table, command, argv)
     known = {flag for option in options for flag in option["flags"]} | {"--config"}
     if command == "cdg":
         known.add("--training")
@@ -74,7 +74,7 @@ def check_file(command: str, argv: list[str]) -> None:
 
     table, kind = _table(), _kind(command, argv)
     path, _ = split_config(argv)
-    known, options = recipes(kind), by_field(table["commands"][kind])
+    known, options = recipes(kind), by_field(_options(table, command, argv))
     written = {} if path is None else read_settings(path, list(known))
     newer = [key for key in written if key not in options and may_be_newer(str(key), table["versions"])]
     check_keys(str(path), written, [*options, *newer])
@@ -101,6 +101,12 @@ def _kind(command: str, argv: list[str]) -> str:
     """The command whose options `command` has."""
     online = command == "cdg" and flag_value(argv, "--training") == "online"
     return "joint" if online or command in AS_JOINT else command
+
+
+def _options(table: dict[str, Any], command: str, argv: list[str]) -> list[Option]:
+    """Those of its kind, and a command's own besides."""
+    kind = _kind(command, argv)
+    return table["commands"][kind] + (table["commands"].get(command, []) if command != kind else [])
 
 
 def may_be_newer(name: str, versions: dict[str, str]) -> bool:

@@ -29,13 +29,13 @@ PROG = "countdown-selfplay"
 COMMANDS = {
     name: f"countdown_selfplay.cli.{'systems' if name in SYSTEMS else name.replace('-', '_')}"
     for name in (
-        *("joint", "sft", "ipo", "rloo", *SYSTEMS, "cdg"),
+        *("joint", "sft", "ipo", "rloo", *SYSTEMS, "cdg", "headroom"),
         *("eval", "compare", "fit-scaling", "solve", "verify", "report", "dataset", "env"),
     )
 }
 """Command name -> module. A command whose module is not part of the installation is neither listed nor accepted."""
 
-TRAINERS = frozenset({"joint", "sft", "ipo", "rloo", *SYSTEMS, "cdg"})
+TRAINERS = frozenset({"joint", "sft", "ipo", "rloo", *SYSTEMS, "cdg", "headroom"})
 """Commands that take the launch options and can run in several processes."""
 
 _PLANNERS = frozenset({"joint", "rloo", *SYSTEMS, "cdg"})

@@ -1,0 +1,65 @@
+"""`countdown-selfplay headroom`: whether a curriculum can pay in a setting, before anybody trains one."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trl import ModelConfig
+
+from ..config import JointSelfPlayConfig
+from ..headroom.settings import HeadroomArguments
+from .joint import build_arguments
+from .starts import check_starts
+from .trainer_options import parse_options
+
+HELP = "Measure in short runs whether a curriculum can pay in a setting: four gates and a verdict"
+
+DEFAULT_RECIPE = "tiny/ladder"
+EPILOG = """
+Settings as those of joint, whose domain must have rungs; with no argument those of recipe tiny/ladder. It plays short
+runs of them in OUTPUT_DIR/headroom, and leaves headroom.json, a picture for each gate, and gains.json, the table of
+the oracle, which a run plays by with --proposer oracle_rungs --proposer_kwargs '{"gains": "FILE"}'.
+"""
+
+
+def parse(argv: list[str]) -> tuple[HeadroomArguments, JointSelfPlayConfig, ModelConfig]:
+    """Recipe < config file < flags, as joint."""
+    return parse_options(argv, "headroom", HeadroomArguments, JointSelfPlayConfig, EPILOG, DEFAULT_RECIPE)
+
+
+def main(argv: list[str] | None = None) -> int:
+    argv = list(sys.argv[1:] if argv is None else argv)
+    asked, training, model = parse(argv)
+    check_starts(model.model_name_or_path, asked.conjecturer_model_name_or_path)
+    from ..headroom.measure import measure_gates, write_findings
+    from ..headroom.picture import gate_charts
+    from ..headroom.runs import Runs
+    from ..training.run import quiet_loading
+    from ..training.run_lock import run_lock
+
+    def options(changes: Mapping[str, Any]) -> tuple[JointSelfPlayConfig, dict[str, Any]]:
+        found = parse(changed(argv, changes))
+        return found[1], build_arguments(*found)
+
+    quiet_loading()
+    start, folder = time.perf_counter(), Path(training.output_dir) / "headroom"
+    with run_lock(str(folder)):
+        runs = Runs(options, folder, asked.gate_rounds, asked.gate_problems)
+        _, found = measure_gates(asked, runs)
+        found["seconds"] = round(time.perf_counter() - start, 1)
+        path = write_findings(folder, found)
+        for name, text in gate_charts(found).items():
+            (folder / name).write_text(text, encoding="utf-8")
+        print(f"Written: {path}")
+    return 0
+
+
+def changed(argv: list[str], changes: Mapping[str, Any]) -> list[str]:
+    """The command line with the options of `changes` after its own, which they override."""
+    words = [[f"--{name}", json.dumps(v) if isinstance(v, dict) else str(v)] for name, v in changes.items()]
+    return [*argv, *(word for pair in words for word in pair)]
