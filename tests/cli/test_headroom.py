@@ -5,23 +5,8 @@ import json
 from countdown_selfplay.cli import main
 from countdown_selfplay.proposers.rung_oracle import read_gains
 
-SMALL = [
-    "--gate_rounds",
-    "2",
-    "--gate_stage",
-    "1",
-    "--gate_probe",
-    "1",
-    "--gate_problems",
-    "2",
-    "--gate_samples",
-    "16",
-    "--operands",
-    "3",
-    "4",
-    "5",
-    "6",
-]
+SIZES = {"rounds": 2, "stage": 1, "probe": 1, "problems": 2, "samples": 16}
+SMALL = [word for name, size in SIZES.items() for word in (f"--gate_{name}", str(size))] + ["--operands", *"3456"]
 
 
 def test_the_gates_are_measured_and_written(tmp_path, capsys):

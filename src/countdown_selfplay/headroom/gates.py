@@ -83,13 +83,14 @@ def frontier(
     return Gate(2, "a thin frontier that moves", passed, said, figures)
 
 
-def frontier_rung(counts: Counts, n: int, group: int, above: int = 3) -> int | None:
-    """The rung with the most frontier among those that have `above` higher ones; of equals the lowest. None where no
-    problem of theirs is at the frontier."""
+def frontier_rung(counts: Counts, n: int, group: int, above: int = 3, enough: float = 0.1) -> int | None:
+    """The upper edge of the frontier, from which a climb would go on: of the rungs that have `above` higher ones, the
+    highest where a share of `enough` of the problems is at the frontier; where none is, the one with most of it. None
+    where there is no frontier."""
     chance = mixed_chance(n, group)
-    rungs = sorted(counts)[:-above]
-    shares = {rung: float(chance[list(counts[rung])].mean()) for rung in rungs}
-    best = max(rungs, key=lambda rung: (shares[rung], -rung), default=None)
+    shares = {rung: float(chance[list(counts[rung])].mean()) for rung in sorted(counts)[:-above]}
+    edge = [rung for rung, share in shares.items() if share >= enough]
+    best = edge[-1] if edge else max(shares, key=lambda rung: (shares[rung], -rung), default=None)
     return best if best is not None and shares[best] > 0 else None
 
 

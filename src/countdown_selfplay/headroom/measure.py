@@ -43,7 +43,7 @@ def measure_gates(
     del first
     if 1 in asked.gates:
         judged(support(start, n, asked.gate_support))
-    random = runs.play("uniform", uniform)[0] if {2, 4} & set(asked.gates) else None
+    random: Any = runs.play("uniform", uniform)[0] if {2, 4} & set(asked.gates) else None
     if 2 in asked.gates:
         after = runs.solved(random, runs.tuning, n, seed)
         said = f"{runs.rounds} rounds of them"

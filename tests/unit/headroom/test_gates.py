@@ -44,9 +44,12 @@ def test_a_frontier_is_thin_and_moves():
     assert frontier(nothing, after, 4, 2).figures["moved"] == 1.0
 
 
-def test_the_rung_that_is_trained_on_has_the_most_frontier_and_three_above_it():
-    counts = {3: [1], 4: [2], 5: [1], 6: [2], 7: [2]}  # 6 and 7 are as mixed as 4 and have no three above them
-    assert frontier_rung(counts, 4, 2) == 4
+def test_the_rung_that_is_trained_on_is_the_upper_edge_of_the_frontier():
+    # Shares of 1/2, 2/3 and 1/2 on 3 to 5, as above; 6 to 8 have no three above them.
+    counts = {3: [1], 4: [2], 5: [1], 6: [2], 7: [2], 8: [2]}
+    assert frontier_rung(counts, 4, 2) == 5
+    assert frontier_rung(counts, 4, 2, enough=0.6) == 4  # alone above .6
+    assert frontier_rung(counts, 4, 2, enough=0.9) == 4  # none is: the one with the most
     assert frontier_rung({3: [4], 4: [0], 5: [0], 6: [2]}, 4, 2) is None
 
 
