@@ -104,9 +104,9 @@ def _kind(command: str, argv: list[str]) -> str:
 
 
 def _options(table: dict[str, Any], command: str, argv: list[str]) -> list[Option]:
-    """Those of its kind, and a command's own besides."""
-    kind = _kind(command, argv)
-    return table["commands"][kind] + (table["commands"].get(command, []) if command != kind else [])
+    """Those of its kind; a command as joint has its own besides, `cdg --training online` none."""
+    own = table["commands"].get(command, []) if command in AS_JOINT else []
+    return table["commands"][_kind(command, argv)] + own
 
 
 def may_be_newer(name: str, versions: dict[str, str]) -> bool:
