@@ -36,14 +36,13 @@ def ladder(folder: str, name: str, reference: str = "trained", drawn: bool = Tru
     return Study(f"Ladder: {name}", "ladder.md", lambda: jobs(f"ladder/{folder}"), reference=reference, drawn=drawn)
 
 
-BEST = [
-    ("joint_best", "plain"),
-    ("joint_best", "random"),
-    ("joint_best", "random_best"),
-    ("joint_best", "frozen_best"),
-]
-REWARDS = """truncate tent binary_band learnability r_zero sgs frontier_distance difficulty_diversity adaptive_band
-solvability_aware""".split()
+BEST = against("plain", "joint_best", "frozen_best")
+BEST += against("random", "joint_best", "frozen_best", "random_best")
+BEST += [("joint_best", "random_best"), ("joint_best", "frozen_best")]
+OF_20 = [*BEST, *against("plain", "plain_best", "random_best"), ("plain_best", "random")]
+JOINT = [("joint_best", "plain"), ("joint_best", "random")]
+REWARDS = ["truncate", "tent", "binary_band", "learnability", "r_zero", "sgs", "frontier_distance"]
+REWARDS += ["difficulty_diversity", "adaptive_band", "solvability_aware"]
 RECIPES = {"tiny-conservative-binary": "conservative_binary", "tiny-aggressive-binary": "aggressive_binary"}
 RECIPES |= {"tiny-anchored-shaped": "anchored_shaped", "tiny-anchored-shaped-fixed": "anchored_shaped_fixed"}
 SGS = [(arm, "reinforce_half") for arm in ("sgs", "no_guide", "frozen", "unconditioned", "stp", "judge", "learned")]
@@ -84,8 +83,10 @@ STUDIES = (
         against("before", "tiny-conservative-binary"),
         shown=RECIPES,
     ),
-    Study("Matched samples: MaxRL, numbers to 20", "matched_samples.md", lambda: counts("study_20_counts.json"), BEST),
-    Study("Matched samples: to 30", "matched_samples.md", lambda: counts("study_30_counts.json"), BEST[:2]),
+    Study(
+        "Matched samples: MaxRL, numbers to 20", "matched_samples.md", lambda: counts("study_20_counts.json"), OF_20
+    ),
+    Study("Matched samples: to 30", "matched_samples.md", lambda: counts("study_30_counts.json"), JOINT),
     Study("Matched samples: to 40", "matched_samples.md", lambda: counts("study_40_counts.json"), BEST),
     Study(
         "Matched samples: RLOO, ten rewards",
@@ -98,7 +99,7 @@ STUDIES = (
             f"Matched samples: to {high}, withheld problems",
             "matched_samples.md",
             lambda high=high: counts(f"study_{high}_withheld_counts.json"),  # type: ignore[misc]
-            BEST[:2] if high == 30 else BEST,
+            {20: OF_20, 30: JOINT, 40: BEST}[high],
             drawn=False,
         )
         for high in (20, 30, 40)
