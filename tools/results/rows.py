@@ -66,6 +66,11 @@ def _row(
     return {"arm": arm, "control": control, "metric": metric, **ends_, "p": p, "seeds": seeds}
 
 
+def rounded(name: str, value: Any) -> Any:
+    """p-values to four decimals, as they are printed; differences to six."""
+    return round(value, 4 if name.startswith("p") else 6) if isinstance(value, float) else value
+
+
 def rows_of(study: Study, resamples: int = 10_000) -> list[Row]:
     """The study's rows: Holm's p-values over all of them, and the verdict at 5%."""
     arms = study.read()
@@ -82,10 +87,7 @@ def rows_of(study: Study, resamples: int = 10_000) -> list[Row]:
         row["verdict"] = VERDICTS[0 if row["difference"] > 0 else 1] if shows else VERDICTS[2]
         for side in ("arm", "control"):
             row[side] = (study.shown or {}).get(row[side], row[side])
-    return [
-        {"study": study.name, **{k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}}
-        for row in found
-    ]
+    return [{"study": study.name, **{k: rounded(k, v) for k, v in row.items()}} for row in found]
 
 
 def training_runs() -> dict[str, int]:
