@@ -41,7 +41,7 @@ EVERY_ANSWER = {"prover_objective_kwargs": {}, "prover_sequences_per_step": 512,
 for name in ("rloo", "reinforce_half", "maxrl"):
     KINDS[name] = {**EVERY_ANSWER, "prover_objective": name, "prover_learning_rate": 3e-4}
     KINDS[f"{name}_alone"] = {**KINDS[name], "prover_demonstrations_per_step": 0, "prover_sft_coef": 0.0}
-for control in ("frozen", "placebo", "uniform"):
+for control in ("frozen", "placebo", "uniform", "bandit", "hard"):
     KINDS[f"rloo_{control}"] = {**KINDS["rloo"], **KINDS[control]}
 """Arm -> what it changes in the recipe tiny/ladder. `NAME@R`: with each right answer seen R times, for equal steps.
 `demonstrations@N`: N steps on demonstrations alone."""
