@@ -214,7 +214,7 @@ class Tiers(Policies):
         there, here = (state["axis"], state["asks"]), (self.axis, self._asked(state["rungs"]))
         if there != here or len(state["rungs"]) != self.count:
             raise CheckpointError(
-                f"The tiers of the checkpoint stand at {there[1]} (axis {there[0]}), which {self.count} tiers on the "
+                f"The tiers of the checkpoint are at {there[1]} (axis {there[0]}), which {self.count} tiers on the "
                 f"axis {here[0]} with the rungs {self.names} cannot take over; keep the number of "
                 "tiers and the `axis`, `levels`, `floor` and `ceiling` of that run."
             )
