@@ -4,13 +4,13 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from docs.pictures.__main__ import ASSETS, pictures
+from docs.pictures.diagrams import DIAGRAMS, MOVES
 
 from countdown_selfplay.countdown.moves import play
 from countdown_selfplay.countdown.rules import Rules
 from countdown_selfplay.countdown.verifier import Verdict
 from countdown_selfplay.evaluation.report.rungs import MEASURED
-from docs.pictures.__main__ import ASSETS, pictures
-from docs.pictures.diagrams import DIAGRAMS, MOVES
 
 DOCS = ASSETS.parent
 PAGES = {"concepts": "round", "pools": "pools", "sgs": "sgs", "critic_game": "critic-game", "symbolic": "symbolic"}
@@ -56,7 +56,9 @@ def test_the_gallery_shows_each_chart_by_its_title(drawn):
     counted = {"The targets solved last": "The 10", "Of the targets that the baseline": "Of the"}
     for title, name, _ in shown:
         known = [word for start, word in counted.items() if title.startswith(start)] or [title]
-        assert name == "ladder" and title == MEASURED or any(line.startswith(known[0]) for line in words(drawn[name])), title
+        assert (name == "ladder" and title == MEASURED) or any(
+            line.startswith(known[0]) for line in words(drawn[name])
+        ), title
 
 
 def test_the_moves_of_the_episode_are_legal_and_the_last_one_is_right():

@@ -4,15 +4,14 @@
 
 Run it after a change of `repository`, `requires-python`, `license` or the floor of TRL in pyproject.toml. The lines
 between `<!-- repository -->` and `<!-- /repository -->` need the repository's address: where to clone from, and links
-that open the notebooks in Colab. While there is no address they are empty. Badges are files, so that a reader's browser
-fetches nothing from elsewhere.
+that open the notebooks in Colab. While there is no address they are empty. Badges are files, so that a page shows them
+without a request to another host.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
 
 from tools.repository import ROOT, colab_badge, repository
 

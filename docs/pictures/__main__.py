@@ -13,16 +13,21 @@ ASSETS = Path(__file__).resolve().parents[1] / "assets"
 
 def compact(text: str) -> str:
     """The same picture in half of the bytes: a tenth of a unit is fine enough, and indentation is not drawn."""
-    text = re.sub(r"-?\d+\.\d{2,}", lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), text)
+    text = re.sub(r"<[^>]+>", _compact_tag, text)
+    return re.sub(r"\s*\n\s*", "\n", text)
+
+
+def _compact_tag(tag: re.Match[str]) -> str:
+    text = re.sub(r"-?\d+\.\d{2,}", lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), tag[0])
     text = re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", text)
     text = re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"\s*([MLCQz])\s*", r"\1", path[0]), text)
-    text = re.sub(r'(?<=style=")[^"]*', lambda style: re.sub(r"([:;]) ", r"\1", style[0]), text)
-    return re.sub(r"\s*\n\s*", "\n", text)
+    return re.sub(r'(?<=style=")[^"]*', lambda style: re.sub(r"([:;]) ", r"\1", style[0]), text)
 
 
 def pictures() -> dict[str, str]:
     """Name of the file in docs/assets/, without its ending -> SVG text."""
-    texts = {name: draw() for name, draw in DIAGRAMS.items()} | {f"gallery/{name}": text for name, text in charts().items()}
+    texts = {name: draw() for name, draw in DIAGRAMS.items()}
+    texts |= {f"gallery/{name}": text for name, text in charts().items()}
     return {name: compact(text) for name, text in texts.items()}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -48,7 +49,9 @@ class Diagram:
         self.axes.set_axis_off()
 
     @styled
-    def box(self, x: float, y: float, width: float, height: float, title: str, text: str = "", color: str = PLAIN) -> Box:
+    def box(
+        self, x: float, y: float, width: float, height: float, title: str, text: str = "", color: str = PLAIN
+    ) -> Box:
         """A box with a bold title and lines of text below it."""
         style = "round,pad=0,rounding_size=6"
         shape = FancyBboxPatch((x, y), width, height, boxstyle=style, facecolor=f"{color}1f", edgecolor=color, lw=1.3)
@@ -61,7 +64,9 @@ class Diagram:
         return Box(x, y, width, height)
 
     @styled
-    def words(self, at: Point, text: str, color: str = INK, size: float = 9, weight: str = "normal", ha: str = "center") -> None:
+    def words(
+        self, at: Point, text: str, color: str = INK, size: float = 9, weight: str = "normal", ha: str = "center"
+    ) -> None:
         for i, line in enumerate(text.split("\n")):
             self.axes.text(at[0], at[1] + 11.5 * i, line, color=color, size=size, weight=weight, ha=ha, va="center")
 
@@ -76,7 +81,7 @@ class Diagram:
 
     def chain(self, boxes: Sequence[Box]) -> None:
         """An arrow from each box to the next one on its right."""
-        for one, following in zip(boxes, boxes[1:], strict=False):
+        for one, following in pairwise(boxes):
             self.arrow(one.right, following.left)
 
     def svg(self) -> str:

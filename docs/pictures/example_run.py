@@ -1,4 +1,4 @@
-"""A run folder with invented numbers that holds everything a report can draw, for docs/gallery.md. Nothing is played."""
+"""A run folder with invented numbers that holds all that a report can draw, for docs/gallery.md."""
 
 from __future__ import annotations
 
@@ -108,12 +108,18 @@ def write_run(folder: Path, baseline: bool = False) -> Path:
     solved = [int(ROUNDS * (i / TARGETS) ** 0.5) for i in range(round(TARGETS * (0.5 if baseline else 0.65)))]
     first = dict(zip((problem.key for problem in problems), [*solved, *[None] * (TARGETS - len(solved))], strict=True))
     _write(folder / FIRST_SOLVED, {"first_solved": first})
-    marks = [[key, at, "".join(rng.choice("0011") for _ in range(at))] for key, at in first.items() if at][:STORIES_TOLD]
+    marks = [[key, at, "".join(rng.choice("0011") for _ in range(at))] for key, at in first.items() if at][
+        :STORIES_TOLD
+    ]
     _write(folder / STORIES, {"aside": [], "solved": marks})
     rate = [{"value": value, "low": value, "high": value} for value in (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.55, 0.6, 0.7)]
     names = ["0", "1", "2"]
     cells = [
-        {"prover": p, "critics": c, **dict.fromkeys(("corrected", "resisted", "stands", "misled"), rate[3 * i + 2 - j])}
+        {
+            "prover": p,
+            "critics": c,
+            **dict.fromkeys(("corrected", "resisted", "stands", "misled"), rate[3 * i + 2 - j]),
+        }
         for i, p in enumerate(names)
         for j, c in enumerate(names)
     ]
@@ -132,7 +138,10 @@ def _rise(step: int, start: float, gain: float) -> float:
 def _round(rng: random.Random, step: int, baseline: bool) -> dict[str, object]:
     t = (step - 1) / (ROUNDS - 1)
     row: dict[str, object] = {"step": step}
-    row |= {name: max(a + (b - a) * t + rng.gauss(0, spread), 0.0 if b else -1.0) for name, (a, b, spread) in COURSE.items()}
+    row |= {
+        name: max(a + (b - a) * t + rng.gauss(0, spread), 0.0 if b else -1.0)
+        for name, (a, b, spread) in COURSE.items()
+    }
     row |= {f"lr/{role}": 1e-4 * min(step / 5, 1) * (1 - t / 2) for role in ROLES}
     row |= {"tier_0_operand_count": 3 + (step > 12), "tier_1_operand_count": 4 + (step > 8)}
     row |= {"round/generations": 1000.0 * step, "targets/attempted": min(step / 4, 1.0)}
@@ -149,5 +158,8 @@ def _round(rng: random.Random, step: int, baseline: bool) -> dict[str, object]:
 
 def _side(rng: random.Random, rate: float) -> dict[str, object]:
     """200 held-out problems, 16 answers each, at solve rates that spread around `rate`."""
-    correct = [sum(rng.random() < chance for _ in range(16)) for chance in (rng.betavariate(2 * rate, 2 - 2 * rate) for _ in range(200))]
+    correct = [
+        sum(rng.random() < chance for _ in range(16))
+        for chance in (rng.betavariate(2 * rate, 2 - 2 * rate) for _ in range(200))
+    ]
     return {"prover": {"pass_at": {}, "n": 16, "problems": 200, "correct": correct}, "conjecturer": {}}

@@ -24,4 +24,3 @@ def charts() -> dict[str, str]:
         found = {path.stem: path.read_text(encoding="utf-8") for path in sorted((run / "plots").glob("*.svg"))}
         beyond = beyond_baseline(load_runs([run, baseline]))
     return {**found, "beyond-the-baseline": svg(*beyond.values())}
-

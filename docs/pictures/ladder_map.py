@@ -62,7 +62,7 @@ def figures(folder: Path) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
-    lines = json.dumps(figures(parser.parse_args().run)).replace('], [', '],\n  [').replace(', "', ',\n "')
+    lines = json.dumps(figures(parser.parse_args().run)).replace("], [", "],\n  [").replace(', "', ',\n "')
     FIGURES.write_text(lines + "\n", encoding="utf-8")
 
 
