@@ -169,11 +169,11 @@ README_LINES = {
 }
 
 
-def test_the_readme_starts_with_the_line_to_run_and_then_the_line_to_test():
+def test_the_readme_marks_the_line_to_run_and_the_line_to_test():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```\w*\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    marked = re.findall(r"^<!-- ci:(\w+) -->\n```bash\n(.*)\n```\n<!-- /ci:\1 -->$", readme, re.MULTILINE)
     setup = "python -m venv .venv && . .venv/bin/activate && "
-    assert [block.strip() for block in blocks[:2]] == [setup + README_LINES["run"], setup + README_LINES["test"]]
+    assert marked == [(name, setup + line) for name, line in README_LINES.items()]
 
 
 def ci_dry_run(folder: Path, readme: str) -> subprocess.CompletedProcess[str]:
