@@ -134,7 +134,8 @@ def banned(path: Path) -> dict[str, int]:
 
 def readable() -> list[Path]:
     """README and pages; modules with messages and help texts."""
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages = [ROOT / "README.md", ROOT / "AGENTS.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages += sorted((ROOT / "skills").rglob("*.md"))
     return [*pages, *sorted((ROOT / "src").rglob("*.py"))]
 
 
