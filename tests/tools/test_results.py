@@ -19,7 +19,7 @@ def committed():
 
 
 def test_the_rows_are_those_of_the_files():
-    """Of all the differences; of two studies the intervals too, since to draw them all takes longer than a test may."""
+    """All differences, and the intervals of two studies: to draw them all takes longer than a test may."""
     whole = ("Ladder: main study", "Default run")
     found = [row for study in STUDIES for row in rows.rows_of(study, 10_000 if study.name in whole else 2)]
     exact = ("study", "arm", "control", "metric", "seeds")
