@@ -3,8 +3,9 @@
     python examples/ladder.py --arms trained frozen placebo uniform --seeds 1 2 3 --output runs/ladder
 
 Each finished job is a JSON file in the output folder, and is not played again; `--part 0/2` and `--part 1/2` share the
-jobs out between two shells. `--table` prints the table of what is there. Another range (`--largest 40`) needs a
-conjecturer that has seen it: `python -m tools.make_tiny_model.ladder --output DIR --largest 40`, then `--models DIR`.
+jobs out between two shells. With `--every` a job keeps a checkpoint as often as it measures, and goes on from it.
+`--table` prints the table of what is there. Another range (`--largest 40`) needs a conjecturer that has seen it:
+`python -m tools.make_tiny_model.ladder --output DIR --largest 40`, then `--models DIR`.
 """
 
 from __future__ import annotations
@@ -86,15 +87,18 @@ def self_played(
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 
+    kept = {"save_strategy": "steps", "save_steps": asked.every, "save_total_limit": 1} if asked.every else {}
     config = JointSelfPlayConfig.from_recipe(
         "tiny/ladder",
-        **QUIET,
+        **{**QUIET, **kept},
         **changes,
         max_steps=asked.rounds,
         seed=seed,
         output_dir=str(folder),
     )
-    watched: list[dict[str, Any]] = []
+    seen = folder / "watched.json"
+    again = bool(asked.every) and seen.exists() and any(folder.glob("checkpoint-*"))
+    watched: list[dict[str, Any]] = json.loads(seen.read_text()) if again else []
 
     class Watch(TrainerCallback):
         """Ends the run when its CPU seconds are spent, and measures the prover every so many rounds."""
@@ -105,14 +109,18 @@ def self_played(
             if asked.cpu_seconds is not None and time.process_time() - cpu > asked.cpu_seconds:
                 control.should_training_stop = True
             elif asked.every and trainer.frame.rounds % asked.every == 0:
-                watched.append({"round": trainer.frame.rounds, **measured_of(trainer, asked.each)})
+                spent = earlier + time.process_time() - cpu
+                here = {"round": trainer.frame.rounds, "cpu_seconds": spent, **measured_of(trainer, asked.each)}
+                watched[:] = [one for one in watched if one["round"] < here["round"]] + [here]
+                seen.write_text(json.dumps(watched))
 
     trainer = JointConjecturerProverTrainer(
         models if config.players_of("conjecturer") else models["prover"], args=config, callbacks=[Watch()]
     )
+    earlier = watched[-1]["cpu_seconds"] if watched else 0.0
     start, cpu = time.perf_counter(), time.process_time()
-    trainer.train()
-    spent = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu}
+    trainer.train(resume_from_checkpoint=True if again else None)
+    spent = {"seconds": time.perf_counter() - start, "cpu_seconds": earlier + time.process_time() - cpu}
     found = measured_of(trainer, asked.each)
     if asked.keep:
         trainer.policies.module.save_pretrained(folder / "prover")
