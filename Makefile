@@ -59,7 +59,7 @@ types:
 
 docs:
 	$(PYTHON) -m pip install -c constraints.txt -e '.[docs]'
-	$(PYTHON) -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
 
 bench:
 	$(PYTHON) benchmarks/throughput.py --memory

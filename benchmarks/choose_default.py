@@ -5,7 +5,8 @@
     python benchmarks/choose_default.py                              # every candidate; about 4 minutes of CPU each
 
 Scored on 32 answers each to the 126 held-out problems with numbers up to 12 that are not among the 512 of the default
-evaluation, and to 384 problems of the training side that the run is kept from playing. docs/results.md has the table.
+evaluation, and to 384 problems of the training side that the run is kept from playing. The table is in
+docs/results/default_run.md.
 """
 
 from __future__ import annotations

@@ -38,25 +38,24 @@ SECTIONS = {
         (*rung_oracle.ORACLE, policies.REPAIRED),
     ),
     "Symbolic proposers": (
-        "[What they do](symbolic.md). Most of these exist in the rounds that refresh the generated problems alone; "
-        "what is said above of\na conjecturer's proposals is logged of theirs as `proposer/...` too.",
+        "[What they do](symbolic.md). Most of these exist only in the rounds that refresh the generated problems. "
+        "The metrics of a\nconjecturer's proposals above are logged for theirs as `proposer/...` too.",
         SYMBOLIC,
     ),
     "Texts": (
         "Counted over what the round sampled, before samples are selected or replayed. TRL's `completions/*` are not "
-        "logged: TRL takes a\nrow that ended on a stop string in its last column for a cut one, and counts the "
-        "padding behind a stop string as tokens.",
+        "logged: TRL counts a\nrow with a stop string in its last column as truncated, and the padding after a "
+        "stop string as tokens.",
         frame_metrics.TEXTS,
     ),
     "Optimisation, per role": ("", frame_metrics.ROLE),
     "Time": (
-        "Each is the mean over the rounds since the last training log. An evaluation between two logs has a line of "
-        "its own and takes none\nof them along.",
+        "Each is the mean over the rounds since the last training log. An evaluation between two logs has a "
+        "separate line without\nthem.",
         frame_metrics.TIME,
     ),
     "Samplers, reward functions, evaluations": (
-        "Evaluation draws from random generators of its own: a run with it and a run without it have bit-identical "
-        "trajectories.",
+        "Evaluation uses separate random generators: runs with and without it have bit-identical trajectories.",
         frame_metrics.OTHERS,
     ),
 }
@@ -68,7 +67,7 @@ def shown(name: str) -> str:
 
 
 def guarded(metric: Metric) -> str:
-    """When the guard goes back, in words."""
+    """When the guard rolls back, in words."""
     rules = [f"mean outside {range_text(metric.trip)}"] if metric.trip else []
     rules += [f"above 0 in {metric.in_a_row} rounds in a row"] if metric.in_a_row else []
     rules += ["not finite"] if metric.finite else []
@@ -84,7 +83,7 @@ def row(metric: Metric) -> str:
 def tables() -> str:
     parts = []
     for title, (note, declared) in SECTIONS.items():
-        head = ["| metric | what it is | healthy | the guard goes back |", "|---|---|---|---|"]
+        head = ["| metric | meaning | healthy | the guard rolls back |", "|---|---|---|---|"]
         parts += [f"## {title}", *([note] if note else []), "\n".join([*head, *map(row, declared)])]
     return "\n\n".join(parts)
 

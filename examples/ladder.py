@@ -3,8 +3,9 @@
     python examples/ladder.py --arms trained frozen placebo uniform --seeds 1 2 3 --output runs/ladder
 
 Each finished job is a JSON file in the output folder, and is not played again; `--part 0/2` and `--part 1/2` share the
-jobs out between two shells. `--table` prints the table of what is there. Another range (`--largest 40`) needs a
-conjecturer that has seen it: `python -m tools.make_tiny_model.ladder --output DIR --largest 40`, then `--models DIR`.
+jobs out between two shells. With `--every` a job keeps a checkpoint as often as it measures, and goes on from it.
+`--table` prints the table of what is there. Another range (`--largest 40`) needs a conjecturer that has seen it:
+`python -m tools.make_tiny_model.ladder --output DIR --largest 40`, then `--models DIR`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ EVERY_ANSWER = {"prover_objective_kwargs": {}, "prover_sequences_per_step": 512,
 for name in ("rloo", "reinforce_half", "maxrl"):
     KINDS[name] = {**EVERY_ANSWER, "prover_objective": name, "prover_learning_rate": 3e-4}
     KINDS[f"{name}_alone"] = {**KINDS[name], "prover_demonstrations_per_step": 0, "prover_sft_coef": 0.0}
-for control in ("frozen", "placebo", "uniform"):
+for control in ("frozen", "placebo", "uniform", "bandit", "hard"):
     KINDS[f"rloo_{control}"] = {**KINDS["rloo"], **KINDS[control]}
 """Arm -> what it changes in the recipe tiny/ladder. `NAME@R`: with each right answer seen R times, for equal steps.
 `demonstrations@N`: N steps on demonstrations alone."""
@@ -86,15 +87,18 @@ def self_played(
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 
+    kept = {"save_strategy": "steps", "save_steps": asked.every, "save_total_limit": 1} if asked.every else {}
     config = JointSelfPlayConfig.from_recipe(
         "tiny/ladder",
-        **QUIET,
+        **{**QUIET, **kept},
         **changes,
         max_steps=asked.rounds,
         seed=seed,
         output_dir=str(folder),
     )
-    watched: list[dict[str, Any]] = []
+    seen = folder / "watched.json"
+    again = bool(asked.every) and seen.exists() and any(folder.glob("checkpoint-*"))
+    watched: list[dict[str, Any]] = json.loads(seen.read_text()) if again else []
 
     class Watch(TrainerCallback):
         """Ends the run when its CPU seconds are spent, and measures the prover every so many rounds."""
@@ -105,14 +109,18 @@ def self_played(
             if asked.cpu_seconds is not None and time.process_time() - cpu > asked.cpu_seconds:
                 control.should_training_stop = True
             elif asked.every and trainer.frame.rounds % asked.every == 0:
-                watched.append({"round": trainer.frame.rounds, **measured_of(trainer, asked.each)})
+                spent = earlier + time.process_time() - cpu
+                here = {"round": trainer.frame.rounds, "cpu_seconds": spent, **measured_of(trainer, asked.each)}
+                watched[:] = [one for one in watched if one["round"] < here["round"]] + [here]
+                seen.write_text(json.dumps(watched))
 
     trainer = JointConjecturerProverTrainer(
         models if config.players_of("conjecturer") else models["prover"], args=config, callbacks=[Watch()]
     )
+    earlier = watched[-1]["cpu_seconds"] if watched else 0.0
     start, cpu = time.perf_counter(), time.process_time()
-    trainer.train()
-    spent = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu}
+    trainer.train(resume_from_checkpoint=True if again else None)
+    spent = {"seconds": time.perf_counter() - start, "cpu_seconds": earlier + time.process_time() - cpu}
     found = measured_of(trainer, asked.each)
     if asked.keep:
         trainer.policies.module.save_pretrained(folder / "prover")
@@ -186,7 +194,7 @@ def rates(job: dict[str, Any], k: int) -> np.ndarray:
     return np.concatenate([pass_at_k_array(rung["correct"], rung["n"], k) for rung in rungs])
 
 
-def table(folder: Path) -> str:
+def table(folder: Path, reference: str = "trained") -> str:
     """Means over the seeds of pass@1 / pass@16 by rung, and of their mean over rungs 4 to 10, with its range."""
     jobs = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
     lines = ["| arm (seeds) | " + " | ".join(map(str, RUNGS)) + " | mean of 4 to 10 [least, most] | steps | CPU s |"]
@@ -201,10 +209,10 @@ def table(folder: Path) -> str:
         cells.append(" / ".join(f"{np.mean(v):.3f} [{min(v):.3f}, {max(v):.3f}]" for v in scores))
         cells += [f"{np.mean([job[name] for job in own]):.0f}" for name in ("steps", "cpu_seconds")]
         lines.append(f"| {arm} ({len(own)}) | {' | '.join(cells)} |")
-    return "\n".join(lines + differences(arms))
+    return "\n".join(lines + differences(arms, reference))
 
 
-def differences(arms: dict[str, list[dict[str, Any]]], reference: str = "trained") -> list[str]:
+def differences(arms: dict[str, list[dict[str, Any]]], reference: str) -> list[str]:
     """How far the reference is ahead of each other arm on the mean of the rungs 4 to 10: a table with two-level
     intervals (seeds and problems, `two_level_draws`) and p-values adjusted over all rows (Holm)."""
     others = [arm for arm in arms if arm != reference and reference in arms]
@@ -242,6 +250,7 @@ def main() -> None:
     parser.add_argument("--part", default="0/1", help="which of how many equal parts of the jobs to play")
     parser.add_argument("--output", type=Path, default=Path("runs/ladder"))
     parser.add_argument("--table", action="store_true", help="print the table of the finished jobs and stop")
+    parser.add_argument("--reference", default="trained", help="the arm that the table compares with the others")
     asked = parser.parse_args()
     own, parts = map(int, asked.part.split("/"))
     jobs = [(arm, seed) for seed in asked.seeds for arm in asked.arms]
@@ -256,7 +265,7 @@ def main() -> None:
             f"{arm} seed {seed}: {found['ladder']['pass_at']['1']['value']:.3f}, {found['steps']:.0f} steps",
             flush=True,
         )
-    print(table(asked.output))
+    print(table(asked.output, asked.reference))
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ COMMON: dict[str, Any] = dict(
     report_to="none",
 )
 ALONE = dict(conjecturer_micro_batches=0)
-# Chosen on training seeds 11 and 12 by 512 problems that no table here uses, see docs/results.md.
+# Chosen on training seeds 11 and 12 by 512 problems that no table here uses, see docs/results/matched_samples.md.
 PROVER = dict(prover_objective="maxrl")  # the gradient of the expected log solve rate
 BEST = dict(
     conjecturer_reward="learnability",

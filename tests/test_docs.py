@@ -22,7 +22,10 @@ from countdown_selfplay.guides import GUIDES
 from countdown_selfplay.proposers import PROPOSERS
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "AGENTS.md", "examples/README.md")),
+    *(page for name in ("docs", "skills") for page in sorted((ROOT / name).rglob("*.md"))),
+]
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -153,3 +156,12 @@ def test_the_quickstart_trains_its_20_rounds_without_a_rollback(tmp_path, monkey
     assert [line["step"] for line in rounds] == list(range(1, 21))
     # the format holds
     assert sum(line["conjecturer/parseable_rate"] for line in rounds[-5:]) / 5 > 0.8
+
+
+def test_the_skill_lists_the_rewards_that_exist():
+    from countdown_selfplay.rewards import CONJECTURER_REWARDS
+
+    text = (ROOT / "skills" / "countdown-selfplay" / "SKILL.md").read_text(encoding="utf-8")
+    assert yaml.safe_load(text.split("---")[1]).keys() == {"name", "description"}
+    listed = text.split("Shipped conjecturer rewards:")[1].split("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", listed)) == set(CONJECTURER_REWARDS)

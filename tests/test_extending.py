@@ -140,3 +140,32 @@ def test_the_domain_is_played(page):
         domain.problem({"a": "x"}, 7)
     drawn = set(map(domain.key, domain.random(2048, 0, frozenset({"1+1"}))))
     assert len(drawn) == 2048 and "1+1" not in drawn
+
+
+def test_the_domain_in_moves_is_played_by_a_script(page):
+    """A player that adds the first two numbers, and is off by one where their sum is above 9."""
+    domain = page["AddUp"]()
+
+    def write(role, row, i):
+        a, b = map(int, row["prompt"].split()[:2])
+        return f"{a} + {b} = {a + b + (a + b > 9)}"
+
+    played = ScriptedRound(write, {"prover": (6, 2)}, domain)
+    problems = [(2, 3), (1, 2, 3), (4, 4, 4)]
+    episodes = played.sample("prover", [domain.prove_row(p) for p in problems], problems=problems)
+    # 2 + 3; 1 + 2 and 3 + 3; 4 + 4 = 8, and 8 + 4 = 13, which is false
+    assert [verdict.reason for verdict in episodes.verdicts] == ["ok"] * 4 + ["false_sum"] * 2
+    assert len(played.rows["prover"]) == 3 and episodes.lengths == [1, 1, 2, 2, 2, 2]
+    ends = domain.moved(["3 - 1 = 2", "7 + 1 = 8", "1 + 1 = 2"], problems[:1] * 3, [[1, 3]] * 3)
+    assert [end.reason for end in ends] == ["no_move", "not_there", "not_there"]  # 1 is there once
+    drawn = domain.random_of_rung(50, 2, 0, frozenset({"1 1"}))
+    assert len({tuple(sorted(p)) for p in drawn}) == 50 and (1, 1) not in drawn
+    assert len(domain.random_of_rung(100, 2, 0, frozenset())) <= 78  # 12 x 13 / 2 pairs
+
+
+def test_the_domain_in_moves_is_trained_on(page):
+    (line,) = lines("runs/add_up")
+    assert page["add_up"].frame.samples["prover"] == 64 and line["prover/moves"] >= 1
+    samples = [json.loads(row) for row in Path("runs/add_up/samples.jsonl").read_text().splitlines()]
+    right = [row for row in samples if row["reason"] == "ok"]
+    assert 0 < line["round/solve_rate_mean"] < 1 and right  # it has learned sums of two and three numbers

@@ -40,9 +40,10 @@ def test_a_notebook_runs_from_top_to_bottom(path, tmp_path, monkeypatch):
     assert all(f"<th>{column}</th>" in tables for column in ("Round", "solved", "solve rate", "solvable", "played"))
     if path.stem == "quickstart":
         assert shown(book, "image/png") and (folder / "runs/notebook-quickstart/report.html").exists()
-        assert "eval_pass@16/rung_6" in "".join(shown(book, "text/plain"))
+        said = shown(book, "stream")
+        assert "pass@16/rung_6" in said and "On 128 held-out problems pass@16" in said
     elif path.stem == "your_own_parts":
-        assert "<th>spread</th>" in tables
+        assert "<th>spread</th>" in tables and "The solve rates of a round spread over" in shown(book, "stream")
     else:
         assert "The conjecturer was starved" in shown(book, "stream") and "pass@8, anchor minus" in shown(
             book, "stream"

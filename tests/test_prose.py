@@ -1,4 +1,5 @@
-"""Docstrings, messages and section rules are wrapped by hand: the wounds that a wrapper leaves are kept out."""
+"""Docstrings, messages and section rules are wrapped by hand: the wounds that a wrapper leaves are kept out. So is a
+list of phrases for which standard technical English has plainer words; `python tests/test_prose.py` counts them."""
 
 import ast
 import io
@@ -31,6 +32,38 @@ MESSAGE = (
     "and these the text."
 )
 '''
+
+# Phrase -> plainer words, a hint for the reader of a failure. "there is no" and "stands for" are fine.
+BANNED = {
+    r"for the sake of": "for",
+    r"by lot": "at random",
+    r"whoever": "the user, the process, ...",
+    r"of (?:one's|its|their) own": "separate, own",
+    r"anew": "again",
+    r"for nothing": "provided, free",
+    r"(?:stands?|stood|standing)(?! for)": "is, is listed, is written",
+    r"(?:go|goes|going|went) back": "roll back, return",
+    r"asked for": "requested",
+    r"(?:in|is|with|to|are) one sentence": "a clear error",
+    r"made good": "repaired, restored",
+    r"(?<!there )(?:is|are|was|were) no (?!longer|more|less|fewer|worse|better|wider)\w+": "is not a",
+    r"what (?:is|are|was|were|has|had|comes|lies|lasts|counts|differs)": "a noun",
+    r"(?<=, )for (?:it|they|nobody|there|otherwise)": "because",
+    r"befell": "an uninterrupted run",
+    r"fault with": "reports",
+}
+# An edited page holds none of them. On the other pages, and in the texts of src/, the number may only fall.
+ALLOWED = {
+    "README.md": 10,
+    "docs/critic_game.md": 3,
+    "docs/index.md": 2,
+    "docs/ladder.md": 2,
+    "docs/pools.md": 4,
+    "docs/results": 34,  # with room for the findings of the pages above and below, which are results too
+    "docs/sgs.md": 8,
+    "docs/symbolic.md": 2,
+    "src": 36,
+}
 
 
 def docstring_wounds(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -77,3 +110,65 @@ def test_each_wound_is_found_and_what_is_whole_is_not():
 def test_no_sentence_message_or_rule_is_cut():
     found = {path: wounds(path.read_text(encoding="utf-8")) for path in SOURCES}
     assert not [f"{path.relative_to(ROOT)}:{line}: {what}" for path in SOURCES for line, what in found[path]]
+
+
+def spoken(path: Path) -> str:
+    """The prose of a page without its code, or the texts of a module without its docstrings, on one line."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        text = re.sub(r"^```.*?^```$|`[^`]*`", "", text, flags=re.MULTILINE | re.DOTALL)
+    else:
+        tree = ast.parse(text)
+        silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in silent)
+        text = "\n".join(node.value for node in texts if isinstance(node.value, str))
+    return re.sub(r"\s+", " ", text)
+
+
+def banned(path: Path) -> dict[str, int]:
+    """Phrase -> how often it is in the file, without those that are not."""
+    text = spoken(path)
+    counts = {phrase: len(re.findall(rf"(?<![\w-]){phrase}(?![\w-])", text, re.IGNORECASE)) for phrase in BANNED}
+    return {phrase: count for phrase, count in counts.items() if count}
+
+
+def readable() -> list[Path]:
+    """README and pages; modules with messages and help texts."""
+    pages = [ROOT / "README.md", ROOT / "AGENTS.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages += sorted((ROOT / "skills").rglob("*.md"))
+    return [*pages, *sorted((ROOT / "src").rglob("*.py"))]
+
+
+def counted() -> dict[str, dict[str, int]]:
+    """Page, "docs/results" for all pages of results, or "src" for all modules -> phrase -> count."""
+    found: dict[str, dict[str, int]] = {}
+    for path in readable():
+        name = str(path.relative_to(ROOT))
+        name = next((group for group in ("src", "docs/results") if name.startswith(group)), name)
+        for phrase, count in banned(path).items():
+            found.setdefault(name, {}).setdefault(phrase, 0)
+            found[name][phrase] += count
+    return found
+
+
+def test_banned_phrases_are_not_on_edited_pages_and_grow_nowhere():
+    found = counted()
+    over = {name: counts for name, counts in found.items() if sum(counts.values()) > ALLOWED.get(name, 0)}
+    assert not over, "BANNED has plainer words; `python tests/test_prose.py` prints all counts"
+
+
+def test_a_banned_phrase_is_found_in_prose_and_not_in_code(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("It stands\nhere anew, `by lot`; `x` stands for a word.\n```bash\nwhoever\n```\n")
+    assert list(banned(page)) == ["anew", r"(?:stands?|stood|standing)(?! for)"]
+    module = tmp_path / "module.py"
+    module.write_text('"""Drawn by lot."""\nMESSAGE = "Drawn by lot, " "whoever asks."\n')
+    assert banned(module) == {"by lot": 1, "whoever": 1}
+
+
+if __name__ == "__main__":
+    found = counted()
+    for name, counts in found.items():
+        print(f"{sum(counts.values()):4d}  {name}")
+    for phrase in BANNED:
+        print(f"{sum(counts.get(phrase, 0) for counts in found.values()):4d}  {phrase}")

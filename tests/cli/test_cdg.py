@@ -229,7 +229,7 @@ def test_the_table_is_sampled_as_the_preset_says(monkeypatch):
         (["--attn_implementation", "sdpa"], "`attn_implementation` (sdpa) is not read"),
         (["--model_revision", "v2"], "`model_revision` (v2) is not read"),
         (["--algorithm", "step_dpo", "--prover_prompt", "countdown_3to4"], "set `prover_prompt` to compact"),
-        (["--domain", "math_qa"], "makes no problems of its own; pass"),
+        (["--domain", "math_qa"], "does not generate problems; pass"),
     ],
 )
 def test_bad_input_is_one_sentence(arguments, message, tmp_path, capsys):

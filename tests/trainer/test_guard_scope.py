@@ -82,7 +82,7 @@ def test_it_goes_back_as_often_as_it_falls_and_the_run_goes_on(build, caplog):
         ({"policy_sharing": "tied"}, "the prover plays the same"),
         ({"roles": {"conjecturer": {"weights": "prover"}}}, "the prover plays the same"),
         ({"roles": {"conjecturer": {"weights": "start"}}}, "these are frozen"),
-        ({"save_strategy": "no"}, "leaves nothing to go back to"),
+        ({"save_strategy": "no"}, "leaves no checkpoint to restore"),
     ],
 )
 def test_what_cannot_go_back_alone_is_refused(tmp_path, changes, words):

@@ -108,8 +108,8 @@ def test_a_problem_that_stands_twice_is_one_target_and_the_count_is_said(build, 
     rows = targets(6).to_list()
     same = {"nums": rows[0]["nums"][::-1], "target": rows[0]["target"]}  # in another order, which is the same problem
     trainer = build_sgs(build, data=Dataset.from_list([*rows, rows[1], same]), max_steps=2)
-    assert "2 of 8 rows of train_dataset are targets that stand in it before" in caplog.text
-    assert "6 targets are left" in caplog.text
+    assert "2 of 8 rows of train_dataset repeat an earlier target" in caplog.text
+    assert "6 targets remain" in caplog.text
     trainer.train()
     assert len(trainer.game.proposer.known) == 6
 

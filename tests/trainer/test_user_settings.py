@@ -138,7 +138,7 @@ def test_a_setting_that_would_be_skipped_is_refused(tmp_path, name):
 
 
 def test_a_guard_without_optimizer_states_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="leaves the guard nothing to go back to"):
+    with pytest.raises(ConfigError, match="leaves the guard no state to restore"):
         make_config(tmp_path, guard=True, save_only_model=True)
 
 

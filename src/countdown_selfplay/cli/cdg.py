@@ -201,7 +201,7 @@ def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: A
         read = checked_problems(domain, rows, script.dataset_name)
         return list({domain.key(problem): problem for problem in read}.values())
     if not hasattr(domain, "random"):
-        raise ConfigError(f"The domain '{script.domain}' makes no problems of its own; pass --dataset_name.")
+        raise ConfigError(f"The domain '{script.domain}' does not generate problems; pass --dataset_name.")
     return domain.random(script.problems, settings.seed, frozenset(evaluated))
 
 

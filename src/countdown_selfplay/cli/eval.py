@@ -32,8 +32,8 @@ examples: countdown-selfplay eval --model tiny
           countdown-selfplay eval --model runs/tiny-joint/prover --problems heldout-v1 --output prover.jsonl
           countdown-selfplay eval --model runs/tiny-joint/conjecturer --role conjecturer
 
-What is not given comes from the run.json in or above the model's folder, so that a policy is scored in the setting it
-was trained in; for the embedded model (tiny) from its own setting; otherwise from that of the public 0.5B checkpoints.
+Unset options default to the run.json in or above the model's folder, so that a policy is scored in its training
+setting; for the embedded model (tiny) to its setting; otherwise to that of the public 0.5B checkpoints.
 
 --output x.json writes the result. --output x.jsonl writes one row per answer below a line with the whole setting, and
 the result to x.json; give the same command again after a kill and it goes on, with the rows of an uninterrupted run.
@@ -71,7 +71,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     """The options; `--n-problems` and `--n_problems` are the same."""
     parser = parser_of("eval", HELP, EPILOG)
     parser.add_argument("--model", required=True, help="a model or adapter folder, a hub id, tiny or tiny-ladder")
-    parser.add_argument("--task", choices=TASKS, default="solve", help="what is measured (default: solve)")
+    parser.add_argument("--task", choices=TASKS, default="solve", help="the kind of evaluation (default: solve)")
     parser.add_argument("--role", choices=("prover", "conjecturer"), help="what to score it as (default: prover)")
     parser.add_argument(
         "--problems",
@@ -123,7 +123,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     sampling.add_argument("--top_k", type=int, help="0 switches it off")
     sampling.add_argument("--max_new_tokens", type=positive, help="tokens after which an answer is cut")
     domain = parser.add_argument_group("problems and answers")
-    domain.add_argument("--domain", metavar="NAME", help="what is played: countdown, or my_package.my_module:MyDomain")
+    domain.add_argument("--domain", metavar="NAME", help="the domain: countdown, or my_package.my_module:MyDomain")
     domain.add_argument("--domain_kwargs", metavar="JSON", help="arguments of a domain of your own")
     domain.add_argument("--prover_prompt", choices=tuple(PROVER_PROMPTS))
     domain.add_argument("--conjecturer_prompt", choices=tuple(CONJECTURER_PROMPTS))

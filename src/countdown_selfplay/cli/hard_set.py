@@ -116,7 +116,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """--hard_for and what it takes."""
     group = parser.add_argument_group(
         "hard problems (SGS, appendix D)",
-        "The attempts stand in a file beside OUT until it is written; the same call goes on where one was ended.",
+        "Attempts are kept in a file next to OUT until it is written; the same call continues after an interruption.",
     )
     group.add_argument(
         "--hard_for", metavar="MODEL", help="only what this model rarely solves: a folder, a hub id, tiny"

@@ -26,7 +26,7 @@ from .warm_start_dry_run import print_dry_run
 HELP = "Prefer right over wrong samples with IPO, TRL's DPOTrainer"
 
 EPILOG = """
-With no argument the embedded tiny model (recipe tiny/ipo) is trained on pairs of its own answers. --recipe NAME and
+With no argument the embedded tiny model (recipe tiny/ipo) is trained on pairs of its answers. --recipe NAME and
 --config FILE set any field; the file overrides the recipe, a flag both. Held-out problems are never trained on.
 """
 

@@ -49,7 +49,7 @@ def training_problems(options: argparse.Namespace, domain: Any) -> list[Any]:
             raise DataError(f"'{options.problems}' has no problem of the training side.")
         return kept[: options.n_problems]
     if not hasattr(domain, "random"):
-        raise ConfigError("The domain makes no problems of its own; pass those of its training set as --problems.")
+        raise ConfigError("The domain does not generate problems; pass those of its training set as --problems.")
     return list(domain.random(count, options.seed, frozenset()))
 
 

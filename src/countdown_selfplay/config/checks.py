@@ -193,8 +193,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
         _fail(f"`{name}` ({value}) needs `metric_for_best_model`, such as eval_pass@1, and an eval_strategy.")
     if config.save_only_model and config.guard:
         _fail(
-            "`save_only_model` (True) leaves the guard nothing to go back to; set guard=False or "
-            "save_only_model=False."
+            "`save_only_model` (True) leaves the guard no state to restore; set guard=False or save_only_model=False."
         )
     check_generation(config)
     check_samples_per_round(config)

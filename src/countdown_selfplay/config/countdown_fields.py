@@ -15,7 +15,7 @@ class DomainFields:
 
     domain: str = field(
         default="countdown",
-        metadata={"help": "What is played: a name in DOMAINS, or where it is (my_package.my_module:MyDomain)."},
+        metadata={"help": "Domain of the problems: a name in DOMAINS, or my_package.my_module:MyDomain."},
     )
     domain_kwargs: dict | str | None = field(
         default=None,
@@ -25,7 +25,7 @@ class DomainFields:
         default="whole",
         metadata={
             "help": "How an answer is given: whole, in one completion; moves: one move a completion, after each of "
-            "which the game restates what is left (Countdown: prover_prompt compact_moves or moves)."
+            "which the game restates the remaining numbers (Countdown: prover_prompt compact_moves or moves)."
         },
     )
 
@@ -40,7 +40,7 @@ class EvaluationFields(DomainFields):
             "help": "How answers are sampled in every evaluation of the run, and in `eval` of its models. training: "
             "as in training. joint_rloo: temperature 0.6, top-p 0.95, top-k 20, 2048 tokens (seed 001). cdg: "
             "temperature 0.95, top-k 10, 8192 tokens (seed 002). Answers are judged by the run's rules: "
-            "leading_minus is a setting of its own."
+            "leading_minus is a separate setting."
         },
     )
 
@@ -54,11 +54,11 @@ class CountdownFields(EvaluationFields):
     )
     conjecturer_prompt: str = field(
         default="completion",
-        metadata={"help": "How a problem is asked for and parsed: a name in CONJECTURER_PROMPTS."},
+        metadata={"help": "Prompt and parser of proposals: a name in CONJECTURER_PROMPTS."},
     )
     operands: list[int] = field(
         default_factory=lambda: [3, 4],
-        metadata={"help": "Operand counts that are asked for and admitted, each as often as it is listed."},
+        metadata={"help": "Operand counts that are requested and admitted, each as often as it is listed."},
     )
     number_low: int = field(default=1, metadata={"help": "Least operand."})
     number_high: int = field(default=99, metadata={"help": "Greatest operand."})

@@ -12,9 +12,7 @@ class CurriculumFields(CountdownFields):
 
     game_kwargs: dict | str | None = field(
         default=None,
-        metadata={
-            "help": "Arguments of a game that has no fields of its own here, as JSON, such as '{\"eta\": 0.25}'."
-        },
+        metadata={"help": "Arguments of a game without fields here, as JSON, such as '{\"eta\": 0.25}'."},
     )
     proposer: str | None = field(
         default=None,
@@ -27,8 +25,8 @@ class CurriculumFields(CountdownFields):
     guide: str | None = field(
         default=None,
         metadata={
-            "help": "Who scores proposals beside the provers, for the reward sgs: a name in GUIDES (rubric, judge, "
-            "learned, none). judge is a role of its own: add roles.guide."
+            "help": "Scorer of proposals in addition to the provers, for the reward sgs: a name in GUIDES (rubric, "
+            "judge, learned, none). judge is a separate role: add roles.guide."
         },
     )
     guide_kwargs: dict | str | None = field(default=None, metadata={"help": "Arguments of the guide as JSON."})
@@ -64,9 +62,9 @@ class CurriculumFields(CountdownFields):
     overlong: Literal["add", "replace"] = field(
         default="add",
         metadata={
-            "help": "What soft_overlong does. add: the charge is added to the prover's reward. replace: it stands in "
-            "the place of the reward of a sample that is charged, a right one too, for prover and conjecturer and "
-            "under every objective (seed 003): before the baseline where there is one, else as the credit."
+            "help": "Effect of soft_overlong. add: the charge is added to the prover's reward. replace: it replaces "
+            "the reward of a charged sample, also of a correct one, for prover and conjecturer and under every "
+            "objective (seed 003): before the baseline if there is one, otherwise as the credit."
         },
     )
     anchor_fraction: float = field(
@@ -76,8 +74,8 @@ class CurriculumFields(CountdownFields):
     random_fraction: float = field(
         default=0.0,
         metadata={
-            "help": "Without a conjecturer: share of the prover's problems that the exact solver makes anew each "
-            "round, uniform over the ranges. The control of a self-play run: as many new problems, nobody choosing."
+            "help": "Without a conjecturer: share of the prover's problems that the exact solver generates each "
+            "round, uniform over the ranges. The control of a self-play run: as many new problems, chosen at random."
         },
     )
     fill: Literal["anchor", "truncate", "keep_all", "none"] = field(
@@ -101,8 +99,8 @@ class CurriculumFields(CountdownFields):
         default="reject",
         metadata={
             "help": "A proposal that repeats an earlier one of the same round. reject: it earns invalid_reward. "
-            "share: it earns what the first one earns. keep: it is a problem of its own, with a slot, answers and a "
-            "solve rate of its own (seed 001, which did not look for duplicates)."
+            "share: it earns what the first one earns. keep: it is a separate problem with its own slot, answers and "
+            "solve rate (seed 001, which did not look for duplicates)."
         },
     )
     novelty_window: int = field(
@@ -121,9 +119,9 @@ class CurriculumFields(CountdownFields):
     unplayed_reward: float | None = field(
         default=None,
         metadata={
-            "help": "Reward of a proposal that is admitted but finds no slot. None: it has none and takes no part in "
-            "a baseline, for nobody attempted it. 0: as in the code of seed 001's authors, where fill=truncate cuts "
-            "it off."
+            "help": "Reward of a proposal that is admitted but gets no slot. None: it has no reward and is excluded "
+            "from the baseline, because it was not attempted. 0: as in the code of seed 001's authors, where "
+            "fill=truncate cuts it off."
         },
     )
     shuffled_rewards: bool = field(
@@ -183,7 +181,7 @@ class CurriculumFields(CountdownFields):
         default=32,
         metadata={
             "help": "First moves (answers: moves) that each prover writes before a fresh run, on problems of the "
-            "lowest rung: where not one of them is legal the run stops, for nothing could be learned. 0: no probe."
+            "lowest rung: if none of them is legal the run stops, because it could not learn. 0: no probe."
         },
     )
     samples_per_log: int = field(

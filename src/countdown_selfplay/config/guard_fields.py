@@ -23,10 +23,10 @@ class GuardFields:
     guard_scope: Literal["run", "conjecturer"] = field(
         default="run",
         metadata={
-            "help": "What goes back. run: the whole run, by all rules of the guard. conjecturer: a conjecturer whose "
-            "parseable rate in the current round is under guard_min_parseable_rate gets the weights and the optimizer "
-            "state of its last healthy checkpoint, everything else goes on, however often it happens (seed 001); the "
-            "other rules stay the run's."
+            "help": "Scope of a rollback. run: the whole run, by all rules of the guard. conjecturer: a conjecturer "
+            "whose parseable rate in the current round is under guard_min_parseable_rate gets the weights and the "
+            "optimizer state of its last healthy checkpoint, everything else continues, any number of times (seed "
+            "001); the other rules still roll the run back."
         },
     )
     guard_window: int = field(
@@ -56,7 +56,7 @@ class GuardFields:
         default=None,
         metadata={
             "help": "Trip when the mean of a metric of a round (docs/metrics.md) leaves its range, as JSON: "
-            "'{\"prover/entropy\": [0.1, null]}'; null: no bound. It stands above the other fields."
+            "'{\"prover/entropy\": [0.1, null]}'; null: no bound. It overrides the other fields."
         },
     )
     guard_max_rollbacks: int = field(

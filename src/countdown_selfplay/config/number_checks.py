@@ -74,7 +74,7 @@ def check_numbers(config: Any) -> None:
             json_object(field.name, value)
         flat = flat_name(field.name)
         check_number(field.name, flat[1] if flat else field.name, value)
-    for kind, nothing in (("save", "no checkpoint before the end"), ("eval", "no evaluation of its own cadence")):
+    for kind, nothing in (("save", "no checkpoint before the end"), ("eval", "no evaluation during training")):
         steps, strategy = f"{kind}_steps", f"{kind}_strategy"
         if getattr(config, steps, None) == 0 and getattr(config, strategy, "no") == "steps":
             raise ConfigError(

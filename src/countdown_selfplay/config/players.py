@@ -222,7 +222,7 @@ def each_of(config: JointSelfPlayConfig, kind: str, role: RoleConfig) -> list[di
     if len(listed) != role.players:
         raise ConfigError(
             f"`{name}` has {len(listed)} mappings and `{field_of(config, kind, 'players')}` is {role.players}; give "
-            "each player one, {} for one that has nothing of its own."
+            "each player one, {} for a player without separate settings."
         )
     for setting in (setting for own in listed for setting in own or ()):
         if setting not in EACH:

@@ -231,8 +231,8 @@ def check_sharing(config: JointSelfPlayConfig) -> None:
         alike = first.model == other.model
         same = first.weights == other.weights and (first.weights is not None or alike)
         if sharing == "full":
-            whose = "what was passed in" if first.weights is None else f"the weights of {first.weights}"
-            under, cure = f"where both play {whose}", "give each weights of its own"
+            whose = "the initial weights" if first.weights is None else f"the weights of {first.weights}"
+            under, cure = f"where both play {whose}", "give each separate weights"
         # One fused LM head is patched once with one temperature (rule 17 of the design).
         if same or (alike and sharing != "full"):
             _equal(config, first, other, "temperature", under, cure)
@@ -253,13 +253,11 @@ def check_guard_scope(config: JointSelfPlayConfig) -> None:
         raise ConfigError(f"{start} these are frozen; set guard_scope=run.")
     shared = next((s.role for s in roles.values() if s.kind != "conjecturer" and s.weights in names), None)
     if shared is not None:
-        raise ConfigError(
-            f"{start} the {shared} plays the same; set guard_scope=run, or give each weights of its own."
-        )
+        raise ConfigError(f"{start} the {shared} plays the same; set guard_scope=run, or give each separate weights.")
     if config.policy_sharing == "lora" and any(s.model is not None for s in roles.values()):
         raise ConfigError(f"{start} adapters over several models lie in one file; set guard_scope=run.")
     if config.save_strategy == "no":
-        raise ConfigError(f"{start} `save_strategy` (no) leaves nothing to go back to; set it to steps.")
+        raise ConfigError(f"{start} `save_strategy` (no) leaves no checkpoint to restore; set it to steps.")
 
 
 def _equal(

@@ -15,7 +15,7 @@ ROLE = (
     Metric(
         "grad_norm/{role}",
         "The role's gradient norm before its own clip; it should be steady. The logged `grad_norm` is over all roles "
-        "together and is not what is clipped.",
+        "together; the clip does not use it.",
         finite=True,
     ),
     Metric("lr/{role}", "Learning rate used in the round. The logged `learning_rate` is the first group's."),
@@ -58,7 +58,7 @@ ROLE = (
     ),
     Metric(
         "{role}/owed_steps",
-        "Optimizer steps that kept answers have bought and that wait: a remainder, or what `steps_per_round` left.",
+        "Postponed optimizer steps of kept answers: a remainder, or those beyond `steps_per_round`.",
     ),
     Metric("{role}/moves", "Mean number of moves of an episode, where answers are given in moves."),
     Metric(
@@ -74,7 +74,7 @@ ROLE = (
     Metric(
         "{role}/token_accuracy",
         "Share of the trained tokens that are the policy's likeliest ones (`expert_iteration`, `rest`; seed 000). It "
-        "rises. Near 1 with a falling `<role>/entropy`: the role imitates what it would write anyway.",
+        "rises. Near 1 with a falling `<role>/entropy`: the role imitates answers that it would write anyway.",
     ),
     Metric(
         "{role}/importance_weight",

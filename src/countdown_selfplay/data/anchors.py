@@ -38,7 +38,7 @@ def anchor_dataset(
     if dataset is None:
         generate = getattr(domain, "random", None)
         if generate is None:
-            raise DataError(f"{type(domain).__name__} makes no problems of its own; pass a train_dataset.")
+            raise DataError(f"{type(domain).__name__} does not generate problems; pass a train_dataset.")
         problems = generate(GENERATED_ANCHORS, seed, held_out or frozenset())
         return Dataset.from_list([domain.prove_row(problem) for problem in problems])
     if isinstance(dataset, IterableDataset):
@@ -112,8 +112,8 @@ def warn_twice(listed: list[str] | None) -> None:
     counts = Counter(listed or ())
     if twice := [key for key, count in counts.items() if count > 1]:
         logger.warning(
-            "%d of %d rows of train_dataset are targets that stand in it before, and are merged with them: %d targets "
-            "are left; twice are %s.",
+            "%d of %d rows of train_dataset repeat an earlier target and are merged with it: %d targets remain; "
+            "repeated are %s.",
             counts.total() - len(counts),
             counts.total(),
             len(counts),

@@ -34,7 +34,7 @@ def make_domain(name: str, arguments: dict[str, Any] | str | None = None, config
         return made
     if given:
         raise ConfigError(
-            f"`domain_kwargs` ({given}) is not read by the domain '{name}', which has fields of its own, such as "
+            f"`domain_kwargs` ({given}) is not read by the domain '{name}', which has separate fields, such as "
             "operands and prover_prompt; set those."
         )
     return entry.from_config(config)
@@ -81,7 +81,7 @@ def held_out_of(domain: Any, n: int) -> list[Any]:
     else random ones, which training then leaves out by their keys."""
     if n and not (hasattr(domain, "held_out") or hasattr(domain, "random")):
         raise ConfigError(
-            f"The domain '{name_of(domain)}' makes no problems of its own; pass held-out ones as eval_dataset_name "
+            f"The domain '{name_of(domain)}' does not generate problems; pass held-out ones as eval_dataset_name "
             "(eval: --problems), or set eval_problems to 0."
         )
     own = getattr(domain, "held_out", None)
@@ -107,7 +107,7 @@ def longest_problem(domain: Any, rows: Iterable[Mapping[str, Any]] = ()) -> Any:
 
 def _some(domain: Any, rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     yield from rows
-    raise DataError(f"The domain '{name_of(domain)}' makes no problems of its own; pass a data set of them.")
+    raise DataError(f"The domain '{name_of(domain)}' does not generate problems; pass a data set of them.")
 
 
 def asked_of(domain: Any) -> list[dict[str, Any]]:

@@ -201,7 +201,7 @@ class Workers:
         """Before any was ready it is the task's fault; later the machine's, which may have room again."""
         self._failed_starts += 1
         if not self.counts["ready"]:
-            raise ConfigError(f"A worker for '{self.task}' {what} before it was ready; its own message stands above.")
+            raise ConfigError(f"A worker for '{self.task}' {what} before it was ready; its message is above.")
         if self._failed_starts >= STARTS and not any(worker.ready for worker in self._workers):
             raise CheckerError(
                 f"Workers for '{self.task}' cannot start any more: the last of {STARTS} in a row {what} before it was "

@@ -15,21 +15,20 @@ WARM_START = (
 REVISIONS = (
     Metric(
         "{prover}/success_rate",
-        "Share of revisions after which the right answer stands: a wrong one was mended, or a right one not given up. "
+        "Share of revisions that end with a correct answer: a wrong one was corrected, or a correct one kept. "
         "It rises, unless the misleading critic gains faster.",
         word="discerned",
     ),
-    Metric("{prover}/corrected_rate", "Of revisions of wrong answers, the share that mends them."),
+    Metric("{prover}/corrected_rate", "Of revisions of wrong answers, the share that corrects them."),
     Metric(
         "{prover}/resisted_rate",
         "Of revisions of right answers, the share that says once that the critique is not critical. Near 1 while "
         "`prover/corrected_rate` falls: the prover rejects every critique.",
     ),
-    Metric("{prover}/kept_rate", "Of revisions of right answers, the share that gives a right answer anew."),
+    Metric("{prover}/kept_rate", "Of revisions of correct answers, the share that is correct again."),
     Metric(
         "{prover}/misled_rate",
-        "Of revisions of right answers, the share that gives them up for a wrong one. High: the prover follows every "
-        "critique.",
+        "Of revisions of correct answers, the share that is wrong. High: the prover follows every critique.",
         healthy=(-inf, 0.5),
         cure="Train the misleading critic less (its learning rate, its samples), or the prover more.",
     ),

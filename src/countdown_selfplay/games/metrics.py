@@ -42,8 +42,8 @@ ANSWERS = (
     ),
     Metric(
         "{prover}/unchecked_rate",
-        "Share of answers on which the checker came to no verdict: it timed out, its process died, it raised, or the "
-        "time of the batch was up; they count as not right. Of domains that check in processes of their own "
+        "Share of answers without a verdict of the checker: it timed out, its process died, it raised, or the time of "
+        "the batch was up; they count as not correct. Of domains that check in separate processes "
         "(`math_qa`). SGS keeps its verifier's errors under 0.01 (appendix B).",
         healthy=(-inf, 0.01),
         cure="Raise the domain's `deadline` or `workers` (`domain_kwargs`).",
@@ -123,7 +123,7 @@ ROUND = (
         "Share of the played proposals that have no solution; with `admit_unsolvable` only. High: conjecturers write "
         "random numbers, and tiers go down for a reason that is not difficulty.",
     ),
-    Metric("round/random_slots", "Problems that the exact solver made anew (`random_fraction`)."),
+    Metric("round/random_slots", "Problems that the exact solver generated in the round (`random_fraction`)."),
     Metric(
         "round/mastered_problems",
         "Problems with as many correct answers as `expert_iteration` asks for; it grows. Reaches the size of the data "
@@ -170,7 +170,7 @@ PROPOSALS = (
     ),
     Metric(
         "{conjecturer}/admitted_rate",
-        "Solvable, of the operand count asked for, not held out, no repeat (with `duplicate_proposals: keep` repeats "
+        "Solvable, of the requested operand count, not held out, no repeat (with `duplicate_proposals: keep` repeats "
         "too), novel; well above 0 is good. 0 is a starved round.",
     ),
     Metric(
@@ -186,8 +186,8 @@ PROPOSALS = (
     ),
     Metric(
         "{conjecturer}/played_rate_operands_<k>",
-        "Of the proposals that were asked for this many numbers, the share that got a slot; with several operand "
-        "counts only, absent in a round that does not ask for the count. Slots go to the counts in turn, so a low one "
+        "Of the proposals with this requested operand count, the share that got a slot; with several operand "
+        "counts only, absent in a round without such a request. Slots go to the counts in turn, so a low one "
         "says that few proposals of its count are admitted.",
     ),
     Metric(

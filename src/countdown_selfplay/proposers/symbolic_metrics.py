@@ -13,7 +13,7 @@ SYMBOLIC = (
     Metric("proposer/raw", "Candidates made in a refresh, before any filter."),
     Metric(
         "proposer/valid_rate",
-        "Of these, the share that passed every symbolic check (seed 004: 65 to 70%). Low: most of what is made is "
+        "Of these, the share that passed every symbolic check (seed 004: 65 to 70%). Low: most candidates are "
         "refused; `proposer/rejected_<reason>` says why.",
         healthy=(0.2, inf),
         cure="Widen the ranges (`operands`, `number_high`, `target_high`), so that fewer candidates are refused.",
@@ -63,7 +63,7 @@ SYMBOLIC = (
     Metric("proposer/score", "Mean R_gen of the valid candidates."),
     Metric("proposer/selected_score", "Mean R_gen of the selected."),
     Metric("proposer/arm_<arm>", "Share of the candidates that an arm, or an action of the policy, made."),
-    Metric("proposer/value_<arm>", "What a bandit expects of an arm: mean reward, in [0, 1]."),
+    Metric("proposer/value_<arm>", "A bandit's estimate of an arm: mean reward, in [0, 1]."),
     Metric(
         "proposer/q_<action>",
         "Probability that the action policy gives an action, mean over the seeds of a refresh, before it learns from "
@@ -97,10 +97,10 @@ SYMBOLIC = (
     ),
     Metric(
         "proposer/brier_after",
-        "The same score, on the same fresh rates, after the predictor was fitted anew: by trees and a calibration "
+        "The same score, on the same fresh rates, after the predictor was refitted: by trees and a calibration "
         "that had not seen the problem.",
     ),
-    Metric("proposer/calibration_after", "Calibration error after the predictor was fitted anew, likewise."),
+    Metric("proposer/calibration_after", "Calibration error after the predictor was refitted, likewise."),
     Metric(
         "proposer/predictor_auc",
         "AUC of the predictor on the fresh rates, by trees that had not seen the problem.",

@@ -36,8 +36,8 @@ METRICS = (
     Metric("targets/newly_solved", "Targets that were solved for the first time in this round."),
     Metric(
         "targets/pass_at_n",
-        "Share of the round's targets with a right answer among the round's n attempts (figure 3: n = 8). Under "
-        "`targets/solve_rate` by what is no longer solved.",
+        "Share of the round's targets with a right answer among the round's n attempts (figure 3: n = 8). The "
+        "difference to `targets/solve_rate` are targets that are no longer solved.",
     ),
     Metric(
         "targets/set_aside",
@@ -59,7 +59,7 @@ METRICS = (
     ),
     Metric(
         "targets/asked",
-        "Synthetic problems that were asked for: what `targets/trainable` is out of. It falls as targets are solved.",
+        "Requested synthetic problems; `targets/trainable` is a part of them. It falls as targets are solved.",
     ),
     Metric(
         "targets/copied",

@@ -27,10 +27,10 @@ TIERS = (
     ),
     Metric(
         "tier_<k>_operand_count",
-        "Operands that tier k asks for after the round (seed 000's name). It follows the provers up; one that moves "
-        "to and fro in each round stands between two rungs: `window` and `hysteresis` let it rest.",
+        "Operands that tier k requests after the round (seed 000's name). It follows the provers up; a tier that "
+        "alternates every round is between two rungs: `window` and `hysteresis` stabilise it.",
     ),
-    Metric("tier_<k>_rung", "Where tier k stands on its ladder after the round; 0 is the easiest rung."),
+    Metric("tier_<k>_rung", "Rung of tier k on its ladder after the round; 0 is the easiest rung."),
     Metric(
         "tier_<k>_supplement",
         "Problems made by a rule in the round, because the tier's conjecturer wrote fewer than `min_valid` that may "
@@ -108,7 +108,7 @@ class Tiers(Policies):
         if len(start) > len(self.names):
             raise ConfigError(
                 f"`start` ({start}) of the tiers has {len(start)} tiers and there are {len(self.names)} rungs "
-                f"({self.names}, {axis}); tiers may meet on a rung when they move, but each needs one of its own: "
+                f"({self.names}, {axis}); tiers may meet on a rung when they move, but each needs a separate one: "
                 "raise `ceiling`, list more `levels`, or have fewer tiers."
             )
         if not isinstance(min_valid, int) or min_valid < 0:
@@ -214,7 +214,7 @@ class Tiers(Policies):
         there, here = (state["axis"], state["asks"]), (self.axis, self._asked(state["rungs"]))
         if there != here or len(state["rungs"]) != self.count:
             raise CheckpointError(
-                f"The tiers of the checkpoint stand at {there[1]} (axis {there[0]}), which {self.count} tiers on the "
+                f"The tiers of the checkpoint are at {there[1]} (axis {there[0]}), which {self.count} tiers on the "
                 f"axis {here[0]} with the rungs {self.names} cannot take over; keep the number of "
                 "tiers and the `axis`, `levels`, `floor` and `ceiling` of that run."
             )

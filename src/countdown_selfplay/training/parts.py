@@ -33,6 +33,7 @@ from ..proposers import check_proposer
 from ..registry import suggestion
 from ..rewards import ConjecturerReward, make_conjecturer_reward
 from ..rewards.base import takes_context
+from ..rewards.prover.checked import default_reward_funcs
 from .demonstrations import Demonstrations, demonstrations_of
 from .host import Host
 from .losses import RoleLoss
@@ -340,6 +341,20 @@ def checked_verdicts(domain: Any, texts: list[str], problems: list[Any]) -> list
             "must return one for each, in their order."
         )
     return found
+
+
+def default_rewards(args: JointSelfPlayConfig, domain: Any) -> list[Any]:
+    """The prover's reward functions where none are passed: the verifier's score, and the charges for length."""
+    longest = args.solver.max_completion_length
+    charges = (args.length_penalty, args.added_overlong, longest, args.length_penalty_floor)
+    return default_reward_funcs(f"{name_of(domain)}_reward", *charges)
+
+
+def summed_rewards(per_func: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """(B, functions) -> (B) weighted sums on the CPU; NaN where every function returned None."""
+    rewards_B = (per_func * weights.to(per_func.device)).nansum(1)
+    rewards_B[torch.isnan(per_func).all(1)] = torch.nan
+    return rewards_B.cpu()
 
 
 def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:

@@ -22,7 +22,7 @@ from ..contract.game import Game
 from ..data.anchors import anchor_dataset, check_enough, listed_keys, problem_keys, repeated, warn_overlap, warn_twice
 from ..distributed.choose import choose_engine
 from ..distributed.processes import processes_of
-from ..domains import domain_from, name_of
+from ..domains import domain_from
 from ..evaluation.sampling import neutral_generation
 from ..generation import make_sampler
 from ..objectives.base import Objective
@@ -32,7 +32,7 @@ from ..policies.forward import allow_padding_free
 from ..policies.optimization import group_settings, optimizer_class, parameter_groups, role_schedule, tag_roles
 from ..random_state import python_random_kept
 from ..rewards import ConjecturerReward
-from ..rewards.prover.checked import checked_reward_funcs, default_reward_funcs
+from ..rewards.prover.checked import checked_reward_funcs
 from ..statistics.solve_rate import CumulativeSolveRate
 from . import checkpoints, rollbacks
 from .anchor_order import AnchorStream, rounds_loader, stream_loader
@@ -51,6 +51,7 @@ from .parts import (
     checked_verdicts,
     conjecturer_guard_of,
     declared_metrics,
+    default_rewards,
     end_tokens,
     game_of,
     guard_of,
@@ -62,6 +63,7 @@ from .parts import (
     refuse_unfit_prompts,
     refuse_unsupported,
     role_objectives,
+    summed_rewards,
     turns_of,
     with_roles_of,
 )
@@ -71,20 +73,28 @@ from .run_lock import make_folder
 
 
 class JointConjecturerProverTrainer(Host):
-    """Differs from GRPOTrainer in that each optimizer step plays a round: a conjecturer writes problems, a prover
-    solves them and a verifier's solve rate rewards both; each role has its own objective, learning rate, KL and
-    sampling.
+    """GRPOTrainer for several roles. Each step plays a round: a conjecturer writes problems, a prover solves them, and
+    the verifier's solve rate rewards both. Each role has its own objective, learning rate, KL and sampling settings.
 
-    Args as in GRPOTrainer, except:
-        model: an id, path or object for both roles, or a dict `{"prover": ..., "conjecturer": ...}`.
-        reward_funcs: rewards of the prover, TRL reward callables; they get the columns of the domain's `prove_row`.
-            None: the exact verifier's score, and the length penalty if `args.length_penalty` is set.
-        objectives: by role, an object (or a name) instead of the objective that `args` names.
-        conjecturer_reward: a callable `(solve_rate_P, ctx) -> reward_P`. None: the one that `args` names.
-        train_dataset: anchor problems with columns `nums` or `numbers`, and `target`; prompts are rendered anew from
-            the numbers. A stream is read pass after pass until `max_steps`. None: problems from the exact generator.
-        eval_dataset: held-out problems with the same columns; proposals that repeat one are refused.
-        domain, game: what is played, and how. None: those that `args` names.
+    Args:
+        model: Id, path or model of both roles, or one per role: `{"prover": ..., "conjecturer": ...}`.
+        reward_funcs: Prover rewards, as in TRL; they get the columns of the domain's `prove_row` and `verdict`.
+            Default: the verifier's score, and the length penalty if `args.length_penalty` is set.
+        args: Settings. Default: `JointSelfPlayConfig("joint-selfplay")`.
+        train_dataset: Anchor problems (columns `nums` or `numbers`, and `target`), or a stream, which is read
+            repeatedly until `max_steps`. Prompts are rendered from the numbers. Default: the exact generator.
+        eval_dataset: Held-out problems with the same columns; proposals that repeat one are refused.
+        processing_class: Tokenizer. Default: that of `model`.
+        callbacks: Added to the trainer's callbacks.
+        optimizers: An optimizer, with at least one parameter group per role, and a scheduler; each may be None.
+        peft_config: Adapter of each player (`policy_sharing: lora`) or of the shared weights (`tied`).
+        objectives: By role, an object or a name; replaces the objective of `args`.
+        conjecturer_reward: A function `(solve_rate_P, ctx) -> reward_P`, or a name; replaces that of `args`.
+        domain: Problems, prompts and verifier; replaces `args.domain`.
+        game: The round; replaces `args.game`.
+
+    Raises:
+        ConfigError, DataError: Before a model loads, for settings or data that cannot work.
     """
 
     _tag_names = ["trl", "countdown-selfplay", "self-play"]  # noqa: RUF012 -- TRL declares it so
@@ -153,10 +163,7 @@ class JointConjecturerProverTrainer(Host):
         refuse_unfit_prompts(args, self.domain, rows, processing_class)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
         self.policies = build_policies(model, self.roles, args.policy_sharing, peft_config, args.model_init_kwargs)
-        if reward_funcs is None:
-            name, longest = f"{name_of(self.domain)}_reward", args.solver.max_completion_length
-            charges = (args.length_penalty, args.added_overlong, longest, args.length_penalty_floor)
-            reward_funcs = default_reward_funcs(name, *charges)
+        reward_funcs = default_rewards(args, self.domain) if reward_funcs is None else reward_funcs
         refuse_odd_weights(args, reward_funcs)
         make_folder(args.output_dir)
         with _trl.trl_defaults(args):
@@ -253,12 +260,10 @@ class JointConjecturerProverTrainer(Host):
         assert found is not None
         return found
 
-    # -- the anchors -------------------------------------------------------------------------------------------------
+    # -- the round ---------------------------------------------------------------------------------------------------
 
     def get_train_dataloader(self) -> Any:
         return stream_loader(self) if isinstance(self.train_dataset, IterableDataset) else rounds_loader(self)
-
-    # -- the round ---------------------------------------------------------------------------------------------------
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         """Play a round at its first micro-batch; hand out its micro-batches one by one, window after window."""
@@ -296,19 +301,16 @@ class JointConjecturerProverTrainer(Host):
     ) -> torch.Tensor:
         """TRL's rewards for completions that are judged, which get the verdict as a column; for others none (a game
         knows them later). Keeps the texts."""
-        rank, count = self.processes.rank, len(prompts)
         texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]  # no function may change them
         verdicts = self._verdicts if self._judged is None else checked_verdicts(self.domain, texts, self._judged)
         if verdicts is None:
-            shape = (count * self.processes.world, len(self.reward_funcs))
-            per_func = torch.zeros(shape, device=self.accelerator.device)
+            per_func = torch.zeros(len(prompts) * self.processes.world, len(self.reward_funcs))
+            per_func = per_func.to(self.accelerator.device)
         else:
             inputs = [row | {"verdict": verdict} for row, verdict in zip(inputs, verdicts, strict=True)]
             per_func = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
-        mine = per_func[rank * count : (rank + 1) * count]
-        rewards_B = (mine * self.reward_weights.to(mine.device)).nansum(1)
-        rewards_B[torch.isnan(mine).all(1)] = torch.nan
-        self._captured = (texts, verdicts, rewards_B.cpu())
+        mine = per_func[self.processes.rank * len(prompts) :][: len(prompts)]
+        self._captured = (texts, verdicts, summed_rewards(mine, self.reward_weights))
         return per_func
 
     # -- loss and optimizer ------------------------------------------------------------------------------------------
@@ -370,8 +372,7 @@ class JointConjecturerProverTrainer(Host):
 
     @python_random_kept()  # TRL draws the completions that it prints
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Adds the rounds since the last log: `round/*`, `<role>/*`, `lr/<role>`, `grad_norm/<role>`
-        (docs/metrics.md)."""
+        """Adds the rounds since the last log: `round/*`, `<role>/*`, `lr/<role>` and `grad_norm/<role>`."""
         if "loss" in logs and self.round_metrics:
             logs.update(averaged_rounds(self.round_metrics))
             self.logged_histogram = summed_histogram(self.round_metrics)
@@ -396,5 +397,4 @@ class JointConjecturerProverTrainer(Host):
             export_policies(self, Path(output_dir or self.args.output_dir))
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        """Model cards belong to the exported roles (exports.write_model_card); a checkpoint's root holds no single
-        model."""
+        """Does nothing: exports.write_model_card writes one per role, and a checkpoint holds several models."""

@@ -1,0 +1,68 @@
+"""One setting makes badges, edit links and install cells; the notebooks hold what the tool writes."""
+
+import json
+import re
+
+import pytest
+from tools.notebooks import FOLDER, generated
+from tools.repository import ROOT, colab_badge, install_target, repository
+from tools.site import notebook_page
+
+ADDRESS = "https://github.com/someone/countdown-selfplay"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+
+
+def load(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_the_address_is_read_from_pyproject_without_a_trailing_slash(tmp_path):
+    (tmp_path / "pyproject.toml").write_text(f'[tool.countdown-selfplay]\nrepository = "{ADDRESS}/"\n')
+    assert repository(tmp_path) == ADDRESS
+    assert repository() == repository(ROOT)
+
+
+def test_without_an_address_there_is_no_badge_and_the_checkout_is_installed():
+    assert colab_badge("examples/notebooks/x.ipynb", "") == ""
+    assert colab_badge("examples/notebooks/x.ipynb", "https://gitlab.com/someone/x") == ""  # Colab reads from GitHub
+    assert install_target("") == "../..[notebook]"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_has_its_generated_cells_and_small_outputs(path):
+    notebook = load(path)
+    assert generated(notebook, path.stem, repository()) == notebook, "run: python -m tools.notebooks"
+    assert path.stat().st_size < 200_000
+    assert all(cell["outputs"] for cell in notebook["cells"][-1:]), "run: python -m tools.notebooks --execute"
+    assert str(ROOT) not in path.read_text(encoding="utf-8")
+
+
+def test_an_address_adds_a_badge_and_an_install_cell_once():
+    notebook = load(NOTEBOOKS[0])
+    once = generated(notebook, "x", ADDRESS)
+    link = "https://colab.research.google.com/github/someone/countdown-selfplay/blob/main/examples/notebooks/x.ipynb"
+    assert link in "".join(once["cells"][0]["source"])
+    assert f"countdown-selfplay[notebook] @ git+{ADDRESS}" in "".join(once["cells"][2]["source"])
+    assert generated(once, "x", ADDRESS) == once
+    assert generated(once, "x", "")["cells"] == generated(notebook, "x", "")["cells"]
+
+
+def test_the_page_of_a_notebook_has_its_text_code_and_outputs_and_no_install_cell():
+    output = {"output_type": "stream", "name": "stdout", "text": ["3\n"]}
+    cells = [
+        {"id": "a", "cell_type": "markdown", "source": ["# Title\n", "\n", "See [x](../../docs/extending.md)."]},
+        {"id": "install", "cell_type": "code", "source": ["%pip install x"], "outputs": []},
+        {"id": "b", "cell_type": "code", "source": ["print(1 + 2)"], "outputs": [output]},
+    ]
+    page = notebook_page({"cells": cells}, "x.ipynb")
+    assert page.startswith("# Title\n\nThis page is the notebook `examples/notebooks/x.ipynb`")
+    assert "[x](../extending.md)" in page and "%pip" not in page
+    assert page.endswith("```python\nprint(1 + 2)\n```\n\n```text\n3\n```\n")
+
+
+def test_every_path_of_the_map_of_the_source_exists():
+    text = (ROOT / "docs" / "where_is_what.md").read_text(encoding="utf-8")
+    paths = [path for path in re.findall(r"`([\w/]+(?:\.py|/))`", text) if "/" in path and path != "exact/"]
+    places = (ROOT / "src" / "countdown_selfplay", ROOT)
+    assert len(paths) > 30
+    assert [path for path in paths if not any((place / path).exists() for place in places)] == []

@@ -1,0 +1,1 @@
+"""What docs/results/ computes from docs/benchmarks/: `python -m tools.results`."""

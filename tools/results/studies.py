@@ -1,0 +1,132 @@
+"""Every study, its file, and which arm is compared with which control. A new folder of the ladder is one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .readers import Arms, counts, jobs, printed, targets, too_easy
+
+Pair = tuple[str, str]
+"""An arm and its control."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A family of comparisons, for which p-values are adjusted together. pairs: arm and control; None: `reference`
+    and each other arm, or what is printed. right: the metric of the plot's right half. drawn: whether the plot has it.
+    """
+
+    name: str
+    page: str
+    read: Callable[[], Arms]
+    pairs: Sequence[Pair] | None = None
+    metrics: Sequence[str] = ("pass@1", "pass@16")
+    right: str = "pass@16"
+    reference: str | None = None
+    drawn: bool = True
+    shown: Mapping[str, str] | None = None
+
+
+def against(control: str, *arms: str) -> list[Pair]:
+    return [(arm, control) for arm in arms]
+
+
+def ladder(folder: str, name: str, reference: str = "trained", drawn: bool = True) -> Study:
+    return Study(f"Ladder: {name}", "ladder.md", lambda: jobs(f"ladder/{folder}"), reference=reference, drawn=drawn)
+
+
+BEST = against("plain", "joint_best", "frozen_best")
+BEST += against("random", "joint_best", "frozen_best", "random_best")
+BEST += [("joint_best", "random_best"), ("joint_best", "frozen_best")]
+OF_20 = [*BEST, *against("plain", "plain_best", "random_best"), ("plain_best", "random")]
+JOINT = [("joint_best", "plain"), ("joint_best", "random")]
+REWARDS = ["truncate", "tent", "binary_band", "learnability", "r_zero", "sgs", "frontier_distance"]
+REWARDS += ["difficulty_diversity", "adaptive_band", "solvability_aware"]
+RECIPES = {"tiny-conservative-binary": "conservative_binary", "tiny-aggressive-binary": "aggressive_binary"}
+RECIPES |= {"tiny-anchored-shaped": "anchored_shaped", "tiny-anchored-shaped-fixed": "anchored_shaped_fixed"}
+SGS = [(arm, "reinforce_half") for arm in ("sgs", "no_guide", "frozen", "unconditioned", "stp", "judge", "learned")]
+SGS += [("cispo", "cispo_alone"), ("sgs", "frozen"), ("sgs", "stp")]
+SGS += against("parallel_sampling", "sgs", "reinforce_half", "cispo_alone", "expert_iteration")
+HARD = [*against("reinforce_half", "sgs", "frozen"), ("sgs", "frozen")]
+HARD += against("parallel_sampling", "sgs", "reinforce_half", "frozen")
+STUDIES = (
+    ladder("main", "main study"),
+    ladder("second", "second warm start"),
+    ladder("to_10", "3 to 10 numbers"),
+    ladder("to_40", "3 to 40 numbers"),
+    ladder("repaired", "targets repaired", "repaired"),
+    ladder("seconds", "equal seconds"),
+    ladder("objectives", "other objectives", "rloo", drawn=False),
+    ladder("rloo", "RLOO and its controls", "rloo"),
+    ladder("long", "five times as long"),
+    ladder("rloo_long", "RLOO, five times as long", "rloo"),
+    Study(
+        "Default run",
+        "default_run.md",
+        lambda: counts("default_run_counts.json"),
+        [("after", "control"), ("after", "before"), ("control", "before")],
+        ("pass@1", "pass@4", "pass@8", "pass@16"),
+        shown={"after": "run", "control": "fixed problems"},
+    ),
+    Study(
+        "Four runs of Allen and Ståblein",
+        "four_runs.md",
+        lambda: counts("seed_001_counts.json"),
+        against("before", *list(RECIPES)[1:]),
+        shown=RECIPES,
+    ),
+    Study(
+        "The conservative run",
+        "four_runs.md",
+        lambda: counts("seed_001_conservative_counts.json"),
+        against("before", "tiny-conservative-binary"),
+        shown=RECIPES,
+    ),
+    Study(
+        "Matched samples: MaxRL, numbers to 20", "matched_samples.md", lambda: counts("study_20_counts.json"), OF_20
+    ),
+    Study("Matched samples: to 30", "matched_samples.md", lambda: counts("study_30_counts.json"), JOINT),
+    Study("Matched samples: to 40", "matched_samples.md", lambda: counts("study_40_counts.json"), BEST),
+    Study(
+        "Matched samples: RLOO, ten rewards",
+        "matched_samples.md",
+        lambda: counts("study_20_counts.json"),
+        against("random", *(f"joint_{reward}" for reward in REWARDS)),
+    ),
+    *(
+        Study(
+            f"Matched samples: to {high}, withheld problems",
+            "matched_samples.md",
+            lambda high=high: counts(f"study_{high}_withheld_counts.json"),  # type: ignore[misc]
+            {20: OF_20, 30: JOINT, 40: BEST}[high],
+            drawn=False,
+        )
+        for high in (20, 30, 40)
+    ),
+    Study("Pools", "pools.md", lambda: printed("pools"), right="pass@32"),
+    Study("Symbolic proposers: first study", "symbolic.md", lambda: printed("symbolic")),
+    Study(
+        "Symbolic proposers: played again",
+        "symbolic.md",
+        lambda: counts("symbolic_again_counts.json"),
+        [*against("rloo", "trained", "frozen", "uniform", "ucb"), ("trained", "frozen"), ("trained", "uniform")],
+    ),
+    Study(
+        "Critic-Discernment Game",
+        "critic_game.md",
+        lambda: printed("critic", "critic_study.json", but=("cdg_1",)),
+        right="majority@8",
+    ),
+    Study("SGS: 320 targets", "sgs.md", lambda: targets("sgs_study.json"), SGS, ("solved",), "solved"),
+    Study(
+        "SGS: harder targets",
+        "sgs.md",
+        lambda: targets("sgs_hard_study.json"),
+        HARD,
+        ("solved",),
+        "solved",
+    ),
+    Study("SGS: solvers at the end", "sgs.md", lambda: printed("sgs_solvers"), right="pass@64"),
+    Study("Too easy problems", "too_easy.md", too_easy, (), drawn=False),
+)
