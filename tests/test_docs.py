@@ -23,8 +23,7 @@ from countdown_selfplay.proposers import PROPOSERS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
-    ROOT / "README.md",
-    ROOT / "AGENTS.md",
+    *(ROOT / name for name in ("README.md", "AGENTS.md", "examples/README.md")),
     *(page for name in ("docs", "skills") for page in sorted((ROOT / name).rglob("*.md"))),
 ]
 

@@ -129,9 +129,6 @@ def test_what_needs_an_address_is_absent_until_there_is_one():
         link = "https://colab.research.google.com/github/a/b/blob/main/examples/notebooks/quickstart.ipynb"
         assert f"[quickstart]({link})" in known
     assert "colab" not in readme.with_links(TEXT, "https://example.org/b")  # Colab opens GitHub alone
-    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    assert readme.site(site, address) == site
-    assert "\nrepo_url: https://github.com/a/b\ntheme:" in readme.site(site, "https://github.com/a/b")
 
 
 @pytest.mark.parametrize("name", ["python", "trl", "licence"])

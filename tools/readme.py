@@ -1,4 +1,4 @@
-"""Write what of README.md, examples/README.md and mkdocs.yml depends on a setting, and the README's badges.
+"""Write what of README.md and examples/README.md depends on a setting, and the README's badges.
 
     python -m tools.readme
 
@@ -61,16 +61,10 @@ def with_links(text: str, address: str) -> str:
     return re.sub(r"(<!-- repository -->\n).*?(<!-- /repository -->)", rf"\1{links(address)}\2", text, flags=re.DOTALL)
 
 
-def site(text: str, address: str) -> str:
-    """mkdocs.yml with a link to the repository on each page, or without one."""
-    text = re.sub(r"^repo_url: .*\n", "", text, flags=re.MULTILINE)
-    return re.sub(r"^theme:", f"repo_url: {address}\ntheme:", text, count=1, flags=re.MULTILINE) if address else text
-
-
 def main() -> None:
     address = repository()
-    for path, write in [*((ROOT / place, with_links) for place in PLACES), (ROOT / "mkdocs.yml", site)]:
-        path.write_text(write(path.read_text(encoding="utf-8"), address), encoding="utf-8")
+    for path in (ROOT / place for place in PLACES):
+        path.write_text(with_links(path.read_text(encoding="utf-8"), address), encoding="utf-8")
     BADGES.mkdir(exist_ok=True)
     for name, text in badges().items():
         (BADGES / name).write_text(text, encoding="utf-8")
