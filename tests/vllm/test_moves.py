@@ -76,18 +76,12 @@ def build(folder, model, **changes):
     return JointConjecturerProverTrainer(model, args=config)
 
 
-class Watched:
-    """What the engine was asked, what was played, and how far the rows' log-probs are from the model's own."""
+class Rows:
+    """What was played, and how far the log-probs beside the prover's training rows are from the model's own."""
 
     def __init__(self, trainer, monkeypatch):
-        self.trainer, self.asked, self.played, self.gaps, self.shifted = trainer, [], [], [], []
-        engine, play = trainer.sampler.generation.llm, trainer_module.play_round
-        generate = engine.llm.generate
-
-        def seen(prompts, *args, **kwargs):
-            key = (trainer.frame.rounds, trainer.frame.turn, trainer.frame.move)
-            self.asked.append((key, len(prompts), torch.initial_seed()))
-            return generate(prompts, *args, **kwargs)
+        self.trainer, self.played, self.gaps, self.shifted = trainer, [], [], []
+        play = trainer_module.play_round
 
         def cut(trainer, rows):
             window = play(trainer, rows)
@@ -96,9 +90,14 @@ class Watched:
                     self._compare(batch)
             return window
 
-        monkeypatch.setattr(engine.llm, "generate", seen)
         monkeypatch.setattr(trainer_module, "play_round", cut)
         on_sample(trainer, lambda role, rollout: role == "prover" and self.played.append(rollout))
+
+    @property
+    def key(self):
+        """Of the move at hand."""
+        frame = self.trainer.frame
+        return (frame.rounds, frame.turn, frame.move)
 
     def _compare(self, batch):
         """Before the round's step, whose weights sampled it."""
@@ -113,39 +112,44 @@ class Watched:
         self.gaps.append(float((logps - sampler)[mask].abs().max()))
         self.shifted.append(float((logps - sampler.roll(1, 0))[mask].nan_to_num().abs().max()))
 
+    def check(self, asked, episodes):
+        """asked: (round, turn, move) -> samples that the engine was asked for. One for each live episode."""
+        assert max(self.gaps) < 1e-4, self.gaps
+        assert max(self.shifted) > 0.1  # with those of the row above: the comparison would see it
+        assert len(self.played) == 2
+        for round_, played in enumerate(self.played):
+            assert len(played.texts) == episodes and len(played.moves) > 1
+            assert [key[2] for key in asked if key[:2] == (round_, 2)] == list(range(len(played.moves)))
+            live = episodes  # the first move of each, then a move of those that go on
+            for move, (rollout, own) in enumerate(zip(played.moves, played.episode_of, strict=True)):
+                rows = rollout.tensors["completion_ids"].size(0)
+                assert asked[round_, 2, move] == len(rollout.texts) == len(own) == rows
+                assert len(own) <= live
+                live = len(own)
+            assert played.lengths == [text.count("\n") + 1 for text in played.texts]
+            assert sum(played.lengths) == sum(len(rollout.texts) for rollout in played.moves)
+
 
 def test_log_probs_lie_beside_their_rows_and_later_moves_are_sampled_once_an_episode(
     tmp_path, wide_prover, monkeypatch
 ):
     trainer = build(tmp_path, wide_prover)
-    watched, before = Watched(trainer, monkeypatch), weights(trainer)
-    trainer.train()
-    assert max(watched.gaps) < 1e-4, watched.gaps
-    assert max(watched.shifted) > 0.1  # with those of the row above: the comparison would see it
+    rows, before, asked, seeds = Rows(trainer, monkeypatch), weights(trainer), {}, {}
+    engine = trainer.sampler.generation.llm
+    generate = engine.llm.generate
 
-    asked = {key: (count, seed) for key, count, seed in watched.asked}
-    assert len(asked) == len(watched.asked) and len({seed for *_, seed in watched.asked}) == len(asked)
-    for key, _, seed in watched.asked:
-        round_, turn, move = key
+    def seen(prompts, *args, **kwargs):
+        assert rows.key not in asked
+        asked[rows.key], seeds[rows.key] = len(prompts), torch.initial_seed()
+        return generate(prompts, *args, **kwargs)
+
+    monkeypatch.setattr(engine.llm, "generate", seen)
+    trainer.train()
+    rows.check(asked, GROUP * PROBLEMS)
+    assert len(set(seeds.values())) == len(seeds)
+    for (round_, turn, move), seed in seeds.items():
         role = "conjecturer" if turn == 1 else "prover"
         assert seed == seed_from(0, "vllm", 0, round_, turn, *([move] if move else []), 0, role)
-    assert len(watched.played) == 2
-    for round_, played in enumerate(watched.played):
-        assert len(played.texts) == GROUP * PROBLEMS and len(played.moves) > 1
-        assert [key[2] for key in asked if key[:2] == (round_, 2)] == list(range(len(played.moves)))
-        live = GROUP * PROBLEMS  # the first move of each episode, then a move of those that go on
-        for move, (rollout, own) in enumerate(zip(played.moves, played.episode_of, strict=True)):
-            assert (
-                asked[round_, 2, move][0]
-                == len(rollout.texts)
-                == len(own)
-                == rollout.tensors["completion_ids"].size(0)
-            )
-            assert len(own) <= live
-            live = len(own)
-        lines = [text.count("\n") + 1 for text in played.texts]
-        assert lines == played.lengths and sum(lines) == sum(len(rollout.texts) for rollout in played.moves)
-
     after = weights(trainer)
     assert any(not torch.equal(before[k], after[k]) for k in after if k.startswith("prover:"))
     for line in rounds(tmp_path):
