@@ -38,6 +38,8 @@ from transformers import logging as transformers_logging
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.countdown import CountdownDomain, ProblemSpec
+from countdown_selfplay.countdown.exact.solver import MAX_OPERANDS
+from countdown_selfplay.countdown.planted import planted_problems
 from countdown_selfplay.countdown.verifier import Reason, Verdict
 from countdown_selfplay.tiny import LADDER_MODEL_PATHS
 from countdown_selfplay.training import round as round_module
@@ -57,6 +59,10 @@ class GoesOn(CountdownDomain):
     def verify(self, texts: Any, problems: Any) -> list[Verdict]:
         return [right() for _ in texts]
 
+    def random(self, n: int, seed: int, exclude: Any = ()) -> list[Any]:
+        """Planted for both, at sizes that no solver takes."""
+        return planted_problems(n, self.spec, seed, exclude, "train", self.value_high)
+
 
 def right() -> Verdict:
     return Verdict(1.0, Reason.CORRECT)
@@ -71,13 +77,14 @@ def build(moves: bool, numbers: int, options: argparse.Namespace, folder: str) -
     answers, size = options.problems * options.group, options.micro_batch
     rows = answers * (numbers - 1 if moves else 1)
     fit = size - numbers + 2 if moves else size  # an episode stays in one micro-batch
+    told = numbers if moves else min(numbers, MAX_OPERANDS)  # of whole answers; the domain that is passed decides
     config = JointSelfPlayConfig(
         output_dir=folder, max_steps=options.rounds + options.warmup, report_to="none", save_strategy="no",
         disable_tqdm=True, logging_steps=10_000, learning_rate=1e-5, lr_scheduler_type="constant", seed=0, beta=0.0,
         per_device_train_batch_size=size, prover_micro_batches=-(-rows // fit), conjecturer_micro_batches=0,
         num_generations=options.group, prover_num_generations=options.group, prover_samples_per_round=answers,
         prover_sequences_per_step=answers, prover_objective="reinforce", prover_max_completion_length=length,
-        generation_kwargs={"min_new_tokens": length}, gradient_checkpointing=False, guard=False, operands=[numbers],
+        generation_kwargs={"min_new_tokens": length}, gradient_checkpointing=False, guard=False, operands=[told],
         number_low=1, number_high=12, target_low=1, target_high=99, conjecturer_prompt="compact_any",
         answers="moves" if moves else "whole", prover_prompt="compact_moves" if moves else "compact", temperature=1.0,
     )  # fmt: skip

@@ -97,6 +97,13 @@ def test_the_dry_run_prints_settings_batch_arithmetic_and_memory_and_trains_noth
     assert not (tmp_path / "run").exists()
 
 
+def test_the_dry_run_names_the_proposer_that_makes_the_problems_of_a_round(tmp_path, capsys):
+    """docs/ladder.md: no conjecturer, and no anchors either."""
+    arguments = ["--proposer", "ucb_rungs", "--conjecturer_micro_batches", "0", "--output_dir", str(tmp_path)]
+    assert main(["joint", "--recipe", "tiny/ladder", *arguments, "--dry_run"]) == 0
+    assert "problems per round: at most 64, chosen by the proposer ucb_rungs" in capsys.readouterr().out
+
+
 def test_a_dry_run_of_a_model_that_cannot_be_reached_says_so(tmp_path, capsys):
     name = "qwen2.5-0.5b/anchored_shaped_fixed"
     assert main(["joint", "--recipe", name, "--dry_run"]) == 0

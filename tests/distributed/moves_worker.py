@@ -9,34 +9,49 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-from countdown_selfplay.generation.turns import fingerprint
 from countdown_selfplay.tiny import LADDER_MODEL_PATHS
+from countdown_selfplay.training import trainer as trainer_module
+from tests.distributed.engine_worker import weights  # it also turns FSDP2 on
 from tests.distributed.two_processes import leave
+from tests.distributed.worker import digest
 
 torch.set_num_threads(1)
 LOGGED = ("prover/steps", "prover/new_answers", "round/generations")
 job = json.loads(sys.argv[1])
 models = {role: str(path) for role, path in LADDER_MODEL_PATHS.items()}
+walked = []  # of each micro-batch of the prover that had a forward pass: does it hold anything?
+role_loss = trainer_module.role_loss
+
+
+def watched(trainer, model, inputs):
+    if inputs["role"] == "prover":
+        taught = inputs.get("sft_mask", inputs["completion_mask"])
+        walked.append(bool(inputs["completion_mask"].any() or taught.any()))
+    return role_loss(trainer, model, inputs)
+
+
+trainer_module.role_loss = watched
 
 
 def ended(name, resume=None):
     config = JointSelfPlayConfig.from_recipe("tiny/ladder", output_dir=f"{job['output']}/{name}", **job["config"])
     trainer = JointConjecturerProverTrainer(dict(models), args=config)
+    walked.clear()
     trainer.train(resume_from_checkpoint=resume)
     rows = [row for row in trainer.state.log_history if "round/generations" in row]
     return {
-        "weights": list(fingerprint(p for _, p in trainer.policies.module.named_parameters())),
+        "weights": digest(weights(trainer)),
+        "engine": trainer.engine.name,
         "kept": [repr(answer.key) for answer in trainer.replays["prover"].kept],
         "owed": trainer.replays["prover"].owed,
-        "rounds": [
-            [row[name] for name in ("prover/steps", "prover/new_answers", "round/generations")] for row in rows
-        ],
+        "rounds": [[row[name] for name in LOGGED] for row in rows],
         "processes": trainer.processes.world,
+        "walked": list(walked),
     }
 
 
 straight = ended("straight")
-resumed = ended("resumed", f"{job['output']}/straight/checkpoint-6")
+resumed = ended("resumed", f"{job['output']}/straight/checkpoint-{job['resume_at']}")
 rank = torch.distributed.get_rank()
 Path(job["output"], f"rank{rank}.json").write_text(json.dumps({"straight": straight, "resumed": resumed}))
 leave()

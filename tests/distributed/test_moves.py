@@ -1,5 +1,5 @@
-"""Answers in moves on two processes: they keep the same answers, take the same steps and end with the same weights,
-and a resumed run ends as the straight one bit for bit."""
+"""Answers in moves on two processes, under DDP and FSDP2: they keep the same answers, take the same steps and end with
+the same weights, and a resumed run ends as the straight one bit for bit."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ..trainer.test_moves import SMALL
-from .two_processes import torchrun
+from .two_processes import launched_under
 
 pytestmark = pytest.mark.matrix
 
@@ -15,6 +15,10 @@ WORKER = Path(__file__).parent / "moves_worker.py"
 CONFIG = {
     **SMALL,
     "conjecturer_num_generations": 4,
+    # A process has 6 answers of a step, of 1 or 2 moves: 6 to 12 rows in two micro-batches of 10, the second of which
+    # may hold some on one process and none on the other.
+    "per_device_train_batch_size": 10,
+    "prover_micro_batches": 2,
     "max_steps": 4,
     "save_strategy": "steps",
     "save_steps": 2,
@@ -22,24 +26,42 @@ CONFIG = {
 }
 
 
-@pytest.fixture(scope="module")
-def ranks(tmp_path_factory):
-    output = tmp_path_factory.mktemp("moves")
-    process = torchrun(WORKER, json.dumps({"output": str(output), "config": CONFIG}))
+def played(engine, output, resume_at, **changes):
+    """What each process of a launch found; but for what each walked through, it must be the same."""
+    job = {"output": str(output), "resume_at": resume_at, "config": {**CONFIG, **changes}}
+    process = launched_under(engine, WORKER, json.dumps(job))
     assert process.returncode == 0, process.stderr[-4000:]
     return [json.loads((output / f"rank{rank}.json").read_text()) for rank in (0, 1)]
 
 
-def test_both_processes_end_alike(ranks):
-    first, second = (rank["straight"] for rank in ranks)
-    assert first == second and first["processes"] == 2
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory):
+    return played("ddp", tmp_path_factory.mktemp("moves"), 6)
+
+
+def end_alike(ranks, engine):
+    first, second = ({**rank["straight"], "walked": None} for rank in ranks)
+    assert first == second and first["processes"] == 2 and first["engine"] == engine
+    for rank in ranks:
+        straight, resumed = rank["straight"], rank["resumed"]
+        assert all(straight[name] == resumed[name] for name in ("weights", "kept", "owed"))
+    return first
+
+
+def test_both_processes_end_alike_and_a_resumed_run_ends_as_the_straight_one(ranks):
+    first = end_alike(ranks, "ddp")
     steps, new, generations = zip(*first["rounds"], strict=True)
     assert list(generations) == [40, 80, 120, 160]  # of both processes together
     assert sum(new) >= len(first["kept"]) > 0
     assert sum(steps) + first["owed"] == sum(new)  # 8 times each, in steps of 8
 
 
-def test_a_resumed_run_ends_as_the_straight_one(ranks):
-    for rank in ranks:
-        straight, resumed = rank["straight"], rank["resumed"]
-        assert all(straight[name] == resumed[name] for name in ("weights", "kept", "owed"))
+def test_under_fsdp2_both_processes_walk_through_empty_micro_batches_together(ranks, tmp_path):
+    """Two rounds of 3 windows of 2 micro-batches: a forward pass of each, for weights are gathered in it. They find
+    what DDP's processes find in their first two rounds."""
+    found = played("fsdp2", tmp_path, 3, max_steps=2, save_steps=1)
+    first = end_alike(found, "fsdp2")
+    assert first["rounds"] == ranks[0]["straight"]["rounds"][:2]
+    one, other = (rank["straight"]["walked"] for rank in found)
+    assert len(one) == len(other) == 2 * 3 * 2
+    assert one != other  # somewhere only one of them holds rows

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from datasets import Dataset
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.errors import ConfigError
@@ -121,3 +122,43 @@ def test_kept_episodes_are_trained_on_without_reuse(objective, kwargs, tmp_path)
     assert (
         equal(weights(trainer), weights(resumed)) and trainer.replays["prover"].kept == resumed.replays["prover"].kept
     )
+
+
+SEVEN = [([1, 2, 3, 4, 5, 6, 7], 50), ([2, 3, 4, 5, 6, 7, 8], 35)]
+PROPOSERS = {
+    "ucb": (dict(proposer="ucb_rungs"), "proposer/rung_mean"),
+    "thompson": (dict(proposer="thompson_rungs"), "proposer/rung_mean"),
+    "sgs": (
+        dict(
+            proposer="targets", proposer_kwargs={"conditioned": False}, conjecturer_objective="reinforce_half",
+            conjecturer_num_generations=1, operands=[2, 7], prover_micro_batches=3,
+        ),
+        "targets/attempted",
+    ),
+    "tiers": (
+        dict(
+            proposer="tiers", proposer_kwargs={"start": [2, 3], "ceiling": 3, "min_valid": 2},
+            roles={"conjecturer": {"players": 2}}, conjecturer_prompt="compact",
+        ),
+        "tier_1_operand_count",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("arm", PROPOSERS)
+def test_proposers_of_whole_answers_play_moves(arm, tmp_path):
+    """A round of each arm of docs/ladder.md that no other test plays, from the recipe. Targets of seven numbers: no
+    exact solver is asked."""
+    changes, logged_of_it = PROPOSERS[arm]
+    models, extra = dict(MODELS), {}
+    if arm in ("ucb", "thompson"):
+        changes, models = {**changes, "conjecturer_micro_batches": 0}, MODELS["prover"]
+    if arm == "sgs":
+        extra["train_dataset"] = Dataset.from_list([{"nums": nums, "target": target} for nums, target in SEVEN])
+    config = {**SMALL, "output_dir": str(tmp_path), "max_steps": 1, **changes}
+    args = JointSelfPlayConfig.from_recipe("tiny/ladder", **config)
+    trainer = JointConjecturerProverTrainer(models, args=args, **extra)
+    trainer.train()
+    (row,) = logged(trainer)
+    known = {"ucb": (2, 3), "thompson": (2, 3), "sgs": (1, 1), "tiers": (2, 3)}[arm]
+    assert known[0] <= row[logged_of_it] <= known[1] and row["prover/completion_length"] > 0

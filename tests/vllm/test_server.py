@@ -7,11 +7,14 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections import defaultdict
 
 import pytest
 import torch
 from transformers import TrainerCallback
 
+from countdown_selfplay.countdown import CountdownDomain, ProblemSpec, Rules
+from countdown_selfplay.countdown.verifier import MoveReason, Reason, Verdict
 from countdown_selfplay.errors import GenerationError
 from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.tiny import TINY_MODEL_PATH
@@ -23,6 +26,7 @@ from tests.trainer.test_round import LORA
 
 from .conftest import CACHE_BYTES, own_port
 from .test_colocate import two_processes
+from .test_moves import Rows
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 
@@ -110,6 +114,41 @@ def test_one_server_plays_both_roles_with_their_adapters_exactly(tmp_path, runni
         assert line["conjecturer/weights_pushed"] == line["prover/weights_pushed"] == 1
         assert line["prover/sampler_logp_difference_max"] < 1e-4
     assert len(list((tmp_path / "vllm_adapters").iterdir())) <= 4  # two versions of each role at most
+
+
+class EvenGoesOn(CountdownDomain):
+    """Differs from Countdown in moves in that a text of an even number of characters takes a number away; any other
+    ends its episode, and is right if 3 divides its length. The server's model knows no moves."""
+
+    def moved(self, texts, problems, states):
+        return [
+            list(state[1:]) if len(text) % 2 == 0 and len(state) > 2 else ended(len(text) % 3 == 0)
+            for text, state in zip(texts, states, strict=True)
+        ]
+
+
+def ended(right):
+    return Verdict(1.0, Reason.CORRECT) if right else Verdict(0.0, MoveReason.GRAMMAR)
+
+
+def test_moves_are_sampled_once_for_each_live_episode_with_seeds_of_their_own(tmp_path, running, monkeypatch):
+    spec = ProblemSpec((3, 4), 1, 12, 1, 99)
+    domain = EvenGoesOn(spec, Rules(answer_format="bare"), "compact_moves", "compact", answers="moves")
+    moves = dict(answers="moves", prover_prompt="compact_moves", operands=[3, 4], max_steps=2)
+    moves |= dict(prover_samples_per_round=16, prover_micro_batches=4, prover_objective="rloo")
+    trainer = make_trainer(tmp_path, trainer={"peft_config": LORA, "domain": domain}, **settings(running.url, **moves))
+    rows, asked, seeds = Rows(trainer, monkeypatch), defaultdict(int), []
+    ask = trainer.sampler._ask
+
+    def seen(url, name, body):
+        asked[rows.key] += body["n"]
+        seeds.append(body["seed"])
+        return ask(url, name, body)
+
+    monkeypatch.setattr(trainer.sampler, "_ask", seen)
+    trainer.train()
+    rows.check(asked, 16)
+    assert len(set(seeds)) == len(seeds)
 
 
 def test_the_same_server_and_seed_give_the_same_samples(tmp_path, running):

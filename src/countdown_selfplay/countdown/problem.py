@@ -37,6 +37,11 @@ def _integer(value: object, what: str) -> int:
     return number
 
 
+def _is_plain(value: object) -> bool:
+    """Whether `_integer` would return it as it is: games in moves make a problem for every move."""
+    return type(value) is int and -MAX_MAGNITUDE <= value <= MAX_MAGNITUDE
+
+
 def _short(value: object) -> str:
     text = repr(value)
     return f"{text[:40]}..." if len(text) > 43 else text
@@ -56,7 +61,9 @@ class Problem:
     def __post_init__(self) -> None:
         if isinstance(self.numbers, str | bytes | Mapping) or not hasattr(self.numbers, "__iter__"):
             raise DataError(f"numbers must be a list of integers, got {_short(self.numbers)}.")
-        numbers = tuple(_integer(number, f"number {i + 1}") for i, number in enumerate(self.numbers))
+        numbers = tuple(self.numbers)
+        if not all(map(_is_plain, numbers)):
+            numbers = tuple(_integer(number, f"number {i + 1}") for i, number in enumerate(numbers))
         if not 1 <= len(numbers) <= MAX_NUMBERS:
             raise DataError(f"A problem has 1 to {MAX_NUMBERS} numbers, got {len(numbers)}.")
         if min(numbers) < 1:

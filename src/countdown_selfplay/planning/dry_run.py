@@ -187,8 +187,10 @@ def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) ->
         "keep_all": f"at most {slots}, every proposal, at least a share of {args.anchor_fraction:g} anchors, padded "
         f"to a multiple of {args.fill_multiple}",
         "none": f"at most {slots}, proposals alone",
+        "made": f"at most {slots}, chosen by the proposer {args.proposer}",
     }
-    lines.append(f"problems per round: {said[args.fill if 'conjecturer' in kinds else 'anchor']}")
+    made = "anchor" if args.proposer is None else "made"
+    lines.append(f"problems per round: {said[args.fill if 'conjecturer' in kinds else made]}")
     if args.max_steps > 0:
         total = args.max_steps * capacity * len(args.players_of(solver.kind))
         lines.append(f"rounds: {args.max_steps}, so {total} {solver.kind} samples")
