@@ -48,8 +48,7 @@ def main(argv: list[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     asked, training, model = parse(argv)
     check_starts(model.model_name_or_path, asked.conjecturer_model_name_or_path)
-    from ..headroom.measure import measure_gates, write_findings
-    from ..headroom.picture import gates_svg
+    from ..headroom.measure import measure_gates
     from ..headroom.runs import Runs
     from ..training.run import quiet_loading
     from ..training.run_lock import run_lock
@@ -62,12 +61,9 @@ def main(argv: list[str] | None = None) -> int:
     folder = Path(training.output_dir) / "headroom"
     with run_lock(str(folder)):
         runs = Runs(options, folder, asked.gate_rounds, asked.gate_problems)
-        _, found = measure_gates(asked, runs)
+        measure_gates(asked, runs)
         if runs.processes.main:
-            path = write_findings(folder, found)
-            (folder / "headroom.svg").write_text(gates_svg(found), encoding="utf-8")
-            print(f"Written: {path} and headroom.svg")
-        runs.processes.wait()
+            print(f"Written: {folder / 'headroom.json'} and headroom.svg")
     return 0
 
 

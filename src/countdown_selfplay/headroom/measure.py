@@ -27,11 +27,12 @@ CONTROLS: dict[str, dict[str, Any]] = {"uniform": ONE_RUNG, "frozen": {"conjectu
 def measure_gates(
     asked: HeadroomArguments, runs: Runs, say: Callable[[str], None] = print
 ) -> tuple[list[Gate], dict[str, Any]]:
-    """The gates, and what headroom.json holds. Called by all processes; ConfigError before anything is played where
-    the settings and the domain do not fit each other."""
+    """The gates, and what headroom.json holds, which is written into the runs' folder with each gate: an interrupted
+    command leaves what it has found. Called by all processes; ConfigError before anything is played where the settings
+    and the domain do not fit each other."""
     check(asked, runs)
     gates: list[Gate] = []
-    found: dict[str, Any] = {"seed": runs.seed, "rounds": runs.rounds, "problems": asked.gate_problems}
+    found: dict[str, Any] = {"verdict": "", "seed": runs.seed, "rounds": runs.rounds, "problems": asked.gate_problems}
     found["cpu_seconds"] = spent = {}
     since = time.process_time()
 
@@ -39,9 +40,10 @@ def measure_gates(
         nonlocal since
         gates.append(gate)
         spent[str(gate.number)], since = round(time.process_time() - since, 1), time.process_time()
-        said = f"Gate {gate.number}, {gate.name}: {'open' if gate.open else 'shut'}. {gate.found}."
+        found.update(verdict=verdict(gates), gates=[one.to_dict() for one in gates])
+        runs.processes.together(lambda: write_findings(runs.folder, found))
         if runs.processes.main:
-            say(said)
+            say(f"Gate {gate.number}, {gate.name}: {'open' if gate.open else 'shut'}. {gate.found}.")
 
     n = asked.gate_samples
     tuning = Measured(runs.tuning, n, seed_from(runs.seed, "headroom"))
@@ -62,10 +64,9 @@ def measure_gates(
     if 4 in asked.gates:
         gate, found["gains"] = _head_room(asked, runs)
         judged(gate)
-    sentence = verdict(gates)
     if runs.processes.main:
-        say(sentence)
-    return gates, {"verdict": sentence, **found, "gates": [gate.to_dict() for gate in gates]}
+        say(found["verdict"])
+    return gates, found
 
 
 def check(asked: HeadroomArguments, runs: Runs) -> None:
@@ -100,8 +101,11 @@ def _head_room(asked: HeadroomArguments, runs: Runs) -> tuple[Gate, Any]:
 
 
 def write_findings(folder: Path, found: dict[str, Any]) -> Path:
-    """headroom.json, and gains.json where an oracle was searched for."""
+    """headroom.json, its picture headroom.svg, and gains.json where an oracle was searched for."""
+    from .picture import gates_svg  # matplotlib
+
     folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / "headroom.svg", gates_svg(found))
     write_atomically(folder / "headroom.json", json.dumps(found, indent=1) + "\n")
     if "gains" in found:
         write_atomically(folder / "gains.json", json.dumps(found["gains"], indent=1) + "\n")

@@ -6,11 +6,13 @@ from typing import Any
 
 from ..evaluation.report import pictures
 
+NAMES = {1: "support", 2: "frontier", 3: "transfer", 4: "head-room"}
+
 
 def gate_panels(found: dict[str, Any]) -> list[pictures.Bars]:
     """A panel for each gate that headroom.json has figures of."""
     return [
-        pictures.Bars(f"{gate['number']}: {gate['name']} ({'open' if gate['open'] else 'shut'})", *_bars(gate))
+        pictures.Bars(f"{gate['number']} {NAMES[gate['number']]}: {'open' if gate['open'] else 'shut'}", *_bars(gate))
         for gate in found["gates"]
         if gate["figures"]
     ]
@@ -21,8 +23,8 @@ def gates_svg(found: dict[str, Any]) -> str:
     return pictures.svg(pictures.bar_row(gate_panels(found)))
 
 
-def _bars(gate: dict[str, Any]) -> tuple[list[str], list[tuple[str, list[float]]], str]:
-    """Labels, (name, heights) and the horizontal axis."""
+def _bars(gate: dict[str, Any]) -> tuple[Any, ...]:
+    """The rest of Bars."""
     number, figures = gate["number"], gate["figures"]
     if number == 1:
         ((what, solved),) = figures.items()
@@ -32,7 +34,12 @@ def _bars(gate: dict[str, Any]) -> tuple[list[str], list[tuple[str, list[float]]
         return [*before], [("at the frontier before", [*before.values()]), ("after", [*after.values()])], "rung"
     if number == 3:
         ((what, gains),) = [(name, own) for name, own in figures.items() if name != "trained_on"]
-        return [*gains], [(f"change of {what}", [gain[0] for gain in gains.values()])], "rung"
+        return (
+            [*gains],
+            [(f"change of {what}", [gain[0] for gain in gains.values()])],
+            "rung",
+            [gain[1:] for gain in gains.values()],
+        )
     scores = figures["mean_pass_at"]
     heights = [(f"mean pass@{k}", [own[k] for own in scores.values()]) for k in next(iter(scores.values()))]
     return [arm.removeprefix("oracle_") for arm in scores], heights, "arm"

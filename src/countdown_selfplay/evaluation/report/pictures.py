@@ -154,12 +154,14 @@ def mark_map(title: str, rows: Sequence[str], x_label: str, words: tuple[str, st
 
 
 class Bars(NamedTuple):
-    """Groups of bars side by side: a group per label, in it a bar for each (name, heights)."""
+    """Groups of bars side by side: a group per label, in it a bar for each (name, heights). `intervals`: (low, high)
+    per label, drawn over the group."""
 
     title: str
     labels: Sequence[str]
     bars: Sequence[tuple[str, Sequence[float]]]
     x_label: str
+    intervals: Sequence[tuple[float, float]] = ()
 
 
 @styled
@@ -177,6 +179,7 @@ def bar_row(panels: Sequence[Bars]) -> Figure:
     figure = Figure(figsize=(WIDTH * len(panels) / 72, (HEIGHT + 2 * ROW) / 72), layout="constrained")
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         _dress(axes, panel.title, panel.x_label)
+        axes.set_title(panel.title, x=0, y=1.03)
         _add_bars(axes, panel)
         entries = [Patch(facecolor=f"C{i}") for i in range(len(panel.bars))], [name for name, _ in panel.bars]
         axes.legend(*entries, loc="upper left", bbox_to_anchor=(0, -0.2), ncols=len(panel.bars))
@@ -188,6 +191,8 @@ def _add_bars(axes: Axes, panel: Bars) -> None:
     at = np.arange(len(panel.labels))
     for i, (_, heights) in enumerate(panel.bars):
         axes.bar(at + (i - (len(panel.bars) - 1) / 2) * width, heights, width, color=f"C{i}")
+    for x, (low, high) in zip(at, panel.intervals, strict=False):
+        axes.vlines(x, low, high, color=rcParams["text.color"], linewidth=1)
     axes.set_xticks(at, panel.labels)
 
 
