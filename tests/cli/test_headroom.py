@@ -14,7 +14,10 @@ SMALL = [word for name, size in SIZES.items() for word in (f"--gate_{name}", str
 
 
 def test_gates_are_measured_and_written(tmp_path, capsys):
-    assert main.main(["headroom", "--output_dir", str(tmp_path), *SMALL, "--gates", "1", "2", "3"]) == 0
+    assert (
+        main.main(["headroom", "--output_dir", str(tmp_path), *SMALL, "--gates", "1", "2", "3", "--gate_rounds", "1"])
+        == 0
+    )
     folder = tmp_path / "headroom"
     found = json.loads((folder / "headroom.json").read_text())
     assert [gate["number"] for gate in found["gates"]] == [1, 2, 3]
@@ -53,7 +56,7 @@ def test_an_oracle_is_searched_for_and_leaves_its_table(tmp_path):
             ["--recipe", "tiny/default", *MANY, "--prover_prompt", "countdown_3to4"],
             "the tokenizer has no chat template",
         ),
-        (["--model_name_or_path", "tiny"], "The prover has not learned to answer in moves"),
+        (["--recipe", "tiny/ladder", "--model_name_or_path", "tiny"], "The prover has not learned to answer in moves"),
     ],
 )
 def test_bad_input_is_one_sentence_before_anything_is_played(tmp_path, capsys, flags, said):

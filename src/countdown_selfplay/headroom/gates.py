@@ -76,7 +76,7 @@ def frontier(
     found = [{rung: float(own.mean()) for rung, own in one.items()} for one in mixed]
     shares = [float(np.mean(list(own.values()))) for own in found]
     moved = float(_moved(*(np.array(list(own.values())) for own in found)))
-    by_chance = _moved_by_chance(*mixed)
+    by_chance = _moved_by_chance(mixed[0], mixed[1])
     passed = 0 < shares[0] < thin and moved >= moves and moved > by_chance
     said = (
         f"{shares[0]:.1%} of uniform problems are the frontier of the start (more than 0 and less than {thin:.0%} is "
@@ -176,8 +176,8 @@ def verdict(gates: Sequence[Gate]) -> str:
         return f"A curriculum can hardly pay in this setting: {' and '.join(shut)} {are} shut."
     if len(gates) == 4:
         return "A curriculum can pay in this setting: all four gates are open."
-    asked = " and ".join(str(gate.number) for gate in gates)
-    return f"Nothing measured here speaks against a curriculum: gate {asked} open, the others were not asked for."
+    asked = rungs_text([gate.number for gate in gates])
+    return f"Nothing measured here speaks against a curriculum: all gates that were measured ({asked}) are open."
 
 
 def _score(counts: Counts, rungs: Sequence[int], n: int, k: int) -> float:
