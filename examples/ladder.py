@@ -6,6 +6,11 @@ Each finished job is a JSON file in the output folder, and is not played again; 
 jobs out between two shells. With `--every` a job keeps a checkpoint as often as it measures, and goes on from it.
 `--table` prints the table of what is there. Another range (`--largest 40`) needs a conjecturer that has seen it:
 `python -m tools.make_tiny_model.ladder --output DIR --largest 40`, then `--models DIR`.
+
+Two arms are references and no rivals, for what they are told was measured besides. `oracle` plays the two rungs that
+gained most in short runs of `countdown-selfplay headroom`, by its table (`--gains FILE`). `half` plays the two whose
+solve rate is nearest one half, measured every third round on 16 new problems of each rung, 8 answers each; its job
+counts those answers apart, as `probe_answers`.
 """
 
 from __future__ import annotations
@@ -36,6 +41,8 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 KINDS["bandit"] = {**KINDS["uniform"], "proposer": "bandit_rungs"}
 KINDS["hard"] = {**KINDS["uniform"], "proposer_kwargs": {"rungs": [8, 9, 10]}}
+KINDS["oracle"] = {**KINDS["uniform"], "proposer": "oracle_rungs"}
+KINDS["half"] = {**KINDS["oracle"], "proposer_kwargs": {"kind": "half"}}
 KINDS["repaired"] = {"proposer": "policies", "proposer_kwargs": {"repair": True}}
 KINDS["repaired_frozen"] = {**KINDS["repaired"], **KINDS["frozen"]}
 EVERY_ANSWER = {"prover_objective_kwargs": {}, "prover_sequences_per_step": 512, "steps_per_round": 1}
@@ -48,14 +55,17 @@ for control in ("frozen", "placebo", "uniform", "bandit", "hard"):
 `demonstrations@N`: N steps on demonstrations alone."""
 
 
+GAINS = Path(__file__).parents[1] / "docs" / "benchmarks" / "ladder" / "headroom" / "gains.json"
 QUIET = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True, "eval_strategy": "no"}
 CURVE = ("round/rung_", "proposer/rung", "prover/steps", "round/solve_rate_mean", "conjecturer/admitted_rate")
 """What is kept of a round's log; zeros are left out."""
 
 
-def settings(arm: str, largest: int = 20) -> dict[str, Any]:
+def settings(arm: str, largest: int = 20, gains: Path = GAINS) -> dict[str, Any]:
     kind, _, reuse = arm.partition("@")
     found = dict(KINDS[kind])
+    if kind == "oracle":
+        found["proposer_kwargs"] = {"gains": str(gains)}
     episodes = found.get("prover_sequences_per_step", 160) + found.get("prover_demonstrations_per_step", 80)
     found["prover_micro_batches"] = -(-episodes * (largest - 1) // (512 - largest + 2))  # room for the longest
     found["operands"] = list(range(3, largest + 1))
@@ -76,7 +86,7 @@ def play(arm: str, seed: int, folder: Path, asked: argparse.Namespace) -> dict[s
     if arm.startswith("demonstrations@"):
         found = demonstrated(models["prover"], int(arm.partition("@")[2]), seed, folder, asked.each)
     else:
-        found = self_played(models, settings(arm, asked.largest), seed, folder, asked)
+        found = self_played(models, settings(arm, asked.largest, asked.gains), seed, folder, asked)
     return {"arm": arm, "seed": seed, "rounds": asked.rounds, **found}
 
 
@@ -127,9 +137,17 @@ def self_played(
         trainer.processing_class.save_pretrained(folder / "prover")
     rows = [row for row in trainer.state.log_history if "round/generations" in row]
     steps = sum(row.get("prover/steps", 0.0) for row in rows)
+    probed = sum(row.get("proposer/probe_answers", 0.0) for row in rows)
     curve = [{k: v for k, v in row.items() if k.startswith(CURVE) and v != 0} for row in rows]
     played = {"rounds": trainer.frame.rounds, "answers": trainer.frame.samples, "watched": watched}
-    return {**found, "steps": steps, **spent, "curve": curve, **played}
+    return {
+        **found,
+        "steps": steps,
+        **spent,
+        "curve": curve,
+        **played,
+        **({"probe_answers": probed} if probed else {}),
+    }
 
 
 def demonstrated(model: str, steps: int, seed: int, folder: Path, each: int) -> dict[str, Any]:
@@ -247,6 +265,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=0, help="measure every so many rounds too")
     parser.add_argument("--keep", action="store_true", help="save the trained provers")
     parser.add_argument("--models", type=Path, help="a folder of another warm start, with prover/ and conjecturer/")
+    parser.add_argument("--gains", type=Path, default=GAINS, help="the table of the arm oracle, of headroom")
     parser.add_argument("--part", default="0/1", help="which of how many equal parts of the jobs to play")
     parser.add_argument("--output", type=Path, default=Path("runs/ladder"))
     parser.add_argument("--table", action="store_true", help="print the table of the finished jobs and stop")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from trl import ModelConfig
 
 from ..config import JointSelfPlayConfig
+from ..errors import ConfigError
 from ..headroom.settings import HeadroomArguments
 from .joint import build_arguments
 from .starts import check_starts
@@ -22,22 +23,32 @@ HELP = "Measure in short runs whether a curriculum can pay in a setting: four ga
 DEFAULT_RECIPE = "tiny/ladder"
 EPILOG = """
 Settings as those of joint, whose domain must have rungs; with no argument those of recipe tiny/ladder. It plays short
-runs of them in OUTPUT_DIR/headroom, and leaves headroom.json, a picture for each gate, and gains.json, the table of
-the oracle, which a run plays by with --proposer oracle_rungs --proposer_kwargs '{"gains": "FILE"}'.
+runs of them in OUTPUT_DIR/headroom, and leaves headroom.json, headroom.svg, and gains.json, the table of the oracle,
+which a run plays by with --proposer oracle_rungs --proposer_kwargs '{"gains": "FILE"}'.
 """
 
 
 def parse(argv: list[str]) -> tuple[HeadroomArguments, JointSelfPlayConfig, ModelConfig]:
     """Recipe < config file < flags, as joint."""
-    return parse_options(argv, "headroom", HeadroomArguments, JointSelfPlayConfig, EPILOG, DEFAULT_RECIPE)
+    found = parse_options(argv, "headroom", HeadroomArguments, JointSelfPlayConfig, EPILOG, DEFAULT_RECIPE)
+    if found[1].resume_from_checkpoint:
+        raise ConfigError(
+            f"`resume_from_checkpoint` ({found[1].resume_from_checkpoint}) is for a run, and headroom plays several "
+            "short ones; leave it out."
+        )
+    if any(os.environ.get(f"ACCELERATE_USE_{engine}") == "true" for engine in ("DEEPSPEED", "FSDP")):
+        raise ConfigError(
+            "headroom trains several runs in one process, which sharded engines cannot; launch it with ddp or "
+            "cpu_ddp, or leave the launch out."
+        )
+    return found
 
 
 def main(argv: list[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     asked, training, model = parse(argv)
     check_starts(model.model_name_or_path, asked.conjecturer_model_name_or_path)
-    from ..headroom.measure import measure_gates, write_findings
-    from ..headroom.picture import gate_charts
+    from ..headroom.measure import measure_gates
     from ..headroom.runs import Runs
     from ..training.run import quiet_loading
     from ..training.run_lock import run_lock
@@ -47,15 +58,12 @@ def main(argv: list[str] | None = None) -> int:
         return found[1], build_arguments(*found)
 
     quiet_loading()
-    start, folder = time.perf_counter(), Path(training.output_dir) / "headroom"
+    folder = Path(training.output_dir) / "headroom"
     with run_lock(str(folder)):
         runs = Runs(options, folder, asked.gate_rounds, asked.gate_problems)
-        _, found = measure_gates(asked, runs)
-        found["seconds"] = round(time.perf_counter() - start, 1)
-        path = write_findings(folder, found)
-        for name, text in gate_charts(found).items():
-            (folder / name).write_text(text, encoding="utf-8")
-        print(f"Written: {path}")
+        measure_gates(asked, runs)
+        if runs.processes.main:
+            print(f"Written: {folder / 'headroom.json'} and headroom.svg")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The four gates as one row of pictures."""
+"""The gates as one row of panels."""
 
 from __future__ import annotations
 
@@ -6,29 +6,40 @@ from typing import Any
 
 from ..evaluation.report import pictures
 
+NAMES = {1: "support", 2: "frontier", 3: "transfer", 4: "head-room"}
 
-def gate_charts(found: dict[str, Any]) -> dict[str, str]:
-    """File name -> SVG text, of what headroom.json holds."""
-    charts = {}
-    for gate in found["gates"]:
-        bars: list[tuple[str, list[float]]] = []
-        labels: list[str] = []
-        figures = gate["figures"]
-        if gate["number"] == 1:
-            ((what, solved),) = figures.items()
-            labels, bars = [*solved], [(what, [*solved.values()])]
-        elif gate["number"] == 2:
-            labels = [*figures["before"]]
-            bars = [("frontier before", [*figures["before"].values()]), ("after", [*figures["after"].values()])]
-        elif gate["number"] == 3 and figures:
-            ((what, gains),) = [(name, own) for name, own in figures.items() if name != "trained_on"]
-            labels, bars = [*gains], [(f"change of {what}", [gain[0] for gain in gains.values()])]
-        elif gate["number"] == 4:
-            scores = figures["mean_pass_at"]
-            labels = [*scores]
-            bars = [(f"mean pass@{k}", [own[k] for own in scores.values()]) for k in next(iter(scores.values()))]
-        if labels:
-            axis = "arm" if gate["number"] == 4 else "rung"
-            title = f"Gate {gate['number']}: {'open' if gate['open'] else 'shut'}"
-            charts[f"gate_{gate['number']}.svg"] = pictures.svg(pictures.bar_chart(title, labels, bars, axis))
-    return charts
+
+def gate_panels(found: dict[str, Any]) -> list[pictures.Bars]:
+    """A panel for each gate that headroom.json has figures of."""
+    return [
+        pictures.Bars(f"{gate['number']} {NAMES[gate['number']]}: {'open' if gate['open'] else 'shut'}", *_bars(gate))
+        for gate in found["gates"]
+        if gate["figures"]
+    ]
+
+
+def gates_svg(found: dict[str, Any]) -> str:
+    """The panels side by side, as SVG text."""
+    return pictures.svg(pictures.bar_row(gate_panels(found)))
+
+
+def _bars(gate: dict[str, Any]) -> tuple[Any, ...]:
+    """The rest of Bars."""
+    number, figures = gate["number"], gate["figures"]
+    if number == 1:
+        ((what, solved),) = figures.items()
+        return [*solved], [(what, [*solved.values()])], "rung"
+    if number == 2:
+        before, after = figures["before"], figures["after"]
+        return [*before], [("at the frontier before", [*before.values()]), ("after", [*after.values()])], "rung"
+    if number == 3:
+        ((what, gains),) = [(name, own) for name, own in figures.items() if name != "trained_on"]
+        return (
+            [*gains],
+            [(f"change of {what}", [gain[0] for gain in gains.values()])],
+            "rung",
+            [gain[1:] for gain in gains.values()],
+        )
+    scores = figures["mean_pass_at"]
+    heights = [(f"mean pass@{k}", [own[k] for own in scores.values()]) for k in next(iter(scores.values()))]
+    return [arm.removeprefix("oracle_") for arm in scores], heights, "arm"

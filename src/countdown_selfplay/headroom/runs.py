@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-import logging
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from accelerate.utils.memory import clear_device_cache
 from datasets import Dataset
 from transformers import TrainerCallback
 
 from ..config import JointSelfPlayConfig
 from ..data.run_files import checkpoint_folders
+from ..distributed.processes import Processes
 from ..domains import HELD_OUT_SEED, domain_from
 from ..errors import ConfigError
 from ..games.rungs import has_rungs
 from ..random_state import seed_from
 from ..training.evaluation import evaluate_provers
+from ..training.format_probe import probe_format
 from ..training.trainer import JointConjecturerProverTrainer
 from .gates import Counts
 
 Options = Callable[[Mapping[str, Any]], tuple[JointSelfPlayConfig, dict[str, Any]]]
 """Changes of settings -> the config of a run, and the trainer's other arguments."""
 
+ALONE = {"conjecturer_micro_batches": 0, "anchor_fraction": 0.0}
+"""A run whose problems a proposer over rungs makes, without a conjecturer."""
+
+
+class Measured(NamedTuple):
+    """What a run is measured on when it ends: `n` answers to each of the problems by rung, sampled by `seed`."""
+
+    problems: Mapping[int, Sequence[Any]]
+    n: int
+    seed: int
+
 
 class Stop(TrainerCallback):
-    """Ends a run after so many rounds, with a checkpoint if it is to go on."""
+    """Ends a run after so many optimizer steps, with a checkpoint if it is to go on."""
 
     def __init__(self, steps: int, save: bool) -> None:
         self.steps, self.save = steps, save
@@ -37,12 +51,17 @@ class Stop(TrainerCallback):
 
 
 class Runs:
-    """options: see Options. folder: where the runs are written. rounds: of a whole run; problems: of each rung."""
+    """options: see Options. folder: where the runs are written. rounds: of a whole run; problems: of each rung.
+
+    tuning, held_out: problems by rung, none in both; no run trains on either. The arms are compared on held_out alone,
+    and all choices are made by tuning. ConfigError for a domain without rungs.
+    """
 
     def __init__(self, options: Options, folder: Path, rounds: int, problems: int) -> None:
         self.options, self.folder, self.rounds = options, folder, rounds
+        self.processes = Processes()  # those of a run, once there was one
         config, _ = options({})
-        self.domain = domain_from(config)
+        self.domain: Any = domain_from(config)
         if not has_rungs(self.domain) or not hasattr(self.domain, "random_of_rung"):
             raise ConfigError(
                 f"The domain '{config.domain}' has no rungs (`rungs`, `rung`, `random_of_rung`; contract/domain.py, "
@@ -51,24 +70,24 @@ class Runs:
             )
         self.rungs = sorted(self.domain.rungs)
         self.trained_conjecturer = "conjecturer" in config.trained_roles
-        self.seed = int(config.seed)
-        self.tuning = self._problems(problems, "tuning", HELD_OUT_SEED + 1)
-        self.held_out = {
-            rung: self.domain.held_out_of_rung(problems, rung)
-            if hasattr(self.domain, "held_out_of_rung")
+        self.seed, self.steps_per_round = int(config.seed), config.steps_per_round
+        self.group = config.all_roles[next(iter(config.players_of("prover")))].num_generations
+        own = getattr(self.domain, "held_out_of_rung", None)
+        self.held_out: dict[int, list[Any]] = {
+            rung: own(problems, rung)
+            if own is not None
             else self.domain.random_of_rung(problems, rung, HELD_OUT_SEED, frozenset())
             for rung in self.rungs
         }
-
-    def _problems(self, each: int, what: str, seed: int) -> dict[int, list[Any]]:
-        found = {
-            rung: self.domain.random_of_rung(each, rung, seed_from(seed, what, rung), frozenset())
+        kept = frozenset(self.domain.key(problem) for one in self.held_out.values() for problem in one)
+        self.tuning: dict[int, list[Any]] = {
+            rung: self.domain.random_of_rung(problems, rung, seed_from(HELD_OUT_SEED, "tuning", rung), kept)
             for rung in self.rungs
         }
-        for rung, own in found.items():
-            if not own:
-                raise ConfigError(f"The domain makes no problem of rung {rung}; leave that rung out.")
-        return found
+        for rung in self.rungs:
+            if not self.held_out[rung] or not self.tuning[rung]:
+                side = "held-out" if not self.held_out[rung] else "training"
+                raise ConfigError(f"The domain makes no {side} problem of rung {rung}; leave that rung out.")
 
     def trainer(
         self, name: str, changes: Mapping[str, Any], stop: Stop | None = None
@@ -81,6 +100,7 @@ class Runs:
             "eval_strategy": "no",
             "report_to": "none",
             "disable_tqdm": True,
+            "guard": False,  # it would end all gates for the collapse of one arm, which the gate is to show
         }
         config, arguments = self.options({**fixed, **changes})
         callbacks = [*arguments.pop("callbacks", []), *([stop] if stop is not None else [])]
@@ -91,33 +111,38 @@ class Runs:
         )
 
     def play(
-        self, name: str, changes: Mapping[str, Any], start: Path | None = None, rounds: int | None = None
-    ) -> tuple[JointConjecturerProverTrainer, Path | None]:
-        """Train until round `rounds` (None: all), from the checkpoint `start`; the trainer, and the checkpoint that it
-        leaves where it stopped before the end."""
-        save = rounds is not None and rounds < self.rounds
-        each = self.options({})[0].steps_per_round
-        stop = None if rounds is None else Stop(rounds * each, save)
-        again = {} if start is None else {"allow_changed": "proposer,proposer_kwargs,conjecturer_micro_batches"}
-        trainer = self.trainer(name, {**changes, **again}, stop)
-        logging.getLogger(__name__).info("headroom: %s", name)
-        trainer.train(resume_from_checkpoint=None if start is None else str(start))
-        left = checkpoint_folders(self.folder / name) if save else []
-        return trainer, left[-1] if left else None
-
-    def solved(
         self,
-        trainer: JointConjecturerProverTrainer,
-        problems: Mapping[int, Sequence[Any]],
-        n: int,
-        seed: int = 0,
-        rungs: Sequence[int] | None = None,
-    ) -> Counts:
-        """Right answers of the provers, of n each, to each problem of `rungs` (None: all)."""
-        asked = list(problems) if rungs is None else list(rungs)
-        flat = [problem for rung in asked for problem in problems[rung]]
-        found = next(iter(evaluate_provers(trainer, flat, n, (1,), seed=seed).values())).correct
-        counts, at = {}, 0
-        for rung in asked:
-            counts[rung], at = found[at : at + len(problems[rung])], at + len(problems[rung])
-        return counts
+        name: str,
+        changes: Mapping[str, Any],
+        measured: Sequence[Measured],
+        *,
+        start: Path | None = None,
+        rounds: int | None = None,
+        keep: bool = False,
+    ) -> tuple[list[Counts], Path | None]:
+        """Train until round `rounds` (None: all; 0: not at all), from the checkpoint `start`. What the provers then
+        solve of each of `measured`, and with `keep` the checkpoint to go on from. Its memory is free afterwards."""
+        end = self.rounds if rounds is None else min(rounds, self.rounds)
+        keep = keep and end < self.rounds
+        # A run that another proposer began: only headroom's own, whose next stage plays by a longer table.
+        again = {} if start is None else {"allow_changed": "proposer,proposer_kwargs"}
+        trainer = self.trainer(name, {**changes, **again}, Stop(end * self.steps_per_round, keep))
+        self.processes = trainer.processes
+        if start is None:
+            probe_format(trainer)  # before the minutes of an evaluation
+        if end:
+            trainer.train(resume_from_checkpoint=None if start is None else str(start))
+        counts = [self._solved(trainer, one) for one in measured]
+        del trainer
+        clear_device_cache(garbage_collection=True)
+        return counts, checkpoint_folders(self.folder / name)[-1] if keep else None
+
+    def drop(self, name: str) -> None:
+        """Remove a run's folder. Called by all processes."""
+        self.processes.together(lambda: shutil.rmtree(self.folder / name, ignore_errors=True))
+
+    def _solved(self, trainer: JointConjecturerProverTrainer, asked: Measured) -> Counts:
+        """Right answers, of n each, to each problem by rung; of several provers those of the first."""
+        flat = [problem for own in asked.problems.values() for problem in own]
+        found = iter(next(iter(evaluate_provers(trainer, flat, asked.n, (1,), seed=asked.seed).values())).correct)
+        return {rung: [next(found) for _ in own] for rung, own in asked.problems.items()}

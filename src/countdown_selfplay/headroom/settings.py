@@ -21,7 +21,7 @@ class HeadroomArguments(JointScriptArguments):
     gate_samples: int = field(default=128, metadata={"help": "Answers to each of them in gates 1 to 3."})
     gate_rounds: int = field(default=30, metadata={"help": "Rounds of each run; max_steps is not read."})
     gate_stage: int = field(default=10, metadata={"help": "Rounds that the oracle plays between two searches."})
-    gate_probe: int = field(default=3, metadata={"help": "Rounds on one rung alone by which the oracle measures it."})
+    gate_probe: int = field(default=5, metadata={"help": "Rounds on one rung alone by which the oracle measures it."})
     gate_k: int = field(default=16, metadata={"help": "k of the pass@k that gates 3 and 4 compare."})
     gate_support: float = field(default=0.3, metadata={"help": "Gate 1: least pass@gate_samples of the lowest rung."})
     gate_thin: float = field(default=0.15, metadata={"help": "Gate 2: the frontier is less than this share."})
@@ -41,6 +41,12 @@ class HeadroomArguments(JointScriptArguments):
                 f"`gate_k` ({self.gate_k}) of pass@k needs as many answers, and `gate_samples` is "
                 f"{self.gate_samples}; raise that, or lower gate_k."
             )
-        for name in ("dry_run", "probe", "control"):
+        for name in ("dry_run", "probe", "control", "early_stopping_patience", "report_every"):
             if getattr(self, name):
                 raise ConfigError(f"`{name}` is for a run, and headroom plays several short ones; leave it out.")
+        for name in ("dataset_name", "eval_dataset_name"):
+            if getattr(self, name) is not None:
+                raise ConfigError(
+                    f"`{name}` ({getattr(self, name)}) is not read by headroom, which takes its problems from the "
+                    "domain, rung by rung; leave it out."
+                )

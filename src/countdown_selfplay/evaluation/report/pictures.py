@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib import rc_params_from_file, rcParams, style
@@ -152,17 +153,47 @@ def mark_map(title: str, rows: Sequence[str], x_label: str, words: tuple[str, st
     return figure
 
 
+class Bars(NamedTuple):
+    """Groups of bars side by side: a group per label, in it a bar for each (name, heights). `intervals`: (low, high)
+    per label, drawn over the group."""
+
+    title: str
+    labels: Sequence[str]
+    bars: Sequence[tuple[str, Sequence[float]]]
+    x_label: str
+    intervals: Sequence[tuple[float, float]] = ()
+
+
 @styled
 def bar_chart(title: str, labels: Sequence[str], bars: Sequence[tuple[str, Sequence[float]]], x_label: str) -> Figure:
-    """Groups of bars side by side: a group per label, in it a bar for each (name, heights)."""
+    """See Bars."""
     figure, axes = _axes(title, x_label)
-    width = 0.8 / len(bars)
-    at = np.arange(len(labels))
-    for i, (_, heights) in enumerate(bars):
-        axes.bar(at + (i - (len(bars) - 1) / 2) * width, heights, width, color=f"C{i}")
-    axes.set_xticks(at, labels)
+    _add_bars(axes, Bars(title, labels, bars, x_label))
     _add_legend(figure, axes, [(Patch(facecolor=f"C{i}"), name) for i, (name, _) in enumerate(bars)])
     return figure
+
+
+@styled
+def bar_row(panels: Sequence[Bars]) -> Figure:
+    """Bar charts side by side, each with its legend below it."""
+    figure = Figure(figsize=(WIDTH * len(panels) / 72, (HEIGHT + 2 * ROW) / 72), layout="constrained")
+    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        _dress(axes, panel.title, panel.x_label)
+        axes.set_title(panel.title, x=0, y=1.03)
+        _add_bars(axes, panel)
+        entries = [Patch(facecolor=f"C{i}") for i in range(len(panel.bars))], [name for name, _ in panel.bars]
+        axes.legend(*entries, loc="upper left", bbox_to_anchor=(0, -0.2), ncols=len(panel.bars))
+    return figure
+
+
+def _add_bars(axes: Axes, panel: Bars) -> None:
+    width = 0.8 / len(panel.bars)
+    at = np.arange(len(panel.labels))
+    for i, (_, heights) in enumerate(panel.bars):
+        axes.bar(at + (i - (len(panel.bars) - 1) / 2) * width, heights, width, color=f"C{i}")
+    for x, (low, high) in zip(at, panel.intervals, strict=False):
+        axes.vlines(x, low, high, color=rcParams["text.color"], linewidth=1)
+    axes.set_xticks(at, panel.labels)
 
 
 @styled
@@ -199,13 +230,17 @@ def svg(figure: Figure) -> str:
 def _axes(title: str, x_label: str) -> tuple[Figure, Axes]:
     figure = Figure()
     axes = figure.subplots()
+    _dress(axes, title, x_label)
+    return figure, axes
+
+
+def _dress(axes: Axes, title: str, x_label: str) -> None:
     axes.set_title(title, x=-0.12, y=1.03)  # to look for a free place takes as long as all the rest
     axes.set_xlabel(x_label)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter("{x:.4g}")
     axes.yaxis.set_major_formatter("{x:.4g}")
-    return figure, axes
 
 
 def _add_legend(figure: Figure, axes: Axes, entries: Sequence[tuple[Artist, str]]) -> None:
