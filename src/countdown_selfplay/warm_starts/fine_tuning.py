@@ -56,7 +56,7 @@ def fine_tune(jobs: Sequence[Job], at_once: int = 2) -> None:
     """Run the jobs, `at_once` at a time, with a progress line on stderr. ConfigError with the last line of one that
     fails; what it leaves is removed by the next call."""
     threads = max(1, (os.cpu_count() or 1) // max(1, min(at_once, len(jobs))))
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
     waiting, running, done = list(jobs), dict[int, tuple[Job, subprocess.Popen[bytes]]](), 0
     label = " and ".join(job.folder.name for job in jobs)
     try:
