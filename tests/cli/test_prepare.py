@@ -122,7 +122,7 @@ def test_jobs_run_side_by_side_and_a_finished_folder_is_whole(tmp_path, monkeypa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c"]
     assert all((job.folder / "config.json").exists() for job in good)
     assert Job(tmp_path / "a").share() == 0.0  # its unfinished folder is gone
-    with pytest.raises(fine_tuning.ConfigError, match="The warm start '.*bad' failed: no luck"):
+    with pytest.raises(fine_tuning.ConfigError, match=r"The warm start '.*bad' failed: no luck"):
         fine_tune([Job(tmp_path / "bad")])
     assert not (tmp_path / "bad").exists()
 

@@ -15,7 +15,7 @@ from ..data.run_files import step_of
 from ..errors import ConfigError
 from ..evaluation.setting import find_run, roles_of, setting_of
 from ..evaluation.terminal import aligned
-from ..tiny import EMBEDDED
+from ..tiny import EMBEDDED, embedded_name
 from .countdown_options import parser_of, positive, problem_of, seed_number
 
 HELP = "Ask a trained prover for answers to one problem, or a conjecturer for problems"
@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
     """Sample and print a table; 0."""
     options = parse(argv)
     check_model(options.model)
-    played = roles_of(options.model)
+    played = ["conjecturer"] if embedded_name(options.model) == "tiny-ladder-conjecturer" else roles_of(options.model)
     kinds = {role.partition("/")[0].partition("_")[0] for role in played}
     options.role = options.role or ("conjecturer" if kinds == {"conjecturer"} else "prover")
     setting = setting_of(options)

@@ -81,7 +81,7 @@ def roles_of(model: str) -> list[str]:
             return [] if own is None else [str(own)]
         if run is not None:  # an adapter in a checkpoint has no file of ours, and is named after its role
             return [Path(model).resolve().name]
-    return ["conjecturer"] if embedded_name(model) == "tiny-ladder-conjecturer" else []
+    return []
 
 
 def role_of(model: str, asked: str | None) -> str:
