@@ -119,4 +119,4 @@ def test_what_a_role_folder_says_of_itself(played):
     said = json.loads((played / "prover" / ROLES_FILE).read_text())
     # tiny/default: 4 micro-batches of 16 answers a round, two rounds
     assert said["roles"] == ["prover"] and said["rounds"] == 2 and said["samples"] == {"prover": 128}
-    assert said["from"] == str(TINY_MODEL_PATH)
+    assert said["from"] == "tiny"

@@ -92,4 +92,4 @@ def facts() -> dict[str, Any]:
 
 
 def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:g}"
+    return "" if value is None else f"{value:.3g}"

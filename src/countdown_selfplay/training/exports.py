@@ -11,6 +11,7 @@ from typing import Any
 from ..data.jsonl import json_file
 from ..data.run_files import ROLES_FILE, write_atomically
 from ..policies import inner_name
+from ..tiny import embedded_name
 from .cards import example_prompt, exported_roles, role_card, settings_of
 from .host import Host
 
@@ -26,12 +27,12 @@ def export_policies(trainer: Host, folder: Path) -> list[Path]:
 
 def _export(trainer: Host, name: str, target: Path, state: Mapping[str, Any] | None) -> Path:
     target.mkdir(parents=True, exist_ok=True)
-    roles = trainer.policies.shared_by(name)
+    roles, origin = trainer.policies.shared_by(name), trainer.policies.origins.get(name, "")
     said = {
         "roles": roles,
         "rounds": trainer.frame.rounds,
         "samples": {role: trainer.frame.samples.get(role, 0) for role in roles},
-        "from": trainer.policies.origins.get(name, ""),
+        "from": embedded_name(origin) or origin,  # its folder is of this machine alone
         "prompt": example_prompt(trainer.domain, trainer.roles[roles[0]].kind),
         "settings": {role: settings_of(trainer.roles[role]) for role in roles},
     }
