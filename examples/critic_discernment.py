@@ -48,6 +48,7 @@ ITERATED: dict[str, list[str]] = {  # arm -> options of `countdown-selfplay cdg`
 }
 PAIRS_RATE = 6e-5  # a fifth of the recipe's, as DPO's 1e-6 is of the paper's 5e-6
 ONLINE = {"online": "tiny/cdg", "ppo": "tiny/cdg_ppo"}
+OF_STUDY = {"each": 3, "critiques": 1}  # the warm start of the published study
 ARMS = ["start", "cdg_1", *ITERATED, *ONLINE]  # start: the warm start; cdg_1: what cdg's first iteration left
 # solved: problems whose solutions' steps are judged, of the 638 held-out ones that there are
 FULL = {"problems": 512, "tested": 512, "solved": 638, "items": 200, "met": 256, "demonstrations": CDG_PROBLEMS}
@@ -234,9 +235,9 @@ def study(argv: list[str]) -> int:
     began = time.process_time()
     seeds = options.seeds or ([0] if options.quick else [0, 1, 2, 3, 4])
     root = options.folder or Path("runs/tiny-cdg-quick" if options.quick else "runs/tiny-cdg-study")
-    size, start = (QUICK, root / "warm_start") if options.quick else (FULL, CDG)
+    size, start = (QUICK if options.quick else FULL), root / "warm_start"
     check_budget(root, options.arms, seeds)
-    cdg_start(start, size["demonstrations"])
+    cdg_start(start, size["demonstrations"], **OF_STUDY)
     with (start / "model.safetensors").open("rb") as weights:
         settings = {**size, "warm_start": hashlib.file_digest(weights, "sha256").hexdigest()[:12]}
     made = time.process_time()

@@ -23,7 +23,7 @@ from .fine_tuning import Job, fine_tune, write_rows
 
 CDG, POOL, SGS = Path("runs/tiny-cdg-start"), Path("runs/pool-start"), Path("runs/tiny-sgs")
 """The folders that the recipes name."""
-CDG_PROBLEMS, CDG_EACH = 3072, 3
+CDG_PROBLEMS, CDG_EACH, CDG_CRITIQUES = 3072, 2, 6
 POOL_PROBLEMS, POOL_PROPOSALS = 6144, 2048
 SGS_ROLES, SGS_TARGETS = ("prover", "conjecturer"), 320
 SGS_EASIEST = 0.3
@@ -36,12 +36,16 @@ def made(folder: Path) -> bool:
     return (folder / "config.json").exists()
 
 
-def cdg_start(folder: Path = CDG, problems: int = CDG_PROBLEMS) -> None:
+def cdg_start(
+    folder: Path = CDG, problems: int = CDG_PROBLEMS, each: int = CDG_EACH, critiques: int = CDG_CRITIQUES
+) -> None:
     """Weights that answer, criticise, revise and check in the game's words: supervised, on what the exact solver makes
-    of so many problems (four rows each, CDG_EACH times). Nothing to do if they are there."""
+    of so many problems: `each` times an answer, `critiques` critiques, a revision and a check. A critic has to copy a
+    step, which is learnt late: with one critique each it names steps that are not there. Nothing to do if they are
+    there."""
     if made(folder):
         return
-    rows = critique_demonstrations(problems, CountdownDomain.tiny(), per_problem=CDG_EACH)
+    rows = critique_demonstrations(problems, CountdownDomain.tiny(), per_problem=each, critiques=critiques)
     data = write_rows(folder.with_name(f"{folder.name}.jsonl"), rows)
     # Small batches, for what costs is the row. Rows of like length together cost a third less and teach much less; at
     # the recipe's rate the game is learnt a little better, and answering is unlearnt.
