@@ -22,6 +22,7 @@ from countdown_selfplay.cli import cdg, headroom, ipo, joint, sft
 from countdown_selfplay.cli.early_check import AS_JOINT, TABLE
 from countdown_selfplay.cli.main import PROG, TRAINERS, available_commands, help_line, usage
 from countdown_selfplay.cli.settings_file import described, options_of
+from countdown_selfplay.cli.systems import SYSTEMS
 from countdown_selfplay.cli.trainer_help import section_of, titles
 from countdown_selfplay.cli.trainer_options import parser_of
 from countdown_selfplay.config import JointSelfPlayConfig
@@ -78,7 +79,9 @@ def page() -> str:
         parts.append(f"## {command}\n\n{help_line(command)}.\n")
         if command in AS_JOINT:
             own = command in EPILOGS
-            parts.append(f"{EPILOGS[command].strip()}\n" if own else "The options of [joint](#joint).\n")
+            more = SYSTEMS[command].epilog() if command in SYSTEMS else ""
+            said = EPILOGS[command] if own else more or "The options of [joint](#joint)."
+            parts.append(f"{said.strip()}\n")
             parts += [f"The options of [joint](#joint), and:\n\n{rows_beside_joint(command)}"] if own else []
         elif command in TRAINERS:
             parts.append(f"{EPILOGS[command].strip()}\n")

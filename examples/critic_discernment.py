@@ -26,7 +26,7 @@ from typing import Any
 
 import yaml
 
-from countdown_selfplay.cli import cdg, sft
+from countdown_selfplay.cli import cdg
 from countdown_selfplay.cli.countdown_options import flag_value, underscored
 from countdown_selfplay.cli.early_check import HELP, check_early
 from countdown_selfplay.cli.main import as_program
@@ -35,9 +35,8 @@ from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.data.run_files import append_lines, read_lines
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation.compare.study import finish, finished, play_all, run_folder
-from countdown_selfplay.warm_starts.critiques import critique_demonstrations
+from countdown_selfplay.warm_starts.starts import CDG, CDG_PROBLEMS, cdg_start
 
-WARM_START = Path("runs/tiny-cdg-start")
 RECIPE = "tiny/iterated_cdg"
 ITERATED: dict[str, list[str]] = {  # arm -> options of `countdown-selfplay cdg`
     "cdg": [],
@@ -49,11 +48,11 @@ ITERATED: dict[str, list[str]] = {  # arm -> options of `countdown-selfplay cdg`
 }
 PAIRS_RATE = 6e-5  # a fifth of the recipe's, as DPO's 1e-6 is of the paper's 5e-6
 ONLINE = {"online": "tiny/cdg", "ppo": "tiny/cdg_ppo"}
+OF_STUDY = {"each": 3, "critiques": 1}  # the warm start of the published study
 ARMS = ["start", "cdg_1", *ITERATED, *ONLINE]  # start: the warm start; cdg_1: what cdg's first iteration left
 # solved: problems whose solutions' steps are judged, of the 638 held-out ones that there are
-FULL = {"problems": 512, "tested": 512, "solved": 638, "items": 200, "met": 256, "demonstrations": 3072}
+FULL = {"problems": 512, "tested": 512, "solved": 638, "items": 200, "met": 256, "demonstrations": CDG_PROBLEMS}
 QUICK = {"problems": 24, "tested": 48, "solved": 192, "items": 20, "met": 8, "demonstrations": 640}
-PER_PROBLEM = 3
 SAMPLING: dict[str, Any] = {"temperature": 0.95, "top_k": 10, "max_new_tokens": 16, "batch_size": 1024}  # appendix C.1
 FIGURES = "figures.json"
 NOTE = (
@@ -62,23 +61,6 @@ NOTE = (
     "not that of other held-out problems or of another warm start; except that differences of pass@1 and majority "
     "(from two seeds on) have two-level intervals, over seeds and problems."
 )
-
-
-def warm_start(folder: Path, demonstrations: int) -> None:
-    """Weights that answer, criticise, revise and check in the game's words: supervised, on what the exact solver makes
-    of so many problems (four rows each, PER_PROBLEM times), unless they are there."""
-    if (folder / "README.md").exists():  # what sft writes last
-        return
-    rows = critique_demonstrations(demonstrations, CountdownDomain.tiny(), per_problem=PER_PROBLEM)
-    folder.mkdir(parents=True, exist_ok=True)
-    data = folder / "demonstrations.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    # Small batches, for what costs is the row. Rows of like length together cost a third less and teach much less; at
-    # the recipe's rate the game is learnt a little better, and answering is unlearnt.
-    options = {"dataset_name": data, "keep_wrong": "true", "num_train_epochs": 1, "output_dir": folder}
-    options |= {"per_device_train_batch_size": 48, "learning_rate": 8e-4, "number_high": 12}
-    options |= {"eval_problems": 128, "disable_tqdm": "true"}
-    sft.main([text for name, value in options.items() for text in (f"--{name}", str(value))])
 
 
 def load(path: str) -> tuple[Any, Any]:
@@ -253,9 +235,9 @@ def study(argv: list[str]) -> int:
     began = time.process_time()
     seeds = options.seeds or ([0] if options.quick else [0, 1, 2, 3, 4])
     root = options.folder or Path("runs/tiny-cdg-quick" if options.quick else "runs/tiny-cdg-study")
-    size, start = (QUICK, root / "warm_start") if options.quick else (FULL, WARM_START)
+    size, start = (QUICK if options.quick else FULL), root / "warm_start"
     check_budget(root, options.arms, seeds)
-    warm_start(start, size["demonstrations"])
+    cdg_start(start, size["demonstrations"], **OF_STUDY)
     with (start / "model.safetensors").open("rb") as weights:
         settings = {**size, "warm_start": hashlib.file_digest(weights, "sha256").hexdigest()[:12]}
     made = time.process_time()
@@ -279,12 +261,12 @@ def main(argv: list[str]) -> int:
         return cdg.main(asked)
     check_early("cdg", asked)  # before minutes of warm start
     began = time.perf_counter()
-    warm_start(WARM_START, FULL["demonstrations"])
+    cdg_start()
     if len(asked) < len(argv):
         print(f"{time.perf_counter() - began:.0f} s. Now: countdown-selfplay cdg")
         return 0
     recipe = "tiny/cdg" if flag_value(argv, "--training") == "online" else RECIPE
-    return cdg.main(["--recipe", recipe, "--model_name_or_path", str(WARM_START), *asked])
+    return cdg.main(["--recipe", recipe, "--model_name_or_path", str(CDG), *asked])
 
 
 if __name__ == "__main__":

@@ -17,11 +17,6 @@ the command again and it goes on where it stopped. Written to --folder: a run fo
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing.pool
-import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,11 +26,18 @@ from typing import Any
 
 from countdown_selfplay.cli.main import as_program
 from countdown_selfplay.evaluation.compare.study import FINISHED, compared, finish, finished, play_all, run_folder
+from countdown_selfplay.warm_starts.starts import (
+    POOL,
+    POOL_PROBLEMS,
+    POOL_PROPOSALS,
+    half_rows,
+    made,
+    pool_job,
+    pool_start,
+)
 
 ROUNDS, SHORT = 100, 30
 HELD_OUT, ANSWERS = 256, 32  # answers to a problem, of all provers together
-START = Path("runs/pool-start")
-FOR_A_POOL = ("prover_a", "conjecturer")
 FOR_ARMS = ("prover_b", "prover_both", "conjecturer_raw", "conjecturer_shown")
 FEW = 96  # demonstrations after which a prover's weights write a problem in three of ten texts, as the paper's begin
 
@@ -80,57 +82,25 @@ def warm_start(root: Path, names: Sequence[str], quick: bool) -> None:
     """Make those of the models that are missing, two at a time: prover_a and prover_b from disjoint problems of two to
     four numbers; prover_both from prover_a's under two phrasings; conjecturer; conjecturer_shown with a worked example
     in its prompt; and conjecturer_raw, prover_a's weights after FEW demonstrations."""
-    from countdown_selfplay.countdown import generate_problems
     from countdown_selfplay.warm_starts.demonstrations import generated_rows
+    from countdown_selfplay.warm_starts.fine_tuning import fine_tune
 
-    missing = [name for name in names if not (root / name / "config.json").exists()]
+    count, proposals = (256, 256) if quick else (POOL_PROBLEMS, POOL_PROPOSALS)
+    pool_start(root, count, proposals)
+    missing = [name for name in names if not made(root / name)]
     if not missing:
         return
-    count = 256 if quick else 6144
     domain = domain_of("compact", "compact")
-    root.mkdir(parents=True, exist_ok=True)
-    proposals = 256 if quick else 2048
-    keys, a, taken = list[str](), list[dict[str, Any]](), set[str]()
-    if any(name.startswith("prover") for name in missing):
-        # There are 212 training problems of two numbers and 4,101 of three: each prover gets half of them.
-        keys = [domain.key(problem) for problem in generate_problems(2 * count, domain.spec, seed=0)]
-        a = generated_rows(count, "prover", domain, 0, exclude=keys[1::2], per_problem=6)
-        taken = {*keys[::2], *(domain.key(domain.problem(row)) for row in a)}
+    a, taken = half_rows(count, domain)
     rows = {
-        "prover_a": lambda: a,
         "prover_b": lambda: generated_rows(count, "prover", domain, 1, exclude=taken, per_problem=6),
         "prover_both": lambda: a[1::2] + [row | {"prompt": turned(domain.problem(row))} for row in a[::2]],
-        "conjecturer": lambda: generated_rows(proposals, "conjecturer", domain, 0),
         "conjecturer_raw": lambda: generated_rows(FEW, "conjecturer", domain, 0),
         "conjecturer_shown": lambda: generated_rows(proposals, "conjecturer", domain_of("compact", "shown"), 0),
     }
-    jobs: list[list[tuple[Path, list[str]]]] = [[], []]  # one from prover_a's weights comes last
-    for name in missing:
-        (root / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[name]()))
-        few = name == "conjecturer_raw"
-        options = ["--role", name.split("_")[0], "--dataset_name", str(root / f"{name}.jsonl")]
-        options += ["--operands", "2", "3", "4", "--number_high", "12", "--eval_problems", "0"]
-        if few:
-            options += ["--model_name_or_path", str(root / "prover_a"), "--learning_rate", "3e-4"]
-            options += ["--per_device_train_batch_size", "16"]
-        jobs[few].append((root / name, options))
-    with multiprocessing.pool.ThreadPool(2) as pool:
-        for stage in jobs:
-            pool.map(_fine_tune, stage, chunksize=1)
-
-
-def _fine_tune(job: tuple[Path, list[str]]) -> None:
-    """`sft` with these options into a folder, which is there when it is whole."""
-    folder, options = job
-    unfinished = folder.with_name(f"{folder.name}.part")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    command = [sys.executable, "-m", "countdown_selfplay.cli.main", "sft", "--recipe", "tiny/sft", *options]
-    command += ["--output_dir", str(unfinished), "--disable_tqdm", "true"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}\n{done.stderr[-2000:]}")
-    shutil.rmtree(folder, ignore_errors=True)
-    unfinished.rename(folder)
+    raw = {"model_name_or_path": root / "prover_a", "learning_rate": 3e-4, "per_device_train_batch_size": 16}
+    own = {"conjecturer_raw": raw}
+    fine_tune([pool_job(root / name, rows[name](), **own.get(name, {})) for name in missing])
 
 
 def turned(problem: Any) -> str:
@@ -361,15 +331,14 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--rounds", type=int, help=f"Of every arm ({ROUNDS} and {SHORT}; with --quick 4).")
     parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
     parser.add_argument("--quick", action="store_true", help="One seed and a few rounds of every arm.")
-    parser.add_argument("--warm_start", action="store_true", help=f"Make models in {START} and stop.")
+    parser.add_argument("--warm_start", action="store_true", help=f"Make models in {POOL} and stop.")
     options = parser.parse_args(argv)
     began = time.perf_counter()
     root = options.folder or Path("runs/pool-quick" if options.quick else "runs/pool-study")
-    start = root / "start" if options.quick else START
-    warm_start(start, FOR_A_POOL if options.warm_start else (*FOR_A_POOL, *FOR_ARMS), options.quick)
+    start = root / "start" if options.quick else POOL
+    warm_start(start, () if options.warm_start else FOR_ARMS, options.quick)
     if options.warm_start:
-        own = f"--model_name_or_path {start}/prover_a --conjecturer_model_name_or_path {start}/conjecturer"
-        print(f"{time.perf_counter() - began:.0f} s. Now: countdown-selfplay pool --recipe tiny/pool {own}")
+        print(f"{time.perf_counter() - began:.0f} s. Now: countdown-selfplay pool")
         return 0
     seeds = options.seeds or ([1] if options.quick else [1, 2, 3, 4, 5])
     rounds = {arm: options.rounds or (4 if options.quick else ROUNDS if arm in LONG else SHORT) for arm in ARMS}

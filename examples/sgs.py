@@ -15,9 +15,6 @@ run folder per arm and seed, `study.md`, `study.json` and `report.html`.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +22,7 @@ from countdown_selfplay.cli.main import as_program
 from countdown_selfplay.config.recipes import recipe_settings
 from countdown_selfplay.evaluation.compare.study import finish, finished, play_all, run_folder
 from countdown_selfplay.evaluation.presets import ATTEMPTS, MOST
+from countdown_selfplay.warm_starts.starts import SGS, SGS_ROLES, SGS_TARGETS, sgs_start
 
 ARMS = {  # arm -> recipe
     "sgs": "tiny/sgs",
@@ -42,57 +40,8 @@ ARMS = {  # arm -> recipe
 }
 CORE, SEEDS, FEWER = ("sgs", "no_guide", "frozen", "unconditioned", "cispo", "reinforce_half"), 5, 3
 GRID = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4)
-START = Path("runs/tiny-sgs")
 FINISHED = "finished"
-EASIEST = 0.3  # the warm-started solver's pass@8 on the targets must be below it, in new attempts
 QUICK = {"arms": ["sgs", "reinforce_half"], "seeds": [0], "generations": 8000, "targets": 128}
-
-
-def prepare(targets: int, quick: bool, roles: list[str], attempts: int = ATTEMPTS, most: int = MOST) -> None:
-    """A warm start for each role and the target set (solved at most `most` times in `attempts`), those that are not
-    there yet. What was made in another way is another study's."""
-    usual = {"attempts": ATTEMPTS, "most": MOST}
-    made, said = {"quick": quick, "targets": targets, "attempts": attempts, "most": most}, START / "made.json"
-    there = usual | json.loads(said.read_text()) if said.exists() else made
-    if there != made:
-        told, asked = (
-            f"{m['targets']} targets solved at most {m['most']} times in {m['attempts']}, "
-            f"{'with' if m['quick'] else 'without'} --quick"
-            for m in (there, made)
-        )
-        raise SystemExit(f"{START} was made for {told}, and this call is for {asked}: move it away, or call as then.")
-    finish(START, made, said.name)
-    small = ["--demonstrations", "6144"] if quick else []
-    for role in roles:
-        if not (START / role / "config.json").exists():
-            command = ["-m", "countdown_selfplay.cli.main", "sft", "--recipe", f"tiny/sft_sgs_{role}"]
-            few = ["--eval_problems", "64", "--eval_proposals", "256"]
-            subprocess.run([sys.executable, *command, *few, *(small if role == "prover" else [])], check=True)
-    if (START / "targets.jsonl").exists():
-        return
-    from dataclasses import replace
-
-    from countdown_selfplay import JointSelfPlayConfig
-    from countdown_selfplay.config.countdown_fields import domain_from
-    from countdown_selfplay.evaluation.hard import AttemptFile, hard_problems
-    from countdown_selfplay.statistics.pass_at_k import pass_at_k_array
-    from countdown_selfplay.tiny import load_tiny_model
-
-    args = JointSelfPlayConfig.from_recipe("tiny/sgs", use_cpu=True)
-    domain = domain_from(args)
-    domain = replace(domain, spec=replace(domain.spec, operands=(4,)))
-    file = AttemptFile(START / "targets.attempts", made)  # from which a search that was ended goes on
-    asked = {"max_new_tokens": args.max_completion_length, "attempts": attempts, "most": most, "say": print}
-    found = hard_problems(*load_tiny_model(START / "prover"), domain, targets, file=file, **asked)
-    at_8 = float(pass_at_k_array(found.fresh, attempts, ATTEMPTS).mean())
-    if at_8 >= EASIEST:
-        raise SystemExit(
-            f"The solver solves {at_8:.0%} of the targets in {ATTEMPTS} attempts; train it for less long."
-        )
-    rows = [{"nums": list(p.numbers), "target": p.target} for p in found.problems]
-    (START / "targets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    file.path.unlink(missing_ok=True)
-    print(found.told() + ("." if attempts == ATTEMPTS else f"; {ATTEMPTS} of these solve {at_8:.1%}."))
 
 
 def rates(arm: str, rate: float | None) -> dict[str, float]:
@@ -131,9 +80,9 @@ def run(task: tuple[str, int, str, int, float | None]) -> None:
             control.should_training_stop |= round_ended and trainer.frame.generations >= generations
 
     trainer = JointConjecturerProverTrainer(
-        str(START / "prover"),  # the conjecturer and the guide have models of their own in the recipes
+        str(SGS / "prover"),  # the conjecturer and the guide have models of their own in the recipes
         args=args,
-        train_dataset=load_problem_rows(str(START / "targets.jsonl")),
+        train_dataset=load_problem_rows(str(SGS / "targets.jsonl")),
         callbacks=[Budget()],
     )
     trainer.remove_callback(transformers.PrinterCallback)
@@ -188,7 +137,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--quick", action="store_true", help=f"{QUICK}")
     options = parser.parse_args(argv)
     given = QUICK if options.quick else {}
-    for name, usual in (("arms", list(ARMS)), ("seeds", None), ("generations", 80_000), ("targets", 320)):
+    for name, usual in (("arms", list(ARMS)), ("seeds", None), ("generations", 80_000), ("targets", SGS_TARGETS)):
         if getattr(options, name) is None:
             setattr(options, name, given.get(name, usual))
     own = {"judge": "guide", "stp": "stp_conjecturer"}  # roles that one arm alone starts from
@@ -197,13 +146,13 @@ def main(argv: list[str]) -> int:
     if options.attempts < ATTEMPTS or not 0 <= options.most < options.attempts:
         said = f"--attempts {options.attempts} and --most {options.most}"
         parser.error(f"{said}: at least {ATTEMPTS} attempts, and fewer right ones.")
-    prepare(options.targets, options.quick, ["prover", "conjecturer", *more], options.attempts, options.most)
+    sgs_start(SGS, [*SGS_ROLES, *more], options.targets, options.quick, options.attempts, options.most)
     if options.prepare:
         return 0
-    root = options.folder or START / ("quick" if options.quick else "study")
+    root = options.folder or SGS / ("quick" if options.quick else "study")
     seeds = {arm: options.seeds or list(range(SEEDS if arm in CORE else FEWER)) for arm in options.arms}
     if options.sweep is not None:
-        folder = options.folder or START / f"sweep-{options.sweep}"
+        folder = options.folder or SGS / f"sweep-{options.sweep}"
         print(sweep(folder, options.sweep, options.seeds or [0], options.generations, options.workers, options.rates))
         return 0
     tasks = [(arm, seed, str(root), options.generations, None) for arm in options.arms for seed in seeds[arm]]

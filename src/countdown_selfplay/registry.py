@@ -16,6 +16,8 @@ ELSEWHERE = {
     "model": "model_name_or_path",
     "lr": "learning_rate",
     "batch_size": "per_device_train_batch_size",
+    "train_batch_size": "per_device_train_batch_size",
+    "bs": "per_device_train_batch_size",
     "epochs": "num_train_epochs",
     "steps": "max_steps",
     "dataset": "dataset_name",
@@ -24,6 +26,10 @@ ELSEWHERE = {
     "max_tokens": "max_completion_length",
     "max_new_tokens": "max_completion_length",
     "kl_coef": "beta",
+    "rollouts": "num_generations",
+    "wd": "weight_decay",
+    "warmup": "warmup_steps",
+    "grad_clip": "max_grad_norm",
 }
 """What other libraries call a setting, which no likeness of letters leads to."""
 

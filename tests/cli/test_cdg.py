@@ -25,7 +25,7 @@ def test_one_iteration_by_the_paper_and_again_with_another(tmp_path, capsys, cap
     assert '"phase": "play"' in said and "prover pass@2" in said
     # Hardly a critique can be read: said when the first chunk was played, and above the table.
     (warned,) = [record.message for record in caplog.records if "Hardly anything can be read" in record.message]
-    assert "helpful/read_rate" in warned and warned.endswith("--warm_start` of the repository makes them.")
+    assert "helpful/read_rate" in warned and warned.endswith("run `countdown-selfplay cdg --prepare`.")
     assert said.index('"phase": "train"') < said.index("- helpful/read_rate was ") < said.index("prover pass@1")
     rows = select.read(tmp_path / "run" / "iteration-1" / "played-00000.parquet")
     assert {row["weights"] for row in rows} and len({row["problem"] for row in rows}) == 4
@@ -59,7 +59,7 @@ def test_what_the_game_starts_from_is_said_with_the_command_that_makes_it(comman
         assert main(command) == 2
         error = capsys.readouterr().err
         assert "'runs/tiny-cdg-start', which this run starts from, is not there yet" in error
-        assert "`python examples/critic_discernment.py --warm_start`" in error and error.count("\n") == 1
+        assert "run: countdown-selfplay cdg --prepare." in error and error.count("\n") == 1
         (tmp_path / "runs" / "tiny-cdg-start").mkdir(parents=True, exist_ok=True)  # a warm start that was killed
     assert not list(tmp_path.glob("runs/tiny-cdg*/*"))
 

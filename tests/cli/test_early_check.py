@@ -194,3 +194,22 @@ def test_the_table_and_the_page_of_commands_are_what_the_parsers_say():
     module = script_of_docs("commands_page")
     assert module.TABLE.read_text() == module.table()
     assert module.PAGE.read_text() == module.page()
+
+
+@pytest.mark.parametrize(
+    ("command", "flag", "said"),
+    [
+        ("joint", "--lr", "Did you mean '--learning_rate'?"),
+        ("pool", "--prover_lr", "Did you mean '--prover_learning_rate'?"),
+        ("sft", "--epochs", "Did you mean '--num_train_epochs'?"),
+        ("rloo", "--train_batch_size", "Did you mean '--per_device_train_batch_size'?"),
+        ("symbolic", "--rollouts", "Did you mean '--num_generations'?"),
+        ("joint", "--wd", "Did you mean '--weight_decay'?"),
+        ("cdg", "--max_steps", "iterated: --iterations; online: --training online --max_steps."),
+        ("cdg", "--lr", "online: --training online --learning_rate."),
+    ],
+)
+def test_the_words_of_other_libraries_lead_to_ours(command, flag, said):
+    with pytest.raises(ConfigError) as refused:
+        check_early(command, [flag, "3"])
+    assert str(refused.value).endswith(said) and flag in str(refused.value)

@@ -2,9 +2,11 @@
 
 from countdown_selfplay.cli.main import main
 
+EMBEDDED = ["--recipe", "tiny/pool", "--model_name_or_path", "tiny", "--conjecturer_model_name_or_path", "tiny"]
+
 
 def test_pool_is_joint_with_tiers_and_plans_its_round(tmp_path, capsys):
-    assert main(["pool", "--dry_run", "--output_dir", str(tmp_path)]) == 0
+    assert main(["pool", *EMBEDDED, "--dry_run", "--output_dir", str(tmp_path)]) == 0
     told = capsys.readouterr().out
     # tiny/pool: 32 proposals of each of two conjecturers, 64 problems x 4 answers of each of two provers
     assert "prover, each of 2: 32 x 8 x 1 = 256 samples = 64 problems x 4" in told
@@ -28,9 +30,10 @@ def test_what_is_no_pool_is_refused_in_one_line(tmp_path, capsys, monkeypatch):
         (["--conjecturer_model_name_or_path", "gone/conjecturer_1/round_5/model"], "conjecturer_1/round_5/model'"),
         (
             ["--model_name_or_path", "runs/pool-start/prover_a", "--recipe", "tiny/pool"],
-            "is not there yet; `python ex",
+            "is not there yet; run: countdown-selfplay pool --prepare.",
         ),
     ):
-        assert main(["pool", "--output_dir", "run", "--report_to", "none", *options]) == 2
+        start = [] if "--model_name_or_path" in options or "--recipe" in options else EMBEDDED
+        assert main(["pool", "--output_dir", "run", "--report_to", "none", *start, *options]) == 2
         error = capsys.readouterr().err
         assert error.count("\n") == 1 and words in error, error

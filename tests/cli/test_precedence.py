@@ -182,7 +182,7 @@ def shelf(tmp_path, monkeypatch):
             (tmp_path / "mine").mkdir(exist_ok=True)
             (tmp_path / "mine" / f"{name}.yaml").write_text(text)
 
-    monkeypatch.setattr(recipe_module, "_PLACES", (tmp_path,))
+    monkeypatch.setattr(recipe_module, "PLACES", (tmp_path,))
     return put
 
 

@@ -12,6 +12,7 @@ from tests.cli.test_recipes_played import ROOT, flags, public  # noqa: F401  (a 
 from transformers import Qwen2Config
 
 from countdown_selfplay.cli.main import main
+from countdown_selfplay.cli.recipes import facts
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.config.recipes import recipe_settings, recipes
 from countdown_selfplay.warm_starts.configs import IPOSettings, SFTSettings
@@ -71,6 +72,7 @@ def test_a_recipe_of_joint_is_planned(name, shapes, capsys):
     written = planned(name, shapes)
     out = capsys.readouterr().out
     peak = float(re.search(r"^peak +([\d.]+) ", out, re.MULTILINE)[1])
+    assert facts()["recipes"][name]["gib"] == pytest.approx(peak, rel=0.02)  # what `recipes` shows
     # by hand, one process in float32: weights, gradients and Adam are 16 bytes a weight of each trained model
     least = {"tiny": 0.01, "0.5b": 16 * 0.49 / 1.074, "3b": 4 * 3.09 / 1.074, "7b": 2 * 16 * 7.61 / 1.074}
     size = name.partition("/")[0].removeprefix("qwen2.5-")

@@ -22,6 +22,7 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
 from countdown_selfplay.warm_starts.configs import SFTArguments, SFTSettings
 from countdown_selfplay.warm_starts.demonstrations import generated_rows
 from countdown_selfplay.warm_starts.filters import clean_demonstrations
+from countdown_selfplay.warm_starts.starts import sgs_start
 
 SGS = sorted(name for name in recipes() if name.partition("/")[2].startswith("sgs"))
 
@@ -118,7 +119,8 @@ def test_a_start_is_there_with_whole_weights_and_with_an_adapter(tmp_path, monke
 def test_what_is_not_there_yet_is_said_with_the_command_that_makes_it(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["sgs", "--use_cpu"]) == 2
-    assert "'runs/tiny-sgs/prover'" in (said := capsys.readouterr().err) and "examples/sgs.py --prepare" in said
+    assert "'runs/tiny-sgs/prover'" in (said := capsys.readouterr().err)
+    assert "run: countdown-selfplay sgs --prepare." in said
     assert main(["sgs", "--recipe", "qwen2.5-0.5b/sgs", "--bf16", "false", "--use_cpu"]) == 2
     said = capsys.readouterr().err
     assert "'runs/qwen-sgs/guide'" in said and "sft_sgs_guide" in said and "--hard_for Qwen/" in said
@@ -137,20 +139,18 @@ def study():
     return module
 
 
-def test_a_quick_start_is_not_that_of_the_study(study, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    study.START.mkdir(parents=True)
-    (study.START / "targets.jsonl").touch()
+def test_a_quick_start_is_not_that_of_the_study(tmp_path):
+    (tmp_path / "targets.jsonl").touch()
     for _ in range(2):
-        study.prepare(128, True, [])
-    made = study.START / "made.json"
+        sgs_start(tmp_path, [], 128, True)
+    made = tmp_path / "made.json"
     assert json.loads(made.read_text()) == {"quick": True, "targets": 128, "attempts": 8, "most": 2}
     made.write_text('{"quick": true, "targets": 128}')  # as it was before the choice of targets was an option
-    study.prepare(128, True, [])
+    sgs_start(tmp_path, [], 128, True)
     said = "made for 128 targets solved at most 2 times in 8, with --quick, and this call is for"
     for targets, quick, most in ((320, False, 2), (128, False, 2), (320, True, 2), (128, True, 0)):
-        with pytest.raises(SystemExit, match=said):
-            study.prepare(targets, quick, [], most=most)
+        with pytest.raises(ConfigError, match=said):
+            sgs_start(tmp_path, [], targets, quick, most=most)
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,7 @@ def test_a_quick_start_is_not_that_of_the_study(study, tmp_path, monkeypatch):
         ([0, 1, 1, 1], "The solver solves 38% of the targets in 8 attempts; train it for less long."),
     ],
 )
-def test_harder_targets_are_chosen_by_as_many_attempts_as_asked(study, tmp_path, monkeypatch, capsys, right, said):
-    monkeypatch.chdir(tmp_path)
+def test_harder_targets_are_chosen_by_as_many_attempts_as_asked(tmp_path, monkeypatch, capsys, right, said):
     problems = generate_problems(4, replace(TINY_SPEC, operands=(4,)), seed=1)
     chosen = {}
 
@@ -175,12 +174,12 @@ def test_harder_targets_are_chosen_by_as_many_attempts_as_asked(study, tmp_path,
     monkeypatch.setattr("countdown_selfplay.evaluation.hard.hard_problems", choose)
     monkeypatch.setattr("countdown_selfplay.tiny.load_tiny_model", lambda place: (None, None))
     try:
-        study.prepare(4, True, [], attempts=16, most=0)
-    except SystemExit as refused:
-        assert str(refused) == said and not (study.START / "targets.jsonl").exists()
+        sgs_start(tmp_path, [], 4, True, attempts=16, most=0)
+    except DataError as refused:
+        assert str(refused) == said and not (tmp_path / "targets.jsonl").exists()
     else:
         assert said in capsys.readouterr().out
-        assert len((study.START / "targets.jsonl").read_text().splitlines()) == 4
+        assert len((tmp_path / "targets.jsonl").read_text().splitlines()) == 4
     assert (chosen["attempts"], chosen["most"], chosen["count"]) == (16, 0, 4)
 
 
@@ -194,11 +193,11 @@ def test_targets_cannot_be_chosen_by_more_right_answers_than_attempts(study, cho
 def test_a_sweep_starts_from_what_its_own_arm_does(study, tmp_path, monkeypatch):
     asked, chosen = [], []
 
-    def prepare(targets, quick, roles, *choice):
+    def start(root, roles, targets, quick, *choice):
         asked.extend(roles)
         chosen.append(choice)
 
-    monkeypatch.setattr(study, "prepare", prepare)
+    monkeypatch.setattr(study, "sgs_start", start)
     monkeypatch.setattr(study, "sweep", lambda root, arm, *more: f"{arm} in {root}")
     assert study.main(["--sweep", "stp", "--attempts", "128", "--most", "0"]) == 0
     assert asked == ["prover", "conjecturer", "stp_conjecturer"] and chosen == [(128, 0)]

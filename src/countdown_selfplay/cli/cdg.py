@@ -34,8 +34,8 @@ HELP = "Play the Critic-Discernment Game: answer, criticise, revise; --training 
 EPILOG = """
 --training iterated: play all problems, choose samples, retrain every role from its initial model, and again.
 With no argument it plays recipe tiny/iterated_cdg from runs/tiny-cdg-start, a warm start of the embedded model, which
-does not know the game: `python examples/critic_discernment.py --warm_start` of the repository makes it. --training
-online has the options of joint.
+does not know the game: `countdown-selfplay cdg --prepare` makes it, once, in a few minutes. --training online has the
+options of joint.
 """
 
 
@@ -127,6 +127,7 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
     from ..evaluation.terminal import before_after_table, findings_text
     from ..iterated import IteratedSelfPlay
     from ..tiny import resolve_model
+    from ..training.exports import write_cards
     from ..training.run import quiet_loading
     from ..training.run_lock import run_lock
 
@@ -150,6 +151,7 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
 
         result = {"before": before, "after": after, "difference": differences(before, after)}
         write_atomically(Path(settings.output_dir) / "evaluation.json", json.dumps(result, indent=1) + "\n")
+    write_cards(Path(settings.output_dir))
     if said := findings_text(Path(settings.output_dir)):
         print(said)
     if result:

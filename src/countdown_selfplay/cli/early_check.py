@@ -41,6 +41,13 @@ _NAMES = {
 """Field -> the registry of what it names; none of them loads torch."""
 
 
+_ITERATED = {
+    "max_steps": "--iterations",
+    "learning_rate": '--role_training, such as \'{"prover": {"learning_rate": [3e-4]}}\'',
+}
+"""Fields of the other commands -> what says the same to `cdg --training iterated`."""
+
+
 def check_early(command: str, argv: list[str]) -> None:
     """ConfigError, in the words of the command's own parser, for what is wrong with the flags or the YAML file by
     itself. `argv`: with underscores in the names of flags."""
@@ -58,6 +65,12 @@ def check_flags(command: str, argv: list[str]) -> bool:
         known.add("--training")
     for name in (argument.partition("=")[0] for argument in argv if argument.startswith("--")):
         if name not in known:
+            meant = ELSEWHERE.get(name[2:], name[2:])
+            if _kind(command, argv) == "cdg" and meant in _ITERATED:
+                raise ConfigError(
+                    f"Iterated training has no option '{name}'. iterated: {_ITERATED[meant]}; online: --training "
+                    f"online --{meant}."
+                )
             if may_be_newer(name[2:], table["versions"]):
                 return False
             raise ConfigError(f"Unknown option '{name}'.{nearest_only(name, sorted(known))}")

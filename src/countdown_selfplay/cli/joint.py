@@ -30,9 +30,11 @@ below; the file overrides the recipe, and a flag both: --learning_rate also the 
 """
 
 
-def parse(argv: list[str], command: str = "joint") -> tuple[JointScriptArguments, JointSelfPlayConfig, ModelConfig]:
+def parse(
+    argv: list[str], command: str = "joint", epilog: str = EXTRA_HELP
+) -> tuple[JointScriptArguments, JointSelfPlayConfig, ModelConfig]:
     """Recipe < config file < flags. Unknown fields are errors."""
-    found = parse_options(argv, command, JointScriptArguments, JointSelfPlayConfig, EXTRA_HELP, DEFAULT_RECIPE)
+    found = parse_options(argv, command, JointScriptArguments, JointSelfPlayConfig, epilog, DEFAULT_RECIPE)
     script, training, _ = found
     if script.eval_problems == 0 and training.eval_strategy != "no":
         raise ConfigError(

@@ -30,6 +30,7 @@ COMMANDS = {
     name: f"countdown_selfplay.cli.{'systems' if name in SYSTEMS else name.replace('-', '_')}"
     for name in (
         *("joint", "sft", "ipo", "rloo", *SYSTEMS, "cdg", "headroom"),
+        *("recipes", "ask", "push"),
         *("eval", "compare", "fit-scaling", "solve", "verify", "report", "dataset", "env"),
     )
 }
@@ -37,6 +38,9 @@ COMMANDS = {
 
 TRAINERS = frozenset({"joint", "sft", "ipo", "rloo", *SYSTEMS, "cdg", "headroom"})
 """Commands that take the launch options and can run in several processes."""
+
+PREPARED = frozenset({"cdg", "pool", "sgs"})
+"""Commands with --prepare."""
 
 _PLANNERS = frozenset({"joint", "rloo", *SYSTEMS, "cdg"})
 """Commands whose --dry_run tells what a launch would need, on a machine that could not run it; nothing is launched."""
@@ -88,11 +92,15 @@ def run(argv: list[str]) -> int:
     if name not in known:
         raise UnknownNameError(f"Unknown command '{name}'.{nearest(name, list(known))}")
     if name in TRAINERS:
-        from .countdown_options import underscored
+        from .countdown_options import has_flag, underscored
         from .early_check import check_early
         from .launch import launch, split_launch_options
 
         rest = [underscored(argument) for argument in rest]
+        if name in PREPARED and has_flag(rest, "--prepare"):
+            from .prepare import prepare
+
+            return prepare(name, rest)
         options, rest = split_launch_options(rest)
         check_early(name, rest)
         if options and name in _PLANNERS and _asks_for_dry_run(rest):

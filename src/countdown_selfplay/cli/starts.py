@@ -1,4 +1,4 @@
-"""What recipes start from that does not ship: folders that a command of the repository fills."""
+"""What recipes start from that does not ship, and the command that makes it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from pathlib import Path
 from ..errors import ConfigError
 
 STARTS = {
-    "runs/pool-start": "`python examples/pool_expert_iteration.py --warm_start` of the repository makes it in a few "
-    "minutes: a prover and a conjecturer of two to four numbers",
-    "runs/tiny-sgs": "`python examples/sgs.py --prepare` of the repository makes it in a few minutes: four warm "
-    "starts and a set of hard targets",
+    "runs/pool-start": "run: countdown-selfplay pool --prepare",
+    "runs/tiny-sgs/guide": "run: countdown-selfplay sgs --prepare --recipe tiny/sgs_judge",
+    "runs/tiny-sgs/stp_conjecturer": "run: countdown-selfplay sgs --prepare --recipe tiny/sgs_stp",
+    "runs/tiny-sgs": "run: countdown-selfplay sgs --prepare",
     "runs/qwen-sgs": "`countdown-selfplay sft --recipe qwen2.5-0.5b/sft_sgs_guide` makes the guide, and "
     "`countdown-selfplay dataset runs/qwen-sgs/targets.jsonl --count 512 --operands 4 --target_low 1 --hard_for "
     "Qwen/Qwen2.5-0.5B-Instruct` the targets",
-    "runs/tiny-cdg-start": "`python examples/critic_discernment.py --warm_start` of the repository makes it in a few "
-    "minutes: weights that know the game, which the embedded model does not",
+    "runs/tiny-cdg-start": "run: countdown-selfplay cdg --prepare",
 }
-"""Folder -> the command that fills it, and with what."""
+"""Folder -> what makes it; a folder comes before those that it lies in."""
 
 
 def check_starts(*names: str | None) -> None:

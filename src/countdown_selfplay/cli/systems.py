@@ -24,6 +24,18 @@ class System:
     """What it runs where neither a recipe, a config file nor a model is named."""
     refusal: Callable[[JointSelfPlayConfig], str | None]
     """Why other settings are not for it, or None."""
+    prepares: str | None = None
+    """The folder that its --prepare fills, for a system that has it."""
+
+    def epilog(self) -> str:
+        """The paragraph of its --help."""
+        said = f"With no argument it plays recipe {self.recipe}. The options are those of joint"
+        if self.prepares is None:
+            return f"{said}.\n"
+        return (
+            f"{said}, and --prepare [--recipe NAME]:\nit makes what the recipe starts from in {self.prepares}, once, "
+            "in a few minutes, and ends. A second call finds it there.\n"
+        )
 
 
 def _pool(args: JointSelfPlayConfig) -> str | None:
@@ -60,11 +72,13 @@ SYSTEMS = {
         "Train a pool: conjecturers by tiers of difficulty, several provers, expert iteration",
         "tiny/pool",
         _pool,
+        "runs/pool-start",
     ),
     "sgs": System(
         "Train on a set of hard targets, with problems proposed for each unsolved one",
         "tiny/sgs",
         _sgs,
+        "runs/tiny-sgs",
     ),
     "symbolic": System(
         "Train a prover on problems that a symbolic proposer makes and selects", "tiny/symbolic_ucb", _symbolic
@@ -80,7 +94,7 @@ def main(command: str, argv: list[str] | None = None, launch: dict[str, str] | N
     system, argv = SYSTEMS[command], list(sys.argv[1:] if argv is None else argv)
     if not any(has_flag(argv, name) for name in ("--recipe", "--config", "--model_name_or_path")):
         argv += ["--recipe", system.recipe]
-    script, training, model = parse(argv, command)
+    script, training, model = parse(argv, command, system.epilog())
     refused = system.refusal(training)
     if refused is not None:
         raise ConfigError(refused)

@@ -15,7 +15,8 @@ from ..registry import Registry, suggestion
 from .players import parsed_roles
 from .roles import flat_name
 
-_PLACES = (Path(__file__).parents[1] / "recipes", Path(__file__).parents[3] / "examples" / "recipes")
+PLACES = (Path(__file__).parents[1] / "recipes", Path(__file__).parents[3] / "examples" / "recipes")
+"""Where recipes lie: in an installed wheel, and in a checkout."""
 
 _OWN = {"sft": "sft", "ipo": "ipo", "cdg": "iterated"}
 """Commands with settings of their own, and how the names of their recipes begin (sft, sft_helping). All others hold
@@ -27,7 +28,7 @@ def recipes(command: str = "joint") -> Registry[Path]:
     checkout: those that `command` can read."""
     found: Registry[Path] = Registry("recipe")
     wanted = _OWN.get(command, "joint")
-    for place in _PLACES:
+    for place in PLACES:
         for path in sorted(place.glob("*/*.yaml")):
             first = path.stem.partition("_")[0]
             if (first if first in _OWN.values() else "joint") == wanted:

@@ -21,7 +21,7 @@ from ..data.jsonl import json_file, json_shape
 from ..data.run_files import ROLES_FILE
 from ..domains import held_out_by_rung, held_out_of, make_domain, name_of
 from ..errors import ConfigError, DataError
-from ..tiny import EMBEDDED
+from ..tiny import embedded_name
 from .answers import identity
 from .presets import PRESETS, RULES, TRAINING, preset
 
@@ -47,7 +47,7 @@ class Setting:
 
 def setting_of(options: argparse.Namespace) -> Setting:
     """The model's own setting, with what the command line says on top."""
-    run, embedded = find_run(options.model), _embedded(options.model)
+    run, embedded = find_run(options.model), embedded_name(options.model)
     sampling = _PUBLIC if embedded is None else _LADDER[options.role] if embedded.startswith("tiny-ladder") else _TINY
     if run is not None:
         base = _of_run(run, options)
@@ -70,19 +70,24 @@ def setting_of(options: argparse.Namespace) -> Setting:
     )
 
 
-def role_of(model: str, asked: str | None) -> str:
-    """The role to score: what is asked for, else prover. ConfigError where the model's folder says that it played the
-    other role alone and none is asked for: its answers would be scored as a prover's, which it never learned to be."""
-    played: list[str] = []
+def roles_of(model: str) -> list[str]:
+    """The roles that the model played, as its folder says; [] where nothing says it."""
     run = find_run(model)
     with suppress(DataError):  # neither file is needed
         if (Path(model) / ROLES_FILE).is_file():
-            played = json_file(Path(model) / ROLES_FILE, roles=list)["roles"]
-        elif run is not None and run.parent == Path(model).resolve():
-            played = [json_file(run, config=dict)["config"].get("role")]  # sft and ipo train one
-        elif run is not None:  # an adapter in a checkpoint has no file of ours, and is named after its role
-            played = [Path(model).resolve().name]
-    if asked is None and played == ["conjecturer"]:
+            return [str(role) for role in json_file(Path(model) / ROLES_FILE, roles=list)["roles"]]
+        if run is not None and run.parent == Path(model).resolve():
+            own = json_file(run, config=dict)["config"].get("role")  # sft and ipo train one
+            return [] if own is None else [str(own)]
+        if run is not None:  # an adapter in a checkpoint has no file of ours, and is named after its role
+            return [Path(model).resolve().name]
+    return []
+
+
+def role_of(model: str, asked: str | None) -> str:
+    """The role to score: what is asked for, else prover. ConfigError where the model's folder says that it played the
+    other role alone and none is asked for: its answers would be scored as a prover's, which it never learned to be."""
+    if asked is None and roles_of(model) == ["conjecturer"]:
         raise ConfigError(
             f"'{model}' was trained as a conjecturer; pass --role conjecturer, or --role prover to score its "
             "answers all the same."
@@ -159,13 +164,6 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
         answers="moves" if moves else "whole",
         value_high=given.get("value_high", domain.value_high),
     )
-
-
-def _embedded(model: str) -> str | None:
-    """The name of the embedded model that `model` is, by that name or by its folder; None for any other."""
-    if model in EMBEDDED or not Path(model).is_dir():
-        return model if model in EMBEDDED else None
-    return next((name for name, path in EMBEDDED.items() if path.resolve() == Path(model).resolve()), None)
 
 
 @dataclass(frozen=True)

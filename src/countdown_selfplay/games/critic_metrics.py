@@ -7,10 +7,7 @@ from math import inf
 from ..contract.metric import Metric
 from .metrics import ANSWERS
 
-WARM_START = (
-    "Start from weights that know the game: for the embedded model `python examples/critic_discernment.py "
-    "--warm_start` of the repository makes them."
-)
+WARM_START = "Start from weights that know the game: for the embedded model run `countdown-selfplay cdg --prepare`."
 
 REVISIONS = (
     Metric(

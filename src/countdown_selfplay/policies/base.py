@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from torch import nn
@@ -35,6 +36,8 @@ class PolicySet(ABC):
     module: Any
     weights_of: dict[str, str]
     frozen: frozenset[str] = frozenset()
+    origins: Mapping[str, str] = MappingProxyType({})
+    """Name of the weights -> the folder or hub id that they were loaded from; "" for an object without a path."""
     top1: bool = False
     """Set before `prepare`: forward passes also say of each token whether it is the likeliest (token accuracy)."""
     _now: str

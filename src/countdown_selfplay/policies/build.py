@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def build_policies(
         taken = [starts[name] for name in order]
         models = {n: _load(distinct[taken[i]], init_kwargs, taken[i] in taken[:i]) for i, n in enumerate(order)}
         _check_vocabularies(models)
-        return FullPolicies(models, weights_of, starts, frozen)
+        return _from(FullPolicies(models, weights_of, starts, frozen), starts, distinct)
     if peft_config is None:
         peft_config = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")
     bases = {i: _load(distinct[i], init_kwargs) for i in dict.fromkeys(starts.values())}
@@ -80,7 +80,15 @@ def build_policies(
                 adapted.append(LoraPolicies(base, config, own, frozen & set(own.values())))
             except ValueError as error:  # PEFT's words on ranks, target modules and the like
                 raise ConfigError(f"PEFT refuses this adapter: {error}") from error
-    return adapted[0] if len(bases) == 1 else SeveralBases(adapted, bare, weights_of, frozen)
+    found = adapted[0] if len(bases) == 1 else SeveralBases(adapted, bare, weights_of, frozen)
+    return _from(found, starts, distinct)
+
+
+def _from(policies: PolicySet, starts: Mapping[str, int], distinct: Sequence[ModelSource]) -> PolicySet:
+    """The policies, which now say what their weights were loaded from."""
+    taken = {name: distinct[i] for name, i in starts.items()}
+    policies.origins = {n: s if isinstance(s, str) else str(s.config._name_or_path) for n, s in taken.items()}
+    return policies
 
 
 def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_code: bool) -> PreTrainedTokenizerBase:

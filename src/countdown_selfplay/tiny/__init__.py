@@ -36,7 +36,15 @@ EMBEDDED: dict[str, Path] = {
 }
 """Name of an embedded model -> its folder."""
 
-__all__ = ["EMBEDDED", "LADDER_MODEL_PATHS", "LADDER_SPEC", "TINY_MODEL_PATH", "TINY_SPEC", "load_tiny_model"]
+__all__ = [
+    "EMBEDDED",
+    "LADDER_MODEL_PATHS",
+    "LADDER_SPEC",
+    "TINY_MODEL_PATH",
+    "TINY_SPEC",
+    "embedded_name",
+    "load_tiny_model",
+]
 
 
 def load_tiny_model(path: Path | None = None) -> tuple[Any, Any]:
@@ -52,3 +60,10 @@ def resolve_model(name: str | None) -> str:
     """Path or id of a model; "tiny" (and None) is the embedded one; "tiny-ladder" and
     "tiny-ladder-conjecturer" are those of the ladder."""
     return str(EMBEDDED.get("tiny" if name is None else name, name))
+
+
+def embedded_name(model: str) -> str | None:
+    """The name of the embedded model that `model` is, by that name or by its folder; None for any other."""
+    if model in EMBEDDED or not Path(model).is_dir():
+        return model if model in EMBEDDED else None
+    return next((name for name, path in EMBEDDED.items() if path.resolve() == Path(model).resolve()), None)

@@ -4,59 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
+from ..data.jsonl import json_file
 from ..data.run_files import ROLES_FILE, write_atomically
-from ..domains import name_of
 from ..policies import inner_name
+from ..tiny import embedded_name
+from .cards import example_prompt, exported_roles, role_card, settings_of
 from .host import Host
-
-_CARD = """---
-library_name: {library}
-{pipeline}tags:
-- trl
-- countdown-selfplay
-{tags}
----
-# {title}
-
-{made}
-
-| setting | value |
-|---|---|
-{rows}
-{said}
-Answers are judged by the verifier of the domain{rules}.
-"""
-
-
-def card(
-    title: str,
-    made: str,
-    rows: Mapping[str, object],
-    domain: Any,
-    tags: Sequence[str],
-    said: str = "",
-    library: str = "transformers",
-) -> str:
-    """A model card. `made`: how, in a sentence; `rows`: of the table of settings, which is followed by what the domain
-    records; `said`: a paragraph behind it."""
-    recorded = domain.to_dict()
-    rules = recorded.pop("rules", None)
-    rows = {**rows, **{name.replace("_", " "): value for name, value in recorded.items()}}
-    return _CARD.format(
-        library=library,
-        pipeline="" if "self-play" in tags else "pipeline_tag: text-generation\n",
-        tags="\n".join(f"- {tag}" for tag in tags),
-        title=title,
-        made=made,
-        rows="\n".join(f"| {name} | {value} |" for name, value in rows.items()),
-        said=f"\n{said}\n" if said else "",
-        rules="" if rules is None else f" under these rules: `{rules}`",
-    )
 
 
 def export_policies(trainer: Host, folder: Path) -> list[Path]:
@@ -70,12 +27,32 @@ def export_policies(trainer: Host, folder: Path) -> list[Path]:
 
 def _export(trainer: Host, name: str, target: Path, state: Mapping[str, Any] | None) -> Path:
     target.mkdir(parents=True, exist_ok=True)
-    roles = {"roles": trainer.policies.shared_by(name)}  # first: a later run knows the folder by it (set_run_aside)
-    (target / ROLES_FILE).write_text(json.dumps(roles) + "\n")
+    roles, origin = trainer.policies.shared_by(name), trainer.policies.origins.get(name, "")
+    said = {
+        "roles": roles,
+        "rounds": trainer.frame.rounds,
+        "samples": {role: trainer.frame.samples.get(role, 0) for role in roles},
+        "from": embedded_name(origin) or origin,  # its folder is of this machine alone
+        "prompt": example_prompt(trainer.domain, trainer.roles[roles[0]].kind),
+        "settings": {role: settings_of(trainer.roles[role]) for role in roles},
+    }
+    # First: a later run knows the folder by it (set_run_aside).
+    (target / ROLES_FILE).write_text(json.dumps(said) + "\n")
     trainer.policies.export(name, target, state)
     trainer.processing_class.save_pretrained(target)
-    (target / "README.md").write_text(_card(trainer, name))
+    described = {"config": trainer.args.to_dict(), "domain": trainer.domain.to_dict()}
+    (target / "README.md").write_text(role_card(target, described), encoding="utf-8")
     return target
+
+
+def write_cards(run: Path) -> None:
+    """Write the cards of a finished run's roles anew, now with what it was measured to do. `run`: its folder, which
+    holds run.json, and evaluation.json if it was measured."""
+    described = json_file(run / "run.json", config=dict, domain=dict)
+    path = run / "evaluation.json"
+    evaluation = json_file(path) if path.exists() else None
+    for folder in exported_roles(run):
+        write_atomically(folder / "README.md", role_card(folder, described, evaluation))
 
 
 def export_round(trainer: Host, folder: Path) -> None:
@@ -101,30 +78,3 @@ def write_proposer_files(trainer: Host, folder: Path, method: str = "files") -> 
     files = getattr(getattr(trainer.game, "proposer", None), method, dict)
     for name, content in files().items():
         write_atomically(folder / name, json.dumps(content) + "\n")
-
-
-def _card(trainer: Host, name: str) -> str:
-    roles = trainer.policies.shared_by(name)
-    rows: dict[str, object] = {"policy sharing": trainer.args.policy_sharing, "seed": trainer.args.seed}
-    for role in roles:
-        s = trainer.roles[role]
-        rows |= {
-            f"{role}: objective": s.objective,
-            f"{role}: learning rate": s.learning_rate,
-            f"{role}: KL coefficient": s.beta,
-            f"{role}: samples": trainer.frame.samples.get(role, 0),
-        }
-    if "conjecturer" in roles:
-        rows["conjecturer reward"] = trainer.args.conjecturer_reward
-    if "prover" in roles:
-        rows["anchor fraction"] = trainer.args.anchor_fraction
-    together = " and ".join(roles)
-    return card(
-        f"countdown-selfplay {together}",
-        f"The {together} of a joint conjecturer/prover run on {name_of(trainer.domain)}, after "
-        f"{trainer.frame.rounds} rounds, trained with\ncountdown-selfplay {__version__} on TRL's GRPOTrainer.",
-        rows,
-        trainer.domain,
-        ("self-play",),
-        library="peft" if trainer.args.policy_sharing == "lora" else "transformers",
-    )

@@ -20,7 +20,7 @@ from ..domains import domain_from
 from ..evaluation.rungs import differences_by_rung
 from ..evaluation.terminal import before_after_table, control_table, findings_text
 from .evaluation import differences, measure
-from .exports import export_policies
+from .exports import export_policies, write_cards
 from .format_probe import probe_format
 from .rollbacks import resolve
 from .run_lock import run_lock
@@ -114,6 +114,7 @@ def tell(folder: Path, before: dict[str, Any], after: dict[str, Any], report: bo
         if by_rung := differences_by_rung(before["prover"], after["prover"]):
             result["difference_by_rung"] = by_rung
         write_atomically(folder / "evaluation.json", json.dumps(result, indent=1) + "\n")
+        write_cards(folder)
     if said := findings_text(folder):
         print(said)
     if result:

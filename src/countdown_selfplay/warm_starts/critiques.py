@@ -28,10 +28,11 @@ def critique_demonstrations(
     exclude: Collection[str] = (),
     rightly: float = 0.5,
     per_problem: int = 1,
+    critiques: int = 1,
 ) -> list[dict[str, Any]]:
-    """Four rows, `per_problem` times, for each of `n` distinct problems of the training side, none in `exclude`: an
-    answer, a critique of an answer, a revision and an answer checked again without a critique; as `sft --keep_wrong
-    true` reads them.
+    """Rows, `per_problem` times, for each of `n` distinct problems of the training side, none in `exclude`: an answer,
+    `critiques` critiques of an answer each, a revision and an answer checked again without a critique; as `sft
+    --keep_wrong true` reads them.
 
     The answer that is criticised or checked is right in `RIGHT` of the rows, else another expression over the same
     numbers. The critique names its first mistake; of a right answer, which has none, any step. The revision of a right
@@ -54,23 +55,24 @@ def critique_demonstrations(
         wrong = [text for text, distance in off.items() if distance]
         near = [text for text in wrong if off[text] <= NEAR] or wrong
         for _ in range(per_problem):
-            rows += _four_rows(problem, domain, draw, solutions, (near, wrong), rightly)
+            rows += _rows(problem, domain, draw, solutions, (near, wrong), rightly, critiques)
     return rows
 
 
-def _four_rows(
+def _rows(
     problem: Problem,
     domain: CountdownDomain,
     draw: random.Random,
     solutions: list[str],
     mistakes: tuple[list[str], list[str]],
     rightly: float,
+    critiques: int,
 ) -> list[dict[str, Any]]:
-    """An answer, a critique, a revision and a check. mistakes: wrong answers near the target, and all of them."""
+    """An answer, critiques, a revision and a check. mistakes: wrong answers near the target, and all of them."""
     near, wrong = mistakes
     shuffled = Problem(tuple(draw.sample(problem.numbers, len(problem.numbers))), problem.target)
     rows = [domain.prove_row(shuffled) | {"completion": draw.choice(solutions)}]
-    for asked in ("critique", "revision", "check"):
+    for asked in (*["critique"] * critiques, "revision", "check"):
         right = draw.random() < RIGHT
         answer = draw.choice(solutions if right else near if draw.random() < NEAR_SHARE else wrong)
         if asked == "check":

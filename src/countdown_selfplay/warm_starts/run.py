@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,9 @@ from ..evaluation.terminal import before_after_table
 from ..evaluation.token_ids import end_of_turn
 from ..policies.build import load_pretrained, model_arguments
 from ..tiny import resolve_model
-from ..training.callbacks.run_folder import record_of, write_description
+from ..training.callbacks.run_folder import command_line, record_of, write_description
+from ..training.cards import card, example_prompt
 from ..training.evaluation import differences
-from ..training.exports import card
 from ..training.run import quiet_loading
 from ..training.run_lock import run_lock
 from .configs import WarmStartArguments
@@ -140,23 +141,26 @@ def write_card(
     rows = {"learning rate": args.learning_rate, "rows per optimizer step": batch, "seed": args.seed}
     rows |= {"beta": args.beta} if method == "ipo" else {}
     name = {"sft": "SFTTrainer", "ipo": "DPOTrainer (loss ipo)"}[method]
-    start = "the embedded tiny model" if path == resolve_model("tiny") else path
+    heat = script.evaluated_as["temperature"]
     said = (
         f"Data: {'; '.join(data)}. Problems on the domain's held-out side, and those it was evaluated on, were not "
         "trained on."
     )
     text = card(
         f"countdown-selfplay {script.role}, warm-started with {method}",
-        f"Trained with countdown-selfplay {__version__} on TRL's {name}, from `{start}`, {trainer.state.global_step} "
-        "optimizer steps.",
+        f"Trained with countdown-selfplay {__version__} on TRL's {name}, {trainer.state.global_step} optimizer steps.",
         rows,
-        script.played,
+        script.played.to_dict(),
         (method,),
-        said,
+        base=path,
+        place=args.output_dir,
+        said=said,
+        results=f"Measured at temperature {heat:g}:\n\n```\n{table}\n```" if table else "",
+        command=command_line(sys.argv),
+        prompt=example_prompt(script.played, script.role),
+        most_tokens=script.max_completion_length,
     )
-    if table:
-        text += f"\nMeasured at temperature {script.evaluated_as['temperature']:g}:\n\n```\n{table}\n```\n"
-    (Path(args.output_dir) / "README.md").write_text(text)
+    (Path(args.output_dir) / "README.md").write_text(text, encoding="utf-8")
 
 
 def run(

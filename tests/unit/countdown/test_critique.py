@@ -67,6 +67,16 @@ def test_every_step_of_every_solution_lies_on_a_path_and_a_wrong_answer_has_a_mi
     assert checked > 100
 
 
+def test_a_problem_has_as_many_critiques_as_asked():
+    domain = CountdownDomain.tiny()
+    rows = critique_demonstrations(5, domain, per_problem=2, critiques=3)
+    assert len(rows) == 5 * 2 * (1 + 3 + 1 + 1)
+    once = critique_demonstrations(5, domain)
+    assert rows[0] == once[0] and rows[1] == once[1]  # the same draws up to the first critique
+    words = [row["prompt"].split()[0] for row in rows[:6]]
+    assert words[1:] == ["critic"] * 3 + ["again"] * 2 and words[0].isdigit()
+
+
 def test_demonstrations_are_right_of_the_training_side_and_in_the_tiny_models_words():
     domain = CountdownDomain.tiny()
     rows = critique_demonstrations(20, domain, seed=1, per_problem=3)

@@ -7,6 +7,9 @@ import json
 import logging
 import math
 import platform
+import shlex
+import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -61,6 +64,7 @@ def write_description(args: Any, config: dict[str, Any], domain: Any, **more: An
     description = {
         "name": path.parent.name,
         "started": _now(),
+        **({"command": command} if (command := command_line(sys.argv)) else {}),
         "config": {name: value for name, value in config.items() if not name.endswith("_token")},
         "domain": said,
         **({"rules": said["rules"]} if "rules" in said else {}),
@@ -74,6 +78,24 @@ def write_description(args: Any, config: dict[str, Any], domain: Any, **more: An
         **more,
     }
     write_atomically(path, json.dumps(description, indent=2, default=str) + "\n")
+
+
+def command_line(argv: Sequence[str]) -> str | None:
+    """The command that this process runs, without tokens; None for a notebook or another host."""
+    program = Path(argv[0]).name if argv else ""
+    if program in ("countdown-selfplay", "main.py"):
+        shown = ["countdown-selfplay"]
+    elif program.endswith(".py"):
+        shown = ["python", program]
+    else:
+        return None
+    secret = False
+    for word in argv[1:]:
+        name, equals, _ = word.partition("=")
+        own = name.startswith("--") and name.endswith("token")
+        shown.append(f"{name}=***" if own and equals else "***" if secret else word)
+        secret = own and not equals
+    return shlex.join(shown)
 
 
 def record_of(step: int, logs: dict[str, Any]) -> dict[str, Any]:

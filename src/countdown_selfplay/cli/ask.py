@@ -1,0 +1,227 @@
+"""`countdown-selfplay ask`: put one problem to a trained prover, or ask a trained conjecturer for problems."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..contract.domain import in_moves
+from ..countdown import CountdownDomain, Problem, solve
+from ..countdown.exact.solver import MAX_OPERANDS
+from ..data.jsonl import json_file
+from ..data.run_files import step_of
+from ..errors import ConfigError
+from ..evaluation.setting import find_run, roles_of, setting_of
+from ..evaluation.terminal import aligned
+from ..tiny import EMBEDDED, embedded_name
+from .countdown_options import parser_of, positive, problem_of, seed_number
+
+HELP = "Ask a trained prover for answers to one problem, or a conjecturer for problems"
+
+EPILOG = """\
+examples: countdown-selfplay ask --model runs/tiny-joint/prover 3 5 7 --target 22
+          countdown-selfplay ask --model runs/tiny-joint/conjecturer -n 8
+          countdown-selfplay ask --model tiny-ladder 2 3 5 7 --target 24 --answers moves
+
+Prompts, answer rules and sampling are those of the run whose run.json lies beside the model, or the embedded model's.
+Each answer comes with the verifier's verdict. Each proposal comes with the reason of its admission or refusal, and
+with a solution of the exact solver up to six numbers. To a conjecturer of self-guided self-play the numbers and the
+target are what its problems are to help with."""
+
+_LONGEST = 100  # characters of a text in the table
+
+
+def main(argv: list[str]) -> int:
+    """Sample and print a table; 0."""
+    options = parse(argv)
+    check_model(options.model)
+    played = ["conjecturer"] if embedded_name(options.model) == "tiny-ladder-conjecturer" else roles_of(options.model)
+    kinds = {role.partition("/")[0].partition("_")[0] for role in played}
+    options.role = options.role or ("conjecturer" if kinds == {"conjecturer"} else "prover")
+    setting = setting_of(options)
+    domain = setting.domain
+    if not isinstance(domain, CountdownDomain):
+        raise ConfigError(
+            f"`ask` puts problems of Countdown, and '{options.model}' was trained on another domain "
+            f"({setting.source}); use eval."
+        )
+    problem = asked_problem(options, domain)
+    if options.answers == "moves" and not (options.role == "prover" and in_moves(domain)):
+        raise ConfigError(
+            f"`--answers` (moves) is for a prover that answers in moves, such as tiny-ladder, and '{options.model}' "
+            "does not; leave it out."
+        )
+    from ..evaluation.model import load_model, place_of
+
+    model, tokenizer = load_model(options.model, place_of(options.device))
+    sampling = {**setting.sampling, "seed": options.seed}
+    told = answers if options.role == "prover" else proposals
+    for line in told(model, tokenizer, domain, problem, options, sampling):
+        print(line)
+    print(f"\n{options.role} of {options.model}; setting of {setting.source}; temperature "
+          f"{sampling['temperature']:g}, seed {options.seed}")  # fmt: skip
+    return 0
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """The options, with what `setting_of` reads besides."""
+    parser = parser_of("ask", HELP, EPILOG)
+    parser.add_argument("numbers", nargs="*", metavar="NUMBER", help="the numbers of the problem")
+    parser.add_argument("--model", required=True, help="a model or adapter folder, a hub id, tiny or tiny-ladder")
+    parser.add_argument("--target", metavar="T", help="the integer to reach")
+    parser.add_argument(
+        "--role",
+        choices=("prover", "conjecturer"),
+        help="what to ask it as (default: as its folder says, or prover)",
+    )
+    parser.add_argument("-n", type=positive, default=4, metavar="N", help="answers or proposals (default: 4)")
+    parser.add_argument(
+        "--answers", choices=("whole", "moves"), default="whole", help="moves: a line for each move (default: whole)"
+    )
+    parser.add_argument("--temperature", type=float, help="0 is greedy (default: the run's)")
+    parser.add_argument("--seed", type=seed_number, default=0, help="of the sampling (default: 0)")
+    parser.add_argument("--device", help="such as cpu or cuda:1 (default: the GPU if there is one)")
+    options = parser.parse_args(argv)
+    options.domain = options.domain_kwargs = options.eval_preset = None
+    if options.temperature is not None and not 0 <= options.temperature < float("inf"):
+        raise ConfigError(f"`--temperature` ({options.temperature}) must be at least 0, and 0 is greedy.")
+    return options
+
+
+def check_model(name: str) -> None:
+    """ConfigError, with what to pass instead, for a folder that holds no model."""
+    folder = Path(name)
+    local = name.startswith((".", "/", "~", "runs/")) or name.count("/") > 1
+    if name in EMBEDDED or not (folder.is_dir() or local):
+        return
+    if not folder.is_dir():
+        known = ", ".join(EMBEDDED)
+        raise ConfigError(f"There is no folder '{name}'; pass the folder of a model, a hub id, or one of {known}.")
+    if models_in(folder, ""):
+        return
+    if inside := models_in(folder, "*/"):
+        raise ConfigError(f"'{name}' holds no model itself; pass one of those in it: {', '.join(map(str, inside))}.")
+    if saved := models_in(folder, "checkpoint-*/*/"):
+        newest = max(saved, key=lambda place: step_of(place.parent))
+        raise ConfigError(f"The run in '{name}' is not finished and has exported no model; its newest is '{newest}'.")
+    raise ConfigError(f"'{name}' holds no model (no config.json or adapter_config.json); pass the folder of one.")
+
+
+def models_in(folder: Path, below: str) -> list[Path]:
+    """Folders with weights of Transformers or PEFT, so far below `folder`."""
+    found = [path.parent for kind in ("config", "adapter_config") for path in folder.glob(f"{below}{kind}.json")]
+    return sorted(set(found))
+
+
+def asked_problem(options: argparse.Namespace, domain: CountdownDomain) -> Problem | None:
+    """The problem on the command line; None if there is none, which a conjecturer alone may be asked without."""
+    if not options.numbers and options.target is None:
+        if options.role == "prover":
+            raise ConfigError("A prover needs a problem: give its numbers and --target, such as 3 5 7 --target 22.")
+        return None
+    if not options.numbers or options.target is None:
+        lacks = "--target" if options.numbers else "numbers"
+        raise ConfigError(f"The problem has no {lacks}; give both, such as 3 5 7 --target 22.")
+    problem = problem_of(options.numbers, options.target)
+    outside = domain.outside(problem)
+    if outside is not None:
+        raise ConfigError(f"The problem is not one of those that '{options.model}' plays: {outside}; give another.")
+    return problem
+
+
+def answers(
+    model: Any, tokenizer: Any, domain: CountdownDomain, problem: Any, options: argparse.Namespace, sampling: dict
+) -> list[str]:
+    """A table of answers and verdicts, and what the exact solver says."""
+    from ..evaluation.episodes import sample_episodes
+    from ..evaluation.sampling import sample_completions
+
+    how: dict[str, Any] = {"stop_strings": domain.stop_strings("prover"), **sampling}
+    if in_moves(domain):
+        (played,) = sample_episodes(model, tokenizer, [problem], domain, options.n, **how)
+        texts, verdicts = [one.text for one in played], [one.verdict for one in played]
+    else:
+        prompt = domain.prove_row(problem)["prompt"]
+        (drawn,) = sample_completions(model, tokenizer, [prompt], options.n, **how)
+        texts = [completion.text for completion in drawn]
+        verdicts = domain.verify(texts, [problem] * options.n)
+    rows: list[tuple[str, ...]] = [("", "answer", "verdict")]
+    for i, (text, verdict) in enumerate(zip(texts, verdicts, strict=True), start=1):
+        value = getattr(verdict, "value", None)
+        said = str(verdict.reason) + ("" if verdict.correct or value is None else f" ({value})")
+        lines = text.splitlines() if options.answers == "moves" else [one_line(text)]
+        rows += [(str(i) if k == 0 else "", line, said if k == len(lines) - 1 else "") for k, line in enumerate(lines)]
+    right = sum(bool(verdict.correct) for verdict in verdicts)
+    return [aligned(rows), "", f"{right} of {options.n} right. Exact solver: {word_of(problem, domain)}."]
+
+
+def proposals(
+    model: Any,
+    tokenizer: Any,
+    domain: CountdownDomain,
+    problem: Problem | None,
+    options: argparse.Namespace,
+    sampling: dict,
+) -> list[str]:
+    """A table of proposals with the reasons of the gate and the exact solver's word."""
+    from ..curriculum.admission import examine
+    from ..evaluation.sampling import sample_completions
+
+    asks = list(asks_of(domain, problem, proposer_of(options.model)))[: options.n]
+    prompts = [domain.propose_row(**ask)["prompt"] for ask in asks]
+    each = -(-options.n // len(asks))
+    drawn = sample_completions(
+        model, tokenizer, prompts, each, stop_strings=domain.stop_strings("conjecturer"), **sampling
+    )
+    asked = [ask for column in zip(*([ask] * each for ask in asks), strict=True) for ask in column][: options.n]
+    texts = [one.text for column in zip(*drawn, strict=True) for one in column][: options.n]
+    rows: list[tuple[str, ...]] = [("", "proposal", "gate", "exact solver")]
+    for i, (text, found) in enumerate(zip(texts, examine(domain, texts, asked), strict=True), start=1):
+        held_out = found.reason == "ok" and domain.is_held_out(found.problem)
+        solver = "-" if found.problem is None else word_of(found.problem, domain)
+        rows.append((str(i), one_line(text), "held_out" if held_out else found.reason, solver))
+    return [aligned(rows)]
+
+
+def asks_of(domain: CountdownDomain, problem: Problem | None, proposer: str | None) -> Sequence[Mapping[str, Any]]:
+    """What the conjecturer is asked for: as in its run, or for the sake of `problem`."""
+    if problem is None and proposer == "stp":
+        raise ConfigError("This conjecturer varies solved problems; give one, such as 3 5 7 --target 22.")
+    if problem is None:
+        return [{"target": None}] if proposer == "targets" else domain.asks
+    if proposer == "stp":
+        solution = solve(problem, domain.rules)
+        if solution is None:
+            raise ConfigError(
+                f"This conjecturer varies solved problems, and {problem.key} has no solution; give another."
+            )
+        return [{"variant_of": problem, "solution": solution}]
+    if proposer != "targets":
+        raise ConfigError(
+            "The numbers and the target are for a conjecturer of self-guided self-play, and this one was asked for "
+            "numbers of operands alone; leave them out, or pass --role prover."
+        )
+    return [{"target": problem}]
+
+
+def proposer_of(model: str) -> str | None:
+    """The proposer of the run beside the model, None without one."""
+    run = find_run(model)
+    return None if run is None else json_file(run, config=dict)["config"].get("proposer")
+
+
+def word_of(problem: Problem, domain: CountdownDomain) -> str:
+    """A solution, or why there is none."""
+    if not domain.in_range(problem):
+        return "not asked (out of range)"
+    if len(problem.numbers) > MAX_OPERANDS:
+        return f"not asked ({len(problem.numbers)} numbers)"
+    return solve(problem, domain.rules) or "no solution"
+
+
+def one_line(text: str) -> str:
+    """A text in a cell: lines joined by "; ", cut if it is long."""
+    joined = "; ".join(" ".join(line.split()) for line in text.strip().splitlines() if line.strip()) or "(empty)"
+    return joined if len(joined) <= _LONGEST else f"{joined[: _LONGEST - 4]} ..."

@@ -1,0 +1,91 @@
+"""`--prepare` of `cdg`, `pool` and `sgs`: make, once, what their recipes of the embedded model start from."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import yaml
+
+from ..config.recipes import recipes
+from ..errors import ConfigError
+from .countdown_options import OneLineParser
+
+DEFAULTS = {"cdg": "tiny/iterated_cdg", "pool": "tiny/pool", "sgs": "tiny/sgs"}
+"""Command -> the recipe that it prepares for, unless another is named."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """folder: the one that recipes name. holds: what must be in it. make: fills it."""
+
+    folder: Path
+    what: str
+    holds: tuple[str, ...]
+    make: Callable[[], None]
+
+    @property
+    def ready(self) -> bool:
+        """Whether nothing is missing."""
+        return all((self.folder / name).exists() for name in self.holds)
+
+
+def start_of(command: str, recipe: str) -> Start:
+    """What the recipe starts from. ConfigError for a recipe that starts from another place."""
+    from ..warm_starts import starts
+
+    text = written(recipe)
+    if command == "cdg":
+        found = Start(starts.CDG, "weights that know the game", ("config.json",), starts.cdg_start)
+    elif command == "pool":
+        models = ("prover_a/config.json", "conjecturer/config.json")
+        found = Start(starts.POOL, "a prover and a conjecturer of two to four numbers", models, starts.pool_start)
+    else:
+        named = re.findall(rf"model: {starts.SGS}/(\w+)", text)  # conjecturer_model, or of a guide
+        roles = tuple(dict.fromkeys([*starts.SGS_ROLES, *named]))
+        holds = (*(f"{role}/config.json" for role in roles), "targets.jsonl")
+        what, make = f"{', '.join(roles)} and hard targets", partial(starts.sgs_start, roles=roles)
+        found = Start(starts.SGS, what, holds, make)
+    if str(found.folder) not in text:
+        raise ConfigError(
+            f"`--prepare` fills '{found.folder}', and recipe '{recipe}' does not start from there; leave --recipe "
+            f"out, or name one of the embedded model, such as {DEFAULTS[command]}."
+        )
+    return found
+
+
+def written(recipe: str) -> str:
+    """The texts of the recipe and of those that it begins with. UnknownNameError for an unknown one."""
+    known = {**recipes("cdg"), **recipes()}
+    texts: list[str] = []
+    name: str | None = recipe
+    while name is not None:
+        path = known[name] if name in known else recipes()[name]  # the registry says what is nearest
+        texts.append(path.read_text(encoding="utf-8"))
+        name = yaml.safe_load(texts[-1]).get("recipe")
+    return "\n".join(texts)
+
+
+def prepare(command: str, argv: list[str]) -> int:
+    """Fill the folder, or say that it is there; 0."""
+    parser = OneLineParser(prog=f"countdown-selfplay {command}", add_help=False, allow_abbrev=False)
+    parser.add_argument("--prepare", action="store_true")
+    parser.add_argument("--recipe", default=DEFAULTS[command])
+    options, more = parser.parse_known_args(argv)
+    if more:
+        raise ConfigError(f"`--prepare` takes no option but --recipe, and not '{more[0]}'; run the two one by one.")
+    start = start_of(command, options.recipe)
+    named = "" if options.recipe == DEFAULTS[command] else f" --recipe {options.recipe}"
+    then = f"Now: countdown-selfplay {command}{named}"
+    if start.ready:
+        print(f"{start.folder} is there: {start.what}. {then}")
+        return 0
+    print(f"Making {start.folder}: {start.what}. Once, a few minutes on two CPU cores.", flush=True)
+    began = time.perf_counter()
+    start.make()
+    print(f"Made in {time.perf_counter() - began:.0f} s: {start.folder}. {then}")
+    return 0

@@ -1,0 +1,151 @@
+"""`countdown-selfplay push`: upload the trained roles of a run to the Hugging Face Hub, with cards and report."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..data.jsonl import json_file
+from ..errors import ConfigError
+from .countdown_options import parser_of, underscored
+
+HELP = "Upload the trained roles of a finished run to the Hugging Face Hub, with model cards and the report"
+
+EPILOG = """\
+examples: countdown-selfplay push runs/tiny-joint --dry_run
+          countdown-selfplay push runs/tiny-joint --repo_id me/countdown --private
+
+Each role becomes a repository of its own, REPO_ID-ROLE (default: your name and that of the run's folder). Its card
+holds base model, licence, the table before and after, the settings, the command and code that loads it. What goes up
+is first written to RUN/push, and a dry run ends there. Log in once with `hf auth login`."""
+
+FOLDER = "push"
+
+
+def main(argv: list[str]) -> int:
+    """Write the folders, and upload them unless it is a dry run; 0."""
+    parser = parser_of("push", HELP, EPILOG)
+    parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a finished run")
+    parser.add_argument("--repo_id", metavar="NAME", help="repository, such as me/countdown; the role is added")
+    parser.add_argument("--private", action="store_true", help="make the repositories private")
+    parser.add_argument("--dry_run", action="store_true", help="write RUN/push and upload nothing")
+    options = parser.parse_args([underscored(argument) for argument in argv])
+    described, roles = finished_run(options.run)
+    name = options.repo_id or options.run.resolve().name
+    check_name(name)
+    token = None if options.dry_run else token_or_refuse(options.run)
+    if token is not None and "/" not in name:
+        name = f"{own_name(token)}/{name}"
+    folders = {}
+    for role in roles:
+        repo = name if role == options.run else f"{name}-{role.name}"
+        folders[repo] = written(options.run, role, described, repo)
+        print(f"Wrote {folders[repo]} for {repo}")
+    if token is not None:
+        for repo, folder in folders.items():
+            print(f"Uploaded {uploaded(repo, folder, options.private, token)}")
+    return 0
+
+
+def finished_run(run: Path) -> tuple[dict[str, Any], list[Path]]:
+    """run.json, and the folders of the trained roles; of a warm start the run itself. ConfigError without them."""
+    from ..training.cards import exported_roles, holds_model
+
+    if not (run / "run.json").is_file():
+        inside = sorted(path.parent for path in run.glob("*/run.json")) if run.is_dir() else []
+        hint = f"; in it there are {', '.join(map(str, inside[:4]))}" if inside else ""
+        raise ConfigError(f"'{run}' is not the folder of a run (it has no run.json){hint}.")
+    described = json_file(run / "run.json", config=dict, domain=dict)
+    roles = [run] if holds_model(run) else exported_roles(run)
+    if not roles:
+        raise ConfigError(
+            f"The run in '{run}' is not finished: it has exported no role. Play it to its end with the command that "
+            "began it and --resume_from_checkpoint true."
+        )
+    return described, roles
+
+
+def written(run: Path, role: Path, described: dict[str, Any], repo: str) -> Path:
+    """The folder that goes up for a role: its files, a card that names the repository, evaluation and report."""
+    from ..training.cards import role_card
+
+    target = run / FOLDER / (role.name if role != run else "model")
+    shutil.rmtree(target, ignore_errors=True)
+    beside = shutil.ignore_patterns(FOLDER, "checkpoint-*", "README.md", ".*", "plots", "*.jsonl")
+    shutil.copytree(role, target, ignore=beside)
+    path = run / "evaluation.json"
+    evaluation = json_file(path) if path.exists() else None
+    if role == run:
+        here = described["config"]["output_dir"]  # as the snippet of the card names it
+        text = (run / "README.md").read_text(encoding="utf-8").replace(f'"{here}"', f'"{repo}"')
+    else:
+        text = role_card(role, described, evaluation, repo)
+    (target / "README.md").write_text(text, encoding="utf-8")
+    report = run / "report.html"
+    if not report.exists() and (run / "metrics.jsonl").exists() and role != run:
+        from ..training.run import report_of
+
+        report_of(run)
+    for file in (run / "run.json", path, report):
+        if file.exists():
+            shutil.copy(file, target)
+    return target
+
+
+def check_name(name: str) -> None:
+    """ConfigError for what is no name of a repository."""
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError as error:
+        raise ConfigError(f"`--repo_id` ({name}) cannot be a repository: {str(error).splitlines()[0]}") from None
+
+
+def token_or_refuse(run: Path) -> str:
+    """The token of this machine. ConfigError without one."""
+    from huggingface_hub import get_token
+    from huggingface_hub.constants import HF_HUB_OFFLINE
+
+    token = get_token()
+    if token is None or HF_HUB_OFFLINE:
+        why = "HF_HUB_OFFLINE is set" if HF_HUB_OFFLINE else "no token is stored here; log in with `hf auth login`"
+        raise ConfigError(
+            f"Nothing was uploaded: {why}. `countdown-selfplay push {run} --dry_run` writes the folders."
+        )
+    return token
+
+
+def own_name(token: str) -> str:
+    """The user's name on the hub."""
+    from huggingface_hub import HfApi
+
+    return str(_asked(lambda: HfApi(token=token).whoami()["name"]))
+
+
+def uploaded(repo: str, folder: Path, private: bool, token: str) -> str:
+    """Upload the folder; the repository's address."""
+    from huggingface_hub import HfApi
+
+    api = HfApi(token=token)
+    url = _asked(lambda: api.create_repo(repo, private=private, exist_ok=True))
+    _asked(lambda: api.upload_folder(repo_id=repo, folder_path=str(folder)))
+    return str(url)
+
+
+def _asked(call: Callable[[], Any]) -> Any:
+    """The hub's answer. ConfigError where it refuses or is out of reach: the errors of its client and of what that
+    speaks HTTP with."""
+    try:
+        return call()
+    except Exception as error:
+        if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in _CLIENTS:
+            raise
+        said = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ConfigError(f"The hub refused or was out of reach: {said}; RUN/push holds what was to go up.") from None
+
+
+_CLIENTS = ("huggingface_hub", "httpx", "httpcore", "requests", "urllib3")

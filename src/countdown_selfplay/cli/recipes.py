@@ -1,0 +1,95 @@
+"""`countdown-selfplay recipes`: the shipped recipes in one table, or the text of one. Loads no torch."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import yaml
+
+from ..config.recipes import PLACES, recipes
+from ..errors import UnknownNameError
+from ..evaluation.papers import PAPERS
+from ..evaluation.terminal import aligned
+from ..registry import nearest
+from .countdown_options import parser_of
+from .systems import SYSTEMS
+
+HELP = "List the shipped recipes with paper, time and memory, or print one"
+
+EPILOG = """\
+examples: countdown-selfplay recipes
+          countdown-selfplay recipes tiny/sgs > mine.yaml
+
+CPU minutes: of one whole run, where one was measured (facts.yaml beside the recipes says when). GiB: what --dry_run
+estimates for one process, a lower bound; of whole runs only --probe and a GPU know more."""
+
+_COMMANDS = ("sft", "ipo", "cdg", "joint")
+_ALONE = "rloo"
+
+
+def main(argv: list[str]) -> int:
+    """Print the table, or the recipe's file; 0."""
+    parser = parser_of("recipes", HELP, EPILOG)
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a recipe, such as tiny/default")
+    options = parser.parse_args(argv)
+    if options.name is None:
+        print(table())
+    else:
+        print(text_of(options.name), end="")
+    return 0
+
+
+def text_of(name: str) -> str:
+    """The file of a recipe. UnknownNameError, with the nearest name, if there is none."""
+    known = {found: path for command in _COMMANDS for found, path in recipes(command).items()}
+    if name not in known:
+        raise UnknownNameError(f"Unknown recipe '{name}'.{nearest(name, list(known))}")
+    return known[name].read_text(encoding="utf-8")
+
+
+def table() -> str:
+    """A row a recipe, those of the embedded model first."""
+    rows = [
+        (name, command_of(command, name), paper_of(name), *map(_figure, (fact(name, "minutes"), fact(name, "gib"))))
+        for command in _COMMANDS
+        for name in recipes(command)
+    ]
+    rows.sort(key=lambda row: (not row[0].startswith("tiny/"), row[0]))
+    return aligned([("recipe", "command", "paper", "CPU min", "GiB"), *rows])
+
+
+def command_of(command: str, name: str) -> str:
+    """The command that plays it: its own, or that of the system whose recipe it is."""
+    stem = name.partition("/")[2]
+    if command != "joint":
+        return command
+    if stem in ("cdg", "cdg_ppo"):
+        return "cdg --training online"
+    return next((own for own in (*SYSTEMS, _ALONE) if stem.split("_")[0] == own), command)
+
+
+def paper_of(name: str) -> str:
+    """The paper whose system or run it is; "" for one of this library's own."""
+    papers = facts()["papers"]
+    stem = name.partition("/")[2]
+    own = papers.get(name, next((papers[known] for known in papers if stem.startswith(known)), None))
+    return "" if own is None else PAPERS[own]
+
+
+def fact(name: str, what: str) -> float | None:
+    """A measurement or an estimate; None where there is none."""
+    found: float | None = facts()["recipes"].get(name, {}).get(what)
+    return found
+
+
+@cache
+def facts() -> dict[str, Any]:
+    """facts.yaml, which lies beside the recipes."""
+    place = next(place for place in PLACES if (place / "facts.yaml").is_file())
+    found: dict[str, Any] = yaml.safe_load((place / "facts.yaml").read_text(encoding="utf-8"))
+    return found
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"

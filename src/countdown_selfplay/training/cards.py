@@ -1,0 +1,213 @@
+"""Model cards: base model and licence, what the model was measured to do before and after, how it was trained, and
+code that loads it. One text for all that training leaves behind and for what is uploaded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..countdown import CountdownDomain, Problem
+from ..data.jsonl import json_file
+from ..data.run_files import ROLES_FILE
+from ..evaluation.terminal import before_after_table
+from ..tiny import embedded_name
+
+_EXAMPLE = Problem((3, 5, 7), 22)
+_SHOWN = ("objective", "learning_rate", "beta")
+_WORDS = {"learning_rate": "learning rate", "beta": "KL coefficient"}
+
+
+def card(
+    title: str,
+    made: str,
+    rows: Mapping[str, object],
+    recorded: Mapping[str, Any],
+    tags: Sequence[str],
+    *,
+    base: str,
+    place: str,
+    said: str = "",
+    results: str = "",
+    command: str | None = None,
+    prompt: Any = None,
+    most_tokens: int = 256,
+    library: str = "transformers",
+) -> str:
+    """A model card. `made`: how, in a sentence; `rows`: of the table of settings, which is followed by `recorded`,
+    the domain's own account; `said`: a paragraph behind it. `base`: the folder or hub id of the weights before
+    training; `place`: of those after it. `results`: a table as text; `prompt`: one that the model knows, a text or a
+    chat."""
+    licence, embedded = licence_of(base), embedded_name(base)
+    on_hub = embedded is None and re.fullmatch(r"[\w.-]+/[\w.-]+", base) is not None and not Path(base).is_dir()
+    head = {"library_name": library, "pipeline_tag": "text-generation"}
+    head |= {"license": licence} if licence else {}
+    head |= {"base_model": base} if on_hub else {}
+    recorded = dict(recorded)
+    rules = recorded.pop("rules", None)
+    rows = {**rows, **{name.replace("_", " "): value for name, value in recorded.items()}}
+    named = (
+        f"[{base}](https://huggingface.co/{base})" if on_hub else f"`{embedded or base}`" if base else "not recorded"
+    )
+    under = "" if rules is None else f" under these rules: `{rules}`"
+    whose = f", embedded in countdown-selfplay {__version__}" if embedded else ""
+    parts = [
+        "---",
+        *(f"{name}: {value}" for name, value in head.items()),
+        "tags:",
+        *(f"- {tag}" for tag in ("trl", "countdown-selfplay", *tags)),
+        "---",
+        f"# {title}\n",
+        f"{made}\n",
+        f"- Base model: {named}{whose}",
+        f"- Licence: {licence or 'that of the base model'}\n",
+        *([f"## Results\n\n{results}\n"] if results else []),
+        "## Training\n\n| setting | value |\n|---|---|",
+        *(f"| {name} | {value} |" for name, value in rows.items()),
+        *(["", said] if said else []),
+        *([f"\n```bash\n{command}\n```"] if command else []),
+        f"\n## Use\n\n```python\n{snippet(place, prompt, most_tokens, library)}\n```\n",
+        f"Answers are judged by the verifier of the domain{under}.",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def snippet(place: str, prompt: Any, most_tokens: int, library: str) -> str:
+    """Python that loads the model, and samples from it if a prompt is known."""
+    auto = "AutoPeftModelForCausalLM" if library == "peft" else "AutoModelForCausalLM"
+    imports = [f"from peft import {auto}", "from transformers import AutoTokenizer"]
+    lines = imports if library == "peft" else [f"from transformers import {auto}, AutoTokenizer"]
+    lines += [
+        "",
+        f'model = {auto}.from_pretrained("{place}")',
+        f'tokenizer = AutoTokenizer.from_pretrained("{place}")',
+    ]
+    if prompt is None:
+        return "\n".join(lines)
+    if isinstance(prompt, str):
+        lines.append(f'inputs = tokenizer({prompt!r}, return_tensors="pt")')
+    else:
+        chat = "add_generation_prompt=True, return_dict=True"
+        lines.append(f'inputs = tokenizer.apply_chat_template({prompt!r}, {chat}, return_tensors="pt")')
+    lines.append(f"output = model.generate(**inputs, max_new_tokens={most_tokens}, do_sample=True)")
+    lines.append('print(tokenizer.decode(output[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True))')
+    return "\n".join(lines)
+
+
+def licence_of(base: str) -> str | None:
+    """What the base model's own card says, if it is on this machine; the embedded models are Apache-2.0."""
+    if embedded_name(base) is not None:
+        return "apache-2.0"
+    readme: Any = Path(base) / "README.md"
+    if not Path(base).is_dir():
+        from huggingface_hub import try_to_load_from_cache
+        from huggingface_hub.errors import HFValidationError
+
+        try:
+            readme = try_to_load_from_cache(base, "README.md")
+        except HFValidationError:
+            return None
+    if not isinstance(readme, str | Path) or not Path(readme).is_file():
+        return None
+    head = Path(readme).read_text(encoding="utf-8", errors="replace").split("\n---", 1)[0]
+    found = re.search(r"^license:\s*(\S+)\s*$", head, re.MULTILINE)
+    return found[1] if found else None
+
+
+def example_prompt(domain: Any, kind: str) -> Any:
+    """A prompt of Countdown that a prover or a conjecturer knows; None for other roles and domains."""
+    if not isinstance(domain, CountdownDomain) or kind not in ("prover", "conjecturer"):
+        return None
+    if kind == "conjecturer":
+        ask: dict[str, Any] = dict(domain.asks[0])
+        return domain.propose_row(**ask)["prompt"]
+    return domain.prove_row(_EXAMPLE if domain.in_range(_EXAMPLE) else domain.longest)["prompt"]
+
+
+def settings_of(role: Any) -> dict[str, Any]:
+    """Of a role's settings those that its card shows, and its token budget."""
+    return {name: getattr(role, name) for name in (*_SHOWN, "max_completion_length")}
+
+
+def exported_roles(run: Path) -> list[Path]:
+    """The folders of a run's trained roles: those of a joint run, or of the last iteration of each role."""
+    found = [path.parent for path in sorted(run.glob(f"*/{ROLES_FILE}")) if holds_model(path.parent)]
+    if found:
+        return found
+    last: dict[str, Path] = {}
+    for _, path in sorted((int(p.parent.name.partition("-")[2]), p) for p in run.glob("iteration-[0-9]*/*/")):
+        if holds_model(path):
+            last[path.name] = path
+    return [last[role] for role in sorted(last)]
+
+
+def holds_model(folder: Path) -> bool:
+    """Whether weights of Transformers or PEFT lie there."""
+    return any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
+
+
+def role_card(
+    folder: Path,
+    described: Mapping[str, Any],
+    evaluation: Mapping[str, Any] | None = None,
+    place: str | None = None,
+) -> str:
+    """The card of a trained role. `folder`: of its weights; `described`: run.json, or what it is going to hold;
+    `evaluation`: evaluation.json; `place`: where the weights will lie, such as a repository's id (None: `folder`)."""
+    config, recorded = described["config"], described["domain"]
+    said = json_file(folder / ROLES_FILE) if (folder / ROLES_FILE).exists() else {}
+    roles, settings = said.get("roles") or [folder.name], said.get("settings", {})
+    rows: dict[str, object] = {"game": config.get("game"), "policy sharing": config.get("policy_sharing", "full")}
+    rows["seed"] = config.get("seed")
+    for role in roles:
+        rows |= {f"{role}: {_WORDS.get(name, name)}": settings[role][name] for name in _SHOWN if role in settings}
+        if role in said.get("samples", {}):
+            rows[f"{role}: samples"] = said["samples"][role]
+    if "conjecturer" in roles:
+        rows["conjecturer reward"] = config.get("conjecturer_reward")
+    if "prover" in roles:
+        rows["anchor fraction"] = config.get("anchor_fraction")
+    start = described.get("start", "")
+    base = said.get("from") or (start.get(folder.name, "") if isinstance(start, Mapping) else start)
+    together = " and ".join(roles)
+    domain, by = recorded.get("domain", config.get("domain")), f"trained with countdown-selfplay {__version__}"
+    made = f"The {together} of an iterated self-play run on {domain}, {by}."
+    if "rounds" in said:
+        made = (
+            f"The {together} of a joint conjecturer/prover run on {domain}, after {said['rounds']} rounds, {by} on "
+            "TRL's GRPOTrainer."
+        )
+    return card(
+        f"countdown-selfplay {together}",
+        made,
+        {name: value for name, value in rows.items() if value is not None},
+        recorded,
+        ("self-play",),
+        base=base,
+        place=place or str(folder),
+        results=results_of(evaluation, roles) if evaluation else "",
+        command=described.get("command"),
+        prompt=said.get("prompt"),
+        most_tokens=next((s["max_completion_length"] for s in settings.values()), 256),
+        library="peft" if (folder / "adapter_config.json").exists() else "transformers",
+    )
+
+
+def results_of(evaluation: Mapping[str, Any], roles: Sequence[str]) -> str:
+    """The table before and after training of those roles, with what it was measured on; "" without one."""
+    lines = before_after_table(dict(evaluation)).splitlines()
+    own = [line for line in lines[2:] if any(line.startswith(role) for role in roles)]
+    if not own:
+        return ""
+    after = evaluation["after"]
+    found = after.get("prover") or next(iter(after.values()))
+    size = (
+        f"{found['problems']} held-out problems x {found['n']} answers" if "problems" in found else "held-out problems"
+    )
+    heat = found.get("setting", {}).get("temperature")
+    how = "" if heat is None else f", temperature {heat:g}"
+    return f"{size}{how}; 95% intervals, differences paired where there are problems.\n\n" + "\n".join(
+        ["```", *lines[:2], *own, "```"]
+    )

@@ -1,0 +1,143 @@
+"""What the recipes of the embedded model start from that does not ship, made on the spot: weights that know the
+Critic-Discernment Game, provers and a conjecturer of up to four numbers for a pool, and the roles and hard targets of
+self-guided self-play."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..config import JointSelfPlayConfig
+from ..countdown import CountdownDomain, ProblemSpec, generate_problems
+from ..data.jsonl import json_file
+from ..data.run_files import write_atomically
+from ..domains import domain_from
+from ..errors import ConfigError, DataError
+from ..evaluation.presets import ATTEMPTS, MOST
+from .critiques import critique_demonstrations
+from .demonstrations import generated_rows
+from .fine_tuning import Job, fine_tune, write_rows
+
+CDG, POOL, SGS = Path("runs/tiny-cdg-start"), Path("runs/pool-start"), Path("runs/tiny-sgs")
+"""The folders that the recipes name."""
+CDG_PROBLEMS, CDG_EACH, CDG_CRITIQUES = 3072, 2, 6
+POOL_PROBLEMS, POOL_PROPOSALS = 6144, 2048
+SGS_ROLES, SGS_TARGETS = ("prover", "conjecturer"), 320
+SGS_EASIEST = 0.3
+"""The warm-started solver's pass@8 on the targets must be below it, in new attempts."""
+FOUR = ProblemSpec((2, 3, 4), number_low=1, number_high=12, target_low=1, target_high=99)
+
+
+def made(folder: Path) -> bool:
+    """Whether a finished model lies there."""
+    return (folder / "config.json").exists()
+
+
+def cdg_start(
+    folder: Path = CDG, problems: int = CDG_PROBLEMS, each: int = CDG_EACH, critiques: int = CDG_CRITIQUES
+) -> None:
+    """Weights that answer, criticise, revise and check in the game's words: supervised, on what the exact solver makes
+    of so many problems: `each` times an answer, `critiques` critiques, a revision and a check. A critic has to copy a
+    step, which is learnt late: with one critique each it names steps that are not there. Nothing to do if they are
+    there."""
+    if made(folder):
+        return
+    rows = critique_demonstrations(problems, CountdownDomain.tiny(), per_problem=each, critiques=critiques)
+    data = write_rows(folder.with_name(f"{folder.name}.jsonl"), rows)
+    # Small batches, for what costs is the row. Rows of like length together cost a third less and teach much less; at
+    # the recipe's rate the game is learnt a little better, and answering is unlearnt.
+    options = {"dataset_name": data, "keep_wrong": "true", "num_train_epochs": 1, "number_high": 12}
+    options |= {"per_device_train_batch_size": 48, "learning_rate": 8e-4, "eval_problems": 128}
+    fine_tune([Job(folder, options=options)])
+
+
+def half_rows(problems: int, domain: CountdownDomain) -> tuple[list[dict[str, Any]], set[str]]:
+    """Demonstrations for one prover of a pool, six of each problem, and the keys that are taken for a second one: of
+    the 212 training problems of two numbers and 4,101 of three each gets half."""
+    keys = [domain.key(problem) for problem in generate_problems(2 * problems, domain.spec, seed=0)]
+    rows = generated_rows(problems, "prover", domain, 0, exclude=keys[1::2], per_problem=6)
+    return rows, {*keys[::2], *(domain.key(domain.problem(row)) for row in rows)}
+
+
+def pool_job(folder: Path, rows: Sequence[dict[str, Any]], **options: Any) -> Job:
+    """A player of a pool, trained on `rows`; its role is the first word of the folder's name."""
+    role, data = folder.name.split("_")[0], write_rows(folder.with_suffix(".jsonl"), rows)
+    own = {"role": role, "dataset_name": data, "operands": FOUR.operands, "number_high": FOUR.number_high}
+    return Job(folder, options={**own, "eval_problems": 0, **options})
+
+
+def pool_start(root: Path = POOL, problems: int = POOL_PROBLEMS, proposals: int = POOL_PROPOSALS) -> None:
+    """A prover and a conjecturer of two to four numbers, those of the two that are not there yet."""
+    domain, jobs = replace(CountdownDomain.tiny(), spec=FOUR), []
+    if not made(root / "prover_a"):
+        jobs.append(pool_job(root / "prover_a", half_rows(problems, domain)[0]))
+    if not made(root / "conjecturer"):
+        jobs.append(pool_job(root / "conjecturer", generated_rows(proposals, "conjecturer", domain, 0)))
+    if jobs:
+        fine_tune(jobs)
+
+
+def sgs_start(
+    root: Path = SGS,
+    roles: Sequence[str] = SGS_ROLES,
+    targets: int = SGS_TARGETS,
+    quick: bool = False,
+    attempts: int = ATTEMPTS,
+    most: int = MOST,
+    say: Callable[[str], None] = print,
+) -> None:
+    """A warm start for each role and the set of targets, problems of four numbers that the prover solves at most
+    `most` times in `attempts`; those of them that are not there yet. `quick`: half the prover's demonstrations.
+
+    ConfigError where the folder was made in another way; DataError where the targets are not hard."""
+    usual = {"attempts": ATTEMPTS, "most": MOST}
+    asked, said = {"quick": quick, "targets": targets, "attempts": attempts, "most": most}, root / "made.json"
+    there = usual | json_file(said) if said.exists() else asked
+    if there != asked:
+        told, wanted = (
+            f"{m['targets']} targets solved at most {m['most']} times in {m['attempts']}, "
+            f"{'with' if m['quick'] else 'without'} --quick"
+            for m in (there, asked)
+        )
+        raise ConfigError(
+            f"'{root}' was made for {told}, and this call is for {wanted}: move it away, or call as then."
+        )
+    root.mkdir(parents=True, exist_ok=True)
+    write_atomically(said, json.dumps(asked) + "\n")
+    few = {"eval_problems": 64, "eval_proposals": 256}
+    fewer = {"demonstrations": 6144} if quick else {}
+    missing = [role for role in roles if not made(root / role)]
+    if missing:
+        fine_tune([Job(root / r, f"tiny/sft_sgs_{r}", {**few, **(fewer if r == "prover" else {})}) for r in missing])
+    if not (root / "targets.jsonl").exists():
+        _hard_targets(root, targets, attempts, most, asked, say)
+
+
+def _hard_targets(
+    root: Path, targets: int, attempts: int, most: int, asked: dict[str, Any], say: Callable[[str], None]
+) -> None:
+    from ..evaluation.hard import AttemptFile, hard_problems
+    from ..statistics.pass_at_k import pass_at_k_array
+    from ..tiny import load_tiny_model
+
+    args = JointSelfPlayConfig.from_recipe("tiny/sgs", use_cpu=True)
+    domain = domain_from(args)
+    domain = replace(domain, spec=replace(domain.spec, operands=(4,)))
+    file = AttemptFile(root / "targets.attempts", asked)  # from which a search that was ended goes on
+    how: dict[str, Any] = {
+        "max_new_tokens": args.max_completion_length,
+        "attempts": attempts,
+        "most": most,
+        "say": say,
+    }
+    found = hard_problems(*load_tiny_model(root / "prover"), domain, targets, file=file, **how)
+    at_8 = float(pass_at_k_array(found.fresh, attempts, ATTEMPTS).mean())
+    if at_8 >= SGS_EASIEST:
+        raise DataError(f"The solver solves {at_8:.0%} of the targets in {ATTEMPTS} attempts; train it for less long.")
+    rows = [{"nums": list(p.numbers), "target": p.target} for p in found.problems]
+    write_rows(root / "targets.jsonl", rows)
+    file.path.unlink(missing_ok=True)
+    say(found.told() + ("." if attempts == ATTEMPTS else f"; {ATTEMPTS} of these solve {at_8:.1%}."))

@@ -1,0 +1,134 @@
+"""`countdown-selfplay ask`: one problem for a prover, proposals of a conjecturer, and folders that hold no model."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from countdown_selfplay.cli.ask import asks_of, one_line
+from countdown_selfplay.cli.main import main
+from countdown_selfplay.countdown import CountdownDomain, Problem, verify
+from countdown_selfplay.countdown.rules import Rules
+from countdown_selfplay.data.run_files import ROLES_FILE
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.tiny import TINY_MODEL_PATH
+
+BARE = Rules(answer_format="bare")
+
+
+def cells(text: str) -> list[list[str]]:
+    """The rows of the table, without its head."""
+    lines = text.splitlines()
+    rule = next(i for i, line in enumerate(lines) if line.startswith("---"))
+    rows = lines[rule + 1 : lines.index("", rule)]
+    return [[cell.strip() for cell in row.split("  ") if cell.strip()] for row in rows]
+
+
+def test_a_prover_answers_and_each_answer_has_its_verdict(capsys):
+    assert main(["ask", "--model", "tiny", "1", "2", "3", "--target", "6", "-n", "6"]) == 0
+    out = capsys.readouterr().out
+    rows, problem = cells(out), Problem((1, 2, 3), 6)
+    assert [row[0] for row in rows] == list("123456")
+    verdicts = [verify(row[1], problem, BARE) for row in rows]
+    assert [row[2].split(" (")[0] for row in rows] == [str(verdict.reason) for verdict in verdicts]
+    right = sum(verdict.correct for verdict in verdicts)
+    assert f"{right} of 6 right. Exact solver: " in out and "setting of the tiny model; temperature 1, seed 0" in out
+    assert verify(out.partition("Exact solver: ")[2].partition(".\n")[0], problem, BARE).correct
+    assert main(["ask", "--model", "tiny", "1", "2", "3", "--target", "6", "-n", "6"]) == 0
+    assert capsys.readouterr().out == out  # the seed's
+
+
+def test_the_ladders_moves_are_shown_a_line_each(capsys):
+    asked = ["ask", "--model", "tiny-ladder", "1", "2", "3", "--target", "6", "-n", "3"]
+    assert main(asked) == 0
+    whole = [row[1].split("; ") for row in cells(capsys.readouterr().out)]
+    assert main([*asked, "--answers", "moves"]) == 0
+    rows = cells(capsys.readouterr().out)
+    moves = [row[1] if row[0].isdigit() and row[0] in "123" and len(row[0]) == 1 else row[0] for row in rows]
+    assert moves == [move for answer in whole for move in answer]
+    assert all(" = " in move for move in moves)
+
+
+def test_a_conjecturers_proposals_come_with_the_gate_and_the_solver(capsys):
+    assert main(["ask", "--model", "tiny", "--role", "conjecturer", "-n", "8"]) == 0
+    rows = cells(capsys.readouterr().out)
+    assert len(rows) == 8
+    for _, text, gate, solver in rows:
+        if gate == "ok":
+            numbers, target = text.split(" = ")
+            assert verify(solver, Problem(tuple(map(int, numbers.split())), int(target)), BARE).correct
+        if gate == "unsolvable":
+            assert solver == "no solution"
+    assert {row[2] for row in rows} >= {"ok", "unsolvable"}  # a third of its proposals can be solved
+    assert main(["ask", "--model", "tiny-ladder-conjecturer", "-n", "1"]) == 0  # a conjecturer by its name
+    assert "conjecturer of tiny-ladder-conjecturer" in capsys.readouterr().out
+
+
+def test_what_the_run_asked_for_is_what_the_conjecturer_is_asked_for():
+    """SGS asks for the sake of a target, or without one; STP for variants of a solved one."""
+    domain, problem = CountdownDomain.tiny(), Problem((3, 5, 7), 22)
+    assert asks_of(domain, None, None) == domain.asks
+    assert [domain.propose_row(**ask)["prompt"] for ask in asks_of(domain, None, "targets")] == ["propose like :"]
+    assert [domain.propose_row(**a)["prompt"] for a in asks_of(domain, problem, "targets")] == [
+        "propose like 3 5 7 = 22 :"
+    ]
+    (ask,) = asks_of(domain, problem, "stp")
+    assert verify(ask["solution"], problem, BARE).correct
+    for given, proposer, words in (
+        (problem, None, "leave them out, or pass --role prover"),
+        (None, "stp", "varies solved problems; give one"),
+        (Problem((1, 1, 1), 99), "stp", "has no solution"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            asks_of(domain, given, proposer)
+
+
+def test_long_and_empty_texts_fit_a_cell():
+    assert one_line("") == "(empty)" and one_line(" a\n\nb ") == "a; b"
+    assert len(one_line("7 " * 200)) == 100 and one_line("7 " * 200).endswith(" ...")
+
+
+def test_bad_input_is_one_sentence(tmp_path, capsys):
+    run = tmp_path / "run"
+    (run / "checkpoint-5" / "prover").mkdir(parents=True)
+    (run / "checkpoint-20" / "prover").mkdir(parents=True)
+    for step in (5, 20):
+        (run / f"checkpoint-{step}" / "prover" / "config.json").touch()
+    done = tmp_path / "done"
+    shutil.copytree(TINY_MODEL_PATH, done / "prover")
+    asked = ["3", "5", "7", "--target", "22"]
+    for arguments, words in (
+        (
+            ["--model", str(run), *asked],
+            f"is not finished and has exported no model; its newest is '{run}/checkpoint-20",
+        ),
+        (["--model", str(done), *asked], f"pass one of those in it: {done}/prover"),
+        (["--model", str(tmp_path / "none"), *asked], "There is no folder"),
+        (["--model", str(run / "checkpoint-5"), *asked], "pass one of those in it"),
+        (["--model", "tiny", "3", "five", "7", "--target", "22"], "got 'five'"),
+        (["--model", "tiny", "3", "5", "7", "--target", "522"], "its target 522 is beyond `target_high` (99)"),
+        (["--model", "tiny", "3", "5", "--target", "22"], "it has 2 numbers, and `operands` is 3"),
+        (["--model", "tiny", "3", "5", "7"], "The problem has no --target"),
+        (["--model", "tiny"], "A prover needs a problem"),
+        (["--model", "tiny", *asked, "--answers", "moves"], "is for a prover that answers in moves"),
+        (["--model", "tiny", *asked, "--temperature", "-1"], "must be at least 0"),
+    ):
+        assert main(["ask", *arguments]) == 2
+        said = capsys.readouterr().err
+        assert words in said and said.count("\n") == 1, said
+
+
+def test_a_folder_says_which_role_it_plays(tmp_path, capsys):
+    folder = tmp_path / "conjecturer"
+    shutil.copytree(TINY_MODEL_PATH, folder)
+    (folder / ROLES_FILE).write_text(json.dumps({"roles": ["conjecturer"]}))
+    settings = {name: getattr(CountdownDomain.tiny().spec, name) for name in ("number_low", "number_high")}
+    config = {**settings, "target_low": 1, "target_high": 99, "operands": [3], "domain": "countdown"}
+    config |= {"prover_prompt": "compact", "conjecturer_prompt": "compact", "proposer": "targets"}
+    config |= {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "max_completion_length": 12}
+    (tmp_path / "run.json").write_text(json.dumps({"name": "mine", "config": config, "rules": BARE.to_dict()}))
+    assert main(["ask", "--model", str(folder), "-n", "2"]) == 0
+    out = capsys.readouterr().out
+    assert f"conjecturer of {folder}; setting of run 'mine'; temperature 0, seed 0" in out
+    assert len(cells(out)) == 2 and Path(folder).is_dir()

@@ -1,0 +1,53 @@
+"""`countdown-selfplay recipes`: one table of all recipes, and the text of one."""
+
+import pytest
+
+from countdown_selfplay.cli.main import main
+from countdown_selfplay.cli.recipes import command_of, facts, paper_of, table
+from countdown_selfplay.config.recipes import PLACES, recipes
+
+ALL = {name: path for command in ("sft", "ipo", "cdg", "joint") for name, path in recipes(command).items()}
+
+
+def test_the_table_holds_every_recipe_once_with_command_and_paper(capsys):
+    assert main(["recipes"]) == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert [line.split("  ")[0].strip() for line in lines[2:]] == sorted(
+        ALL, key=lambda n: (not n.startswith("tiny/"), n)
+    )
+    assert out == table() + "\n" and lines[0].split() == ["recipe", "command", "paper", "CPU", "min", "GiB"]
+    place = next(place for place in PLACES if place.is_dir())
+    assert len(list(place.glob("*/*.yaml"))) == len(ALL)
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "paper"),
+    [
+        ("tiny/default", "joint", ""),
+        ("tiny/sgs_stp", "sgs", "SGS"),
+        ("tiny/pool", "pool", "Multimodal LLM Self-Play"),
+        ("tiny/cdg", "cdg --training online", "Wang et al."),
+        ("tiny/iterated_cdg", "cdg", "Wang et al."),
+        ("tiny/symbolic_ours", "symbolic", ""),
+        ("tiny/symbolic_ucb", "symbolic", "Task Difficulty and Diversity"),
+        ("tiny/rloo", "rloo", ""),
+        ("qwen2.5-0.5b/rloo", "rloo", "Allen and Ståblein"),
+        ("tiny/sft", "sft", ""),
+    ],
+)
+def test_who_plays_a_recipe_and_whose_it_is(name, command, paper):
+    own = next(one for one in ("sft", "ipo", "cdg", "joint") if name in recipes(one))
+    assert (command_of(own, name), paper_of(name)) == (command, paper)
+
+
+def test_facts_are_of_recipes_that_there_are():
+    assert set(facts()["recipes"]) <= set(ALL)
+    assert all(set(found) <= {"minutes", "gib"} for found in facts()["recipes"].values())
+
+
+def test_a_recipe_is_printed_as_it_ships_and_an_unknown_one_gets_the_nearest(capsys):
+    assert main(["recipes", "tiny/sgs"]) == 0
+    assert capsys.readouterr().out == ALL["tiny/sgs"].read_text(encoding="utf-8")
+    assert main(["recipes", "tiny/sgz"]) == 2
+    assert "Unknown recipe 'tiny/sgz'. Did you mean 'tiny/sgs'?" in capsys.readouterr().err
