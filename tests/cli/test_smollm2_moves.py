@@ -33,4 +33,4 @@ def test_smollm2_is_shown_the_format_of_a_move_and_plays_a_round(tmp_path):
     (played,) = lines(run)
     # an episode of 3 to 6 numbers has 1 to 5 moves, of at most 16 tokens each
     assert 1 <= played["prover/moves"] <= 5 and 1 <= played["prover/completion_length"] <= 5 * 16
-    assert 0 <= played["prover/solve_rate"] <= 1 and (run / "prover" / "model.safetensors").is_file()
+    assert 0 <= played["prover/truncated_rate"] <= 1 and (run / "prover" / "model.safetensors").is_file()
