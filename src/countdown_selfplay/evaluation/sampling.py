@@ -125,8 +125,12 @@ def sample_completions(
             input_ids = torch.tensor([[config.pad_token_id] * (width - len(ids[i])) + ids[i] for i in batch])
             mask = torch.tensor([[0] * (width - len(ids[i])) + [1] * len(ids[i]) for i in batch])
             with private_generator(device, "evaluation", seed, number):
-                asked = {"input_ids": input_ids.to(device), "attention_mask": mask.to(device)}
-                asked |= {"generation_config": config, **extra}
+                asked: dict[str, Any] = {
+                    "input_ids": input_ids.to(device),
+                    "attention_mask": mask.to(device),
+                    "generation_config": config,
+                    **extra,
+                }
                 # a set of policies does it itself
                 shared = isinstance(model, PreTrainedModel) and width > SHARED_START
                 output = model.generate(**(with_shared_prefix(model, asked) if shared else asked))
