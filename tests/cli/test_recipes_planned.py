@@ -17,7 +17,8 @@ from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.config.recipes import recipe_settings, recipes
 from countdown_selfplay.warm_starts.configs import IPOSettings, SFTSettings
 
-SHAPES = {  # hidden, inner, layers, heads, key heads, vocabulary, tied; the model cards say 0.49B, 3.09B and 7.61B
+SHAPES = {  # hidden, inner, layers, heads, key heads, vocabulary, tied; the model cards say 135M, 0.49B, 3.09B, 7.61B
+    "135M": (576, 1536, 30, 9, 3, 49152, True),
     "0.5B": (896, 4864, 24, 14, 2, 151936, True),
     "3B": (2048, 11008, 36, 16, 2, 151936, True),
     "7B": (3584, 18944, 28, 28, 4, 152064, False),
@@ -54,7 +55,7 @@ def offline(tmp_path, monkeypatch):
 def planned(name, shapes, *more):
     """The settings of a joint recipe, with its model where it is found here, and what the dry run prints of it."""
     written = recipe_settings(name, JointSelfPlayConfig)
-    size = next((one for one in SHAPES if f"qwen2.5-{one.lower()}" in name), None)
+    size = next((one for one in SHAPES if f"-{one.lower()}/" in name), None)
     here = "tiny" if size is None else shapes[size]
     changed = {key: here for key in ("model_name_or_path", "conjecturer_model") if key in written}
     if "conjecturer_model_name_or_path" in written:
@@ -74,8 +75,9 @@ def test_a_recipe_of_joint_is_planned(name, shapes, capsys):
     peak = float(re.search(r"^peak +([\d.]+) ", out, re.MULTILINE)[1])
     assert facts()["recipes"][name]["gib"] == pytest.approx(peak, rel=0.02)  # what `recipes` shows
     # by hand, one process in float32: weights, gradients and Adam are 16 bytes a weight of each trained model
-    least = {"tiny": 0.01, "0.5b": 16 * 0.49 / 1.074, "3b": 4 * 3.09 / 1.074, "7b": 2 * 16 * 7.61 / 1.074}
-    size = name.partition("/")[0].removeprefix("qwen2.5-")
+    weights = {"tiny": 0.0007, "135m": 0.135, "0.5b": 0.49, "3b": 3.09 / 4, "7b": 2 * 7.61}  # the 3B are frozen
+    least = {size: 16 * billions / 1.074 for size, billions in weights.items()}
+    size = name.partition("/")[0].rpartition("-")[2]
     # the round of sgs samples 8,192 answers of 1,024 tokens at once: it is for several processes, or for vLLM
     assert least[size] < peak < (40 if name.startswith("qwen2.5-0.5b/sgs") else 12) * least[size]
     if written.get("game") == "critic_discernment":  # a question: 4 answers, 2 critiques of each, 2 revisions of each

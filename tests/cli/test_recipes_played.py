@@ -18,10 +18,11 @@ from countdown_selfplay.countdown import generate_problems
 from .stand_in import DOMAIN, make_stand_in
 
 ROOT = Path(__file__).resolve().parents[2]
-# Those of other systems are tested in test_sgs.py, test_cdg.py, test_eval_tasks.py and test_recipes_of_systems.py.
-OTHERS = re.compile("sgs|cdg|symbolic|pool|self_correction")
-FILES = [path for path in sorted((ROOT / "examples" / "recipes").glob("*/*.yaml")) if not OTHERS.search(path.stem)]
-NAMES = [f"{path.parent.name}/{path.stem}" for path in FILES]
+# Those of other systems are tested in test_sgs.py, test_cdg.py, test_eval_tasks.py and test_recipes_of_systems.py,
+# those of a pretrained model in moves in test_smollm2_moves.py.
+OTHERS = re.compile("sgs|cdg|symbolic|pool|self_correction|smollm2")
+FILES = sorted((ROOT / "examples" / "recipes").glob("*/*.yaml"))
+NAMES = [name for path in FILES if not OTHERS.search(name := f"{path.parent.name}/{path.stem}")]
 COMMANDS = {"sft": "sft", "sft_conjecturer": "sft", "ipo": "ipo", "rloo": "rloo"}
 
 LARGE = ("aggressive_binary", "anchored_shaped_fixed", "rloo", "sft_conjecturer")

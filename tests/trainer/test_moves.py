@@ -67,6 +67,14 @@ def test_right_episodes_buy_steps_and_the_prover_moves(straight):
     assert sum(row["prover/steps"] for row in rows) > 0
 
 
+def test_a_round_whose_episodes_all_end_with_their_first_move_says_so(tmp_path):
+    """No move has one token, so none is legal."""
+    trainer = build(tmp_path, max_steps=1, prover_max_completion_length=1, format_probe=0)
+    trainer.train()
+    (row,) = logged(trainer)
+    assert row["prover/moves"] == 1 and row["prover/correct_rate"] == 0
+
+
 def test_a_resumed_run_equals_the_straight_run_bit_for_bit(straight, tmp_path):
     trainer, _ = straight
     resumed = build(tmp_path, max_steps=4, save_strategy="steps", save_steps=2)

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypedDict
 
 import torch
-from transformers import GenerationConfig
+from transformers import GenerationConfig, PreTrainedModel
 from transformers.generation.stopping_criteria import StopStringCriteria
 
 from ..distributed.processes import ALONE, Processes
 from ..errors import ConfigError, DataError
+from ..policies.forward import SHARED_START, with_shared_prefix
 from ..random_state import private_generator
 
 _TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
@@ -124,12 +125,15 @@ def sample_completions(
             input_ids = torch.tensor([[config.pad_token_id] * (width - len(ids[i])) + ids[i] for i in batch])
             mask = torch.tensor([[0] * (width - len(ids[i])) + [1] * len(ids[i]) for i in batch])
             with private_generator(device, "evaluation", seed, number):
-                output = model.generate(
-                    input_ids=input_ids.to(device),
-                    attention_mask=mask.to(device),
-                    generation_config=config,
+                asked: dict[str, Any] = {
+                    "input_ids": input_ids.to(device),
+                    "attention_mask": mask.to(device),
+                    "generation_config": config,
                     **extra,
-                )
+                }
+                # a set of policies does it itself
+                shared = isinstance(model, PreTrainedModel) and width > SHARED_START
+                output = model.generate(**(with_shared_prefix(model, asked) if shared else asked))
             for i, completion in zip(batch, _decode(tokenizer, output[:, width:].tolist(), config), strict=True):
                 found[i].append(completion)
             if progress is not None:

@@ -1,5 +1,5 @@
 """The forward pass that scores completions, without the work on tokens that nobody asks about; and one that reads a
-prompt once for all of its completions."""
+prompt once for all of its completions, and once the beginning that all prompts share."""
 
 from __future__ import annotations
 
@@ -110,35 +110,72 @@ def allow_padding_free(model: Any) -> None:
 
 
 def with_shared_prefix(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The keyword arguments of `model.generate`, with `past_key_values` of all prompt tokens but the last:
-    keys and values are computed per distinct prompt and repeated, where `generate` would compute them per row.
+    """The keyword arguments of `model.generate`, with `past_key_values` of what rows share: keys and values are
+    computed once and repeated, where `generate` would compute them per row.
 
-    Rows that ask for the same prompt lie side by side in runs; with g the greatest common divisor of the runs' lengths
-    every g-th row is read and its cache repeated g times. Sampling is the same up to the rounding of another batch
-    size. Unchanged where there is nothing to share (g = 1, prompts of one token), where the cache is not the plain
-    growing one, for models that carry a state besides attention, and where no process holds whole weights (the
-    processes would run different numbers of forward passes).
+    A beginning that all prompts share (the rules of a chat prompt) is read in one row, if it has SHARED_START tokens
+    or more; `input_ids` and `attention_mask` then have the padding behind it. Rows that ask for the same prompt lie
+    side by side in runs; with g the greatest common divisor of the runs' lengths every g-th row is read, up to its
+    last token, and its cache repeated g times. Sampling is the same up to the rounding of another batch size.
+    Unchanged where there is nothing to share (no such beginning, and g = 1 or prompts of one token), where the cache
+    is not the plain growing one, for models that carry a state besides attention, and where no process holds whole
+    weights (the processes would run different numbers of forward passes).
     """
     ids, mask, config = arguments.get("input_ids"), arguments.get("attention_mask"), arguments.get("generation_config")
     if ids is None or mask is None or ids.size(1) < 2 or "past_key_values" in arguments or not _plain(model, config):
         return arguments
     group = common_run(ids, mask)
-    if group == 1:
+    start = common_start(ids[::group], mask[::group])
+    if group == 1 and start == 0:
         return arguments
-    first, seen = ids[::group, :-1], mask[::group, :-1]
-    with torch.no_grad():
-        read = model(
-            input_ids=first,
-            attention_mask=seen,
-            position_ids=(seen.long().cumsum(1) - 1).clamp(min=0),
-            use_cache=True,
-            logits_to_keep=1,
-        )
-    cache = read.past_key_values
-    if cache is None or cache.get_seq_length() != first.size(1):
-        return arguments
-    cache.batch_repeat_interleave(group)
-    return {**arguments, "past_key_values": cache}
+    if start:
+        ids, mask = _start_first(ids, mask, start), _start_first(mask, mask, start)
+    first, seen = ids[::group], mask[::group]
+    parts = [(slice(0, 1), 0, start)] if start else []
+    if group > 1 and first.size(1) - 1 > start:
+        parts.append((slice(None), start, first.size(1) - 1))
+    cache: Any = None
+    for rows, begin, end in parts:
+        if cache is not None:
+            cache.batch_repeat_interleave(len(first))
+        with torch.no_grad():
+            cache = model(
+                input_ids=first[rows, begin:end],
+                attention_mask=seen[rows, :end],
+                position_ids=(seen[rows, :end].long().cumsum(1) - 1).clamp(min=0)[:, begin:],
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
+            ).past_key_values
+        if cache is None or cache.get_seq_length() != end:
+            return arguments
+    cache.batch_repeat_interleave(group if len(parts) > (start > 0) else len(ids))
+    return {**arguments, "input_ids": ids, "attention_mask": mask, "past_key_values": cache}
+
+
+SHARED_START = 32
+"""Tokens from which on a beginning that all prompts share is read in a pass of its own."""
+
+
+def common_start(ids: torch.Tensor, mask: torch.Tensor) -> int:
+    """With how many equal tokens all left-padded rows begin, none of them whole; 0 for one row and below
+    SHARED_START."""
+    lengths, width = mask.sum(1), ids.size(1)
+    if len(ids) == 1 or bool((mask[:, 1:] < mask[:, :-1]).any()):
+        return 0
+    own = [row[width - length :] for row, length in zip(ids, lengths.tolist(), strict=True)]
+    most = int(lengths.min()) - 1
+    differs = (torch.stack([row[:most] for row in own]) != own[0][:most]).any(0) if most > 0 else mask.new_zeros(0)
+    start = int(differs.int().argmax()) if bool(differs.any()) else max(most, 0)
+    return start if start >= SHARED_START else 0
+
+
+def _start_first(values: torch.Tensor, mask: torch.Tensor, start: int) -> torch.Tensor:
+    """`values`, laid out like the left-padded `mask`, with each row's padding behind its first `start` tokens."""
+    column = torch.arange(mask.size(1), device=mask.device).expand_as(mask)
+    padding = (mask.size(1) - mask.sum(1, keepdim=True)).expand_as(mask)
+    moved = torch.where(column < start + padding, column - start, column)
+    return values.gather(1, torch.where(column < start, column + padding, moved))
 
 
 def common_run(ids: torch.Tensor, mask: torch.Tensor) -> int:

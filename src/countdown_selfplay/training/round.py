@@ -57,6 +57,7 @@ class PlayedRound:
         trainer.completion_logs = defaultdict(list)
         self.rollouts: dict[str, list[Rollout]] = defaultdict(list)
         self.later: set[int] = set()  # of these, by identity, those of moves after the first
+        self.episodic: set[str] = set()  # players whose answers were episodes
         self.episode_logs: dict[int, dict[str, Any]] = {}  # what was logged of episodes, by identity
 
     def players(self, kind: str) -> list[str]:
@@ -103,6 +104,7 @@ class PlayedRound:
 
     def _play_out(self, role: str, rows: list[Row], n: int, problems: list[Any]) -> Episodes:
         """Episodes move by move, all processes in step; the reward functions score each once, at its end."""
+        self.episodic.add(role)
 
         def sample(move: int, rows: list[Row], n: int) -> Rollout:
             self.trainer.frame.move = move
@@ -181,7 +183,7 @@ def play_round(trainer: Host, rows: list[Row]) -> list[dict[str, Any]]:
     _check(trainer, played, result)
     metrics = result.metrics
     for role, rollouts in played.rollouts.items():
-        metrics |= _generated(trainer, role, rollouts, played.later)
+        metrics |= _generated(trainer, role, rollouts, role in played.episodic, played.later)
     turns = {role: [turn for turn in result.turns if turn.rollout.role == role] for role in trainer.roles}
     if trainer.args.log_completions:
         trainer._logs = completion_table(trainer, result.turns, played.rollouts, played.episode_logs)
@@ -329,10 +331,11 @@ def _count_solved(trainer: Host, result: RoundResult) -> None:
 
 
 def _generated(
-    trainer: Host, role: str, rollouts: Sequence[Rollout], later: AbstractSet[int] = frozenset()
+    trainer: Host, role: str, rollouts: Sequence[Rollout], episodic: bool, later: AbstractSet[int]
 ) -> dict[str, Any]:
-    """Completions and tokens that a player sampled, their lengths, and how many the token limit cut. `later`: which of
-    the rollouts are moves after the first; the moves of an episode are one completion, each of which may be cut."""
+    """Completions and tokens that a player sampled, their lengths, and how many the token limit cut. `episodic`:
+    whether its answers are episodes, all of whose moves are one completion, each of which may be cut; `later`: which
+    of the rollouts are moves after the first."""
     answers, moves, tokens, truncated, longest = 0.0, 0.0, 0.0, 0.0, 0
     for rollout in rollouts:
         if not rollout.texts:
@@ -358,4 +361,4 @@ def _generated(
         f"{role}/completion_length_max": max(trainer.processes.gather([longest])),
         f"{role}/truncated_rate": truncated / moves,
     }
-    return found | ({f"{role}/moves": moves / answers} if any(id(one) in later for one in rollouts) else {})
+    return found | ({f"{role}/moves": moves / answers} if episodic else {})
