@@ -20,7 +20,8 @@ from pathlib import Path
 SCREENS = {"screen": (1280, 2400), "phone": (390, 3200)}
 DARK, LIGHT = 0, 1  # Chromium's PreferredColorScheme
 
-FRAME = """<!DOCTYPE html><meta charset="utf-8"><body style="margin:0"><iframe style="width:{width}px;height:{height}px;border:0"></iframe>
+FRAME = """<!DOCTYPE html><meta charset="utf-8"><body style="margin:0">
+<iframe style="width:{width}px;height:{height}px;border:0"></iframe>
 <textarea hidden>{page}</textarea><script>
 const f = document.querySelector('iframe');
 f.onload = () => {{ const d = f.contentDocument.scrollingElement; const e = document.createElement('p');

@@ -256,9 +256,8 @@ def test_what_is_not_healthy_is_said_at_the_top(tmp_path):
     assert sentences[0].startswith(f"The conjecturer was starved: in {starved / 120:.0%} of 120 logged rounds")
     assert sentences[1] == "The collapse guard rolled back at round 60 to checkpoint-50: parseable rate under 0.5."
     late = [value for step, value in run.series("round/solve_rate_mean") if step >= 1 + 0.8 * 119]
-    rate = (
-        f"The solve rate of conjectured problems was {sum(late) / len(late):.3g} in the last fifth of the rounds (healthy: 0.1 to 0.8"
-    )
+    said = "The solve rate of conjectured problems was"
+    rate = f"{said} {sum(late) / len(late):.3g} in the last fifth of the rounds (healthy: 0.1 to 0.8"
     assert any(sentence.startswith(rate) for sentence in sentences)
     page = report(tmp_path, folder)
     assert all(sentence in page.words for sentence in sentences)
@@ -370,8 +369,8 @@ def test_a_mean_outside_the_healthy_range_is_said_and_one_beyond_the_guards_firs
         "The share of readable proposals was 0.4 in the last fifth of the rounds (healthy: at least 0.9; the guard's "
         "range: 0.5 to 1). Set `conjecturer_prompt` to the one that the model knows, or warm-start it "
         "(`countdown-selfplay sft --role conjecturer`).",
-        "The share of answers with several tags was 0.1 over the run (healthy: at most 0.01). Set the model's end token, or a "
-        "stop string (`prover_stop`).",
+        "The share of answers with several tags was 0.1 over the run (healthy: at most 0.01). Set the model's end "
+        "token, or a stop string (`prover_stop`).",
     ]
 
 

@@ -97,7 +97,11 @@ def subject(name: str) -> str:
     words = _SUBJECTS.get(of_kind)
     if words is None:
         role, _, rest = of_kind.rpartition("/")
-        words = rest.replace("_", " ") if match is not None or role in ("round", "") else f"{role} {rest.replace('_', ' ')}"
+        words = (
+            rest.replace("_", " ")
+            if match is not None or role in ("round", "")
+            else f"{role} {rest.replace('_', ' ')}"
+        )
     return words if match is None else f"{words} of {match[0]}"
 
 

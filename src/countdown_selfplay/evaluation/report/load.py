@@ -223,7 +223,9 @@ def _figures(side: Mapping[str, Any], kind: str, path: Path, when: str) -> dict[
             values = {f"pass@{int(k)}": (value, f"pass_at.{k}") for k, value in own.get("pass_at", {}).items()}
         else:
             values = {name: (own[name], name) for name in RATES_OF_PROPOSALS if own.get(name) is not None}
-        found[role] = {name: Estimate(*_ends(value, path, f"{where}.{place}")) for name, (value, place) in values.items()}
+        found[role] = {
+            name: Estimate(*_ends(value, path, f"{where}.{place}")) for name, (value, place) in values.items()
+        }
     return found
 
 

@@ -1,4 +1,4 @@
-"""The players of a run by the names of its metrics: one prover is `prover`, two of a pool `prover/0` and `prover/1`."""
+"""The players of a run by its metrics' names: one prover is `prover`, two of a pool `prover/0` and `prover/1`."""
 
 from __future__ import annotations
 

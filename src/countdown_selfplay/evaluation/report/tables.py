@@ -110,8 +110,8 @@ def health(runs: Sequence[Run]) -> Table | None:
     the range in which it is healthy and whether the run was."""
     note = (
         "Shares of proposals, problems or answers. Means are over the rounds that have the value (a starved round has "
-        "no solve rate); the share of rounds above 0 is of all logged rounds. ✓: inside the healthy range over the run "
-        "and in its last fifth; ✗: not."
+        "no solve rate); the share of rounds above 0 is of all logged rounds. ✓: inside the healthy range over the "
+        "run and in its last fifth; ✗: not."
     )
     return _over_rounds(runs, [pair for one in LABELS.items() for pair in of_players(*one, runs)], note)
 
