@@ -7,7 +7,7 @@ import sys
 import pytest
 from tests.test_docs import script_of_docs
 
-from countdown_selfplay.cli import early_check
+from countdown_selfplay.cli import early_check, early_needs
 from countdown_selfplay.cli.early_check import check_early, check_file, check_flags
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.config.recipes import recipes
@@ -158,6 +158,41 @@ def test_what_the_command_takes_passes(line):
 
 def test_with_help_nothing_is_checked_for_the_command_prints_it():
     check_early("joint", ["--max_stepps", "3", "--config", "nowhere.yaml", "--help"])
+
+
+@pytest.mark.parametrize(
+    ("command", "argv", "says"),
+    [
+        ("joint", ["--push_to_hub"], "`push_to_hub` (True) is not supported"),
+        ("joint", ["--push_to_hub", "--max_steps", "3"], "`push_to_hub` (True) is not supported"),
+        ("sft", ["--push_to_hub", "true"], "`push_to_hub` (True) is not supported"),
+        (
+            "joint",
+            ["--report_to", "wandb"],
+            "(wandb) cannot be used here: wandb is not installed",
+        ),
+        ("rloo", ["--config", "tracked.yaml"], "(trackio) cannot be used here"),
+        ("sgs", [], "'runs/tiny-sgs/"),
+        ("cdg", [], "'runs/tiny-cdg-start', which this run starts from, is not there yet"),
+        ("cdg", ["--training", "online"], "'runs/tiny-cdg-start', which this run starts from, is not there yet"),
+    ],
+)
+def test_what_a_run_needs_here_is_looked_up_before_torch_loads(command, argv, says, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(early_needs.importlib.util, "find_spec", lambda name: None)  # no tracker at all
+    (tmp_path / "tracked.yaml").write_text("report_to: [tensorboard, trackio]\n")
+    if "tracked.yaml" in argv:
+        monkeypatch.setattr(early_needs.importlib.util, "find_spec", lambda name: name == "tensorboardX" or None)
+    with pytest.raises(ConfigError) as refused:
+        check_early(command, argv)
+    assert says in str(refused.value)
+    check_early(command, [*argv, "--dry_run"])  # it plans for another machine
+
+
+@pytest.mark.parametrize("argv", [[], ["--push_to_hub", "false"], ["--report_to", "none"], ["--recipe", "tiny/rloo"]])
+def test_a_run_that_needs_nothing_else_passes(argv, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check_early("joint", argv)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What a round logs about its texts and its times, checked against numbers counted another way."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,7 @@ def test_every_logged_metric_is_declared(build, settings):
     assert undeclared(trainer, for_players((*FRAME_METRICS, *LOG_METRICS, *ProposeAndSolve.metrics), players)) == []
 
 
-def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build):
+def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build, monkeypatch):
     class Surprising(ProposeAndSolve):
         own = Metric("round/surprise", "How far off it was.", (0.2, 1), trip=(0.1, 0.9), word="surprise")
         metrics = (*ProposeAndSolve.metrics, own)
@@ -106,6 +107,7 @@ def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build):
             return result
 
     seen = []
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     trainer = build(max_steps=1, disable_tqdm=False, guard_window=5, trainer={"game": Surprising()})
     (bar,) = [c for c in trainer.callback_handler.callbacks if isinstance(c, RoundProgress)]
     begin = bar.on_train_begin

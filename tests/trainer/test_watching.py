@@ -1,6 +1,7 @@
 """What a user sees of a run while it trains, what it can be told to end with, and parts named as module:function."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,9 @@ def test_without_a_bar_each_round_is_one_short_line_with_the_values_of_the_log(b
     assert len(out) == 2 and max(map(len, out)) < 100
     for number, (line, logged) in enumerate(zip(out, rounds(trainer.args.output_dir), strict=True), start=1):
         assert line.startswith(f"round {number}/2: solved {logged['prover/correct_rate']:.2f}, ")
-        assert f"solvable {logged['conjecturer/solvable_rate']:.2f}, played" in line and line.endswith(" s/step")
+        assert f"solvable {logged['conjecturer/solvable_rate']:.2f}, played" in line
+        assert re.search(r" s/step(, ETA \d+ (s|min))?$", line)
+    assert "ETA" in out[0] and "ETA" not in out[1]  # nothing is left
 
 
 def test_a_report_every_round_changes_nothing_of_the_run_and_shows_the_rounds_so_far(build):

@@ -7,11 +7,12 @@ import pytest
 from tqdm.auto import tqdm
 
 from countdown_selfplay.contract.metric import for_players
+from countdown_selfplay.evaluation.progress import duration
 from countdown_selfplay.games.metrics import METRICS
 from countdown_selfplay.statistics.bootstrap import Estimate, wilson_interval
 from countdown_selfplay.statistics.independent import independent_difference
 from countdown_selfplay.training.callbacks import RoundProgress
-from countdown_selfplay.training.callbacks.progress import words_text
+from countdown_selfplay.training.callbacks.progress import RoundLines, words_text
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,32 @@ def test_the_words_of_a_starved_round_leave_out_what_it_has_not():
     shown = [("a", "solved"), ("b", "solve rate"), ("c", "played")]
     assert words_text(shown, {"a": 1.0, "c": 0.0}) == "solved 1.00, played 0.00"
     assert words_text(shown, {"loss": 1.0}) == ""
+
+
+def test_the_solve_rate_is_said_once_where_every_problem_was_conjectured():
+    shown = [("prover/correct_rate", "solved"), ("round/solve_rate_mean", "solve rate")]
+    logs = {"prover/correct_rate": 0.25, "round/solve_rate_mean": 0.25}
+    assert words_text(shown, logs | {"round/anchor_slots": 0}) == "solved 0.25"
+    assert words_text(shown, logs | {"round/anchor_slots": 8}) == "solved 0.25, solve rate 0.25"
+    assert words_text(shown[1:], logs | {"round/anchor_slots": 0}) == "solve rate 0.25"  # a pool has no one share
+
+
+def test_a_line_says_when_the_run_will_end(monkeypatch, capsys):
+    """Begun at round 10 of 20; five rounds took 60 s, so five more take 60 s: 1 min. At the end nothing is left."""
+    clock = iter([100.0, 160.0])
+    monkeypatch.setattr("countdown_selfplay.training.callbacks.progress.time.monotonic", lambda: next(clock))
+    lines, args = RoundLines([]), SimpleNamespace(steps_per_round=1)
+    lines.shown = [("a", "solved")]
+    state = SimpleNamespace(is_world_process_zero=True, max_steps=20, global_step=10)
+    lines.on_train_begin(args, state, None)
+    for step in (15, 20):
+        state.global_step = step
+        lines.on_log(args, state, None, {"a": 0.5, "step_time": 12.0})
+    assert capsys.readouterr().out.splitlines() == [
+        "round 15/20: solved 0.50, 12.00 s/step, ETA 1 min",
+        "round 20/20: solved 0.50, 12.00 s/step",
+    ]
+    assert [duration(s) for s in (0.4, 59.4, 60, 3599, 7500)] == ["0 s", "59 s", "1 min", "1 h 0 min", "2 h 5 min"]
 
 
 def test_the_interval_of_an_independent_difference_is_newcombes():

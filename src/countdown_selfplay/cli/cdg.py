@@ -152,8 +152,7 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
         result = {"before": before, "after": after, "difference": differences(before, after)}
         write_atomically(Path(settings.output_dir) / "evaluation.json", json.dumps(result, indent=1) + "\n")
     write_cards(Path(settings.output_dir))
-    if said := findings_text(Path(settings.output_dir)):
-        print(said)
+    print(findings_text(Path(settings.output_dir)))
     if result:
         print(before_after_table(result))
 

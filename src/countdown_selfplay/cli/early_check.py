@@ -19,6 +19,7 @@ from typing import Any
 from ..errors import ConfigError
 from ..registry import ELSEWHERE
 from .countdown_options import OneLineParser, flag_value, nearest_only
+from .early_needs import check_needs
 from .settings_file import TRUTHS, Option, by_field, check_keys, read_settings, split_config, typed
 from .systems import SYSTEMS
 
@@ -53,6 +54,7 @@ def check_early(command: str, argv: list[str]) -> None:
     itself. `argv`: with underscores in the names of flags."""
     if not any(argument in HELP for argument in argv) and check_flags(command, argv):
         check_file(command, argv)
+        check_needs(command, _kind(command, argv), argv)
 
 
 def check_flags(command: str, argv: list[str]) -> bool:

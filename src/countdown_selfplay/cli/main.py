@@ -103,11 +103,19 @@ def run(argv: list[str]) -> int:
             return prepare(name, rest)
         options, rest = split_launch_options(rest)
         check_early(name, rest)
+        _say_that_it_loads(name, rest)
         if options and name in _PLANNERS and _asks_for_dry_run(rest):
             return int(program(name)(rest, options))
         if options:
             launch(name, options, rest)
     return _left(program(name), rest)
+
+
+def _say_that_it_loads(command: str, argv: list[str]) -> None:
+    """The first line of a run: to import torch and TRL takes up to half a minute, in which nothing else is said."""
+    asks = any(argument in ("-h", "--help", "--help-all", "--help_all") for argument in argv)
+    if "torch" not in sys.modules and not asks and os.environ.get("RANK", "0") == "0":
+        print(f"{PROG} {command}: loading PyTorch and TRL ...", file=sys.stderr, flush=True)
 
 
 def program(command: str) -> Callable[..., int]:

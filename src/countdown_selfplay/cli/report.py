@@ -19,8 +19,8 @@ examples: countdown-selfplay report runs/tiny-joint
           countdown-selfplay report runs/truncate runs/fill --output comparison.html
           countdown-selfplay report runs/tiny-joint --watch
 
-Reads run.json, metrics.jsonl and, where they are, samples.jsonl and evaluation.json; also writes plots/*.svg into each
-run folder.
+Reads run.json, metrics.jsonl and, where they are, samples.jsonl and evaluation.json; of one run it also writes
+plots/*.svg into the run folder. Several runs are compared on the held-out problems that all were evaluated on.
 exit codes: 0 the page is written, 2 a run folder is missing or damaged"""
 
 
@@ -71,12 +71,20 @@ def watch(
     yardsticks: dict[str, float] | None = None,
     pause: Callable[[float], object] = time.sleep,
 ) -> int:
-    """Write the page, and again whenever a run has logged more; 0 after an interrupt. `pause`: sleeps so many
-    seconds."""
+    """Write the page, and again whenever a run has logged more; 0 after an interrupt. A run that has begun and has not
+    logged a round yet is waited for. `pause`: sleeps so many seconds."""
     from ..evaluation.report import write_report
 
     said, before = False, None
     try:
+        while waiting := [run for run in runs if _has_begun(run)]:
+            if not said:
+                print(
+                    f"Waiting for the first round of {', '.join(map(str, waiting))}; Ctrl-C ends the watch", flush=True
+                )
+            said = True
+            pause(every)
+        said = False
         while True:
             logs = [run / name for run in runs for name in ("metrics.jsonl", "evaluation.json")]
             now = [path.stat().st_mtime_ns if path.exists() else 0 for path in logs]
@@ -96,6 +104,12 @@ def watch(
         with suppress(DataError):  # Ctrl-C in mid-line: the last whole page stays
             write_report(runs, output, yardsticks)  # without the reload
         return 0
+
+
+def _has_begun(run: Path) -> bool:
+    """Whether a run is there that has not logged a round yet."""
+    found = any((run / name).exists() for name in (".lock", "run.json"))
+    return found and not any((run / name).exists() for name in ("metrics.jsonl", "iterated.json"))
 
 
 def seconds(word: str) -> float:

@@ -11,6 +11,15 @@ _REDRAW = 0.2  # seconds between two drawings on a terminal
 _REPEAT = 30.0  # seconds between two lines where stderr is a file or a pipe
 
 
+def duration(seconds: float) -> str:
+    """ "40 s", "3 min", "2 h 5 min"."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
 class ProgressLine(AbstractContextManager["ProgressLine"]):
     """Call it with (done, total) as often as you like, as a context manager.
 
@@ -24,7 +33,7 @@ class ProgressLine(AbstractContextManager["ProgressLine"]):
         self.terminal = self.stream.isatty()
         self.start = time.monotonic()
         self.said = float("-inf") if self.terminal else self.start
-        self.width = 0  # of the line that stands on the terminal
+        self.drawn = False  # on the terminal
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
@@ -33,19 +42,18 @@ class ProgressLine(AbstractContextManager["ProgressLine"]):
         if not self.enabled or (now - self.said < pause and not last):
             return
         self.said = now
-        left = (now - self.start) * (total - done) / max(done, 1)
-        text = f"{self.label}: {done} of {total} {self.unit}, {now - self.start:.0f} s"
-        if done < total:
-            text += f", about {left:.0f} s left"
+        text = f"{self.label}: {done} of {total} {self.unit}, {duration(now - self.start)}"
+        if 0 < done < total:
+            text += f", about {duration((now - self.start) * (total - done) / done)} left"
         if not self.terminal:
             print(text, file=self.stream, flush=True)
             return
-        self.stream.write("\r" + text.ljust(self.width))
+        self.stream.write(f"\r{text}\x1b[K")  # clears the rest of the line: a training bar may have been there
         self.stream.flush()
-        self.width = len(text)
+        self.drawn = True
 
     def __exit__(self, *_: object) -> None:
-        if self.width:
+        if self.drawn:
             self.stream.write("\n")
             self.stream.flush()
-            self.width = 0
+            self.drawn = False

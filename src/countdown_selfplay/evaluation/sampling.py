@@ -89,8 +89,8 @@ def sample_completions(
 
     Equal arguments give equal texts, whatever was drawn before; torch's generators are left bit-identical. Each batch
     has a generator of its own, from `seed` and the batch's number, so a text depends on what is in its batch.
-    `progress(done, total)` is called after each batch with rows. `in_step`: other processes generate at the same time
-    and no step may be left out (Processes).
+    `progress(done, total)` is called before the first and after each batch with rows. `in_step`: other
+    processes generate at the same time and no step may be left out (Processes).
     """
     _check(n, temperature, top_p, top_k, max_new_tokens, batch_size)
     check_stop_strings(tokenizer, stop_strings)
@@ -118,6 +118,8 @@ def sample_completions(
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     rows = [i for i in order for _ in range(n)]
     found: list[list[Completion]] = [[] for _ in ids]
+    if progress is not None and rows:
+        progress(0, len(rows))  # the first batch may take a minute
     with evaluating(model), neutral_generation(model), torch.no_grad():
         for number, start in enumerate(range(0, len(rows), batch_size)):
             batch = rows[start : start + batch_size]

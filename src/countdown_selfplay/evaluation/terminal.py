@@ -7,16 +7,20 @@ from typing import Any
 
 from ..statistics.bootstrap import Estimate
 from ..statistics.independent import independent_difference
+from .players import changes_of_players, single_players
 from .rungs import rungs_text
 
 
 def findings_text(folder: Path) -> str:
-    """What the report says of a run that is not healthy, a line each; "" for a healthy run."""
+    """What the report says on top: of a run that is not healthy a line each, and what happened."""
     from .report.findings import findings  # matplotlib
     from .report.load import load_run
+    from .report.verdict import verdict
 
-    found = findings(load_run(folder))
-    return "\n".join([f"Not healthy in {folder}:", *(f"- {sentence}" for sentence in found), ""]) if found else ""
+    run = load_run(folder)
+    found = findings(run)
+    said = [f"Not healthy in {folder}:", *(f"- {sentence}" for sentence in found), ""] if found else []
+    return "\n".join([*said, str(verdict(run))])
 
 
 def control_table(result: dict[str, Any]) -> str:
@@ -24,19 +28,26 @@ def control_table(result: dict[str, Any]) -> str:
     return aligned([("", "without", "with", "difference"), *_prover_rows(result, "control", "run")])
 
 
-def _prover_rows(result: dict[str, Any], first: str, second: str) -> list[tuple[str, ...]]:
+def _prover_rows(result: dict[str, Any], first: str, second: str, who: str = "prover") -> list[tuple[str, ...]]:
     a, b = (result[side]["prover"]["pass_at"] for side in (first, second))
     change = result["difference"]
-    return [(f"prover pass@{k}", _estimate(a[k]), _estimate(b[k]), _signed(change[f"pass@{k}"])) for k in a]
+    return [(f"{who} pass@{k}", _estimate(a[k]), _estimate(b[k]), _signed(change[f"pass@{k}"])) for k in a]
 
 
 def before_after_table(result: dict[str, Any]) -> str:
     """Prover, conjecturer and guide before and after training, with 95% intervals; `result` as in evaluation.json."""
     rows: list[tuple[str, ...]] = [("", "before", "after", "difference")]
+    after = result["after"]
     if "difference" in result:
-        rows += _prover_rows(result, "before", "after")
+        pool = changes_of_players(result)
+        rows += _prover_rows(result, "before", "after", "all provers:" if pool else "prover")
+        for player, changes in pool.items():
+            for name, change in changes.items():
+                pair = [result[when][player]["pass_at"][name.partition("@")[2]] for when in ("before", "after")]
+                shown = _signed([change.difference, change.low, change.high])
+                rows.append((f"{player} {name}", *map(_estimate, pair), shown))
         rows += _rung_rows(result)
-    for role in ("conjecturer", "guide"):
+    for role in (*(single_players(after, "conjecturer") or ["conjecturer"]), "guide"):
         figures = [result[when].get(role, {}) for when in ("before", "after")]
         for name in rates(*figures):
             pair = [found.get(name) for found in figures]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import MISSING, asdict, fields, replace
+from enum import Enum
 from typing import Any
 
 from transformers import AutoConfig
@@ -35,7 +36,7 @@ def print_dry_run(
     print("\n# Roles")
     kinds = {s.kind: len(args.players_of(s.kind)) for s in args.all_roles.values()}
     roles = [asdict(args.role(kind)) | {"role": kind, "players": n} for kind, n in kinds.items()]
-    print(aligned([(name, *(str(role[name]) for role in roles)) for name in roles[0]]))
+    print(aligned(role_rows(roles)))
     engine = engine_of(args) if engine is None else engine
     steps = args.steps_per_round
     at_most = "at most " if any(s.trained and s.sequences_per_step for s in args.all_roles.values()) else ""
@@ -52,6 +53,14 @@ def print_dry_run(
         print(memory_table(estimate_for(script, args, model, model_path, engine)))
     except (OSError, ValueError) as error:
         print(f"No estimate: the config of '{model_path}' cannot be read here ({type(error).__name__}).")
+
+
+def role_rows(roles: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """A row for each setting, without those that are at their default in all roles."""
+    usual = {f.name: f.default for f in fields(RoleSettings)}
+    own = [name for name in roles[0] if any(role[name] != usual.get(name, MISSING) for role in roles)]
+    own = [name for name in own if any(role[name] not in (None, {}) for role in roles)]
+    return [(name, *(plain(role[name]) for role in roles)) for name in own]
 
 
 def print_probe(
@@ -214,19 +223,37 @@ def _planned_by_game(args: JointSelfPlayConfig, processes: int) -> tuple[int, di
 
 def changed(settings: Any) -> list[tuple[str, str]]:
     """(field, value) of each field that differs from its default, long values cut into rows of 80 columns. Left out:
-    tokens, and objects that Transformers builds from plain fields."""
+    tokens, objects that Transformers builds from plain fields, what it sets to another word for nothing, and the flag
+    that asks for this list."""
     rows = []
     for f in fields(settings):
         value = getattr(settings, f.name)
         default = f.default
         if default is MISSING:
             default = None if f.default_factory is MISSING else f.default_factory()
-        plain = value is None or isinstance(value, str | int | float | bool | list | tuple | dict)
-        if plain and value != default and not f.name.endswith("_token"):
-            rows.append((f.name, str(value)))
+        shown = value is None or isinstance(value, str | int | float | bool | list | tuple | dict)
+        nothing = all(one is None or one in ("", [], (), {}) for one in (value, default))
+        if shown and value != default and not nothing and not f.name.endswith("_token") and f.name not in _NOT_SHOWN:
+            rows.append((f.name, plain(value)))
     width = max(79 - max((len(name) for name, _ in rows), default=0), 20)
     cut = [(name, textwrap.wrap(value, width - 2) or [""]) for name, value in rows]
     return [(name if i == 0 else "", line) for name, lines in cut for i, line in enumerate(lines)]
+
+
+_NOT_SHOWN = (
+    *("dry_run", "pad_to_multiple_of", "disable_tqdm"),
+    *("gradient_accumulation_steps", "generation_batch_size", "steps_per_generation"),
+)
+"""Set by the command itself; the batch arithmetic says the last ones."""
+
+
+def plain(value: Any) -> str:
+    """A value as a user writes it: of an enumeration its word."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, list | tuple) and any(isinstance(one, Enum) for one in value):
+        return str([plain(one) for one in value])
+    return str(value)
 
 
 def _prompt_tokens(model_path: str, args: JointSelfPlayConfig) -> dict[str, int]:

@@ -13,6 +13,7 @@ import torch
 
 from ..errors import CollapseError
 from ..policies import inner_name
+from .alerts import alert
 from .checkpoints import CONJECTURER_HEALTHY, checkpoints, defect, manifest_of, step_in
 from .host import Host
 
@@ -34,6 +35,7 @@ def take_back(trainer: Host, fallen: Mapping[str, float]) -> None:
         "%s. Taking it back to %s (rollback %d of it); if it falls again, lower its learning rate or raise its beta."
     )
     logger.warning(said, seen, found, guard.rollbacks)
+    alert(trainer, "Took the conjecturer back", said % (seen, found, guard.rollbacks))
     names = dict.fromkeys(trainer.policies.weights_of[player] for player in fallen)
     for name in names:
         trainer.policies.restore(name, Path(found) / inner_name(name))

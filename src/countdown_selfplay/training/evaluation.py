@@ -42,7 +42,7 @@ def evaluate_in_training(trainer: Host, dataset: Iterable[Mapping[str, Any]] | N
         trainer.args.per_device_eval_batch_size,
         seed_from(trainer.args.seed, "eval", trainer.state.global_step),
     )
-    found = pooled([*evaluate_provers(trainer, problems, n, batch_size=size, seed=seed).values()])
+    found = pooled([*evaluate_provers(trainer, problems, n, label="held-out", batch_size=size, seed=seed).values()])
     ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128) if k <= n]
     metrics = {f"{prefix}_pass@{k}": sum(pass_at_k(found.n, c, k) for c in found.correct) / len(problems) for k in ks}
     if found.rungs is not None:

@@ -32,6 +32,7 @@ from ..data.run_files import (
     write_atomically,
 )
 from ..errors import CheckpointError, CollapseError, RunFolderError
+from .alerts import alert
 from .anchor_order import planned_rounds
 from .callbacks.guard import Rollback
 from .callbacks.progress import RoundProgress
@@ -162,6 +163,8 @@ def _after_trip(trainer: Host, rollback: Rollback, start: Path | None) -> Path:
         return None if found is None else str(found), len(read_lines(output / ROLLBACKS))
 
     healthy, done = trainer.processes.together(last_healthy)
+    if healthy is None or done >= args.guard_max_rollbacks:
+        alert(trainer, "The run has collapsed", f"{seen}.", "error")
     if healthy is None:
         raise CollapseError(f"{seen}. There is no healthy checkpoint to go back to; set save_strategy and save_steps.")
     if done >= args.guard_max_rollbacks:
@@ -170,6 +173,8 @@ def _after_trip(trainer: Host, rollback: Rollback, start: Path | None) -> Path:
             f"{rollback.trip.advice}, or raise guard_max_rollbacks."
         )
     logger.warning("%s. Rolling back to %s (rollback %d of %d).", seen, healthy, done + 1, args.guard_max_rollbacks)
+    back = f"{seen}. {rollback.trip.advice}." if rollback.trip.advice else f"{seen}."
+    alert(trainer, f"Rolled back to checkpoint-{manifest_of(Path(healthy))['step']}", back)
     record = {
         "step": rollback.step,
         "trip": str(rollback.trip),

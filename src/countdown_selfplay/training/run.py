@@ -4,6 +4,7 @@ are what examples/joint_rloo.py is assembled from."""
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ def run_joint(
         resume = resolve(trainer, args.resume_from_checkpoint)  # a wrong one is reported before minutes of evaluation
         if resume is None:
             probe_format(trainer)
+        watch = shlex.join(["countdown-selfplay", "report", str(args.output_dir), "--watch"])
+        trainer.accelerator.print(f"Watch this run in a browser: {watch}")
         before = measure(trainer, held_out, script.eval_proposals, "before training")
         trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
         for folder in export_policies(trainer, Path(args.output_dir)):  # before anything that could still fail
@@ -106,8 +109,8 @@ def data_sets(script: JointScriptArguments, domain: OpenDomain[P]) -> tuple[dict
 
 
 def tell(folder: Path, before: dict[str, Any], after: dict[str, Any], report: bool) -> None:
-    """Write evaluation.json, if the run was measured; print what is not healthy in the run, then that table; write the
-    report, if it is asked for."""
+    """Write evaluation.json, if the run was measured; print what is not healthy in the run, what happened, and that
+    table; write the report, if it is asked for."""
     result = {}
     if before:
         result = {"before": before, "after": after, "difference": differences(before, after)}
@@ -115,8 +118,7 @@ def tell(folder: Path, before: dict[str, Any], after: dict[str, Any], report: bo
             result["difference_by_rung"] = by_rung
         write_atomically(folder / "evaluation.json", json.dumps(result, indent=1) + "\n")
         write_cards(folder)
-    if said := findings_text(folder):
-        print(said)
+    print(findings_text(folder))
     if result:
         print(before_after_table(result))
     if report:

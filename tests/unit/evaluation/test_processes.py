@@ -100,16 +100,18 @@ class Terminal(io.StringIO):
 
 
 def test_a_terminal_sees_one_line_that_is_drawn_over(monkeypatch):
-    clock = iter([0.0, 1.0, 1.1, 2.0])
+    clock = iter([0.0, 0.5, 1.0, 1.1, 200.0])
     monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     stream = Terminal()
     with ProgressLine("prover", stream=stream) as bar:
+        bar(0, 4)  # nothing is known of the rest yet
         bar(1, 4)  # after 1 s: three more of the kind take 3 s
         bar(2, 4)  # 0.1 s later: too soon to draw again
         bar(4, 4)
     text = stream.getvalue()
-    assert text.count("\n") == 1 and text.endswith("\n") and text.count("\r") == 2
-    assert "\rprover: 1 of 4 answers, 1 s, about 3 s left" in text and "\rprover: 4 of 4 answers, 2 s" in text
+    assert text.count("\n") == 1 and text.endswith("\n") and text.count("\r") == 3
+    assert "\rprover: 0 of 4 answers, 0 s\x1b[K\r" in text
+    assert "\rprover: 1 of 4 answers, 1 s, about 3 s left" in text and "\rprover: 4 of 4 answers, 3 min" in text
 
 
 def test_a_file_gets_a_whole_line_every_half_minute_and_no_carriage_return(monkeypatch):
@@ -121,7 +123,7 @@ def test_a_file_gets_a_whole_line_every_half_minute_and_no_carriage_return(monke
             bar(done, 4)
     assert stream.getvalue().splitlines() == [
         "prover: 2 of 4 answers, 31 s, about 31 s left",
-        "prover: 4 of 4 answers, 62 s",
+        "prover: 4 of 4 answers, 1 min",
     ]
 
 

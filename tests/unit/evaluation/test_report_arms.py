@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import shutil
 import subprocess
 from html import unescape
@@ -10,7 +9,6 @@ from html import unescape
 import numpy as np
 import pytest
 
-from countdown_selfplay.cli.main import main
 from countdown_selfplay.evaluation import write_report
 from countdown_selfplay.evaluation.report import load_runs
 from countdown_selfplay.evaluation.report.arms import arms_of, over_seeds
@@ -118,16 +116,15 @@ def test_arms_in_other_settings_are_not_compared(tmp_path):
     assert "temperature 0.5" in html and "these arms are not compared" in html
 
 
-def test_arms_on_other_problems_are_told_with_the_command_that_compares_them(tmp_path, capsys):
-    """`report` has no --common: the sentence is the command of `compare`, which runs as it stands."""
+def test_arms_on_other_problems_are_compared_on_the_common_ones_and_the_page_says_so(tmp_path):
+    """Two problems in common: a has 1 and 2 right answers of 4, one more of each with seed 1; b has 1 and 2."""
     first = write_seeds(tmp_path, "a", counts=[1, 2, 3])
     second = write_seeds(tmp_path, "b", (0,), counts=[1, 2], learning_rate=1.0)
-    text = unescape(page(load_runs(first + second), {}))
-    (command,) = re.findall(
-        r"of which 2 are the same; `countdown-selfplay (.*)` compares them on the common ones\.", text
-    )
-    assert main(shlex.split(command)) == 0
-    assert "2 problems, paired" in capsys.readouterr().out
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", unescape(page(load_runs(first + second), {}))))
+    assert "on different problems (2 to 3 of them): compared are the 2 that all have in common. 2 problems" in text
+    # .375 and .625 of seeds 0 and 2, and of seed 1: their mean is .458, b has .375
+    assert "0.458" in text and "-0.083" in text
+    assert "pass@1 after training, against a (3 seeds) on 2 common problems: no difference shown." in text
 
 
 def test_seeds_that_gained_the_same_keep_their_intervals_over_problems(tmp_path):

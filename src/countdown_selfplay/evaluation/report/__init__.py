@@ -1,4 +1,4 @@
-"""report.html: one page about one or several runs that opens anywhere, and each run's charts as plots/*.svg."""
+"""report.html: one page about one or several runs that opens anywhere; of one run also its charts as plots/*.svg."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ def write_report(
     yardsticks: Mapping[str, float] | None = None,
     reload: int | None = None,
 ) -> Path:
-    """Write the page about `run_dirs` to `out`, and every run's plots into its folder; returns the path of the page.
-    `reload`: seconds after which a browser that shows it loads it anew.
+    """Write the page about `run_dirs` to `out`, and of a single run the plots into its folder; returns the path of the
+    page. `reload`: seconds after which a browser that shows it loads it anew.
 
     Everything is read before anything is written. DataError names the file and line that is missing or damaged, or the
     place that cannot be written. yardsticks: name -> rate, lines in the chart of the targets' cumulative solve rate.
     """
     runs = load_runs([Path(folder) for folder in run_dirs])
-    of_runs = [_drawn([run], yardsticks) for run in runs]
-    text = page(runs, of_runs[0] if len(runs) == 1 else _drawn(runs, yardsticks), reload)
+    drawn_sections = _drawn(runs, yardsticks)
+    text = page(runs, drawn_sections, reload)
     out = Path(out)
     if out.is_dir():
         raise DataError(f"'{out}' is a folder; pass the name of a file such as {out / 'report.html'}.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text, encoding="utf-8")
-        for run, sections in zip(runs, of_runs, strict=True):
-            _write_plots(run.path / "plots", sections)
+        if len(runs) == 1:  # to draw those of each run of a comparison takes most of the time
+            _write_plots(runs[0].path / "plots", drawn_sections)
     except OSError as error:
         raise DataError(f"{error.filename or out} cannot be written ({error.strerror}).") from error
     return out

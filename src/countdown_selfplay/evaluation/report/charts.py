@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -15,11 +15,13 @@ from ...rewards import make_conjecturer_reward
 from .arms import arms_of, over_seeds
 from .load import Run
 from .pictures import Curve, Figure, heat_map, line_chart
+from .players import of_players
 from .solve_counts import solve_count_chart
 from .tables import definition
 
 _POINTS = 600  # most points of a curve; in a longer run single rounds are not drawn
 _COLUMNS = 60  # most columns of a heat map
+_MAPS = 8  # most runs of a comparison that have a heat map each
 _BAND_REWARDS = ("tent", "binary_band", "learnability")  # functions of the solve rate alone
 
 
@@ -99,17 +101,35 @@ SECTIONS: dict[str, tuple[Chart, ...]] = {
 def hints(runs: Sequence[Run], more: Mapping[str, tuple[Chart, ...]] = MappingProxyType({})) -> dict[str, str]:
     """Title of a chart -> the definitions of the metrics in it."""
     found = {}
-    for chart in (chart for charts in {**more, **SECTIONS}.values() for chart in charts):
+    for chart in _charts(runs, more):
         for metric, label in chart.metrics:
             found[f"{chart.title}: {label}"] = definition(metric, runs)
         found[chart.title] = "\n".join(definition(metric, runs) for metric, _ in chart.metrics)
     return found
 
 
-def metrics_of(more: Mapping[str, tuple[Chart, ...]] = MappingProxyType({})) -> set[str]:
+def metrics_of(runs: Sequence[Run], more: Mapping[str, tuple[Chart, ...]] = MappingProxyType({})) -> set[str]:
     """The metrics that charts show."""
-    charts = (chart for charts in {**more, **SECTIONS}.values() for chart in charts)
-    return {metric for chart in charts for metric, _ in chart.metrics}
+    return {metric for chart in _charts(runs, more) for metric, _ in chart.metrics}
+
+
+def quiet(runs: Sequence[Run], more: Mapping[str, tuple[Chart, ...]] = MappingProxyType({})) -> list[str]:
+    """Titles of the charts that are not drawn, for all that they would show is 0 in every round of every run."""
+    return [chart.title for chart in _charts(runs, more) if chart.title and _is_quiet(chart, runs)]
+
+
+def _charts(runs: Sequence[Run], more: Mapping[str, tuple[Chart, ...]]) -> list[Chart]:
+    return [by_player(chart, runs) for charts in {**more, **SECTIONS}.values() for chart in charts]
+
+
+def by_player(chart: Chart, runs: Sequence[Run]) -> Chart:
+    """The chart with a metric for each player of a pool."""
+    return replace(chart, metrics=tuple(pair for one in chart.metrics for pair in of_players(*one, runs)))
+
+
+def _is_quiet(chart: Chart, runs: Sequence[Run]) -> bool:
+    values = [value for run in runs for metric, _ in chart.metrics for _, value in run.series(metric)]
+    return bool(values) and not any(values)
 
 
 def drawn(
@@ -121,7 +141,7 @@ def drawn(
         found[section] = {}
         for chart in charts:
             found[section] |= draw(chart, runs[0]) if len(runs) == 1 else compare(chart, runs)
-    for run in runs:
+    for run in runs if len(runs) <= _MAPS else ():
         title = "Solve rates of conjectured problems" if len(runs) == 1 else f"Solve rates: {run.name}"
         found["Curriculum"] |= solve_rate_map(run, title)
     found["Prover"] |= solve_count_chart(runs)
@@ -129,7 +149,10 @@ def drawn(
 
 
 def draw(chart: Chart, run: Run) -> dict[str, Figure]:
-    """The chart of one run, one curve per metric; {} if the run has none of the metrics."""
+    """The chart of one run, one curve per metric; {} if the run has none of the metrics, or only zeros."""
+    chart = by_player(chart, [run])
+    if _is_quiet(chart, [run]):
+        return {}
     curves = [curve([run], metric, label) for metric, label in chart.metrics]
     band = target_band(run) if chart.band else None
     return _unless_empty(chart.title, curves, y_range=chart.y_range, band=band, marks=run.starved * chart.marks)
@@ -139,9 +162,10 @@ def compare(chart: Chart, runs: Sequence[Run]) -> dict[str, Figure]:
     """One chart per metric with one curve per run, by title; runs that differ only in the seed are one curve with a
     band."""
     found: dict[str, Figure] = {}
-    for metric, label in chart.metrics:
+    chart, arms = by_player(chart, runs), arms_of(runs)
+    for metric, label in () if _is_quiet(chart, runs) else chart.metrics:
         title = chart.title if len(chart.metrics) == 1 else f"{chart.title}: {label}"
-        curves = [curve(arm.runs, metric, arm.name, chart.y_range == SHARE, raw=False) for arm in arms_of(runs)]
+        curves = [curve(arm.runs, metric, arm.name, chart.y_range == SHARE, raw=False) for arm in arms]
         bands = {target_band(run) for run in runs} if chart.band and label == "conjectured" else {None}
         band = bands.pop() if len(bands) == 1 else None  # runs with different targets share no band
         found |= _unless_empty(title, curves, y_range=chart.y_range, band=band)
@@ -225,7 +249,7 @@ def window_text(run: Run) -> str:
 
 def _column(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Steps, running means of the metric over the rounds around each that have it, and the values if they differ."""
-    in_rounds = any(metric in row for row in run.rounds)
+    in_rounds = metric in run.names
     rows = run.rounds if in_rounds else [row for row in run.others if metric in row]
     steps = np.array([row["step"] for row in rows])
     values = np.array([row.get(metric, np.nan) for row in rows])

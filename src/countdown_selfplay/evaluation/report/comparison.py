@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Sequence
 
 from ...errors import DataError
 from ...statistics.bootstrap import Interval
 from ..compare.arms import Arm, aligned_arms, check_settings, load_result
-from ..compare.comparison import compare_arms
+from ..compare.comparison import Comparison, compare_arms
 from .arms import RunArm, band_text, over_seeds
 from .tables import Table
 
@@ -17,37 +15,45 @@ _RESAMPLES = 10_000
 _ALIKE = 1e-9  # a width that only rounding gives
 
 
-def comparison(arms: Sequence[RunArm]) -> Table | None:
-    """pass@k after training of every arm minus the first; None with one arm, or if evaluations hold no problem keys;
-    one sentence if the evaluations cannot be compared."""
+def compared(arms: Sequence[RunArm]) -> tuple[Comparison | str | None, str]:
+    """pass@k after training of every arm against the first, on the problems that all were evaluated on, and what is to
+    be said of these problems; a sentence where the evaluations cannot be compared, None with one arm, or if
+    evaluations hold no problem keys."""
     if len(arms) < 2 or not all(run.evaluation for arm in arms for run in arm.runs):
-        return None
+        return None, ""
     try:
         loaded = [Arm(arm.name, [load_result(str(run.path)) for run in arm.runs]) for arm in arms]
     except DataError:  # written before the keys were: before and after are shown, arms are not compared
-        return None
+        return None, ""
     differing = check_settings(loaded)
     if differing is not None:
-        return Table([], [], f"{differing}: these arms are not compared.")
+        return f"{differing}: these arms are not compared.", ""
     try:
-        found = compare_arms(aligned_arms(loaded, cure=_on_common(arms)), resamples=_RESAMPLES)
+        aligned = aligned_arms(loaded, common=True)
     except DataError as error:
-        return Table([], [], str(error))
+        return str(error), ""
+    sizes = [len(result.keys) for arm in loaded for result in arm.results]
+    common = len(aligned[0].results[0].keys)
+    said = ""
+    if any(size != common for size in sizes):
+        said = (
+            f"The runs were evaluated on different problems ({min(sizes)} to {max(sizes)} of them): compared are the "
+            f"{common} that all have in common."
+        )
+    return compare_arms(aligned, resamples=_RESAMPLES), said
+
+
+def comparison(found: Comparison | str | None, said: str = "") -> Table | None:
+    """The table of what `compared` found."""
+    if not isinstance(found, Comparison):
+        return None if found is None else Table([], [], found)
     rows = []
     for d in found.differences:
         first, own = found.values[found.arms[0], d.k], found.values[d.arm, d.k]
         wide = f"[{d.bonferroni.low:+.3f}, {d.bonferroni.high:+.3f}]"
         rows.append([f"{d.arm} pass@{d.k}", first, own, d.percentile, wide, f"{d.p_holm:.3f}"])
     head = ["", found.arms[0], "arm's", "difference", f"Bonferroni ({len(rows)})", "p (Holm)"]
-    return Table(head, rows, " ".join(found.notes()))
-
-
-def _on_common(arms: Sequence[RunArm]) -> str:
-    """What a reader of the page can do about arms that were evaluated on different problems."""
-    paths = [",".join(str(run.path) for run in arm.runs) for arm in arms]
-    names = [re.sub("[/=]", "-", arm.name) + "=" if len(arm.runs) > 1 else "" for arm in arms]
-    words = [shlex.quote(name + path) for name, path in zip(names, paths, strict=True)]
-    return f"`countdown-selfplay compare --common {' '.join(words)}` compares them on the common ones"
+    return Table(head, rows, " ".join(filter(None, (said, *found.notes()))))
 
 
 def gains(arms: Sequence[RunArm]) -> Table | None:

@@ -1,32 +1,73 @@
-"""Proposals and answers as they were written, from the first, a middle and the last logged round."""
+"""Proposals and answers as they were written, one for each thing that happened to them."""
 
 from __future__ import annotations
 
 import json
+import math
+import statistics
+from collections import Counter
 from typing import Any
 
 from ..critics.win_rates import OF_RIGHT, OF_WRONG
 from .load import Run
 
-PER_STEP = 3  # of each role
 OUTCOMES = (*OF_WRONG, *OF_RIGHT)
 GOOD = ("ok", "correct", "right", "corrected", "resisted", "kept")
+HEADINGS = {
+    "conjecturer": "Proposals",
+    "prover": "Answers",
+    "helpful": "Helpful critiques",
+    "misleading": "Misleading critiques",
+    "guide": "Reviews",
+}
 _LONGEST = 2000  # characters of a text that are shown
+_REASONS = 8  # most reasons of refusal of a player
 
 
 def examples(run: Run) -> dict[str, list[dict[str, Any]]]:
-    """Cards of samples.jsonl under their headings; {} if it is absent or empty."""
-    steps = sorted({row["step"] for row in run.samples if isinstance(row.get("step"), int)})
-    chosen = sorted({steps[0], steps[len(steps) // 2], steps[-1]}) if steps else []
+    """Cards of samples.jsonl under their headings, a heading for each player; {} if it is absent or empty."""
     found = {}
-    roles = {"conjecturer": "Proposals", "prover": "Answers", "helpful": "Helpful critiques"}
-    roles |= {"misleading": "Misleading critiques"}
-    first_turns = [row for row in run.samples if row.get("reason") not in OUTCOMES]
-    for role, heading in roles.items():
-        of_role = [[r for r in first_turns if r.get("step") == step and r.get("role") == role] for step in chosen]
-        found[heading] = [_card(row) for rows in of_role for row in rows[:PER_STEP]]
+    rows = [row for row in run.samples if row.get("reason") not in OUTCOMES]
+    players = dict.fromkeys(str(row.get("role")) for row in rows)
+    for player in sorted(players, key=lambda name: (_rank(name), name)):
+        kind = player.partition("/")[0]
+        heading = HEADINGS.get(kind, f"Texts of {kind}") + (f" of {player}" if "/" in player else "")
+        found[heading] = strata([row for row in rows if str(row.get("role")) == player])
     found["Transcripts"] = transcripts(run)
     return {heading: cards for heading, cards in found.items() if cards}
+
+
+def strata(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of a player's texts the best reward, a typical one (the median), and every reason of refusal once, the most
+    frequent first with its share; of equals always the latest."""
+    chosen: list[tuple[str, dict[str, Any]]] = []
+    rewarded = sorted((row for row in rows if _is_number(row.get("reward"))), key=lambda row: row["reward"])
+    if rewarded:
+        middle = statistics.median_low(row["reward"] for row in rewarded)
+        typical = [row for row in rewarded if row["reward"] == middle][-1]
+        chosen.append(("best reward", rewarded[-1]))
+        if typical is not rewarded[-1]:
+            chosen.append(("typical reward", typical))
+    counts = Counter(str(row.get("reason") or "no reason") for row in rows)
+    for reason, count in [pair for pair in counts.most_common() if pair[0] not in GOOD][:_REASONS]:
+        row = next(row for row in reversed(rows) if str(row.get("reason") or "no reason") == reason)
+        share = f"{reason}: {count} of {len(rows)} logged"
+        same = next((i for i, (_, other) in enumerate(chosen) if other is row), None)
+        if same is None:
+            chosen.append((share, row))
+        else:
+            chosen[same] = (f"{chosen[same][0]}; {share}", row)
+    return [{**_card(row), "stratum": stratum} for stratum, row in chosen]
+
+
+def _rank(player: str) -> int:
+    kinds = list(HEADINGS)
+    kind = player.partition("/")[0]
+    return kinds.index(kind) if kind in kinds else len(kinds)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def transcripts(run: Run) -> list[dict[str, Any]]:
@@ -37,7 +78,7 @@ def transcripts(run: Run) -> list[dict[str, Any]]:
         rows = [row for row in run.samples if row.get("reason") == outcome]
         for row in rows[:1] + rows[1:][-1:]:
             dialogue = f"{_text(row.get('prompt'))}\n{row.get('role')}: {_text(row.get('completion'))}"
-            cards.append({**_card(row), "text": dialogue, "prompt": ""})
+            cards.append({**_card(row), "text": dialogue, "prompt": "", "stratum": ""})
     return cards
 
 
@@ -45,7 +86,7 @@ def _card(row: dict[str, Any]) -> dict[str, Any]:
     reward, reason = row.get("reward"), str(row.get("reason") or "no reason")
     facts = [f"round {row.get('step', '?')}"]
     facts += [str(row["problem"])] if row.get("problem") else []
-    facts += [f"reward {reward:.3g}"] if isinstance(reward, (int, float)) and reward == reward else []
+    facts += [f"reward {reward:.3g}"] if _is_number(reward) else []
     return {
         "reason": reason,
         "good": reason in GOOD,

@@ -5,11 +5,49 @@ terminal."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from ...contract.metric import UNBOUNDED, Metric, Range, range_text
 from .load import Run
+
+LABELS = {  # metric of a kind of player: in words
+    "conjecturer/parseable_rate": "parseable",
+    "conjecturer/in_range_rate": "in range",
+    "conjecturer/solvable_rate": "solvable",
+    "conjecturer/unique_rate": "unique",
+    "conjecturer/admitted_rate": "admitted",
+    "conjecturer/played_rate": "played",
+    "conjecturer/contamination_rate": "held-out problems",
+    "conjecturer/reward": "conjecturer's reward",
+    "conjecturer/signal": "conjecturer has a signal",
+    "round/solve_rate_mean": "solve rate",
+    "round/too_easy_share": "too easy",
+    "round/too_hard_share": "too hard",
+    "round/starved": "starved",
+    "prover/zero_signal_groups": "groups without signal",
+    "prover/correct_rate": "correct answers",
+    "prover/truncated_rate": "cut answers",
+    "prover/several_answers_rate": "several tags",
+}
+"""The rows of the health table."""
+
+_SUBJECTS = {  # what a finding is about, where the row of the table is too short for a sentence
+    "conjecturer/parseable_rate": "the share of readable proposals",
+    "conjecturer/unique_rate": "the share of distinct proposals",
+    "conjecturer/contamination_rate": "the share of proposals that are held-out problems",
+    "round/solve_rate_mean": "the solve rate of conjectured problems",
+    "round/solve_rate_std": "the spread of solve rates",
+    "round/too_easy_share": "the share of problems that are too easy",
+    "round/too_hard_share": "the share of problems that are too hard",
+    "prover/zero_signal_groups": "the share of groups without signal",
+    "prover/format_rate": "the share of readable answers",
+    "prover/several_answers_rate": "the share of answers with several tags",
+    "prover/truncated_rate": "the share of answers cut at the token limit",
+    "conjecturer/truncated_rate": "the share of proposals cut at the token limit",
+    "prover/unchecked_rate": "the share of answers without a verdict",
+}
 
 FEW = 3
 """Rounds that a judgement on the end of a run needs."""
@@ -28,21 +66,43 @@ def findings(run: Run) -> list[str]:
     for record in run.rollbacks:
         found.append(
             f"The collapse guard rolled back at round {record.get('step', '?')} to {record.get('to', '?')}: "
-            f"{record.get('trip', 'no reason was written')}. {_cure_of_trip(record, run)}".rstrip()
+            f"{_trip_of(record, run)}. {_cure_of_trip(record, run)}".rstrip()
         )
-    beyond: dict[bool, list[str]] = {True: [], False: []}  # the guard's range; the healthy one alone
+    said: dict[bool, list[str]] = {True: [], False: []}  # beyond the guard's range; beyond the healthy one alone
     for metric in run.metrics:
-        for late in (True, False):
-            value = mean(run, metric.name, late)
-            tripped = value is not None and metric.trip is not None and not _inside(value, metric.trip)
-            if value is None or metric.name == "round/starved" or (not tripped and _inside(value, metric.healthy)):
-                continue
-            beyond[tripped].append(_sentence(metric, value, late, tripped))
-            break
-    found += beyond[True] + beyond[False]
+        fault = None if metric.name == "round/starved" else beyond(run, metric)
+        if fault is not None:
+            said[fault[2]].append(_sentence(metric, *fault))
+    found += said[True] + said[False]
     if not run.rounds and run.config.get("logging_strategy") != "no":
         found.append("No round was logged. Leave `logging_strategy` at steps; the first line follows a round.")
     return found + cost_of_the_conjecturer(run)
+
+
+def beyond(run: Run, metric: Metric) -> tuple[float, bool, bool] | None:
+    """The mean that is not healthy, whether it is that of the last fifth of the rounds, and whether it is outside the
+    guard's range too; None for a metric in which nothing is wrong."""
+    for late in (True, False):
+        value = mean(run, metric.name, late)
+        tripped = value is not None and metric.trip is not None and not _inside(value, metric.trip)
+        if value is not None and (tripped or not _inside(value, metric.healthy)):
+            return value, late, tripped
+    return None
+
+
+def subject(name: str) -> str:
+    """What a metric is, as the subject of a sentence; the player of a pool is named."""
+    match = re.search(r"(prover|conjecturer)/(\d+)", name)
+    of_kind = name if match is None else name.replace(match[0], match[1])
+    words = _SUBJECTS.get(of_kind)
+    if words is None:
+        role, _, rest = of_kind.rpartition("/")
+        words = (
+            rest.replace("_", " ")
+            if match is not None or role in ("round", "")
+            else f"{role} {rest.replace('_', ' ')}"
+        )
+    return words if match is None else f"{words} of {match[0]}"
 
 
 def lost_coverage(evaluation: Mapping[str, Any]) -> list[str]:
@@ -72,6 +132,13 @@ def cost_of_the_conjecturer(run: Run) -> list[str]:
     ]
 
 
+def _trip_of(record: Mapping[str, Any], run: Run) -> str:
+    """The reason with the metric's words in place of its name."""
+    name, _, rest = str(record.get("trip", "no reason was written")).partition(" ")
+    declared = any(metric.name == name for metric in run.metrics)
+    return f"{subject(name) if declared else name} {rest}"
+
+
 def _cure_of_trip(record: Mapping[str, Any], run: Run) -> str:
     """What the metric that tripped asks for; its name begins the reason."""
     name = str(record.get("trip", "")).partition(" ")[0]
@@ -86,7 +153,8 @@ def _sentence(metric: Metric, value: float, late: bool, tripped: bool) -> str:
     when = "in the last fifth of the rounds" if late else "over the run"
     limits = [("healthy", range_text(metric.healthy)), ("the guard's range", range_text(metric.trip or UNBOUNDED))]
     listed = "; ".join(f"{what}: {bounds}" for what, bounds in limits[: 1 + tripped] if bounds)
-    return f"{metric.name} was {value:.3g} {when} ({listed}). {metric.cure}".rstrip()
+    what = subject(metric.name)
+    return f"{what[:1].upper()}{what[1:]} was {value:.3g} {when} ({listed}). {metric.cure}".rstrip()
 
 
 def mean(run: Run, metric: str, late: bool = False) -> float | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from ...errors import DataError
 from ...games.metrics import METRICS
 from ...statistics.bootstrap import Estimate, Interval
 from ..critics.win_rates import RATES, matrix_of
+from ..players import changes_of_players, single_players
 from . import iterated
 from .iterated import DAMAGED
 
@@ -20,6 +23,7 @@ HISTOGRAM = "round/solve_rate_histogram"
 _ROUND = ("round/", "prover/", "conjecturer/")
 _TORN = "if the run was killed in mid-line, remove the line"
 _ABSENT = "delete it to report without it"
+RATES_OF_PROPOSALS = ("parseable", "in_range", "solvable", "unique", "solve_rate")
 _SECRET = ("_token", "api_key", "password")
 
 
@@ -47,9 +51,14 @@ class Run:
     win_rates: dict[str, Any] = field(default_factory=dict)
     """win_rates.json, if it is there."""
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """What the rounds logged."""
+        return frozenset().union(*self.rounds)
+
     def series(self, metric: str) -> list[tuple[int, float]]:
         """(step, value) wherever the run has the metric, by rising step."""
-        rows = self.rounds if any(metric in row for row in self.rounds) else self.others
+        rows = self.rounds if metric in self.names else self.others
         return [(int(row["step"]), row[metric]) for row in rows if metric in row]
 
     @property
@@ -72,17 +81,17 @@ def load_runs(folders: list[Path]) -> list[Run]:
         names = [f"{run.path.resolve().parent.name}/{run.name}" for run in runs]
     if len(set(names)) < len(names):
         names = [f"{name} ({i})" for i, name in enumerate(names, start=1)]
-    return [Run(**{**vars(run), "name": name}) for run, name in zip(runs, names, strict=True)]
+    return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
 
 
 def load_run(folder: Path) -> Run:
     """Read `folder`. run.json and metrics.jsonl must be there, the other files may be absent."""
     if not folder.is_dir():
-        raise DataError(f"There is no run folder '{folder}'; pass the output_dir of a run.")
+        raise DataError(f"There is no run folder '{folder}'; pass the output_dir of a run.{_runs_in(folder.parent)}")
     iterated_run = (folder / iterated.LINEAGE).exists()
     for name in ("run.json",) if iterated_run else ("run.json", "metrics.jsonl"):
         if not (folder / name).exists():
-            raise DataError(f"'{folder}' is not a run folder: it has no {name}.")
+            raise DataError(f"'{folder}' is not a run folder: it has no {name}.{_runs_in(folder)}")
     description = json_file(folder / "run.json", DAMAGED, config=dict)
     config = description["config"]
     iterations = iterated.iterations_of(folder) if iterated_run else []
@@ -106,6 +115,13 @@ def load_run(folder: Path) -> Run:
         iterations=iterations,
         win_rates=_win_rates(folder / "win_rates.json"),
     )
+
+
+def _runs_in(folder: Path) -> str:
+    """The run folders in it, as a cure; "" without one."""
+    found = sorted(path.parent for path in folder.glob("*/run.json")) if folder.is_dir() else []
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return f" Runs that are there: {', '.join(map(str, found[:3]))}{more}." if found else ""
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -179,17 +195,10 @@ def _evaluation(path: Path) -> dict[str, Any]:
         found: dict[str, Any] = {"difference": {}}
         for when in ("before", "after"):
             side = raw.get(when) or {}
-            prover, conjecturer = (side.get(role) or {} for role in ("prover", "conjecturer"))
+            prover = side.get("prover") or {}
             found[when] = {
-                "prover": {
-                    f"pass@{int(k)}": Estimate(*_ends(v, path, f"{when}.prover.pass_at.{k}"))
-                    for k, v in prover.get("pass_at", {}).items()
-                },
-                "conjecturer": {
-                    name: Estimate(*_ends(conjecturer[name], path, f"{when}.conjecturer.{name}"))
-                    for name in ("parseable", "in_range", "solvable", "unique", "solve_rate")
-                    if conjecturer.get(name) is not None
-                },
+                **_figures(side, "prover", path, when),
+                **_figures(side, "conjecturer", path, when),
                 "by_rung": {
                     int(rung): float(one["pass_at"]["1"]["value"])
                     for rung, one in prover.get("by_rung", {}).items()
@@ -202,7 +211,22 @@ def _evaluation(path: Path) -> dict[str, Any]:
             }
         for name, value in (raw.get("difference") or {}).items():
             found["difference"][name] = Interval(*_ends(value, path, f"difference.{name}"))
-        return found
+        return {**found, "of_players": changes_of_players(raw)}
+
+
+def _figures(side: Mapping[str, Any], kind: str, path: Path, when: str) -> dict[str, dict[str, Estimate]]:
+    """pass@k of the provers, rates of the conjecturers: of the kind and of each player of a pool."""
+    found = {}
+    for role in dict.fromkeys((kind, *single_players(side, kind))):
+        own, where = side.get(role) or {}, f"{when}.{role}"
+        if kind == "prover":
+            values = {f"pass@{int(k)}": (value, f"pass_at.{k}") for k, value in own.get("pass_at", {}).items()}
+        else:
+            values = {name: (own[name], name) for name in RATES_OF_PROPOSALS if own.get(name) is not None}
+        found[role] = {
+            name: Estimate(*_ends(value, path, f"{where}.{place}")) for name, (value, place) in values.items()
+        }
+    return found
 
 
 def _control(path: Path) -> dict[str, Any]:

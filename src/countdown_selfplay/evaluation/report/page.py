@@ -11,12 +11,20 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from ..papers import by_name
 from . import critic, pool, symbolic, tables, targets
 from .arms import arms_of, band_text
-from .charts import hints, metrics_of, window_text
-from .comparison import comparison, gains
+from .charts import hints, metrics_of, quiet, window_text
+from .comparison import compared, comparison, gains
 from .control import against_control
 from .examples import examples
 from .findings import findings
 from .load import Run
+from .rungs import MEASURED, PLAYED
+from .verdict import verdict, verdict_of_arms
+
+LEADS = (
+    *(MEASURED, targets.SOLVED, "pass@k in training", "Mean pass rate", "Who wins", PLAYED),
+    *("Solve rate of the problems", "Correct answers"),
+)
+"""The picture beside the result: the first of these that a run has."""
 
 
 def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: int | None = None) -> str:
@@ -24,10 +32,12 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
     Equal runs give equal text: nothing here depends on the time or the machine. What runs and models wrote is escaped
     by the template."""
     arms = arms_of(runs)
-    shown = {"Before and after": tables.results(runs), "With and without the conjecturer": against_control(runs)}
-    curves = window_text(runs[0])
+    result = {"Before and after": tables.results(runs), "With and without the conjecturer": against_control(runs)}
+    curves, shown, judged = window_text(runs[0]), dict[str, tables.Table | None](), None
     if len(runs) > 1:
-        shown |= {"Over training seeds": gains(arms), "Comparison": comparison(arms)}
+        found, said = compared(arms)
+        judged = verdict_of_arms(found)
+        result |= {"Over training seeds": gains(arms), "Comparison": comparison(found, said)}
         shown["Settings that differ"] = tables.differences(runs)
         curves = f"Running means; a gap has no value. {band_text(arms)}"
     shown["Early and late rounds of the pool"] = pool.windows(runs)
@@ -36,7 +46,8 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
     shown["Filters of the symbolic proposer"] = symbolic.filtering(runs)
     more = {**pool.charts(runs), symbolic.SECTION: symbolic.EXPLAINED, targets.SECTION: targets.EXPLAINED}
     more[critic.SECTION] = critic.CHARTS
-    shown["Metrics of the game, its proposer and guide"] = tables.own_metrics(runs, metrics_of(more))
+    shown["Metrics of the game, its proposer and guide"] = tables.own_metrics(runs, metrics_of(runs, more))
+    lead, charts = _lead(charts)
     names = " and ".join(run.name for run in runs) if len(runs) < 3 else f"{len(runs)} runs"
     environment = Environment(
         loader=PackageLoader(__package__),
@@ -49,12 +60,27 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
     return environment.get_template("page.html.j2").render(
         title=f"Self-play: {names}",
         heads=[_head(run) for run in runs],
+        verdict=judged,
+        result=result,
+        lead=lead,
         tables=shown,
         charts=charts,
+        quiet=quiet(runs, more),
         curves=curves,
         hints=hints(runs, more),
         reload=reload,
     )
+
+
+def _lead(
+    charts: Mapping[str, Mapping[str, str]],
+) -> tuple[tuple[str, str] | None, dict[str, dict[str, str]]]:
+    """Name and text of the picture that goes with the result, and the charts without it; None where none of LEADS is
+    drawn."""
+    every = [(section, name) for section, found in charts.items() for name in found]
+    first = next((pair for wanted in LEADS for pair in every if pair[1].startswith(wanted)), None)
+    rest = {s: {n: svg for n, svg in found.items() if (s, n) != first} for s, found in charts.items()}
+    return None if first is None else (first[1], charts[first[0]][first[1]]), rest
 
 
 def _spent(run: Run) -> list[str]:
@@ -84,6 +110,7 @@ def _head(run: Run) -> dict[str, Any]:
     return {
         "name": run.name,
         "facts": facts,
+        "verdict": verdict(run),
         "findings": findings(run),
         "setting": tables.setting(run),
         "config": tables.whole_config(run),

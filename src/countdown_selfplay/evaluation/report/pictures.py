@@ -21,6 +21,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 WIDTH, HEIGHT, ROW = 400, 250, 14  # points; each row of the legend makes a picture higher
+_NAMED = 8  # most curves that a legend names: as many as there are colours
 _DISC = 110  # square points of a disc that stands for all proposals
 _DARK = "@media (prefers-color-scheme: dark) {svg > g {filter: invert(.91) hue-rotate(180deg)}}"
 _sheet = rc_params_from_file(Path(__file__).parent / "templates" / "pictures.mplstyle", use_default_template=False)
@@ -245,6 +246,9 @@ def _dress(axes: Axes, title: str, x_label: str) -> None:
 
 def _add_legend(figure: Figure, axes: Axes, entries: Sequence[tuple[Artist, str]]) -> None:
     """Below the plot, in as many columns as the longest label leaves room for."""
+    left = len(entries) - _NAMED
+    if left > 1:
+        entries = [*entries[: _NAMED - 1], (Line2D([], [], linestyle=""), f"and {left + 1} more")]
     labels = [label if len(label) <= 40 else label[:39] + "…" for _, label in entries]
     columns = max(1, 60 // (6 + max(map(len, labels), default=0)))
     legend = -(-len(labels) // columns) * ROW

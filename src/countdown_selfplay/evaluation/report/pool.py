@@ -15,14 +15,13 @@ from .tables import Table, definition
 
 SECTION = "Pool"
 WINDOW = 5
-"""Rounds at either end of a run that table 2 compares."""
+"""Rounds at either end of a run that table 2 compares; half of them all in a shorter run."""
 _TIER = re.compile(r"prover_pass_rate_tier_(\d+)")
 
 
 def tiers_of(runs: Sequence[Run]) -> list[int]:
-    """The tiers that the runs log, the hardest first, as the paper's panels stand; [] for runs without."""
-    found = {match[1] for run in runs for row in run.rounds for match in map(_TIER.fullmatch, row) if match}
-    return sorted(map(int, found), reverse=True)
+    """The tiers that the runs log, from 0 on; [] for runs without."""
+    return sorted({int(match[1]) for run in runs for match in map(_TIER.fullmatch, run.names) if match})
 
 
 def charts(runs: Sequence[Run]) -> dict[str, tuple[Chart, ...]]:
@@ -47,30 +46,36 @@ def windows(runs: Sequence[Run]) -> Table | None:
     """Table 2: means over the first and the last WINDOW rounds, arms side by side, those of several seeds as a mean
     with an interval; None for runs without tiers."""
     tiers = tiers_of(runs)
-    if not tiers:
+    width = min((width_of(run) for run in runs), default=0)
+    if not tiers or not width:
         return None
     names = {"valid conjecture rate": "valid_conjecture_rate", "mean prover pass rate": "mean_prover_pass_rate"}
     names |= {f"tier {k} pass rate": f"prover_pass_rate_tier_{k}" for k in tiers}
     arms, rows = arms_of(runs), list[list[Any]]()
     for words, metric in names.items():
-        found = [zip(*(ends(run, metric) for run in arm.runs), strict=True) for arm in arms]
+        found = [zip(*(ends(run, metric, width) for run in arm.runs), strict=True) for arm in arms]
         cells = [_shown(values) for sides in found for values in sides]
         rows.append([{"text": words, "hint": definition(metric, runs)}, *cells])
     note = (
-        f"Means over the first and the last {WINDOW} rounds (seed 000, table 2: .30 to .56, .16 to .50, tier 1 .15 to "
+        f"Means over the first and the last {width} rounds (seed 000, table 2: .30 to .56, .16 to .50, tier 1 .15 to "
         ".51). The problems are those of the round: a pass rate may rise because problems became easier."
         + (" Several seeds: mean with a 95% t interval, of two least and greatest." if len(arms) < len(runs) else "")
     )
-    head = [f"rounds 1-{WINDOW}", f"last {WINDOW}"] * len(arms)
+    head = [f"rounds 1 to {width}" if width > 1 else "round 1", f"last {width}"] * len(arms)
     return Table(["", *head], rows, note, groups=[arm.name for arm in arms] if len(arms) > 1 else [])
 
 
-def ends(run: Run, metric: str) -> tuple[float | None, float | None]:
-    """The metric's mean over the first and over the last WINDOW rounds; None where none of them has it."""
+def width_of(run: Run) -> int:
+    """WINDOW, or so many rounds that the first and the last ones do not overlap; 0 for a single round."""
+    return min(WINDOW, max(run.steps, default=0) // int(run.config.get("steps_per_round") or 1) // 2)
+
+
+def ends(run: Run, metric: str, width: int = WINDOW) -> tuple[float | None, float | None]:
+    """The metric's mean over the first and over the last `width` rounds; None where none of them has it."""
     per_round = int(run.config.get("steps_per_round") or 1)
     last = max(run.steps, default=0)
-    early = [value for step, value in run.series(metric) if step <= WINDOW * per_round]
-    late = [value for step, value in run.series(metric) if step > last - WINDOW * per_round]
+    early = [value for step, value in run.series(metric) if step <= width * per_round]
+    late = [value for step, value in run.series(metric) if step > last - width * per_round]
     first, second = (math.fsum(values) / len(values) if values else None for values in (early, late))
     return first, second
 

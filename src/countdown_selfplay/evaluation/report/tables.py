@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...contract.frame_metrics import FRAME_METRICS, LOG_METRICS
-from ...contract.metric import declaration_of, for_players, range_text
+from ...contract.metric import UNBOUNDED, declaration_of, for_players, range_text
 from ...games.metrics import METRICS
 from ...statistics.independent import independent_difference
 from .arms import PLACES, arms_of
-from .findings import mean
+from .findings import LABELS, beyond, mean
 from .load import Run
+from .players import of_players
 
 
 @dataclass(frozen=True)
@@ -30,26 +31,6 @@ class Table:
 
 
 _SHIPPED = for_players((*FRAME_METRICS, *LOG_METRICS, *METRICS), {role: [role] for role in ("prover", "conjecturer")})
-
-HEALTH = (  # metric, in words
-    ("conjecturer/parseable_rate", "parseable"),
-    ("conjecturer/in_range_rate", "in range"),
-    ("conjecturer/solvable_rate", "solvable"),
-    ("conjecturer/unique_rate", "unique"),
-    ("conjecturer/admitted_rate", "admitted"),
-    ("conjecturer/played_rate", "played"),
-    ("conjecturer/contamination_rate", "held-out problems"),
-    ("conjecturer/reward", "conjecturer's reward"),
-    ("conjecturer/signal", "conjecturer has a signal"),
-    ("round/solve_rate_mean", "solve rate"),
-    ("round/too_easy_share", "too easy"),
-    ("round/too_hard_share", "too hard"),
-    ("round/starved", "starved"),
-    ("prover/zero_signal_groups", "groups without signal"),
-    ("prover/correct_rate", "correct answers"),
-    ("prover/truncated_rate", "cut answers"),
-    ("prover/several_answers_rate", "several tags"),
-)
 
 SETTING = (  # words, config fields: the first that is not None is shown; several of a tuple are joined
     ("rounds", ("max_steps",)),
@@ -82,27 +63,32 @@ SETTING = (  # words, config fields: the first that is not None is shown; severa
 
 
 def results(runs: Sequence[Run]) -> Table | None:
-    """pass@k and the conjecturer's rates before and after, with 95% intervals; None if no run was evaluated."""
+    """pass@k and the conjecturer's rates before and after, with 95% intervals, of a pool also of each player; None if
+    no run was evaluated."""
     evaluated = [run.evaluation for run in runs if run.evaluation]
     if not evaluated:
         return None
     names = dict.fromkeys(
         (role, name)
-        for role in ("prover", "conjecturer")
+        for kind in ("prover", "conjecturer")
         for found in evaluated
+        for role in (one for one in found["after"] if one.partition("/")[0] == kind)
         for when in ("before", "after")
-        for name in found[when][role]
+        for name in found[when].get(role, ())
+        if "/" not in role or kind == "conjecturer" or name in found["of_players"].get(role, ())
     )
-    rows = []
+    rows, pool = [], any(role.startswith("prover/") for role, _ in names)
     for role, name in names:
         cells = []
         for found in evaluated:
-            cell = {when: found[when][role].get(name) for when in ("before", "after")}
-            change = found["difference"].get(name) if role == "prover" else None
-            if role == "conjecturer" and all(cell.values()):
+            cell = {when: found[when].get(role, {}).get(name) for when in ("before", "after")}
+            changes = found["difference"] if role == "prover" else found["of_players"].get(role, {})
+            change = changes.get(name)
+            if role.startswith("conjecturer") and all(cell.values()):
                 change = independent_difference(cell["before"], cell["after"])
             cells.append({**cell, "difference": change})
-        rows.append([f"{role} {name.replace('_', ' ')}", *(cells if len(runs) > 1 else cells[0].values())])
+        who = "all provers:" if role == "prover" and pool else role
+        rows.append([f"{who} {name.replace('_', ' ')}", *(cells if len(runs) > 1 else cells[0].values())])
     head = ["before", "after", "difference"] if len(runs) == 1 else [run.name for run in runs if run.evaluation]
     return Table(["", *head], rows, _result_note(evaluated))
 
@@ -120,12 +106,14 @@ def _result_note(evaluated: Sequence[dict[str, Any]]) -> str:
 
 
 def health(runs: Sequence[Run]) -> Table | None:
-    """Mean, maximum and share of rounds above 0 of each curriculum metric, runs side by side (seed 001, table 4)."""
+    """Mean, maximum and share of rounds above 0 of each curriculum metric, runs side by side (seed 001, table 4), with
+    the range in which it is healthy and whether the run was."""
     note = (
         "Shares of proposals, problems or answers. Means are over the rounds that have the value (a starved round has "
-        "no solve rate); the share of rounds above 0 is of all logged rounds."
+        "no solve rate); the share of rounds above 0 is of all logged rounds. ✓: inside the healthy range over the "
+        "run and in its last fifth; ✗: not."
     )
-    return _over_rounds(runs, HEALTH, note)
+    return _over_rounds(runs, [pair for one in LABELS.items() for pair in of_players(*one, runs)], note)
 
 
 def own_metrics(runs: Sequence[Run], charted: Collection[str]) -> Table | None:
@@ -133,27 +121,40 @@ def own_metrics(runs: Sequence[Run], charted: Collection[str]) -> Table | None:
     known = {metric.help for metric in (*FRAME_METRICS, *LOG_METRICS, *METRICS)}
     own = {one.name: one for run in runs for one in run.metrics if one.help and one.help not in known}
     left = [one for one in own.values() if not any(declaration_of(name, [one]) for name in charted)]
-    logged = sorted({name for run in runs for row in run.rounds for name in row})
+    logged = sorted(frozenset().union(*(run.names for run in runs)))
     return _over_rounds(runs, [(name, name) for one in left for name in logged if declaration_of(name, [one])])
 
 
 def _over_rounds(runs: Sequence[Run], metrics: Sequence[tuple[str, str]], note: str = "") -> Table | None:
     """`metrics`: metric, in words."""
-    rows = []
+    rows, judged = [], False
     for metric, words in metrics:
-        cells: list[str | None] = []
+        cells: list[Any] = []
+        ranges = []
         for run in runs:
             values = [value for _, value in run.series(metric)]
             if values:
                 average = mean(run, metric) or 0.0
                 positive = sum(value > 0 for value in values) / len(run.rounds)
-                cells += [f"{round(average, 3):.4g}", f"{round(max(values), 3):.4g}", f"{positive:.0%}"]
+                declared = declaration_of(metric, run.metrics)
+                shown = f"{round(average, 3):.4g}"
+                if declared is not None and declared.healthy != UNBOUNDED:
+                    ranges.append(range_text(declared.healthy))
+                    cells.append({"text": shown, "tick": beyond(run, declared) is None})
+                else:
+                    cells.append(shown)
+                cells += [f"{round(max(values), 3):.4g}", f"{positive:.0%}"]
             else:
                 cells += [None, None, None]
         if any(cells):
-            rows.append([{"text": words, "hint": definition(metric, runs)}, *cells])
+            judged = judged or bool(ranges)
+            asked = {"text": " or ".join(dict.fromkeys(ranges))}
+            rows.append([{"text": words, "hint": definition(metric, runs)}, asked, *cells])
     groups = [run.name for run in runs] if len(runs) > 1 else []
-    return Table(["", *["mean", "max", "rounds > 0"] * len(runs)], rows, note, groups=groups) if rows else None
+    head = ["", "healthy", *["mean", "max", "rounds > 0"] * len(runs)]
+    if not judged:
+        head, rows = [head[0], *head[2:]], [[row[0], *row[2:]] for row in rows]
+    return Table(head, rows, note, 1 + judged, groups) if rows else None
 
 
 def definition(metric: str, runs: Sequence[Run]) -> str:

@@ -45,10 +45,10 @@ CHARTS = (
 LINES = {"targets/problem_size": "targets/set_size", "targets/problem_complex": "targets/set_complex"}
 """Metric -> the target set's own value, which is a line in the chart of several runs too (figure 2)."""
 
-_SOLVED, _BEFORE = "Cumulative solve rate of the targets", "Trainable synthetic problems before a target is solved"
+SOLVED, _BEFORE = "Cumulative solve rate of the targets", "Trainable synthetic problems before a target is solved"
 EXPLAINED = (
     *CHARTS,
-    Chart(_SOLVED, (("targets/solve_rate", "share of targets"),)),
+    Chart(SOLVED, (("targets/solve_rate", "share of targets"),)),
     Chart(_BEFORE, (("targets/presolve_0", "share of rounds"),)),
 )
 """What the section shows."""
@@ -85,7 +85,7 @@ def _beside_the_set(chart: Chart, metric: str, runs: Sequence[Run]) -> dict[str,
 
 def _cumulative(runs: Sequence[Run], yardsticks: Mapping[str, float]) -> dict[str, Figure]:
     """Figure 1, right: mean over the seeds of an arm, with their interval as a band."""
-    title, curves = _SOLVED, []
+    title, curves = SOLVED, []
     for arm in arms_of(runs):
         label = arm.name if len(runs) > 1 else "solved so far"
         curves.append(over_generations(label, [solved_by(run) for run in arm.runs]))

@@ -3,12 +3,15 @@ a round where there is no bar."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 
 from ...contract.metric import Metric
+from ...evaluation.progress import duration
 
 if TYPE_CHECKING:
     from transformers.utils.notebook import NotebookProgressCallback
@@ -18,12 +21,13 @@ _SHORT = "{bar}| {n_fmt}/{total_fmt} {remaining}{postfix}"
 
 
 def show_rounds(trainer: Any, metrics: Iterable[Metric]) -> None:
-    """Put the callbacks of this module where the stock Trainer has those that print every metric."""
+    """Put the callbacks of this module where the stock Trainer has those that print every metric. A bar is for a
+    terminal: a file would get hundreds of its drawings in one line."""
     metrics = list(metrics)
     for callback in list(trainer.callback_handler.callbacks):
         if type(callback) is ProgressCallback:
             trainer.remove_callback(callback)
-            trainer.add_callback(RoundProgress(metrics))
+            trainer.add_callback(RoundProgress(metrics) if sys.stderr.isatty() else RoundLines(metrics))
         elif type(callback) is PrinterCallback:
             trainer.remove_callback(callback)
             trainer.add_callback(RoundLines(metrics))
@@ -67,10 +71,15 @@ class RoundProgress(ProgressCallback):
 
 
 class RoundLines(TrainerCallback):
-    """Under --disable_tqdm, where the stock Trainer prints each log as a dict: one short line a log."""
+    """Under --disable_tqdm, where the stock Trainer prints each log as a dict, and where stderr is no terminal: one
+    short line a log."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self.shown = worded(metrics)
+        self.begun: tuple[int, float] | None = None  # optimizer steps done and the time then
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.begun = state.global_step, time.monotonic()
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         if not state.is_world_process_zero or not logs:
@@ -78,9 +87,19 @@ class RoundLines(TrainerCallback):
         parts = [part for part in (words_text(self.shown, logs), scores_text(logs)) if part]
         if parts and "step_time" in logs:
             parts.append(f"{logs['step_time']:.2f} s/step")
+        if parts and "step_time" in logs and (left := self._left(state)):
+            parts.append(f"ETA {left}")
         if parts:
             rounds, last = (step // args.steps_per_round for step in (state.global_step, state.max_steps))
             print(f"round {rounds}/{last}: {', '.join(parts)}", flush=True)
+
+    def _left(self, state: Any) -> str:
+        """The time that the remaining steps take if they are as fast as those so far, evaluations included; "" without
+        any of either."""
+        done = 0 if self.begun is None else state.global_step - self.begun[0]
+        if self.begun is None or done <= 0 or state.global_step >= state.max_steps:
+            return ""
+        return duration((time.monotonic() - self.begun[1]) * (state.max_steps - state.global_step) / done)
 
 
 def _in_notebook(stock: type[NotebookProgressCallback], metrics: Iterable[Metric]) -> TrainerCallback:
@@ -121,8 +140,12 @@ def worded(metrics: Iterable[Metric]) -> list[tuple[str, str]]:
 
 
 def words_text(shown: Iterable[tuple[str, str]], logs: Mapping[str, Any]) -> str:
-    """ "solved 0.35, solve rate 0.27, played 16"; "" without one of them."""
-    return ", ".join(f"{word} {number_text(logs[name])}" for name, word in shown if name in logs)
+    """ "solved 0.35, solve rate 0.27, played 16"; "" without one of them. Where no anchor was played, the solve rate
+    of the conjectured problems is the share of right answers, which is said once."""
+    names = [(name, word) for name, word in shown if name in logs]
+    if logs.get("round/anchor_slots") == 0 and any(name == "prover/correct_rate" for name, _ in names):
+        names = [pair for pair in names if pair[0] != "round/solve_rate_mean"]
+    return ", ".join(f"{word} {number_text(logs[name])}" for name, word in names)
 
 
 def number_text(value: float) -> str:
