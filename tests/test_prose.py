@@ -54,8 +54,9 @@ BANNED = {
 }
 # An edited page holds none of them. On the other pages, and in the texts of src/, the number may only fall.
 ALLOWED = {
-    "README.md": 10,
+    "README.md": 3,
     "docs/critic_game.md": 3,
+    "docs/gallery.md": 2,  # the title of a chart
     "docs/index.md": 2,
     "docs/ladder.md": 2,
     "docs/pools.md": 4,
