@@ -68,7 +68,7 @@ def gates() -> str:
         link = path.relative_to(DOCS).as_posix()
         lines.append(f"- [{path.relative_to(DATA / 'ladder' / 'headroom').as_posix()}](../{link}): {found['verdict']}")
         for gate in found["gates"]:
-            lines.append(f"    - Gate {gate['number']} {'open' if gate['open'] else 'shut'}: {gate['found']}.")
+            lines.append(f"    - Gate {gate['number']} {gate['word']}: {gate['found']}.")
     return "\n".join(lines) or "The file of this measurement has not been written yet, so gate 4 has no figure here."
 
 

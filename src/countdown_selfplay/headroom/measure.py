@@ -43,7 +43,7 @@ def measure_gates(
         found.update(verdict=verdict(gates), gates=[one.to_dict() for one in gates])
         runs.processes.together(lambda: write_findings(runs.folder, found))
         if runs.processes.main:
-            say(f"Gate {gate.number}, {gate.name}: {'open' if gate.open else 'shut'}. {gate.found}.")
+            say(f"Gate {gate.number}, {gate.name}: {gate.word}. {gate.found}.")
 
     n = asked.gate_samples
     tuning = Measured(runs.tuning, n, seed_from(runs.seed, "headroom"))
@@ -93,7 +93,7 @@ def _head_room(asked: HeadroomArguments, runs: Runs) -> tuple[Gate, Any]:
         arms["frozen"] = runs.play("frozen", CONTROLS["frozen"], measured[:1])[0][0]
         arms["trained"] = runs.play("trained", {}, measured[:1])[0][0]
     oracles, gains = play_oracles(runs, measured, asked.gate_stage, asked.gate_probe, -(-asked.gate_samples // 2))
-    tuned = {name: sum(list(mean_pass(tuning, n, k).values())[1:]) for name, (_, tuning) in oracles.items()}
+    tuned = {name: sum(list(mean_pass(tuning, n, 1).values())[1:]) for name, (_, tuning) in oracles.items()}
     arms |= {name: held_out for name, (held_out, _) in oracles.items()}
     best = max(tuned, key=lambda name: tuned[name])
     controls = [arm for arm in CONTROLS if arm in arms]

@@ -12,7 +12,7 @@ NAMES = {1: "support", 2: "frontier", 3: "transfer", 4: "head-room"}
 def gate_panels(found: dict[str, Any]) -> list[pictures.Bars]:
     """A panel for each gate that headroom.json has figures of."""
     return [
-        pictures.Bars(f"{gate['number']} {NAMES[gate['number']]}: {'open' if gate['open'] else 'shut'}", *_bars(gate))
+        pictures.Bars(f"{gate['number']} {NAMES[gate['number']]}: {gate['word']}", *_bars(gate))
         for gate in found["gates"]
         if gate["figures"]
     ]

@@ -30,6 +30,9 @@ ALONE = {"conjecturer_micro_batches": 0, "anchor_fraction": 0.0}
 """A run whose problems a proposer over rungs makes, without a conjecturer."""
 
 
+HELD_OUT_EACH = 64
+
+
 class Measured(NamedTuple):
     """What a run is measured on when it ends: `n` answers to each of the problems by rung, sampled by `seed`."""
 
@@ -51,7 +54,8 @@ class Stop(TrainerCallback):
 
 
 class Runs:
-    """options: see Options. folder: where the runs are written. rounds: of a whole run; problems: of each rung.
+    """options: see Options. folder: where the runs are written. rounds: of a whole run; problems: of each rung. Where
+    the domain has a held-out side it gives at least HELD_OUT_EACH of each rung: gate 4 compares few right answers.
 
     tuning, held_out: problems by rung, none in both; no run trains on either. The arms are compared on held_out alone,
     and all choices are made by tuning. ConfigError for a domain without rungs.
@@ -74,7 +78,7 @@ class Runs:
         self.group = config.all_roles[next(iter(config.players_of("prover")))].num_generations
         own = getattr(self.domain, "held_out_of_rung", None)
         self.held_out: dict[int, list[Any]] = {
-            rung: own(problems, rung)
+            rung: own(max(problems, HELD_OUT_EACH), rung)
             if own is not None
             else self.domain.random_of_rung(problems, rung, HELD_OUT_SEED, frozenset())
             for rung in self.rungs

@@ -17,17 +17,19 @@ class HeadroomArguments(JointScriptArguments):
         default_factory=lambda: list(GATES),
         metadata={"help": "1: support; 2: a thin frontier that moves; 3: banded transfer; 4: an oracle's head-room."},
     )
-    gate_problems: int = field(default=24, metadata={"help": "Problems of each rung that a gate measures on."})
+    gate_problems: int = field(
+        default=24, metadata={"help": "Problems of each rung that a gate measures on; gate 4 takes 64 or more."}
+    )
     gate_samples: int = field(default=128, metadata={"help": "Answers to each of them in gates 1 to 3."})
     gate_rounds: int = field(default=30, metadata={"help": "Rounds of each run; max_steps is not read."})
     gate_stage: int = field(default=10, metadata={"help": "Rounds that the oracle plays between two searches."})
     gate_probe: int = field(default=5, metadata={"help": "Rounds on one rung alone by which the oracle measures it."})
-    gate_k: int = field(default=16, metadata={"help": "k of the pass@k that gates 3 and 4 compare."})
+    gate_k: int = field(default=16, metadata={"help": "k of the pass@k that gate 3 compares and gate 4 shows."})
     gate_support: float = field(default=0.3, metadata={"help": "Gate 1: least pass@gate_samples of the lowest rung."})
     gate_thin: float = field(default=0.15, metadata={"help": "Gate 2: the frontier is less than this share."})
     gate_moves: float = field(default=0.1, metadata={"help": "Gate 2: least share of it that changes its rung."})
     gate_rises: float = field(default=0.05, metadata={"help": "Gate 3: a rise is at least this much pass@gate_k."})
-    gate_margin: float = field(default=0.03, metadata={"help": "Gate 4: least lead of the oracle in pass@gate_k."})
+    gate_margin: float = field(default=0.02, metadata={"help": "Gate 4: least lead of the oracle in pass@1."})
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -111,7 +111,19 @@ def test_head_room_is_the_lead_over_the_best_control_above_the_lowest_rung():
     assert not head_room(
         {**arms, "frozen": arms["oracle"]}, ["uniform", "frozen"], "oracle", 4, 1
     ).open  # a control ties
-    assert not head_room(arms, ["uniform"], "oracle", 4, 1, margin=0.51).open
+    assert head_room(arms, ["uniform"], "oracle", 4, 1, margin=0.9).word == "shut"
+
+
+def test_a_lead_with_an_interval_that_holds_0_and_the_margin_is_undecided():
+    # On rung 4 one of eight problems has all answers right instead of none, the others none: +1/8, and a resample
+    # without that problem, (7/8)^8 = .34 of them, gives 0; one that draws it three times, 3/8.
+    arms = {
+        "oracle": {3: [4] * 8, 4: [4] + [0] * 7},
+        "uniform": {3: [4] * 8, 4: [0] * 8},
+    }
+    gate = head_room(arms, ["uniform"], "oracle", 4, 1)
+    assert gate.word == "undecided" and gate.figures["ahead"][0] == 0.125 and gate.figures["ahead"][1] <= 0
+    assert "undecided" in verdict([gate])
 
 
 def test_the_verdict_names_what_is_shut():
