@@ -270,8 +270,8 @@ def run(tmp_path_factory):
 
 
 def test_an_export_says_which_roles_it_played(run):
-    assert json.loads((run / "conjecturer" / ROLES_FILE).read_text()) == {"roles": ["conjecturer"]}
-    assert json.loads((run / "prover" / ROLES_FILE).read_text()) == {"roles": ["prover"]}
+    assert json.loads((run / "conjecturer" / ROLES_FILE).read_text())["roles"] == ["conjecturer"]
+    assert json.loads((run / "prover" / ROLES_FILE).read_text())["roles"] == ["prover"]
 
 
 @pytest.mark.parametrize("place", ["conjecturer", "checkpoint-1/conjecturer", "elsewhere"])
