@@ -36,8 +36,8 @@ _STARTS = ("model_name_or_path", "conjecturer_model_name_or_path", "conjecturer_
 
 def check_needs(command: str, kind: str, argv: list[str]) -> None:
     """ConfigError for an upload that is not supported, a tracker that is not installed, and, in the words of the
-    command itself, a start that was not made yet. `kind`: the command whose recipes it reads. A dry run plans for another
-    machine and needs none of them."""
+    command itself, a start that was not made yet. `kind`: the command whose recipes it reads. A dry run plans for
+    another machine and needs none of them."""
     if _truth(flag_value(argv, "--dry_run"), has_flag(argv, "--dry_run")):
         return
     found = _settings(command, kind, argv)
