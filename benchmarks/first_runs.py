@@ -25,9 +25,9 @@ COMMANDS = {
     "ladder": ["joint --recipe tiny/ladder"],
     "joint": ["joint"],
     "symbolic": ["symbolic"],
-    "pool": ["pool"],
-    "cdg": ["critic_discernment.py --warm_start", "cdg"],
-    "sgs": ["sgs.py --prepare", "sgs"],
+    "pool": ["pool --prepare", "pool"],
+    "cdg": ["cdg --prepare", "cdg"],
+    "sgs": ["sgs --prepare", "sgs"],
 }
 
 
