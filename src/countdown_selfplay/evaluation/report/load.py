@@ -54,7 +54,7 @@ class Run:
     @cached_property
     def names(self) -> frozenset[str]:
         """What the rounds logged."""
-        return frozenset().union(*self.rounds)
+        return frozenset[str]().union(*self.rounds)
 
     def series(self, metric: str) -> list[tuple[int, float]]:
         """(step, value) wherever the run has the metric, by rising step."""

@@ -121,7 +121,7 @@ def own_metrics(runs: Sequence[Run], charted: Collection[str]) -> Table | None:
     known = {metric.help for metric in (*FRAME_METRICS, *LOG_METRICS, *METRICS)}
     own = {one.name: one for run in runs for one in run.metrics if one.help and one.help not in known}
     left = [one for one in own.values() if not any(declaration_of(name, [one]) for name in charted)]
-    logged = sorted(frozenset().union(*(run.names for run in runs)))
+    logged = sorted(frozenset[str]().union(*(run.names for run in runs)))
     return _over_rounds(runs, [(name, name) for one in left for name in logged if declaration_of(name, [one])])
 
 
