@@ -43,8 +43,8 @@ def check_needs(command: str, kind: str, argv: list[str]) -> None:
     found = _settings(command, kind, argv)
     if found.get("push_to_hub"):
         raise ConfigError(
-            "`push_to_hub` (True) is not supported: a checkpoint may hold several policies; after training upload the "
-            "exported folders, such as `hf upload <repo> <output_dir>/prover`."
+            "`push_to_hub` (True) is not supported: a checkpoint may hold several policies; after training upload them "
+            "with `countdown-selfplay push <output_dir>`."
         )
     asked = found.get("report_to") or []
     for name in [asked] if isinstance(asked, str) else asked:
@@ -68,7 +68,7 @@ def _settings(command: str, kind: str, argv: list[str]) -> dict[str, Any]:
         name = SYSTEMS[command].recipe if command in SYSTEMS else None
         name = _OF_CDG[kind] if command == "cdg" else name
     below: dict[str, Any] = {}
-    while name in known:
+    while name is not None and name in known:
         one = yaml.safe_load(known[name].read_text(encoding="utf-8"))
         below = {**one, **below}
         name = one.get("recipe")

@@ -42,10 +42,10 @@ def before_after_table(result: dict[str, Any]) -> str:
         pool = changes_of_players(result)
         rows += _prover_rows(result, "before", "after", "all provers:" if pool else "prover")
         for player, changes in pool.items():
-            for name, change in changes.items():
-                pair = [result[when][player]["pass_at"][name.partition("@")[2]] for when in ("before", "after")]
-                shown = _signed([change.difference, change.low, change.high])
-                rows.append((f"{player} {name}", *map(_estimate, pair), shown))
+            for name, moved in changes.items():
+                k = name.partition("@")[2]
+                shown = [_estimate(result[when][player]["pass_at"][k]) for when in ("before", "after")]
+                rows.append((f"{player} {name}", *shown, _signed([moved.difference, moved.low, moved.high])))
         rows += _rung_rows(result)
     for role in (*(single_players(after, "conjecturer") or ["conjecturer"]), "guide"):
         figures = [result[when].get(role, {}) for when in ("before", "after")]

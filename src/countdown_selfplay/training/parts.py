@@ -170,7 +170,7 @@ def refuse_unsupported(args: JointSelfPlayConfig, engine: str) -> None:
     if args.push_to_hub:
         raise ConfigError(
             "`push_to_hub` (True) is not supported: a checkpoint holds several policies; "
-            "after training upload the exported folders with `hf upload <repo> <output_dir>/prover`."
+            "after training upload the roles with `countdown-selfplay push <output_dir>`."
         )
     if args.enable_jit_checkpoint:
         raise ConfigError(
