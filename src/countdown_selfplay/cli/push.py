@@ -17,7 +17,7 @@ EPILOG = """\
 examples: countdown-selfplay push runs/tiny-joint --dry_run
           countdown-selfplay push runs/tiny-joint --repo_id me/countdown --private
 
-Each role becomes a repository of its own, REPO_ID-ROLE (default: your name and that of the run's folder). Its card
+Each role becomes a separate repository, REPO_ID-ROLE (default: your name and that of the run's folder). Its card
 holds base model, licence, the table before and after, the settings, the command and code that loads it. What goes up
 is first written to RUN/push, and a dry run ends there. Log in once with `hf auth login`."""
 
@@ -145,7 +145,7 @@ def _asked(call: Callable[[], Any]) -> Any:
         if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in _CLIENTS:
             raise
         said = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ConfigError(f"The hub refused or was out of reach: {said}; RUN/push holds what was to go up.") from None
+        raise ConfigError(f"The hub refused or was out of reach: {said}; RUN/push holds the files to upload.") from None
 
 
 _CLIENTS = ("huggingface_hub", "httpx", "httpcore", "requests", "urllib3")
