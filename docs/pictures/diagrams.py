@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .boxes import CONJECTURER, EXACT, PLAIN, PROVER, THIRD, Diagram
+from .headroom import headroom
 from .ladder_map import ladder
 
 
@@ -160,5 +161,6 @@ DIAGRAMS: dict[str, Callable[[], str]] = {
     "symbolic": symbolic,
     "episode": episode,
     "ladder": ladder,
+    "headroom": headroom,
 }
 """Name of the file in docs/assets/, without its ending -> what draws it."""

@@ -1,4 +1,4 @@
-"""The gates as one row of panels."""
+"""The gates as panels of one picture."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def gate_panels(found: dict[str, Any]) -> list[pictures.Bars]:
 
 
 def gates_svg(found: dict[str, Any]) -> str:
-    """The panels side by side, as SVG text."""
-    return pictures.svg(pictures.bar_row(gate_panels(found)))
+    """The panels in one picture, as SVG text."""
+    return pictures.svg(pictures.bar_grid(gate_panels(found)))
 
 
 def _bars(gate: dict[str, Any]) -> tuple[Any, ...]:

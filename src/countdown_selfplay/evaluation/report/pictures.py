@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import warnings
 from collections.abc import Sequence
@@ -175,10 +176,15 @@ def bar_chart(title: str, labels: Sequence[str], bars: Sequence[tuple[str, Seque
 
 
 @styled
-def bar_row(panels: Sequence[Bars]) -> Figure:
-    """Bar charts side by side, each with its legend below it."""
-    figure = Figure(figsize=(WIDTH * len(panels) / 72, (HEIGHT + 2 * ROW) / 72), layout="constrained")
-    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+def bar_grid(panels: Sequence[Bars]) -> Figure:
+    """Bar charts, two in a row (four would be too small to read on a phone), each with its legend below it."""
+    rows, columns = -(-len(panels) // 2), min(2, len(panels))
+    figure = Figure(figsize=(WIDTH * columns / 72, (HEIGHT + 2 * ROW) * rows / 72), layout="constrained")
+    places = figure.subplots(rows, columns, squeeze=False).flat
+    for axes, panel in itertools.zip_longest(places, panels):
+        if panel is None:
+            axes.remove()
+            continue
         _dress(axes, panel.title, panel.x_label)
         axes.set_title(panel.title, x=0, y=1.03)
         _add_bars(axes, panel)
