@@ -41,7 +41,8 @@ def card(
     training; `place`: of those after it. `results`: a table as text; `prompt`: one that the model knows, a text or a
     chat."""
     licence, embedded = licence_of(base), embedded_name(base)
-    on_hub = embedded is None and re.fullmatch(r"[\w.-]+/[\w.-]+", base) is not None and not Path(base).is_dir()
+    on_hub = embedded is None and re.fullmatch(r"(?!runs/)\w[\w.-]*/[\w.-]+", base) is not None
+    on_hub = on_hub and not Path(base).is_dir()
     head = {"library_name": library, "pipeline_tag": "text-generation"}
     head |= {"license": licence} if licence else {}
     head |= {"base_model": base} if on_hub else {}
@@ -98,6 +99,8 @@ def snippet(place: str, prompt: Any, most_tokens: int, library: str) -> str:
 
 def licence_of(base: str) -> str | None:
     """What the base model's own card says, if it is on this machine; the embedded models are Apache-2.0."""
+    if not base:  # Path("") is the current folder
+        return None
     if embedded_name(base) is not None:
         return "apache-2.0"
     readme: Any = Path(base) / "README.md"
