@@ -8,7 +8,7 @@ import pytest
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.cli.push import _asked, finished_run, written
 from countdown_selfplay.data.run_files import ROLES_FILE
-from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.callbacks.run_folder import command_line, without_tokens
 from countdown_selfplay.training.cards import card, exported_roles, licence_of
@@ -101,6 +101,7 @@ def test_of_an_iterated_run_the_last_models_of_each_role_go_up(tmp_path):
         "iteration-10/prover",
         "iteration-2/helpful",
         "iteration-10/misleading.parquet",
+        "iteration-11x/prover",  # a copy that somebody made
     ):
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "config.json").touch()
@@ -140,6 +141,22 @@ def test_weights_of_rounds_earlier_runs_and_logs_of_trackers_do_not_go_up(tmp_pa
         (role / name).write_text("{}")
     target = written(tmp_path, role, {"config": {}, "domain": {}}, "me/x")
     assert sorted(path.name for path in target.iterdir()) == ["README.md", "chat_templates", "config.json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("evaluation.json", '{"before": 3, "after": {}}', "does not say what was measured before and after training"),
+        (f"prover/{ROLES_FILE}", '{"roles": 3}', "does not hold a JSON object with `roles`"),
+    ],
+)
+def test_a_damaged_file_of_a_run_is_one_sentence(name, text, says, tmp_path):
+    role = tmp_path / "prover"
+    role.mkdir()
+    (role / "config.json").write_text("{}")
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=says):
+        written(tmp_path, role, {"config": {}, "domain": {}}, "me/x")
 
 
 def test_a_folder_that_is_not_here_is_no_model_of_the_hub():

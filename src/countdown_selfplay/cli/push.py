@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..data.jsonl import json_file
+from ..data.jsonl import json_file, json_shape
 from ..data.run_files import read_phases
 from ..errors import ConfigError
 from .countdown_options import parser_of, underscored
@@ -92,14 +92,18 @@ def to_be_trained(run: Path, config: Mapping[str, Any]) -> list[str]:
 
 def written(run: Path, role: Path, described: dict[str, Any], repo: str) -> Path:
     """The folder that goes up for a role: its files, a card that names the repository, evaluation and report."""
-    from ..training.cards import role_card
+    from ..training.cards import results_of, role_card
 
     target = run / FOLDER / (role.name if role != run else "model")
     shutil.rmtree(target, ignore_errors=True)
     beside = shutil.ignore_patterns(*_NOT_PUSHED)
     shutil.copytree(role, target, ignore=beside)
     path = run / "evaluation.json"
-    evaluation = json_file(path) if path.exists() else None
+    evaluation: dict[str, Any] | None = None
+    if path.exists() and role != run:
+        with json_shape(path, "what was measured before and after training", "move it away to push without") as found:
+            results_of(found, [role.name])
+        evaluation = found
     if role == run:
         here = described["config"].get("output_dir")  # as the snippet of the card names it
         text = (run / "README.md").read_text(encoding="utf-8").replace(f'"{here}"', f'"{repo}"')

@@ -11,7 +11,7 @@ from typing import Any
 from .. import __version__
 from ..countdown import CountdownDomain, Problem
 from ..data.jsonl import json_file
-from ..data.run_files import ROLES_FILE
+from ..data.run_files import ROLES_FILE, numbered_folders
 from ..evaluation.terminal import before_after_table
 from ..tiny import embedded_name
 
@@ -140,9 +140,8 @@ def exported_roles(run: Path) -> list[Path]:
     if found:
         return found
     last: dict[str, Path] = {}
-    for _, path in sorted((int(p.parent.name.partition("-")[2]), p) for p in run.glob("iteration-[0-9]*/*/")):
-        if holds_model(path):
-            last[path.name] = path
+    for _, iteration in numbered_folders(run, "iteration"):
+        last |= {path.name: path for path in iteration.iterdir() if holds_model(path)}
     return [last[role] for role in sorted(last)]
 
 
@@ -160,7 +159,7 @@ def role_card(
     """The card of a trained role. `folder`: of its weights; `described`: run.json, or what it is going to hold;
     `evaluation`: evaluation.json; `place`: where the weights will lie, such as a repository's id (None: `folder`)."""
     config, recorded = described["config"], described["domain"]
-    said = json_file(folder / ROLES_FILE) if (folder / ROLES_FILE).exists() else {}
+    said = json_file(folder / ROLES_FILE, roles=list) if (folder / ROLES_FILE).exists() else {}
     roles, settings = said.get("roles") or [folder.name], said.get("settings", {})
     rows: dict[str, object] = {"game": config.get("game"), "policy sharing": config.get("policy_sharing", "full")}
     rows["seed"] = config.get("seed")
@@ -201,7 +200,11 @@ def role_card(
 def results_of(evaluation: Mapping[str, Any], roles: Sequence[str]) -> str:
     """The table before and after training of those roles, with what it was measured on; "" without one."""
     lines = before_after_table(dict(evaluation)).splitlines()
-    own = [line for line in lines[2:] if any(line.startswith(role) for role in roles)]
+    own = [
+        line
+        for line in lines[2:]
+        if line.startswith(tuple(f"{role} " for role in roles) + tuple(f"{role}," for role in roles))
+    ]
     if not own:
         return ""
     after = evaluation["after"]
