@@ -200,11 +200,7 @@ def role_card(
 def results_of(evaluation: Mapping[str, Any], roles: Sequence[str]) -> str:
     """The table before and after training of those roles, with what it was measured on; "" without one."""
     lines = before_after_table(dict(evaluation)).splitlines()
-    own = [
-        line
-        for line in lines[2:]
-        if line.startswith(tuple(f"{role} " for role in roles) + tuple(f"{role}," for role in roles))
-    ]
+    own = [line for line in lines[2:] if line.split(" ")[0].removesuffix(",") in roles]
     if not own:
         return ""
     after = evaluation["after"]
