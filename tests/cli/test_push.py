@@ -146,7 +146,7 @@ def test_weights_of_rounds_earlier_runs_and_logs_of_trackers_do_not_go_up(tmp_pa
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("evaluation.json", '{"before": 3, "after": {}}', "does not say what was measured before and after training"),
+        ("evaluation.json", '{"before": 3, "after": {}}', "does not say the measurements before and after training"),
         (f"prover/{ROLES_FILE}", '{"roles": 3}', "does not hold a JSON object with `roles`"),
     ],
 )

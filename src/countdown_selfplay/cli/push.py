@@ -29,7 +29,7 @@ _NOT_PUSHED = (
     *("checkpoint-*", "round_*", "previous-*", "abandoned-*"),  # other weights: of rounds, of earlier runs
     *("runs", "wandb"),  # logs of trackers
 )
-"""Patterns of what lies beside weights and is no part of the model."""
+"""Patterns of files and folders beside the weights that are no part of the model."""
 
 
 def main(argv: list[str]) -> int:
@@ -101,7 +101,7 @@ def written(run: Path, role: Path, described: dict[str, Any], repo: str) -> Path
     path = run / "evaluation.json"
     evaluation: dict[str, Any] | None = None
     if path.exists() and role != run:
-        with json_shape(path, "what was measured before and after training", "move it away to push without") as found:
+        with json_shape(path, "the measurements before and after training", "move it away to push without") as found:
             results_of(found, [role.name])
         evaluation = found
     if role == run:
@@ -158,7 +158,7 @@ def uploaded(repo: str, folder: Path, private: bool, token: str) -> str:
     from huggingface_hub import HfApi
 
     api = HfApi(token=token)
-    kept = f"; '{folder}' holds what was to go up"
+    kept = f"; the files for the upload are in '{folder}'"
     url = _asked(lambda: api.create_repo(repo, private=private, exist_ok=True), kept)
     _asked(lambda: api.upload_folder(repo_id=repo, folder_path=str(folder)), kept)
     return str(url)
