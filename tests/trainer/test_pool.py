@@ -98,7 +98,7 @@ LADDER = {"start": [9, 12], "axis": "number_high", "levels": [9, 12]}
         (dict(proposer_kwargs=LADDER), r"proposer_kwargs \(.* there, {.*\"axis\": \"number_high\".* here\)"),
         (
             dict(proposer_kwargs=LADDER, allow_changed="proposer_kwargs"),
-            r"stand at \[{'operands': .*axis operands\), which 2 tiers on the axis number_high .*keep the number of",
+            r"are at \[{'operands': .*axis operands\), which 2 tiers on the axis number_high .*keep the number of",
         ),
     ],
 )

@@ -18,7 +18,7 @@ EPILOG = """\
 examples: countdown-selfplay push runs/tiny-joint --dry_run
           countdown-selfplay push runs/tiny-joint --repo_id me/countdown --private
 
-Each role becomes a repository of its own, REPO_ID-ROLE (default: your name and that of the run's folder). Its card
+Each role becomes a separate repository, REPO_ID-ROLE (default: your name and that of the run's folder). Its card
 holds base model, licence, the table before and after, the settings, the command and code that loads it. What goes up
 is first written to RUN/push, and a dry run ends there. Log in once with `hf auth login`."""
 

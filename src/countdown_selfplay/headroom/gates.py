@@ -137,7 +137,7 @@ def transfer(before: Counts, after: Counts, rung: int | None, n: int, k: int, ri
         f"rung {one} {gain.difference:+.2f} [{gain.low:.2f}, {gain.high:.2f}]" for one, gain in gains.items()
     )
     why = (
-        "what was learned reaches the next rung and not the third"
+        "the gain reaches the next rung and not the third"
         if rose[near] and not rose[far]
         else "the third rung rises too, so the hard ones need no curriculum"
         if rose[far]

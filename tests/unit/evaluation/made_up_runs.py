@@ -54,6 +54,7 @@ def write_run(
         "started": "2026-01-02T03:04:05+00:00",
         "config": {**CONFIG, **config},
         "environment": environment,
+        "domain": {"domain": "countdown"},
     }
     (path / "run.json").write_text(json.dumps(description))
     lines = [_round(rng, i, rounds, starved, drift) for i in range(1, rounds + 1)]

@@ -322,9 +322,9 @@ def test_the_rows_of_a_control_stand_beside_the_runs_with_their_difference(tmp_p
 
 
 OWN = {  # what is logged: how its explanation begins, the papers by name
-    "prover/misled_rate": "Of revisions of right answers, the share that gives them up",
+    "prover/misled_rate": "Of revisions of correct answers, the share that is wrong",
     "helpful/win_rate": "Share of revisions after its critiques that mend the answer",
-    "tier_1_rung": "Where tier k stands on its ladder",
+    "tier_1_rung": "Rung of tier k on its ladder",
     "prover_pass_rate_tier_1": "Mean p over the problems of tier k",
     "targets/unsolved": "Targets that no answer has solved so far",
     "targets/solve_rate": "",
