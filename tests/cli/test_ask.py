@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -132,3 +133,13 @@ def test_a_folder_says_which_role_it_plays(tmp_path, capsys):
     out = capsys.readouterr().out
     assert f"conjecturer of {folder}; setting of run 'mine'; temperature 0, seed 0" in out
     assert len(cells(out)) == 2 and Path(folder).is_dir()
+
+
+def test_an_answer_without_a_move_has_its_row_and_verdict_among_moves(capsys, monkeypatch):
+    from countdown_selfplay.evaluation import episodes
+
+    silent = SimpleNamespace(text="", verdict=SimpleNamespace(correct=False, reason="format", value=None))
+    monkeypatch.setattr(episodes, "sample_episodes", lambda *_, **__: [[silent]])
+    asked = ["ask", "--model", "tiny-ladder", "1", "2", "3", "--target", "6", "-n", "1", "--answers", "moves"]
+    assert main(asked) == 0
+    assert cells(capsys.readouterr().out) == [["1", "(empty)", "format"]]

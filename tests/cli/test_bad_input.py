@@ -126,7 +126,7 @@ CASES = {
     "joint --output_dir loop": "loop) cannot be written (File exists); choose another folder",
     "sft --output_dir loop": "`output_dir` (loop) is a file, or a link that leads nowhere; name a folder",
     "sft --output_dir kept.csv": "`output_dir` (kept.csv) is a file, or a link that leads nowhere; name a folder",
-    "cdg --training iterated --model_name_or_path tiny --output_dir loop": "`output_dir` (loop) is a file, or a link that leads nowhere",
+    "cdg --training iterated --model_name_or_path tiny --output_dir loop": "`output_dir` (loop) is a file, or a link",
     "eval --model tiny --output loop/x.json --n_problems 1 --samples 1": "loop",
     "report loop": "There is no run folder 'loop'",
     "fit-scaling loop": "There is no file 'loop'",

@@ -189,6 +189,22 @@ def test_what_a_run_needs_here_is_looked_up_before_torch_loads(command, argv, sa
     check_early(command, [*argv, "--dry_run"])  # it plans for another machine
 
 
+@pytest.mark.parametrize("trackers", ["3", "[none, [wandb]]"])
+def test_a_tracker_in_a_file_that_is_no_name_is_one_sentence(trackers, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "odd.yaml").write_text(f"report_to: {trackers}\n")
+    with pytest.raises(ConfigError, match=r"`report_to` \(.*\) must be the name of a tracker, or a list of names"):
+        check_early("joint", ["--config", "odd.yaml"])
+
+
+@pytest.mark.parametrize("line", ["dry_run: true\nreport_to: wandb", 'push_to_hub: "false"'])
+def test_a_file_too_asks_for_a_dry_run_and_says_no_in_words(line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(early_needs.importlib.util, "find_spec", lambda name: None)
+    (tmp_path / "plan.yaml").write_text(f"{line}\n")
+    check_early("joint", ["--config", "plan.yaml"])
+
+
 @pytest.mark.parametrize("argv", [[], ["--push_to_hub", "false"], ["--report_to", "none"], ["--recipe", "tiny/rloo"]])
 def test_a_run_that_needs_nothing_else_passes(argv, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

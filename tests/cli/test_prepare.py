@@ -125,6 +125,11 @@ def test_jobs_run_side_by_side_and_a_finished_folder_is_whole(tmp_path, monkeypa
     with pytest.raises(fine_tuning.ConfigError, match=r"The warm start '.*bad' failed: no luck"):
         fine_tune([Job(tmp_path / "bad")])
     assert not (tmp_path / "bad").exists()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "adapter_config.json").touch()  # an adapter is a start too, though not one that is made here
+    with pytest.raises(fine_tuning.ConfigError, match=r"'.*own' holds other files than a model of this warm start"):
+        fine_tune([Job(tmp_path / "own")])
+    assert (tmp_path / "own" / "adapter_config.json").exists()
 
 
 def test_a_job_is_a_command_of_sft(tmp_path):

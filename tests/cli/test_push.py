@@ -6,12 +6,12 @@ import shutil
 import pytest
 
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.cli.push import _asked
+from countdown_selfplay.cli.push import _asked, finished_run, written
 from countdown_selfplay.data.run_files import ROLES_FILE
-from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.training.callbacks.run_folder import command_line
-from countdown_selfplay.training.cards import exported_roles, licence_of
+from countdown_selfplay.training.callbacks.run_folder import command_line, without_tokens
+from countdown_selfplay.training.cards import card, exported_roles, licence_of
 
 QUICK = ["--max_steps", "2", "--eval_problems", "8", "--eval_proposals", "16", "--num_generations_eval", "2"]
 SMALL = ["--per_device_train_batch_size", "16", "--conjecturer_num_generations", "16", "--report_to", "none"]
@@ -64,9 +64,19 @@ def test_nothing_is_uploaded_without_a_token_or_a_network(played, capsys, monkey
     assert main(["push", str(played)]) == 2
     said = capsys.readouterr().err
     assert "no token is stored here; log in with `hf auth login`" in said and said.count("\n") == 1
-    with pytest.raises(ConfigError, match="The hub refused or was out of reach: no route; RUN/push holds"):
-        _asked(lambda: (_ for _ in ()).throw(ConnectionError("no route")))
-    with pytest.raises(ZeroDivisionError):  # a bug keeps its traceback
+
+
+def test_what_the_hubs_client_raises_is_one_sentence_and_a_bug_keeps_its_traceback():
+    """huggingface_hub 1 speaks HTTP with httpx, version 2 with httpx2, whose errors are no OSError."""
+    of_client = type("ConnectError", (Exception,), {"__module__": "httpx2"})
+    for error in (ConnectionError("no route"), of_client("no route")):
+
+        def refuse(error=error):
+            raise error
+
+        with pytest.raises(ConfigError, match=r"The hub refused or was out of reach: no route; 'x' holds it\.$"):
+            _asked(refuse, "; 'x' holds it")
+    with pytest.raises(ZeroDivisionError):
         _asked(lambda: 1 // 0)
 
 
@@ -91,6 +101,7 @@ def test_of_an_iterated_run_the_last_models_of_each_role_go_up(tmp_path):
         "iteration-10/prover",
         "iteration-2/helpful",
         "iteration-10/misleading.parquet",
+        "iteration-11x/prover",  # a copy that somebody made
     ):
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "config.json").touch()
@@ -99,11 +110,69 @@ def test_of_an_iterated_run_the_last_models_of_each_role_go_up(tmp_path):
     assert found == ["iteration-2/helpful", "iteration-10/prover"]
 
 
-def test_the_licence_is_that_of_the_base_models_card(tmp_path):
+def test_a_run_goes_up_once_its_last_file_is_written(tmp_path):
+    """Of a warm start the card; of an iterated run the last iteration of each role."""
+    sft = tmp_path / "sft"
+    sft.mkdir()
+    (sft / "run.json").write_text('{"config": {}, "domain": {}}')
+    (sft / "config.json").write_text("{}")
+    with pytest.raises(ConfigError, match="is not finished: it has exported no role"):
+        finished_run(sft)
+    (sft / "README.md").write_text("a card")
+    assert finished_run(sft)[1] == [sft]
+
+    run = tmp_path / "iterated"
+    (run / "iteration-1" / "prover").mkdir(parents=True)
+    (run / "iteration-1" / "prover" / "config.json").touch()
+    (run / "run.json").write_text('{"config": {"iterations": 2, "role_training": {"prover": {}}}, "domain": {}}')
+    lines = [json.dumps({"iteration": t, "phase": "train", "role": "prover", "rows": 1}) + "\n" for t in (1, 2)]
+    (run / "iterations.jsonl").write_text(lines[0])
+    with pytest.raises(ConfigError, match="is not finished: its last iteration has not trained prover"):
+        finished_run(run)
+    (run / "iterations.jsonl").write_text("".join(lines))
+    assert finished_run(run)[1] == [run / "iteration-1" / "prover"]
+
+
+def test_weights_of_rounds_earlier_runs_and_logs_of_trackers_do_not_go_up(tmp_path):
+    role = tmp_path / "prover_0"
+    for place in ("round_1/model", "chat_templates"):
+        (role / place).mkdir(parents=True)
+    for name in ("config.json", "training_args.bin", "round_1/model/model.safetensors"):
+        (role / name).write_text("{}")
+    target = written(tmp_path, role, {"config": {}, "domain": {}}, "me/x")
+    assert sorted(path.name for path in target.iterdir()) == ["README.md", "chat_templates", "config.json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("evaluation.json", '{"before": 3, "after": {}}', "does not say the measurements before and after training"),
+        (f"prover/{ROLES_FILE}", '{"roles": 3}', "does not hold a JSON object with `roles`"),
+    ],
+)
+def test_a_damaged_file_of_a_run_is_one_sentence(name, text, says, tmp_path):
+    role = tmp_path / "prover"
+    role.mkdir()
+    (role / "config.json").write_text("{}")
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=says):
+        written(tmp_path, role, {"config": {}, "domain": {}}, "me/x")
+
+
+def test_a_folder_that_is_not_here_is_no_model_of_the_hub():
+    """A run is pushed from another folder than it was begun in, so that relative paths lead nowhere."""
+    for base, there in (("runs/pool-start", False), ("../start", False), ("Qwen/Qwen2.5-0.5B", True)):
+        text = card("t", "m", {}, {}, (), base=base, place="p")
+        assert (f"base_model: {base}" in text and f"huggingface.co/{base}" in text) is there, base
+
+
+def test_the_licence_is_that_of_the_base_models_card(tmp_path, monkeypatch):
     assert licence_of(str(TINY_MODEL_PATH)) == licence_of("tiny") == "apache-2.0"
     assert licence_of(str(tmp_path)) is None and licence_of("nobody/nothing-such") is None and licence_of("") is None
     (tmp_path / "README.md").write_text("---\nlicense: mit\n---\nlicense: other\n")
     assert licence_of(str(tmp_path)) == "mit"
+    monkeypatch.chdir(tmp_path)  # a base that nobody recorded is not the current folder
+    assert licence_of("") is None
 
 
 def test_the_command_is_recorded_without_tokens():
@@ -112,6 +181,10 @@ def test_the_command_is_recorded_without_tokens():
     )
     hidden = command_line(["/x/cli/main.py", "sft", "--hub_token", "hf_1", "--hub_token=hf_2", "--seed", "1"])
     assert hidden == "countdown-selfplay sft --hub_token '***' '--hub_token=***' --seed 1"
+    nested = command_line(["/x/cli/main.py", "joint", "--model_init_kwargs", '{"token": "hf_abcdefghijklmnopqrst"}'])
+    assert nested == 'countdown-selfplay joint --model_init_kwargs \'{"token": "***"}\''
+    assert without_tokens("hf_hub, hf_transfer") == "hf_hub, hf_transfer"
+    assert command_line(["/mine/main.py", "--seed", "1"]) == "python main.py --seed 1"
     assert command_line(["/x/train.py"]) == "python train.py" and command_line(["ipykernel_launcher"]) is None
 
 

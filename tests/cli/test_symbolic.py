@@ -27,7 +27,10 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH
     ("arguments", "message"),
     [
         (["--recipe", "tiny/rloo"], "`proposer` (None) is not for `symbolic`; set mutation, ucb"),
-        (["--recipe", "tiny/default", "--proposer", "targets"], "`proposer` (targets) is not for `symbolic`; set mutation, ucb"),
+        (
+            ["--recipe", "tiny/default", "--proposer", "targets"],
+            "`proposer` (targets) is not for `symbolic`; set mutation, ucb",
+        ),
         (["--conjecturer_micro_batches", "1"], "gives the run a conjecturer that nobody asks for problems"),
         (["--proposer_kwargs", '{"keep": 0}'], "`keep` (0) of the proposer must be a whole number of at least 1"),
         (["--proposer_kwargs", '{"difficulty": "oracle"}'], "Unknown difficulty 'oracle'"),

@@ -151,7 +151,7 @@ def answers(
     for i, (text, verdict) in enumerate(zip(texts, verdicts, strict=True), start=1):
         value = getattr(verdict, "value", None)
         said = str(verdict.reason) + ("" if verdict.correct or value is None else f" ({value})")
-        lines = text.splitlines() if options.answers == "moves" else [one_line(text)]
+        lines = text.splitlines() if options.answers == "moves" and text.strip() else [one_line(text)]
         rows += [(str(i) if k == 0 else "", line, said if k == len(lines) - 1 else "") for k, line in enumerate(lines)]
     right = sum(bool(verdict.correct) for verdict in verdicts)
     return [aligned(rows), "", f"{right} of {options.n} right. Exact solver: {word_of(problem, domain)}."]

@@ -31,6 +31,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
 
 _OF_CDG = {"cdg": "tiny/iterated_cdg", "joint": "tiny/cdg"}
 """What `cdg` plays, iterated and online, where nothing is named."""
+_FLAGS = ("dry_run", "push_to_hub")
 _STARTS = ("model_name_or_path", "conjecturer_model_name_or_path", "conjecturer_model", "dataset_name")
 
 
@@ -38,16 +39,19 @@ def check_needs(command: str, kind: str, argv: list[str]) -> None:
     """ConfigError for an upload that is not supported, a tracker that is not installed, and, in the words of the
     command itself, a start that was not made yet. `kind`: the command whose recipes it reads. A dry run plans for
     another machine and needs none of them."""
-    if _truth(flag_value(argv, "--dry_run"), has_flag(argv, "--dry_run")):
-        return
     found = _settings(command, kind, argv)
+    if found.get("dry_run"):
+        return
     if found.get("push_to_hub"):
         raise ConfigError(
-            "`push_to_hub` (True) is not supported: a checkpoint may hold several policies; after training upload them "
-            "with `countdown-selfplay push <output_dir>`."
+            "`push_to_hub` (True) is not supported: a checkpoint may hold several policies; after training upload "
+            "them with `countdown-selfplay push <output_dir>`."
         )
     asked = found.get("report_to") or []
-    for name in [asked] if isinstance(asked, str) else asked:
+    names = asked if isinstance(asked, list) else [asked]
+    if not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"`report_to` ({asked}) must be the name of a tracker, or a list of names; or leave it out.")
+    for name in names:
         own = PACKAGES.get(name, ())
         if own and not any(importlib.util.find_spec(package) for package in own):
             raise ConfigError(
@@ -59,7 +63,7 @@ def check_needs(command: str, kind: str, argv: list[str]) -> None:
 
 def _settings(command: str, kind: str, argv: list[str]) -> dict[str, Any]:
     """Those that are looked at: recipe < file < flags. A recipe that does not exist has been refused."""
-    wanted = (*_STARTS, "push_to_hub", "report_to")
+    wanted = (*_STARTS, *_FLAGS, "report_to")
     path, _ = split_config(argv)
     known = recipes(kind)
     written = {} if path is None else read_settings(path, list(known))
@@ -72,12 +76,13 @@ def _settings(command: str, kind: str, argv: list[str]) -> dict[str, Any]:
         one = yaml.safe_load(known[name].read_text(encoding="utf-8"))
         below = {**one, **below}
         name = one.get("recipe")
-    flags: dict[str, Any] = {word: flag_value(argv, f"--{word}") for word in wanted if has_flag(argv, f"--{word}")}
-    if "push_to_hub" in flags:
-        flags["push_to_hub"] = _truth(flags["push_to_hub"], True)
-    return {word: value for word, value in {**below, **written, **flags}.items() if word in wanted}
+    given = (word for word in wanted if has_flag(argv, f"--{word}"))
+    flags: dict[str, Any] = {word: flag_value(argv, f"--{word}") or "true" for word in given}  # "--dry_run" alone
+    found = {word: value for word, value in {**below, **written, **flags}.items() if word in wanted}
+    return {word: _truth(value) if word in _FLAGS else value for word, value in found.items()}
 
 
-def _truth(word: str | None, default: bool) -> bool:
-    """As Transformers reads a flag of two values; `default` for a flag without a value."""
-    return default if word is None or word.lower() not in TRUTHS else word.lower() in TRUTHS[:5]
+def _truth(value: Any) -> bool:
+    """As Transformers reads a field of two values, a text in a file too; another flag behind it is not its value."""
+    word = str(value).lower()
+    return word in TRUTHS[:5] or (value is not None and word not in TRUTHS)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..data.jsonl import json_file
+from ..data.jsonl import json_file, json_shape
+from ..data.run_files import read_phases
 from ..errors import ConfigError
 from .countdown_options import parser_of, underscored
 
@@ -22,6 +23,13 @@ holds base model, licence, the table before and after, the settings, the command
 is first written to RUN/push, and a dry run ends there. Log in once with `hf auth login`."""
 
 FOLDER = "push"
+
+_NOT_PUSHED = (
+    *(FOLDER, "README.md", ".*", "plots", "*.jsonl", "training_args.bin"),
+    *("checkpoint-*", "round_*", "previous-*", "abandoned-*"),  # other weights: of rounds, of earlier runs
+    *("runs", "wandb"),  # logs of trackers
+)
+"""Patterns of files and folders beside the weights that are no part of the model."""
 
 
 def main(argv: list[str]) -> int:
@@ -58,7 +66,13 @@ def finished_run(run: Path) -> tuple[dict[str, Any], list[Path]]:
         hint = f"; in it there are {', '.join(map(str, inside[:4]))}" if inside else ""
         raise ConfigError(f"'{run}' is not the folder of a run (it has no run.json){hint}.")
     described = json_file(run / "run.json", config=dict, domain=dict)
-    roles = [run] if holds_model(run) else exported_roles(run)
+    alone = holds_model(run)  # a warm start writes its card last
+    roles = exported_roles(run) if not alone else [run] if (run / "README.md").is_file() else []
+    if left := to_be_trained(run, described["config"]):
+        raise ConfigError(
+            f"The run in '{run}' is not finished: its last iteration has not trained {', '.join(left)}. Give the "
+            "command that began it once more; it goes on."
+        )
     if not roles:
         raise ConfigError(
             f"The run in '{run}' is not finished: it has exported no role. Play it to its end with the command that "
@@ -67,18 +81,31 @@ def finished_run(run: Path) -> tuple[dict[str, Any], list[Path]]:
     return described, roles
 
 
+def to_be_trained(run: Path, config: Mapping[str, Any]) -> list[str]:
+    """The roles of an iterated run that its last iteration has not trained yet; [] of another run."""
+    log = run / "iterations.jsonl"
+    if not log.exists():
+        return []
+    done = {line.get("role") for line in read_phases(log) if line["iteration"] >= config.get("iterations", 0)}
+    return [role for role in config.get("role_training", ()) if role not in done]
+
+
 def written(run: Path, role: Path, described: dict[str, Any], repo: str) -> Path:
     """The folder that goes up for a role: its files, a card that names the repository, evaluation and report."""
-    from ..training.cards import role_card
+    from ..training.cards import results_of, role_card
 
     target = run / FOLDER / (role.name if role != run else "model")
     shutil.rmtree(target, ignore_errors=True)
-    beside = shutil.ignore_patterns(FOLDER, "checkpoint-*", "README.md", ".*", "plots", "*.jsonl")
+    beside = shutil.ignore_patterns(*_NOT_PUSHED)
     shutil.copytree(role, target, ignore=beside)
     path = run / "evaluation.json"
-    evaluation = json_file(path) if path.exists() else None
+    evaluation: dict[str, Any] | None = None
+    if path.exists() and role != run:
+        with json_shape(path, "the measurements before and after training", "move it away to push without") as found:
+            results_of(found, [role.name])
+        evaluation = found
     if role == run:
-        here = described["config"]["output_dir"]  # as the snippet of the card names it
+        here = described["config"].get("output_dir")  # as the snippet of the card names it
         text = (run / "README.md").read_text(encoding="utf-8").replace(f'"{here}"', f'"{repo}"')
     else:
         text = role_card(role, described, evaluation, repo)
@@ -131,21 +158,23 @@ def uploaded(repo: str, folder: Path, private: bool, token: str) -> str:
     from huggingface_hub import HfApi
 
     api = HfApi(token=token)
-    url = _asked(lambda: api.create_repo(repo, private=private, exist_ok=True))
-    _asked(lambda: api.upload_folder(repo_id=repo, folder_path=str(folder)))
+    kept = f"; the files for the upload are in '{folder}'"
+    url = _asked(lambda: api.create_repo(repo, private=private, exist_ok=True), kept)
+    _asked(lambda: api.upload_folder(repo_id=repo, folder_path=str(folder)), kept)
     return str(url)
 
 
-def _asked(call: Callable[[], Any]) -> Any:
+def _asked(call: Callable[[], Any], kept: str = "") -> Any:
     """The hub's answer. ConfigError where it refuses or is out of reach: the errors of its client and of what that
     speaks HTTP with."""
     try:
         return call()
     except Exception as error:
-        if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in _CLIENTS:
+        if not isinstance(error, OSError) and not type(error).__module__.startswith(_CLIENTS):
             raise
         said = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ConfigError(f"The hub refused or was out of reach: {said}; RUN/push holds the files to upload.") from None
+        raise ConfigError(f"The hub refused or was out of reach: {said}{kept}.") from None
 
 
 _CLIENTS = ("huggingface_hub", "httpx", "httpcore", "requests", "urllib3")
+"""How the names of their modules begin: huggingface_hub 2 speaks HTTP with httpx2 and httpcore2."""

@@ -11,7 +11,7 @@ from typing import Any
 from .. import __version__
 from ..countdown import CountdownDomain, Problem
 from ..data.jsonl import json_file
-from ..data.run_files import ROLES_FILE
+from ..data.run_files import ROLES_FILE, numbered_folders
 from ..evaluation.terminal import before_after_table
 from ..tiny import embedded_name
 
@@ -41,7 +41,8 @@ def card(
     training; `place`: of those after it. `results`: a table as text; `prompt`: one that the model knows, a text or a
     chat."""
     licence, embedded = licence_of(base), embedded_name(base)
-    on_hub = embedded is None and re.fullmatch(r"[\w.-]+/[\w.-]+", base) is not None and not Path(base).is_dir()
+    on_hub = embedded is None and re.fullmatch(r"(?!runs/)\w[\w.-]*/[\w.-]+", base) is not None
+    on_hub = on_hub and not Path(base).is_dir()
     head = {"library_name": library, "pipeline_tag": "text-generation"}
     head |= {"license": licence} if licence else {}
     head |= {"base_model": base} if on_hub else {}
@@ -98,6 +99,8 @@ def snippet(place: str, prompt: Any, most_tokens: int, library: str) -> str:
 
 def licence_of(base: str) -> str | None:
     """What the base model's own card says, if it is on this machine; the embedded models are Apache-2.0."""
+    if not base:  # Path("") is the current folder
+        return None
     if embedded_name(base) is not None:
         return "apache-2.0"
     readme: Any = Path(base) / "README.md"
@@ -137,9 +140,8 @@ def exported_roles(run: Path) -> list[Path]:
     if found:
         return found
     last: dict[str, Path] = {}
-    for _, path in sorted((int(p.parent.name.partition("-")[2]), p) for p in run.glob("iteration-[0-9]*/*/")):
-        if holds_model(path):
-            last[path.name] = path
+    for _, iteration in numbered_folders(run, "iteration"):
+        last |= {path.name: path for path in iteration.iterdir() if holds_model(path)}
     return [last[role] for role in sorted(last)]
 
 
@@ -157,7 +159,7 @@ def role_card(
     """The card of a trained role. `folder`: of its weights; `described`: run.json, or what it is going to hold;
     `evaluation`: evaluation.json; `place`: where the weights will lie, such as a repository's id (None: `folder`)."""
     config, recorded = described["config"], described["domain"]
-    said = json_file(folder / ROLES_FILE) if (folder / ROLES_FILE).exists() else {}
+    said = json_file(folder / ROLES_FILE, roles=list) if (folder / ROLES_FILE).exists() else {}
     roles, settings = said.get("roles") or [folder.name], said.get("settings", {})
     rows: dict[str, object] = {"game": config.get("game"), "policy sharing": config.get("policy_sharing", "full")}
     rows["seed"] = config.get("seed")
@@ -198,7 +200,7 @@ def role_card(
 def results_of(evaluation: Mapping[str, Any], roles: Sequence[str]) -> str:
     """The table before and after training of those roles, with what it was measured on; "" without one."""
     lines = before_after_table(dict(evaluation)).splitlines()
-    own = [line for line in lines[2:] if any(line.startswith(role) for role in roles)]
+    own = [line for line in lines[2:] if line.split(" ")[0].removesuffix(",") in roles]
     if not own:
         return ""
     after = evaluation["after"]

@@ -48,10 +48,13 @@ def _export(trainer: Host, name: str, target: Path, state: Mapping[str, Any] | N
 def write_cards(run: Path) -> None:
     """Write the cards of a finished run's roles anew, now with what it was measured to do. `run`: its folder, which
     holds run.json, and evaluation.json if it was measured."""
+    folders = exported_roles(run)
+    if not folders:
+        return
     described = json_file(run / "run.json", config=dict, domain=dict)
     path = run / "evaluation.json"
     evaluation = json_file(path) if path.exists() else None
-    for folder in exported_roles(run):
+    for folder in folders:
         write_atomically(folder / "README.md", role_card(folder, described, evaluation))
 
 

@@ -117,7 +117,7 @@ def tell(folder: Path, before: dict[str, Any], after: dict[str, Any], report: bo
         if by_rung := differences_by_rung(before["prover"], after["prover"]):
             result["difference_by_rung"] = by_rung
         write_atomically(folder / "evaluation.json", json.dumps(result, indent=1) + "\n")
-        write_cards(folder)
+    write_cards(folder)
     print(findings_text(folder))
     if result:
         print(before_after_table(result))

@@ -189,8 +189,8 @@ class _Settled(Settled):
             )
         if args.push_to_hub:
             raise ConfigError(
-                "`push_to_hub` (True) is not supported; upload the finished folder with `hf upload <repo> "
-                "<output_dir>`."
+                "`push_to_hub` (True) is not supported; after training upload the folder with "
+                "`countdown-selfplay push <output_dir>`."
             )
 
 

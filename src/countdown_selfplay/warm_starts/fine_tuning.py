@@ -55,6 +55,9 @@ class Job:
 def fine_tune(jobs: Sequence[Job], at_once: int = 2) -> None:
     """Run the jobs, `at_once` at a time, with a progress line on stderr. ConfigError with the last line of one that
     fails; what it leaves is removed by the next call."""
+    for job in jobs:  # the finished model replaces its folder
+        if job.folder.exists() and (not job.folder.is_dir() or any(job.folder.iterdir())):
+            raise ConfigError(f"'{job.folder}' holds other files than a model of this warm start; move it away.")
     threads = max(1, (os.cpu_count() or 1) // max(1, min(at_once, len(jobs))))
     environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
     waiting, running, done = list(jobs), dict[int, tuple[Job, subprocess.Popen[bytes]]](), 0

@@ -191,9 +191,7 @@ def test_tiers_go_on_from_their_state_and_those_of_another_axis_or_number_refuse
     same = tiers(start=[3, 4])
     same.load_state_dict(state)
     assert same.tracker == first.tracker and same.state_dict() == first.state_dict()
-    with pytest.raises(
-        CheckpointError, match=r"are at \[{'operands': 2}, {'operands': 5}\] \(axis operands\), which"
-    ):
+    with pytest.raises(CheckpointError, match=r"are at \[{'operands': 2}, {'operands': 5}\] \(axis operands\), which"):
         tiers(axis="number_high", start=[5, 9], levels=[5, 9]).load_state_dict(state)
     for others in (tiers(start=[3, 4], floor=3), tiers(start=[3, 4], ceiling=4), tiers(start=[3])):
         with pytest.raises(CheckpointError, match="number of tiers and the `axis`, `levels`, `floor` and `ceiling`"):

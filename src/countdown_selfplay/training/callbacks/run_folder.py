@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import platform
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -77,13 +78,13 @@ def write_description(args: Any, config: dict[str, Any], domain: Any, **more: An
         },
         **more,
     }
-    write_atomically(path, json.dumps(description, indent=2, default=str) + "\n")
+    write_atomically(path, without_tokens(json.dumps(description, indent=2, default=str)) + "\n")
 
 
 def command_line(argv: Sequence[str]) -> str | None:
     """The command that this process runs, without tokens; None for a notebook or another host."""
     program = Path(argv[0]).name if argv else ""
-    if program in ("countdown-selfplay", "main.py"):
+    if program == "countdown-selfplay" or (argv and Path(argv[0]).parts[-2:] == ("cli", "main.py")):
         shown = ["countdown-selfplay"]
     elif program.endswith(".py"):
         shown = ["python", program]
@@ -95,7 +96,16 @@ def command_line(argv: Sequence[str]) -> str | None:
         own = name.startswith("--") and name.endswith("token")
         shown.append(f"{name}=***" if own and equals else "***" if secret else word)
         secret = own and not equals
-    return shlex.join(shown)
+    return without_tokens(shlex.join(shown))
+
+
+def without_tokens(text: str) -> str:
+    """The text with *** for each token of the Hugging Face Hub, such as one in --model_init_kwargs: run.json and cards
+    are uploaded."""
+    return _TOKEN.sub("***", text)
+
+
+_TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{16,}")
 
 
 def record_of(step: int, logs: dict[str, Any]) -> dict[str, Any]:
