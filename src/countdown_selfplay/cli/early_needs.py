@@ -43,8 +43,8 @@ def check_needs(command: str, kind: str, argv: list[str]) -> None:
     found = _settings(command, kind, argv)
     if found.get("push_to_hub"):
         raise ConfigError(
-            "`push_to_hub` (True) is not supported: a checkpoint may hold several policies; after training upload them "
-            "with `countdown-selfplay push <output_dir>`."
+            "`push_to_hub` (True) is not supported: a checkpoint may hold several policies; after training upload "
+            "them with `countdown-selfplay push <output_dir>`."
         )
     asked = found.get("report_to") or []
     for name in [asked] if isinstance(asked, str) else asked:
