@@ -51,14 +51,19 @@ def nearest(name: str, known: list[str]) -> str:
 
 class Registry(dict[str, T]):
     """A dict of plug-ins by name. `kind` is the word used in errors, e.g. "conjecturer reward". An entry may be a
-    text "module:attribute", which `load` imports."""
+    text "module:attribute", which `load` imports. `listed_by`: the command that an error names instead of the known
+    names, where these are too many for a line."""
 
-    def __init__(self, kind: str, entries: dict[str, T] | None = None) -> None:
+    def __init__(self, kind: str, entries: dict[str, T] | None = None, listed_by: str | None = None) -> None:
         super().__init__(entries or {})
-        self.kind = kind
+        self.kind, self.listed_by = kind, listed_by
 
     def __missing__(self, name: str) -> T:
-        raise UnknownNameError(f"Unknown {self.kind} '{name}'.{nearest(str(name), list(self))}")
+        known = list(self)
+        listed = f"{suggestion(str(name), known)} `{self.listed_by}` lists them."
+        raise UnknownNameError(
+            f"Unknown {self.kind} '{name}'.{listed if self.listed_by else nearest(str(name), known)}"
+        )
 
     def load(self, name: str) -> Any:
         """The entry called `name`; a name of the form my_package.my_module:MyClass is imported as it is.

@@ -75,6 +75,7 @@ WRONG_FILES = {
     "max_steps: " + "[" * 51 + "]" * 51: "wrong.yaml: lists and mappings are nested more than 50 deep.",
     "conjecturer_reward_kwargs: &a {terms: [{kwargs: *a}]}": "wrong.yaml: a list or mapping holds itself, by an alias",
     BILLIONS: "wrong.yaml: lists and mappings are more than 100000 values.",
+    "max_steps: [3": "wrong.yaml is not YAML: line 1: expected ',' or ']', but got '<stream end>'.",
     "- max_steps": "wrong.yaml must be a YAML mapping from fields to values.",
 }
 
@@ -256,8 +257,8 @@ def test_the_table_and_the_page_of_commands_are_what_the_parsers_say():
         ("rloo", "--train_batch_size", "Did you mean '--per_device_train_batch_size'?"),
         ("symbolic", "--rollouts", "Did you mean '--num_generations'?"),
         ("joint", "--wd", "Did you mean '--weight_decay'?"),
-        ("cdg", "--max_steps", "iterated: --iterations; online: --training online --max_steps."),
-        ("cdg", "--lr", "online: --training online --learning_rate."),
+        ("cdg", "--max_steps", "Use --iterations; for online training: --training online --max_steps."),
+        ("cdg", "--lr", "for online training: --training online --learning_rate."),
     ],
 )
 def test_the_words_of_other_libraries_lead_to_ours(command, flag, said):

@@ -50,4 +50,5 @@ def test_a_recipe_is_printed_as_it_ships_and_an_unknown_one_gets_the_nearest(cap
     assert main(["recipes", "tiny/sgs"]) == 0
     assert capsys.readouterr().out == ALL["tiny/sgs"].read_text(encoding="utf-8")
     assert main(["recipes", "tiny/sgz"]) == 2
-    assert "Unknown recipe 'tiny/sgz'. Did you mean 'tiny/sgs'?" in capsys.readouterr().err
+    said = "Unknown recipe 'tiny/sgz'. Did you mean 'tiny/sgs'? `countdown-selfplay recipes` lists them."
+    assert said in capsys.readouterr().err

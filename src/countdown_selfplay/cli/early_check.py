@@ -70,8 +70,8 @@ def check_flags(command: str, argv: list[str]) -> bool:
             meant = ELSEWHERE.get(name[2:], name[2:])
             if _kind(command, argv) == "cdg" and meant in _ITERATED:
                 raise ConfigError(
-                    f"Iterated training has no option '{name}'. iterated: {_ITERATED[meant]}; online: --training "
-                    f"online --{meant}."
+                    f"Iterated training has no option '{name}'. Use {_ITERATED[meant]}; for online training: "
+                    f"--training online --{meant}."
                 )
             if may_be_newer(name[2:], table["versions"]):
                 return False

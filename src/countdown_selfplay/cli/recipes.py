@@ -8,10 +8,8 @@ from typing import Any
 import yaml
 
 from ..config.recipes import PLACES, recipes
-from ..errors import UnknownNameError
 from ..evaluation.papers import PAPERS
 from ..evaluation.terminal import aligned
-from ..registry import nearest
 from .countdown_options import parser_of
 from .systems import SYSTEMS
 
@@ -42,9 +40,9 @@ def main(argv: list[str]) -> int:
 
 def text_of(name: str) -> str:
     """The file of a recipe. UnknownNameError, with the nearest name, if there is none."""
-    known = {found: path for command in _COMMANDS for found, path in recipes(command).items()}
-    if name not in known:
-        raise UnknownNameError(f"Unknown recipe '{name}'.{nearest(name, list(known))}")
+    known = recipes()
+    for command in _COMMANDS:
+        known.update(recipes(command))
     return known[name].read_text(encoding="utf-8")
 
 

@@ -117,8 +117,15 @@ def read_yaml(path: str | Path) -> Any:
     except ConfigError:
         raise
     except (yaml.YAMLError, ValueError) as error:  # a date that there is not is a ValueError
-        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())[:120]}.") from None
+        raise ConfigError(f"{path} is not YAML: {_fault(error)}.") from None
     return content
+
+
+def _fault(error: Exception) -> str:
+    """The line, where the parser names one, and what it missed there."""
+    mark = getattr(error, "context_mark", None) or getattr(error, "problem_mark", None)
+    said = getattr(error, "problem", None) or " ".join(str(error).split())[:120]
+    return said if mark is None else f"line {mark.line + 1}: {said}"
 
 
 def _measured(value: Any, path: str, known: dict[int, tuple[float, float]]) -> tuple[float, float]:

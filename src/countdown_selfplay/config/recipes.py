@@ -26,7 +26,7 @@ those of `joint`."""
 def recipes(command: str = "joint") -> Registry[Path]:
     """Recipe name ("tiny/default", "qwen2.5-0.5b/anchored_shaped_fixed") -> file, in an installed wheel or a
     checkout: those that `command` can read."""
-    found: Registry[Path] = Registry("recipe")
+    found: Registry[Path] = Registry("recipe", listed_by="countdown-selfplay recipes")
     wanted = _OWN.get(command, "joint")
     for place in PLACES:
         for path in sorted(place.glob("*/*.yaml")):

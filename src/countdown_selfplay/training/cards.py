@@ -17,6 +17,10 @@ from ..tiny import embedded_name
 
 _EXAMPLE = Problem((3, 5, 7), 22)
 _SHOWN = ("objective", "learning_rate", "beta")
+_MOVES = (
+    "An answer is a sequence of moves. The code below samples one move; this plays a problem to its end:\n\n"
+    "```bash\ncountdown-selfplay ask --model {place} 3 5 7 --target 22\n```"
+)
 _WORDS = {"learning_rate": "learning rate", "beta": "KL coefficient"}
 
 
@@ -189,6 +193,7 @@ def role_card(
         ("self-play",),
         base=base,
         place=place or str(folder),
+        said=_MOVES.format(place=place or folder) if "prover" in roles and recorded.get("answers") == "moves" else "",
         results=results_of(evaluation, roles) if evaluation else "",
         command=described.get("command"),
         prompt=said.get("prompt"),

@@ -14,6 +14,7 @@ from countdown_selfplay.evaluation.report.charts import (
     solve_rate_map,
     target_band,
 )
+from countdown_selfplay.evaluation.report.examples import examples
 from countdown_selfplay.evaluation.report.load import Run
 from countdown_selfplay.evaluation.report.pictures import Curve, heat_map, line_chart, svg
 
@@ -228,3 +229,17 @@ def test_histograms_of_several_rounds_are_put_together_in_one_column():
     assert shares[:, 0].tolist() == [0.25] + [0] * 9 + [0.75] and shares[:, 59].tolist() == [0] * 5 + [1] + [0] * 5
     assert np.isnan(shares[:, 1:59]).all()
     assert mesh.get_coordinates()[0, :, 0].tolist() == [*range(1, 121, 2), 121]
+
+
+def test_steps_are_shown_as_rounds():
+    """Steps 12 and 24 of a run with 12 optimizer steps a round are rounds 1 and 2, on every axis and in examples."""
+    rounds = [{"step": 12.0, "prover/reward": 0.1, "round/starved": 0.0}]
+    rounds += [{"step": 24.0, "prover/reward": 0.3, "round/starved": 1.0}]
+    samples = [{"step": 24, "role": "prover", "completion": "x", "reward": 0.0, "reason": "grammar"}]
+    histograms = {12: [4, 0, 0], 24: [0, 0, 4]}
+    config = {"steps_per_round": 12}
+    run = make_run([], rounds=rounds, samples=samples, histograms=histograms, config=config)
+    assert curve([run], "prover/reward", "r").x.tolist() == [1, 2] and run.starved == [2]
+    (mesh,) = solve_rate_map(run, "t")["t"].axes[0].collections
+    assert mesh.get_coordinates()[0, :, 0].tolist() == [1, 2, 3]
+    assert examples(run)["Answers"][0]["facts"] == "round 2 · reward 0"

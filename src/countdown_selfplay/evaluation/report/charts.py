@@ -201,7 +201,7 @@ def solve_rate_map(run: Run, title: str) -> dict[str, Figure]:
     are many. {} without a histogram. Rounds with another number of bins than the last one are left out."""
     steps = run.steps
     size = max(1, -(-len(steps) // _COLUMNS))
-    starts = steps[::size]
+    starts = [step / run.per_round for step in steps[::size]]
     bins = len(run.histograms[max(run.histograms)]) if run.histograms else 1
     counts_CB = np.zeros((len(starts), bins))
     for i, step in enumerate(steps):
@@ -211,7 +211,7 @@ def solve_rate_map(run: Run, title: str) -> dict[str, Figure]:
     if not total_C.any():
         return {}
     shares_CB = np.where(total_C > 0, counts_CB / np.maximum(total_C, 1), np.nan)
-    return {title: heat_map(title, starts, steps[-1] + 1, shares_CB)}
+    return {title: heat_map(title, starts, steps[-1] / run.per_round + 1, shares_CB)}
 
 
 def target_band(run: Run) -> tuple[float, float] | None:
@@ -248,17 +248,17 @@ def window_text(run: Run) -> str:
 
 
 def _column(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Steps, running means of the metric over the rounds around each that have it, and the values if they differ."""
+    """Rounds, running means of the metric over the rounds around each that have it, and the values if they differ."""
     in_rounds = metric in run.names
     rows = run.rounds if in_rounds else [row for row in run.others if metric in row]
-    steps = np.array([row["step"] for row in rows])
+    at = np.array([row["step"] for row in rows]) / run.per_round
     values = np.array([row.get(metric, np.nan) for row in rows])
     if not in_rounds or window(run) == 0:
-        return steps, values, None
+        return at, values, None
     has = np.isfinite(values)
     around = np.ones(2 * window(run) + 1)
     means = np.convolve(np.where(has, values, 0), around, "same") / np.maximum(np.convolve(has, around, "same"), 1)
-    return steps, np.where(has, means, np.nan), values
+    return at, np.where(has, means, np.nan), values
 
 
 def _unless_empty(title: str, curves: list[Curve], **options: Any) -> dict[str, Figure]:

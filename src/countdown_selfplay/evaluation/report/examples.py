@@ -32,12 +32,12 @@ def examples(run: Run) -> dict[str, list[dict[str, Any]]]:
     for player in sorted(players, key=lambda name: (_rank(name), name)):
         kind = player.partition("/")[0]
         heading = HEADINGS.get(kind, f"Texts of {kind}") + (f" of {player}" if "/" in player else "")
-        found[heading] = strata([row for row in rows if str(row.get("role")) == player])
+        found[heading] = strata([row for row in rows if str(row.get("role")) == player], run.per_round)
     found["Transcripts"] = transcripts(run)
     return {heading: cards for heading, cards in found.items() if cards}
 
 
-def strata(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def strata(rows: list[dict[str, Any]], per_round: int = 1) -> list[dict[str, Any]]:
     """Of a player's texts the best reward, a typical one (the median), and every reason of refusal once, the most
     frequent first with its share; of equals always the latest."""
     chosen: list[tuple[str, dict[str, Any]]] = []
@@ -57,7 +57,7 @@ def strata(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             chosen.append((share, row))
         else:
             chosen[same] = (f"{chosen[same][0]}; {share}", row)
-    return [{**_card(row), "stratum": stratum} for stratum, row in chosen]
+    return [{**_card(row, per_round), "stratum": stratum} for stratum, row in chosen]
 
 
 def _rank(player: str) -> int:
@@ -78,13 +78,14 @@ def transcripts(run: Run) -> list[dict[str, Any]]:
         rows = [row for row in run.samples if row.get("reason") == outcome]
         for row in rows[:1] + rows[1:][-1:]:
             dialogue = f"{_text(row.get('prompt'))}\n{row.get('role')}: {_text(row.get('completion'))}"
-            cards.append({**_card(row), "text": dialogue, "prompt": "", "stratum": ""})
+            cards.append({**_card(row, run.per_round), "text": dialogue, "prompt": "", "stratum": ""})
     return cards
 
 
-def _card(row: dict[str, Any]) -> dict[str, Any]:
+def _card(row: dict[str, Any], per_round: int) -> dict[str, Any]:
     reward, reason = row.get("reward"), str(row.get("reason") or "no reason")
-    facts = [f"round {row.get('step', '?')}"]
+    step = row.get("step")
+    facts = [f"round {step / per_round:g}" if _is_number(step) else "round ?"]
     facts += [str(row["problem"])] if row.get("problem") else []
     facts += [f"reward {reward:.3g}"] if _is_number(reward) else []
     return {

@@ -53,6 +53,12 @@ FEW = 3
 """Rounds that a judgement on the end of a run needs."""
 
 
+def _round_of(record: Mapping[str, Any], run: Run) -> str:
+    """The round of a record that has an optimizer step."""
+    step = record.get("step")
+    return f"{step / run.per_round:g}" if isinstance(step, int | float) else "?"
+
+
 def findings(run: Run) -> list[str]:
     """One sentence per metric that is not healthy, the gravest first; empty for a healthy run."""
     found = []
@@ -65,7 +71,7 @@ def findings(run: Run) -> list[str]:
     found += lost_coverage(run.evaluation)
     for record in run.rollbacks:
         found.append(
-            f"The collapse guard rolled back at round {record.get('step', '?')} to {record.get('to', '?')}: "
+            f"The collapse guard rolled back at round {_round_of(record, run)} to {record.get('to', '?')}: "
             f"{_trip_of(record, run)}. {_cure_of_trip(record, run)}".rstrip()
         )
     said: dict[bool, list[str]] = {True: [], False: []}  # beyond the guard's range; beyond the healthy one alone

@@ -67,8 +67,14 @@ class Run:
         return [int(row["step"]) for row in self.rounds]
 
     @property
-    def starved(self) -> list[int]:
-        return [step for step, value in self.series("round/starved") if value > 0]
+    def per_round(self) -> int:
+        """Optimizer steps of a round: logs count steps, and a reader counts rounds."""
+        return int(self.config.get("steps_per_round") or 1)
+
+    @property
+    def starved(self) -> list[float]:
+        """Rounds in which no conjectured problem was played."""
+        return [step / self.per_round for step, value in self.series("round/starved") if value > 0]
 
 
 def load_runs(folders: list[Path]) -> list[Run]:

@@ -67,15 +67,14 @@ def windows(runs: Sequence[Run]) -> Table | None:
 
 def width_of(run: Run) -> int:
     """WINDOW, or so many rounds that the first and the last ones do not overlap; 0 for a single round."""
-    return min(WINDOW, max(run.steps, default=0) // int(run.config.get("steps_per_round") or 1) // 2)
+    return min(WINDOW, max(run.steps, default=0) // run.per_round // 2)
 
 
 def ends(run: Run, metric: str, width: int = WINDOW) -> tuple[float | None, float | None]:
     """The metric's mean over the first and over the last `width` rounds; None where none of them has it."""
-    per_round = int(run.config.get("steps_per_round") or 1)
     last = max(run.steps, default=0)
-    early = [value for step, value in run.series(metric) if step <= width * per_round]
-    late = [value for step, value in run.series(metric) if step > last - width * per_round]
+    early = [value for step, value in run.series(metric) if step <= width * run.per_round]
+    late = [value for step, value in run.series(metric) if step > last - width * run.per_round]
     first, second = (math.fsum(values) / len(values) if values else None for values in (early, late))
     return first, second
 

@@ -47,7 +47,7 @@ def rung_data(run: Run) -> RungMap | None:
     evaluations = [row for row in run.others if any(map(_MEASURED.fullmatch, row))]
     starts, rates_CR = _measured(run, evaluations, rungs) if evaluations else _played(run, rungs)
     marks, shares_MR = _proposed(run, rungs)
-    each = float(run.config.get("steps_per_round") or 1)  # logs count optimizer steps
+    each = run.per_round
     end = run.steps[-1] / each + (0 if evaluations and starts[-1] < run.steps[-1] else 1)
     rounds = [start / each for start in starts]
     return RungMap(rungs, rounds, end, rates_CR, bool(evaluations), [mark / each for mark in marks], shares_MR)

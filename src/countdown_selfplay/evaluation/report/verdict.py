@@ -67,8 +67,7 @@ def verdict_of_arms(found: Comparison | str | None) -> Verdict | None:
 
 
 def _unmeasured(run: Run) -> Verdict:
-    each = int(run.config.get("steps_per_round") or 1)
-    total, last = run.config.get("max_steps"), run.steps[-1] if run.steps else 0
+    each, total, last = run.per_round, run.config.get("max_steps"), run.steps[-1] if run.steps else 0
     if not last:
         return Verdict(UNFINISHED, "no round was logged yet.")
     ended = any("train_runtime" in row for row in run.others)
