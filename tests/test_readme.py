@@ -23,8 +23,8 @@ def load(path):
 
 
 def ladder(arm):
-    """pass@1 on 4 to 10 numbers, mean over the ten jobs of an arm."""
-    jobs = sorted((BENCHMARKS / "ladder" / "main").glob(f"{arm}-*-60.json"))
+    """pass@1 on 4 to 10 numbers under RLOO, mean over the ten jobs of an arm."""
+    jobs = sorted((BENCHMARKS / "ladder" / "rloo").glob(f"{arm}-*-60.json"))
     assert len(jobs) == 10
     return np.mean([load(job)["ladder"]["pass_at"]["1"]["value"] for job in jobs])
 
@@ -39,8 +39,9 @@ def sgs(arm):
 
 
 MEASURED = {
-    "5.1%": lambda: ladder("trained"),
-    "2.8%": lambda: ladder("uniform@120"),
+    "6.5%": lambda: ladder("rloo"),
+    "4.6%": lambda: ladder("rloo_bandit"),
+    "2.6%": lambda: ladder("rloo_uniform"),
     "29.7%": lambda: default_run("after"),
     "29.9%": lambda: default_run("control"),
     "27.2%": lambda: default_run("before"),

@@ -67,7 +67,7 @@ def test_success_by_role_and_iteration(run):
     table = by_iteration([loaded])
     assert table.head == ["", "iteration 1", "iteration 2"]
     hints = {cells[0]["text"]: cells[0]["hint"] for cells in table.rows}
-    said = "prover/kept_rate: Of revisions of right answers, the share that gives a right answer anew."
+    said = "prover/kept_rate: Of revisions of correct answers, the share that is correct again."
     assert hints["prover: right answers given anew"] == said
     cells = {cells[0]["text"]: cells[1:] for cells in table.rows}
     assert cells["prover: wrong answers corrected"][0].value == 0.5

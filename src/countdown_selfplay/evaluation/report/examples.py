@@ -85,7 +85,7 @@ def transcripts(run: Run) -> list[dict[str, Any]]:
 def _card(row: dict[str, Any], per_round: int) -> dict[str, Any]:
     reward, reason = row.get("reward"), str(row.get("reason") or "no reason")
     step = row.get("step")
-    facts = [f"round {step / per_round:g}" if _is_number(step) else "round ?"]
+    facts = [f"round {step / per_round:g}" if step is not None and _is_number(step) else "round ?"]
     facts += [str(row["problem"])] if row.get("problem") else []
     facts += [f"reward {reward:.3g}"] if _is_number(reward) else []
     return {
