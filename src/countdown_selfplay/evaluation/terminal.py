@@ -12,15 +12,15 @@ from .rungs import rungs_text
 
 
 def findings_text(folder: Path) -> str:
-    """What the report says on top: of a run that is not healthy a line each, and what happened."""
+    """The top of the report: the verdict on the run, then a line for each metric that is not healthy."""
     from .report.findings import findings  # matplotlib
     from .report.load import load_run
     from .report.verdict import verdict
 
     run = load_run(folder)
     found = findings(run)
-    said = [f"Not healthy in {folder}:", *(f"- {sentence}" for sentence in found), ""] if found else []
-    return "\n".join([*said, str(verdict(run))])
+    said = ["", f"Not healthy in {folder}:", *(f"- {sentence}" for sentence in found), ""] if found else []
+    return "\n".join([str(verdict(run)), *said])
 
 
 def control_table(result: dict[str, Any]) -> str:

@@ -391,7 +391,7 @@ def test_the_terminal_has_the_reports_findings_above_the_table_and_none_of_a_hea
     said = capsys.readouterr().out.splitlines()
     found = findings(run)
     assert len(found) == 3 and all(sentence.count(". ") and sentence.endswith(".") for sentence in found)
-    assert said[:4] == [f"Not healthy in {folder}:", *(f"- {sentence}" for sentence in found)]
+    assert said[1:6] == ["", f"Not healthy in {folder}:", *(f"- {sentence}" for sentence in found)]
     assert said[-1].startswith("prover pass@1") and "before" in said[-3]
     logged(folder, {"round/starved": 0.0, "conjecturer/parseable_rate": 0.95})
     tell(folder, side, side, report=False)
