@@ -59,6 +59,7 @@ STUDIES = (
     ladder("seconds", "equal seconds"),
     ladder("objectives", "other objectives", "rloo", drawn=False),
     ladder("rloo", "RLOO and its controls", "rloo"),
+    ladder("oracle", "oracles", "oracle", drawn=False),
     ladder("long", "five times as long"),
     ladder("rloo_long", "RLOO, five times as long", "rloo"),
     Study(
