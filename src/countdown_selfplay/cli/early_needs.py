@@ -72,7 +72,9 @@ def _settings(command: str, kind: str, argv: list[str]) -> dict[str, Any]:
         name = SYSTEMS[command].recipe if command in SYSTEMS else None
         name = _OF_CDG[kind] if command == "cdg" else name
     below: dict[str, Any] = {}
-    while name is not None and name in known:
+    chain: list[str] = []
+    while name is not None and name in known and name not in chain:  # a circle is refused by the command itself
+        chain.append(name)
         one = yaml.safe_load(known[name].read_text(encoding="utf-8"))
         below = {**one, **below}
         name = one.get("recipe")
