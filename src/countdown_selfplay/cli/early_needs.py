@@ -7,9 +7,8 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
-from ..config.recipes import recipes
+from ..config.recipes import chain, recipes
+from ..config.recipes import written as written_in
 from ..errors import ConfigError
 from .countdown_options import flag_value, has_flag
 from .settings_file import TRUTHS, read_settings, split_config
@@ -72,12 +71,8 @@ def _settings(command: str, kind: str, argv: list[str]) -> dict[str, Any]:
         name = SYSTEMS[command].recipe if command in SYSTEMS else None
         name = _OF_CDG[kind] if command == "cdg" else name
     below: dict[str, Any] = {}
-    chain: list[str] = []
-    while name is not None and name in known and name not in chain:  # a circle is refused by the command itself
-        chain.append(name)
-        one = yaml.safe_load(known[name].read_text(encoding="utf-8"))
+    for _, one in chain(name, known, written_in) if name is not None and name in known else ():
         below = {**one, **below}
-        name = one.get("recipe")
     given = (word for word in wanted if has_flag(argv, f"--{word}"))
     flags: dict[str, Any] = {word: flag_value(argv, f"--{word}") or "true" for word in given}  # "--dry_run" alone
     found = {word: value for word, value in {**below, **written, **flags}.items() if word in wanted}

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import yaml
-
-from ..config.recipes import recipes
+from ..config.recipes import chain, recipes
+from ..config.recipes import written as settings_in
 from ..errors import ConfigError
 from .countdown_options import OneLineParser
 
@@ -59,15 +58,10 @@ def start_of(command: str, recipe: str) -> Start:
 
 
 def written(recipe: str) -> str:
-    """The texts of the recipe and of those that it begins with. UnknownNameError for an unknown one."""
-    known = {**recipes("cdg"), **recipes()}
-    texts: list[str] = []
-    name: str | None = recipe
-    while name is not None:
-        path = known[name] if name in known else recipes()[name]  # the registry says what is nearest
-        texts.append(path.read_text(encoding="utf-8"))
-        name = yaml.safe_load(texts[-1]).get("recipe")
-    return "\n".join(texts)
+    """The texts of the recipe and of those that it begins with. UnknownNameError for an unknown one, ConfigError for a
+    circle."""
+    known = recipes("cdg") if recipe in recipes("cdg") else recipes()
+    return "\n".join(path.read_text(encoding="utf-8") for path, _ in chain(recipe, known, settings_in))
 
 
 def prepare(command: str, argv: list[str]) -> int:

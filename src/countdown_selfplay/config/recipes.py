@@ -55,26 +55,46 @@ def over(below: Mapping[str, Any], above: Mapping[str, Any], training: type) -> 
     return {**found, **above, **({"roles": roles} if roles else {})}
 
 
-def resolved(
-    name: str, known: Registry[Path], read: Callable[[Path], dict[str, Any]], training: type
-) -> dict[str, Any]:
-    """The settings of a recipe over those of the one that it begins with (`recipe:`), and so on. `known`: by name;
-    `read`: the settings of a file. ConfigError where the last begins with an earlier one."""
-    chain, settings = [name], read(known[name])
-    while (base := settings.pop("recipe", None)) is not None:
-        if base in chain:
+def chain(
+    name: str, known: Mapping[str, Path], read: Callable[[Path], dict[str, Any]]
+) -> list[tuple[Path, dict[str, Any]]]:
+    """The files of a recipe and of those that it begins with (`recipe:`), each with its settings, its own first.
+    `known`: by name; `read`: the settings of a file. ConfigError where the last begins with an earlier one."""
+    names: list[str] = []
+    found: list[tuple[Path, dict[str, Any]]] = []
+    base: str | None = name
+    while base is not None:
+        if base in names:
             raise ConfigError(
-                f"{known[chain[-1]]}: `recipe` ({base}) closes a circle, {' -> '.join([*chain, base])}: the last one "
+                f"{known[names[-1]]}: `recipe` ({base}) closes a circle, {' -> '.join([*names, base])}: the last one "
                 "must hold all its settings itself."
             )
-        chain.append(base)
-        settings = over(read(known[base]), settings, training)
+        names.append(base)
+        settings = read(known[base])
+        base = settings.pop("recipe", None)
+        found.append((known[names[-1]], settings))
+    return found
+
+
+def resolved(
+    name: str, known: Mapping[str, Path], read: Callable[[Path], dict[str, Any]], training: type
+) -> dict[str, Any]:
+    """The settings of a recipe over those of the one that it begins with, and so on (`chain`)."""
+    (_, settings), *below = chain(name, known, read)
+    for _, base in below:
+        settings = over(base, settings, training)
     return settings
+
+
+def written(path: Path) -> dict[str, Any]:
+    """The settings of a shipped recipe's file."""
+    found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return found
 
 
 def recipe_settings(name: str, training: type, command: str = "joint") -> dict[str, Any]:
     """All settings of a recipe: of the trainer, its model and its data."""
-    return resolved(name, recipes(command), lambda path: yaml.safe_load(path.read_text(encoding="utf-8")), training)
+    return resolved(name, recipes(command), written, training)
 
 
 def recipe_fields(name: str, changes: Mapping[str, Any], training: type) -> dict[str, Any]:
