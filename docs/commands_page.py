@@ -27,7 +27,6 @@ from countdown_selfplay.cli.trainer_help import section_of, titles
 from countdown_selfplay.cli.trainer_options import parser_of
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.config.script import JointScriptArguments
-from countdown_selfplay.evaluation.papers import by_name
 from countdown_selfplay.headroom.settings import HeadroomArguments
 from countdown_selfplay.iterated.settings import IteratedSettings
 from countdown_selfplay.warm_starts.configs import IPOArguments, IPOSettings, SFTArguments, SFTSettings
@@ -88,7 +87,7 @@ def page() -> str:
             parts += sections(command)
         else:
             parts.append(f"```text\n{shown_help(module)}```\n")
-    return by_name("\n".join(parts))
+    return "\n".join(parts)
 
 
 def sections(command: str) -> list[str]:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from countdown_selfplay.contract import frame_metrics
 from countdown_selfplay.contract.metric import Metric, range_text
-from countdown_selfplay.evaluation.papers import by_name
 from countdown_selfplay.games import critic_metrics, metrics
 from countdown_selfplay.guides import judge, learned
 from countdown_selfplay.proposers import policies, rung_oracle, targets_metrics, tiers
@@ -75,7 +74,7 @@ def guarded(metric: Metric) -> str:
 
 
 def row(metric: Metric) -> str:
-    text = by_name(metric.explained).replace("|", "\\|")
+    text = metric.explained.replace("|", "\\|")
     cells = (f"`{shown(metric.name)}`", text, range_text(metric.healthy), guarded(metric))
     return f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |")
 

@@ -46,9 +46,9 @@ schemas: nums           nums, target
          solved         prompt, completion, numbers, target: demonstrations for the prover
          moves          prompt, completion, numbers, target: the same in moves, a row a move (N episodes)
          proposed       prompt, completion, numbers, target: demonstrations for the conjecturer
-         helping        the same for one that helps with a target problem, one in five without it (seed 003)
+         helping        the same for one that helps with a target problem, one in five without it (SGS)
          variant        the same for one that is shown a solved problem and its solution (STP)
-         reviewed       the same for the guide of seed 003
+         reviewed       the same for the guide of SGS
 
 examples: countdown-selfplay dataset train.parquet --count 100000 --operands 3 4 --exclude test.jsonl
           countdown-selfplay dataset shown.jsonl --count 4096 --schema moves --operands 2 3 3 --number_high 12

@@ -1,4 +1,4 @@
-"""`countdown-selfplay eval --task ...`: error detection, self-correction and win rates (seed 002)."""
+"""`countdown-selfplay eval --task ...`: error detection, self-correction and win rates (Wang et al.)."""
 
 from __future__ import annotations
 

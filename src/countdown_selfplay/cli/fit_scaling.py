@@ -1,4 +1,4 @@
-"""`countdown-selfplay fit-scaling`: seed 003's scaling curve of one or several arms. No torch."""
+"""`countdown-selfplay fit-scaling`: SGS's scaling curve of one or several arms. No torch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HELP = "Fit solve rate against compute, with an interval of the asymptote where 
 EPILOG = """\
 An arm is a run folder (metrics.jsonl), a .csv or a .jsonl file, or name=PATH,PATH with one per training seed. Fitted
 is R(C) = R0 + (A - R0) / (1 + (C_mid / C)^B) on log compute, with bounds. A fit that fails has a reason and no number.
---recenter adds the form of seed 003, appendix A, in which C and R0 begin at the first point that --drop_below leaves.
+--recenter adds the form of SGS 2026, appendix A, in which C and R0 begin at the first point that --drop_below leaves.
 One cumulative curve has no interval: give several runs, or a run folder with first_solved.json.
 
 examples: countdown-selfplay fit-scaling runs/sgs --drop_below 100000

@@ -8,7 +8,6 @@ from typing import Any
 import yaml
 
 from ..config.recipes import PLACES, recipes
-from ..evaluation.papers import PAPERS
 from ..evaluation.terminal import aligned
 from .countdown_options import parser_of
 from .systems import SYSTEMS
@@ -72,7 +71,7 @@ def paper_of(name: str) -> str:
     papers = facts()["papers"]
     stem = name.partition("/")[2]
     own = papers.get(name, next((papers[known] for known in papers if stem.startswith(known)), None))
-    return "" if own is None else PAPERS[own]
+    return own or ""
 
 
 def fact(name: str, what: str) -> float | None:

@@ -10,8 +10,6 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..evaluation.papers import by_name
-
 ALL = ("--help-all", "--help_all")
 _COLUMN = 30  # where the explanations begin
 _SECTIONS = {  # class that declares a field -> its section
@@ -113,7 +111,7 @@ def _kind(action: argparse.Action) -> str:
 
 
 def _explanation(action: argparse.Action, brief: bool) -> str:
-    text = by_name((action.help or "").replace("%%", "%"))
+    text = (action.help or "").replace("%%", "%")
     if brief:
         text = re.split(r"(?<=[a-z`)])\.\s", text, maxsplit=1)[0].rstrip(".") + "."
     default: Any = action.default

@@ -144,7 +144,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
     if not 0 < config.importance_clip_low <= 1 <= config.importance_clip_high:
         _fail(
             f"`importance_clip_low` ({config.importance_clip_low}) and `importance_clip_high` "
-            f"({config.importance_clip_high}) must satisfy 0 < low <= 1 <= high; seed 001 uses 0.5 and 2."
+            f"({config.importance_clip_high}) must satisfy 0 < low <= 1 <= high; Allen and Ståblein use 0.5 and 2."
         )
     check_choices(config)
     _check_allowed(config)
@@ -153,7 +153,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
     for name in ("invalid_reward", "unplayed_reward"):
         value = getattr(config, name)
         if value is not None and not abs(value) <= LARGEST_REWARD:
-            _fail(f"`{name}` ({value}) must be a finite number, at most {LARGEST_REWARD:g} in size; seed 001 uses 0.")
+            _fail(f"`{name}` ({value}) must be finite, at most {LARGEST_REWARD:g} in size; Allen and Ståblein use 0.")
     _at_least(config, "samples_per_log", 0, "0 writes none")
     _at_least(config, "format_probe", 0, "0 plays no probe")
     _at_least(config, "length_penalty", 0.0, "it is subtracted from the reward")
@@ -219,10 +219,14 @@ def _check_frontier(config: JointSelfPlayConfig) -> None:
     low, high = bounds.values()
     if low is not None and high is not None and low > high:
         _fail(
-            f"`frontier_low` ({low}) and `frontier_high` ({high}) must satisfy low <= high; seed 000 uses 0.1 and 0.7."
+            f"`frontier_low` ({low}) and `frontier_high` ({high}) must satisfy low <= high; Multimodal LLM Self-Play "
+            f"uses 0.1 and 0.7."
         )
     if config.prover_trains_on == "frontier" and low is None and high is None:
-        _fail("`prover_trains_on` (frontier) needs `frontier_low` or `frontier_high`; seed 000's are 0.1 and 0.7.")
+        _fail(
+            "`prover_trains_on` (frontier) needs `frontier_low` or `frontier_high`; Multimodal LLM Self-Play has 0.1 "
+            "and 0.7."
+        )
 
 
 def _check_allowed(config: JointSelfPlayConfig) -> None:

@@ -38,8 +38,8 @@ class EvaluationFields(DomainFields):
         default="training",
         metadata={
             "help": "How answers are sampled in every evaluation of the run, and in `eval` of its models. training: "
-            "as in training. joint_rloo: temperature 0.6, top-p 0.95, top-k 20, 2048 tokens (seed 001). cdg: "
-            "temperature 0.95, top-k 10, 8192 tokens (seed 002). Answers are judged by the run's rules: "
+            "as in training. joint_rloo: temperature 0.6, top-p 0.95, top-k 20, 2048 tokens (Allen and Ståblein). "
+            "cdg: temperature 0.95, top-k 10, 8192 tokens (Wang et al.). Answers are judged by the run's rules: "
             "leading_minus is a separate setting."
         },
     )
@@ -70,18 +70,21 @@ class CountdownFields(EvaluationFields):
         metadata={"help": "Which answer tag counts, in training and in evaluation."},
     )
     use_all: bool = field(
-        default=True, metadata={"help": "Every number must be used exactly once. False: at most once (seed 004)."}
+        default=True,
+        metadata={
+            "help": "Every number must be used exactly once. False: at most once (Task Difficulty and Diversity)."
+        },
     )
     leading_minus: bool = field(
         default=False,
         metadata={
-            "help": "Accept one minus sign before a number or a parenthesis (the checker of seed 001's authors)."
+            "help": "Accept one minus sign before a number or a parenthesis (the checker of Allen and Ståblein)."
         },
     )
     score_tagged: float | None = field(
         default=None,
         metadata={
             "help": "Score of a malformed or empty answer within answer tags, and of tags inside the thinking (the "
-            "program of seed 001's authors: 0.1). None: 0, as for an answer without tags (seed 001's text)."
+            "program of Allen and Ståblein: 0.1). None: 0, as for an answer without tags (Allen and Ståblein's text)."
         },
     )

@@ -8,7 +8,7 @@ from .countdown_fields import CountdownFields
 
 @dataclass
 class CurriculumFields(CountdownFields):
-    """Fields of the propose-and-solve round (seed 001, section 3.2) and of the problems it plays with."""
+    """Fields of the propose-and-solve round (Allen and Ståblein, section 3.2) and of the problems it plays with."""
 
     game_kwargs: dict | str | None = field(
         default=None,
@@ -43,19 +43,21 @@ class CurriculumFields(CountdownFields):
     )
     length_penalty: float = field(
         default=0.0,
-        metadata={"help": "alpha of the prover's length penalty, -alpha x length / max length (seed 001: 0.1)."},
+        metadata={
+            "help": "alpha of the prover's length penalty, -alpha x length / max length (Allen and Ståblein: 0.1)."
+        },
     )
     length_penalty_floor: float | None = field(
         default=None,
         metadata={
-            "help": "Least sum of score and length penalty (seed 001's authors: 0). None: none, so that a long "
+            "help": "Least sum of score and length penalty (Allen and Ståblein: 0). None: none, so that a long "
             "malformed answer is below 0."
         },
     )
     soft_overlong: float = field(
         default=0.0,
         metadata={
-            "help": "Last share of the prover's completion length over which a charge grows from 0 to -1 (seed 003: "
+            "help": "Last share of the prover's completion length over which a charge grows from 0 to -1 (SGS: "
             "0.2). 0: none."
         },
     )
@@ -64,12 +66,14 @@ class CurriculumFields(CountdownFields):
         metadata={
             "help": "Effect of soft_overlong. add: the charge is added to the prover's reward. replace: it replaces "
             "the reward of a charged sample, also of a correct one, for prover and conjecturer and under every "
-            "objective (seed 003): before the baseline if there is one, otherwise as the credit."
+            "objective (SGS): before the baseline if there is one, otherwise as the credit."
         },
     )
     anchor_fraction: float = field(
         default=0.5,
-        metadata={"help": "Least share of the prover's problems that come from the data set ('mix' in seed 001)."},
+        metadata={
+            "help": "Least share of the prover's problems that come from the data set ('mix' in Allen and Ståblein)."
+        },
     )
     random_fraction: float = field(
         default=0.0,
@@ -82,8 +86,8 @@ class CurriculumFields(CountdownFields):
         default="anchor",
         metadata={
             "help": "What the provers attempt beside the admitted proposals. anchor: anchor problems in every slot "
-            "that proposals leave open. truncate: seed 001's bug as a legacy mode: proposals are cut down to a "
-            "multiple of truncate_multiple, anchors have their share alone. keep_all: its fix: every proposal is "
+            "that proposals leave open. truncate: Allen and Ståblein's bug as a legacy mode: proposals are cut down "
+            "to a multiple of truncate_multiple, anchors have their share alone. keep_all: its fix: every proposal is "
             "played and the batch grows with them, up to prover_micro_batches. none: nothing else, open slots stay "
             "empty."
         },
@@ -92,7 +96,7 @@ class CurriculumFields(CountdownFields):
         default=None,
         metadata={
             "help": "The multiple that fill='truncate' cuts to and fill='keep_all' pads to. None: "
-            "prover_micro_batches (seed 001: 8)."
+            "prover_micro_batches (Allen and Ståblein: 8)."
         },
     )
     duplicate_proposals: Literal["reject", "share", "keep"] = field(
@@ -100,7 +104,7 @@ class CurriculumFields(CountdownFields):
         metadata={
             "help": "A proposal that repeats an earlier one of the same round. reject: it earns invalid_reward. "
             "share: it earns what the first one earns. keep: it is a separate problem with its own slot, answers and "
-            "solve rate (seed 001, which did not look for duplicates)."
+            "solve rate (Allen and Ståblein, which did not look for duplicates)."
         },
     )
     novelty_window: int = field(
@@ -112,15 +116,15 @@ class CurriculumFields(CountdownFields):
     invalid_reward: float = field(
         default=0.0,
         metadata={
-            "help": "Reward of a proposal that is not admitted (seed 001: 0), unless the conjecturer reward says what "
-            "refused proposals earn (solvability_aware)."
+            "help": "Reward of a proposal that is not admitted (Allen and Ståblein: 0), unless the conjecturer reward "
+            "says what refused proposals earn (solvability_aware)."
         },
     )
     unplayed_reward: float | None = field(
         default=None,
         metadata={
             "help": "Reward of a proposal that is admitted but gets no slot. None: it has no reward and is excluded "
-            "from the baseline, because it was not attempted. 0: as in the code of seed 001's authors, where "
+            "from the baseline, because it was not attempted. 0: as in the code of Allen and Ståblein, where "
             "fill=truncate cuts it off."
         },
     )
@@ -144,24 +148,28 @@ class CurriculumFields(CountdownFields):
     )
     admit_unsolvable: bool = field(
         default=False,
-        metadata={"help": "Play proposals that have no solution, with solve rate 0 (seed 000 has no such filter)."},
+        metadata={
+            "help": "Play proposals that have no solution, with solve rate 0 (Multimodal LLM Self-Play has no "
+            "such filter)."
+        },
     )
     solve_rate_over: Literal["attempts", "provers"] = field(
         default="attempts",
         metadata={
             "help": "A problem's solve rate: the share of all provers' attempts that are right, or the share of the "
-            "provers with a right one (the variant that seed 000 rejects)."
+            "provers with a right one (the variant that Multimodal LLM Self-Play rejects)."
         },
     )
     frontier_low: float | None = field(
         default=None,
         metadata={
-            "help": "Conjecturers are trained only on their played problems with at least this solve rate (seed 000: "
-            "0.1). None: no bound."
+            "help": "Conjecturers are trained only on their played problems with at least this solve rate (Multimodal "
+            "LLM Self-Play: 0.1). None: no bound."
         },
     )
     frontier_high: float | None = field(
-        default=None, metadata={"help": "And with at most this solve rate (seed 000: 0.7). None: no bound."}
+        default=None,
+        metadata={"help": "And with at most this solve rate (Multimodal LLM Self-Play: 0.7). None: no bound."},
     )
     prover_trains_on: Literal["all", "nontrivial", "frontier"] = field(
         default="all",

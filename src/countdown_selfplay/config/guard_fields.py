@@ -34,7 +34,7 @@ class GuardFields:
     )
     guard_min_parseable_rate: float = field(
         default=_PARSEABLE[0],
-        metadata={"help": "Trip when the mean parseable rate falls under this value (seed 001: 0.5)."},
+        metadata={"help": "Trip when the mean parseable rate falls under this value (Allen and Ståblein: 0.5)."},
     )
     guard_max_starved_rounds: int = field(
         default=_DECLARED["round/starved"].in_a_row,

@@ -64,8 +64,8 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
     export_every: int | None = field(
         default=None,
         metadata={
-            "help": "Write each player to <player>/round_<r>/model every this many rounds (seed 000: 1). None: every "
-            "save_steps rounds with the proposer tiers, and never without it. 0: never."
+            "help": "Write each player to <player>/round_<r>/model every this many rounds (Multimodal LLM Self-Play: "
+            "1). None: every save_steps rounds with the proposer tiers, and never without it. 0: never."
         },
     )
 

@@ -241,23 +241,23 @@ class RoleFields:
         default="k3",
         metadata={
             "help": "Per-token KL of the loss term. k3: exp(d) - d - 1 with d = log ref - log pi. k1: -d (the code of "
-            "seed 001's authors), whose gradient has mean 0 on-policy: as a loss term it anchors nothing."
+            "Allen and Ståblein), whose gradient has mean 0 on-policy: as a loss term it anchors nothing."
         },
     )
     kl_reduction: Literal["sum", "mean"] = field(
         default="sum",
         metadata={
             "help": "sum: as the objective reduces its own loss (rloo: a sum over a completion's tokens). mean: over "
-            "all trained tokens of the round (seed 001's authors), weaker by the number of tokens of a completion."
+            "all trained tokens of the round (Allen and Ståblein), weaker by the number of tokens of a completion."
         },
     )
     importance_clip_low: float = field(
         default=0.5,
-        metadata={"help": "Lower clamp of the sequence-level importance weight (seed 001: 0.5)."},
+        metadata={"help": "Lower clamp of the sequence-level importance weight (Allen and Ståblein: 0.5)."},
     )
     importance_clip_high: float = field(
         default=2.0,
-        metadata={"help": "Upper clamp of the sequence-level importance weight (seed 001: 2)."},
+        metadata={"help": "Upper clamp of the sequence-level importance weight (Allen and Ståblein: 2)."},
     )
     drop_signalless_gradients: bool = field(
         default=True,

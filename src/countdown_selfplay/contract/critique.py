@@ -1,4 +1,5 @@
-"""What a domain needs for the Critic-Discernment Game (seed 002), and the paper's wording for any question in text."""
+"""What a domain needs for the Critic-Discernment Game (Wang et al.), and the paper's wording for any question in
+text."""
 
 from __future__ import annotations
 

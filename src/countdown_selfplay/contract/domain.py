@@ -193,7 +193,7 @@ def in_moves(domain: Any) -> bool:
 
 
 class SymbolicDomain(OpenDomain[P], Protocol):
-    """What symbolic proposers (seed 004) need besides. Arrays have a row per problem."""
+    """What symbolic proposers (Task Difficulty and Diversity) need besides. Arrays have a row per problem."""
 
     @property
     def number_actions(self) -> Sequence[str]:

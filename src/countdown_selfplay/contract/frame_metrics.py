@@ -73,8 +73,9 @@ ROLE = (
     ),
     Metric(
         "{role}/token_accuracy",
-        "Share of the trained tokens that are the policy's likeliest ones (`expert_iteration`, `rest`; seed 000). It "
-        "rises. Near 1 with a falling `<role>/entropy`: the role imitates answers that it would write anyway.",
+        "Share of the trained tokens that are the policy's likeliest ones (`expert_iteration`, `rest`; Multimodal LLM "
+        "Self-Play). It rises. Near 1 with a falling `<role>/entropy`: the role imitates answers that it would write "
+        "anyway.",
     ),
     Metric(
         "{role}/importance_weight",

@@ -80,9 +80,9 @@ class Outcome:
 
 
 def solve_rates(correct_MPG: np.ndarray, over: str = "attempts") -> np.ndarray:
-    """(P) solve rates. over="attempts": share of all M x G answers that are right (seed 000, algorithm 1).
-    over="provers": share of the M provers with a right one among their G, which takes M + 1 values alone (the variant
-    that section 3.6 rejects)."""
+    """(P) solve rates. over="attempts": share of all M x G answers that are right (Multimodal LLM Self-Play, algorithm
+    1). over="provers": share of the M provers with a right one among their G, which takes M + 1 values alone (the
+    variant that section 3.6 rejects)."""
     return correct_MPG.any(2).mean(0) if over == "provers" else correct_MPG.mean((0, 2))
 
 
@@ -110,7 +110,7 @@ class Proposer(Protocol):
 
 
 class Guide(Protocol):
-    """Scores proposals beside the provers (seed 003). It may log as a proposer does, and have `needs`: kinds that must
+    """Scores proposals beside the provers (SGS). It may log as a proposer does, and have `needs`: kinds that must
     have a player."""
 
     scale: tuple[float, float]

@@ -65,7 +65,7 @@ class CountdownDomain(Checking, Rungs, Texts):
     operands: tuple[int, ...] = ()
     """Operand counts that proposers are asked for in turn, each as often as it is listed; (): those of `spec`."""
     admit_unsolvable: bool = False
-    """Proposals without a solution may be played (seed 000, which has no solvability filter)."""
+    """Proposals without a solution may be played (Multimodal LLM Self-Play, which has no solvability filter)."""
 
     answers: str = "whole"
     """ "whole": one expression; "moves": one operation a move (moves.py), problems planted instead of solved."""
@@ -95,7 +95,7 @@ class CountdownDomain(Checking, Rungs, Texts):
 
     @classmethod
     def countdown_3to4(cls) -> CountdownDomain:
-        """The public data set's ranges and prompt, and the completion style of seed 001 for proposals."""
+        """The public data set's ranges and prompt, and the completion style of Allen and Ståblein for proposals."""
         return cls()
 
     @classmethod

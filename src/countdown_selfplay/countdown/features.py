@@ -1,5 +1,5 @@
-"""Structural features of a problem (seed 004, section 3.3): numbers, target, required operators, solution count, and
-the shape of the solution trees. They come from the exact solver, never from a model's answers.
+"""Structural features of a problem (Task Difficulty and Diversity, section 3.3): numbers, target, required operators,
+solution count, and the shape of the solution trees. They come from the exact solver, never from a model's answers.
 
 A problem's solutions are its inequivalent ones (OEIS A140606), each as a tree of sums and products in which no sum
 stands directly in a sum and no product in a product. So operators hold up to rewriting: 24 / (2 / 3) is the product

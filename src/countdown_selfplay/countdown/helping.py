@@ -1,4 +1,4 @@
-"""The prompts of self-guided self-play (seed 003, appendix E): problems that help with a target, and reviews of them.
+"""The prompts of self-guided self-play (SGS 2026, appendix E): problems that help with a target, and reviews of them.
 
 The paper's sentences stand here one by one, for problems instead of lemmas.
 """
@@ -21,7 +21,7 @@ _HELPFUL = (
     "It should NOT be identical to the target problem. "
     "It should NOT be equivalent through reordering its numbers."
 )
-"""Seed 003, appendix E.1, sentence by sentence, for problems instead of lemmas: an order of the numbers is what the
+"""SGS 2026, appendix E.1, sentence by sentence, for problems instead of lemmas: an order of the numbers is what the
 names of variables and premises are there."""
 
 _FREE = (
@@ -49,7 +49,7 @@ def _limits(spec: ProblemSpec) -> str:
 
 
 def help_json(target: Problem | None, spec: ProblemSpec) -> Prompt:
-    """Chat and JSON, for a target problem (seed 003, appendix E.1) or for none (E.2)."""
+    """Chat and JSON, for a target problem (SGS 2026, appendix E.1) or for none (E.2)."""
     asked = f"Please generate a countdown arithmetic problem. {_limits(spec)} {_FREE}\n"
     if target is not None:
         asked = (
@@ -143,7 +143,7 @@ def review_compact(target: Problem, problem: Problem) -> Prompt:
 
 
 def review_chat(target: Problem, problem: Problem) -> Prompt:
-    """Seed 003, appendix E.3, sentence by sentence."""
+    """SGS 2026, appendix E.3, sentence by sentence."""
     return chat(_REVIEW.format(target=problem_json(target), problem=problem_json(problem)))
 
 

@@ -1,6 +1,7 @@
 """The prompts. The prover's are those of the public data byte for byte: with another phrasing the public checkpoints
-earn nothing (seed 000, section 3.4). The conjecturer's `completion` and `json` are after the descriptions of seeds 001
-and 000, whose texts are not public in full; `compact` is the tiny model's own.
+earn nothing (Multimodal LLM Self-Play, section 3.4). The conjecturer's `completion` and `json` are after the
+descriptions of Allen and Ståblein and of Multimodal LLM Self-Play, whose texts are not public in full; `compact` is
+the tiny model's own.
 
 A renderer returns a string (raw prompt) or a list of chat messages (the trainer applies the chat template).
 """
@@ -174,15 +175,15 @@ def _request(operands: int, spec: ProblemSpec, or_more: bool, operators: str) ->
 def propose_json(
     operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
 ) -> Prompt:
-    """Chat and JSON (seed 000, section 3.3), all of it the user's turn."""
+    """Chat and JSON (Multimodal LLM Self-Play, section 3.3), all of it the user's turn."""
     return chat(_request(operands, spec, or_more, operators))
 
 
 def propose_tier(
     operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
 ) -> Prompt:
-    """The same as a tier-specific system prompt, as seed 000, section 3.3 has it. The paper does not print the user's
-    turn."""
+    """The same as a tier-specific system prompt, as Multimodal LLM Self-Play, section 3.3 has it. The paper does not
+    print the user's turn."""
     system = _request(operands, spec, or_more, operators)
     return [{"role": "system", "content": system}, {"role": "user", "content": "Generate one new problem."}]
 
@@ -190,7 +191,7 @@ def propose_tier(
 def propose_completion(
     operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
 ) -> Prompt:
-    """Six shots and the beginning of a seventh (seed 001): raw text that ends in `<problem> numbers=[`."""
+    """Six shots and the beginning of a seventh (Allen and Ståblein): raw text that ends in `<problem> numbers=[`."""
     shots = "\n".join(problem_tag(shot) for shot in completion_shots(operands, spec))
     count = f"{operands} or more" if or_more else f"{operands}"
     needed = f" Every solution needs {' and '.join(operators)}." if operators else ""
@@ -213,7 +214,7 @@ _FIXED_SHOTS = (
 
 
 def propose_six_shots(operands: int, spec: ProblemSpec, **asked: object) -> Prompt:
-    """Six fixed shots of three and four numbers, the same prompt whatever is asked for, as seed 001's authors have it
+    """Six fixed shots of three and four numbers, the same prompt whatever is asked for, as Allen and Ståblein have it
     (their numbers and header are others)."""
     return (
         f"Countdown arithmetic problems. Each uses 3 or 4 numbers from {spec.number_low} to {spec.number_high} and a "

@@ -56,7 +56,7 @@ def _refused(reason: ProposalReason) -> Proposal:
 
 
 def _proposal(numbers: list[object], target: object) -> Proposal:
-    """From parsed values to a problem; whole floats are coerced (seed 000, section 3.3)."""
+    """From parsed values to a problem; whole floats are coerced (Multimodal LLM Self-Play, section 3.3)."""
     if not numbers:
         return _refused(ProposalReason.NO_NUMBERS)
     if len(numbers) > MAX_NUMBERS:

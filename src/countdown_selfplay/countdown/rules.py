@@ -26,13 +26,14 @@ class Rules:
         one model last / first / any scored .359 / .395 / .4525, so a result means nothing without its rule.
     answer_format: "tags", or "bare": the whole completion is the expression (the compact prompt).
     allow_equals: `3 + 4 = 7` is read as `3 + 4` if the right side is the target in digits.
-    leading_minus: one minus sign may precede a number or a parenthesis, two may not (the checker of seed 001's
+    leading_minus: one minus sign may precede a number or a parenthesis, two may not (the checker of Allen and
+    Ståblein's
         authors; 24 of 1,500 solutions of a public generator need it).
     lenient_unicode: look-alike signs, full-width and Arabic digits and spaces are read as their ASCII counterparts.
     max_chars: most characters in an expression, after stripping white space at its ends.
     score_*: correct; well-formed but wrong; malformed or without an answer.
     score_tagged: what answer tags earn whatever stands in them, malformed, empty or inside the thinking (the program
-        of seed 001's authors: 0.1); None: `score_invalid`, as in the text of section 3.2. Bare answers have no tags.
+        of Allen and Ståblein: 0.1); None: `score_invalid`, as in the text of section 3.2. Bare answers have no tags.
 
     Raises ConfigError for values outside these.
     """

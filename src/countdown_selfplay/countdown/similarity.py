@@ -18,9 +18,9 @@ NUMBER_COLUMNS = 5
 """The numbers take as many columns, ascending and padded with 0; as many as there are, where a problem may have 6."""
 
 NOVELTY_FEATURES = (*TREE_FEATURES, *(f"number_{i + 1}" for i in range(NUMBER_COLUMNS)), "target")
-"""The 13 features of the archive distance (seed 004, section 4): the 7 of the solution trees, the normalised numbers
-and the target. The last 6 tell problems of up to five numbers apart. The trees alone do not: 27.8% of the paper's
-candidates were refused as duplicates that they were not (filtering table, section 5)."""
+"""The 13 features of the archive distance (Task Difficulty and Diversity, section 4): the 7 of the solution trees, the
+normalised numbers and the target. The last 6 tell problems of up to five numbers apart. The trees alone do not: 27.8%
+of the paper's candidates were refused as duplicates that they were not (filtering table, section 5)."""
 
 FEATURE_SETS = (7, 13)
 

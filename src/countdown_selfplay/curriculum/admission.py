@@ -112,8 +112,8 @@ def slots_filled(admitted: int, slots: int, anchor_fraction: float, fill: str, m
     """How many admitted proposals are played, and how many anchor problems beside them, at most `slots` together.
 
     anchor: proposals as far as `anchor_fraction` leaves room, anchors in every other slot.
-    truncate: the bug of seed 001 (section 5.2) as a legacy mode: the proposals are cut down to a multiple of the
-    accumulation factor, so that with 1-7 of them and a factor of 8 none is played (71% of the steps of that run).
+    truncate: the bug of Allen and Ståblein (section 5.2) as a legacy mode: the proposals are cut down to a multiple of
+    the accumulation factor, so that with 1-7 of them and a factor of 8 none is played (71% of the steps of that run).
     Anchors have their own share alone; what is left stays empty.
     keep_all: the fix as the authors made it: every proposal is played, anchors are at least `anchor_fraction` of the
     batch and, where that is not 0, at least `multiple` (also without a proposal), and pad it to a multiple: with a

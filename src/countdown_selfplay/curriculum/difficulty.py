@@ -1,5 +1,5 @@
-"""How likely the current solver is to solve a problem: one contract, by rollouts or by a learned predictor (seed 004,
-section 3.3)."""
+"""How likely the current solver is to solve a problem: one contract, by rollouts or by a learned predictor (Task
+Difficulty and Diversity, section 3.3)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ class Rollout(Stateless):
 
     def __init__(self, samples: int = 8) -> None:
         if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
-            raise ConfigError(f"`samples` ({samples!r}) must be a whole number of at least 1; seed 004 uses 8.")
+            raise ConfigError(
+                f"`samples` ({samples!r}) must be a whole number of at least 1; Task Difficulty and Diversity uses 8."
+            )
         self.samples = samples
 
     def estimate(self, round: Round, problems: Sequence[Any], features_NF: np.ndarray) -> np.ndarray:

@@ -1,4 +1,5 @@
-"""Gradient-boosted trees that predict a problem's solve rate from its features (seed 004, sections 3.3 and 3.4).
+"""Gradient-boosted trees that predict a problem's solve rate from its features (Task Difficulty and Diversity,
+sections 3.3 and 3.4).
 
 The paper uses XGBoost. LightGBM is used here: of three libraries the best Brier score (.0565 against .0567), the
 shortest fit and the smallest install (benchmarks/difficulty_libraries.py).

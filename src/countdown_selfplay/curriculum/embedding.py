@@ -1,5 +1,5 @@
 """A learned place of a problem among others: an encoder that is trained to part arithmetic structures (the wish of
-seed 004, section 6, which names no way to do it)."""
+Task Difficulty and Diversity, section 6, which names no way to do it)."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class CollapseGuard:
     A range is compared with the mean over the last `window` rounds that logged the metric, once there are that many;
     `in_a_row` counts rounds above 0; a value that is not finite trips at once. `healthy` is False from the first round
     that breaks a rule by itself until one that does not: a checkpoint saved in between is not one to go back to.
-    Seed 001, section 3.2.
+    Allen and Ståblein, section 3.2.
     """
 
     metrics: Sequence[Metric] = ()
@@ -105,8 +105,8 @@ class CollapseGuard:
 
 @dataclass
 class ConjecturerGuard:
-    """Seed 001's guard as the text has it (section 3.2): a conjecturer whose parseable rate in the round at hand is
-    under `low` goes back by itself; nothing else is looked at. What is done about it is that of
+    """Allen and Ståblein's guard as the text has it (section 3.2): a conjecturer whose parseable rate in the round at
+    hand is under `low` goes back by itself; nothing else is looked at. What is done about it is that of
     training/conjecturer_back.py. State: how often that was done, and whether the newest weights are good."""
 
     players: Sequence[str]

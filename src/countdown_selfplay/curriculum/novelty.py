@@ -41,7 +41,7 @@ class Trees(Stateless):
 
 
 class TreesAndNumbers(Trees):
-    """Differs from Trees in that numbers and target are columns too (seed 004, section 4)."""
+    """Differs from Trees in that numbers and target are columns too (Task Difficulty and Diversity, section 4)."""
 
     columns = 13
 

@@ -1,4 +1,4 @@
-"""Generated problems that the solver is trained on: the buffer B_gen of seed 004, section 3.3."""
+"""Generated problems that the solver is trained on: the buffer B_gen of Task Difficulty and Diversity, section 3.3."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""All valid candidates with their estimated solve rates, from which a predictor asks for labels (seed 004, section
-3.4)."""
+"""All valid candidates with their estimated solve rates, from which a predictor asks for labels (Task Difficulty and
+Diversity, section 3.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which generated problems enter training: the score of seed 004, section 3.3, and what is made of it."""
+"""Which generated problems enter training: the score of Task Difficulty and Diversity, section 3.3, and what is made
+of it."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ class Selection:
         if not self.low <= self.high <= 1:
             raise ConfigError(
                 f"`low` ({self.low}) and `high` ({self.high}) must be an ascending band of solve rates within [0, 1]; "
-                "seed 004 uses 0.2 and 0.6."
+                "Task Difficulty and Diversity uses 0.2 and 0.6."
             )
         if self.temperature == 0:
             raise ConfigError("`temperature` (0) must be above 0; selection: top_k is its limit.")

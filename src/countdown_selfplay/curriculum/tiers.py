@@ -1,4 +1,5 @@
-"""Which difficulty each tier of a pool asks for, adapted to the provers' pass rates (seed 000, section 3.8)."""
+"""Which difficulty each tier of a pool asks for, adapted to the provers' pass rates (Multimodal LLM Self-Play, section
+3.8)."""
 
 from __future__ import annotations
 
@@ -42,10 +43,12 @@ class TierTracker:
         if not 0 <= self.low < self.high <= 1:
             raise ConfigError(
                 f"`low` ({self.low}) and `high` ({self.high}) of the tiers must satisfy 0 <= low < high <= 1: a tier "
-                "goes down below the first and up above the second; seed 000 uses 0.2 and 0.7."
+                "goes down below the first and up above the second; Multimodal LLM Self-Play uses 0.2 and 0.7."
             )
         if self.window < 1:
-            raise ConfigError(f"`window` ({self.window}) of the tiers must be at least 1 round, which is seed 000's.")
+            raise ConfigError(
+                f"`window` ({self.window}) of the tiers must be at least 1 round, which is Multimodal LLM Self-Play's."
+            )
         count = len(self.rungs)
         self.rates = self.rates or [[] for _ in range(count)]
         self.windows = self.windows or [self.window] * count

@@ -1,4 +1,4 @@
-"""Questions of mathematics with checked answers: GSM8K, MATH, or any file of questions and answers (seed 002)."""
+"""Questions of mathematics with checked answers: GSM8K, MATH, or any file of questions and answers (Wang et al.)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Killable processes that check answers, for any domain: a deadline per answer, a dead worker's answer checked again,
-a straggler's checked twice and taken once (seed 003, appendix B).
+a straggler's checked twice and taken once (SGS 2026, appendix B).
 
 Libraries for mathematics end their own time-outs by signals, which work in the main thread alone and not inside C
 code; and what a model writes can take all memory. A process can be killed.

@@ -8,8 +8,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "joint_rloo": {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048},
     "cdg": {"temperature": 0.95, "top_p": 1.0, "top_k": 10, "max_new_tokens": 8192},
 }
-"""joint_rloo: seed 001, section 4, for all directly compared models. cdg: seed 002, appendix C.1, majority voting (its
-pass@1 is greedy, and `eval --eval_preset cdg` answers greedily too)."""
+"""joint_rloo: Allen and Ståblein, section 4, for all directly compared models. cdg: Wang et al. 2025, appendix C.1,
+majority voting (its pass@1 is greedy, and `eval --eval_preset cdg` answers greedily too)."""
 
 RULES: dict[str, dict[str, Any]] = {"joint_rloo": {"leading_minus": True}}
 """Countdown's Rules of the paper's comparison, where they are not the default: those of its recipes."""

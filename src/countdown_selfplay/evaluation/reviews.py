@@ -1,4 +1,4 @@
-"""How well a guide reviews: how many of its reviews can be read (seed 003, section 4.1: 54.7% before its fine-tuning,
+"""How well a guide reviews: how many of its reviews can be read (SGS 2026, section 4.1: 54.7% before its fine-tuning,
 over 99% after), and how many give the rubric's own score."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a scaling fit stands up to: the two checks of seed 003, figure 8."""
+"""What a scaling fit stands up to: the two checks of SGS 2026, figure 8."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from ..statistics.scaling import ScalingFit
 from .asymptotes import Points
 
-TAILS = (0.1, 0.2, 0.3)  # shares of the last points that seed 003 takes off (appendix A, figure 8)
+TAILS = (0.1, 0.2, 0.3)  # shares of the last points that SGS takes off (appendix A, figure 8)
 SUBSETS = 100  # fits on half of the points
 
 

@@ -13,7 +13,7 @@ from ..statistics.pass_at_k import pass_at_k_array
 from .answers import Answer, AnswerSet
 from .rungs import LADDER, ladder
 
-MAJORITY = (8, 32)  # seed 002 reports these; n itself is added
+MAJORITY = (8, 32)  # Wang et al. reports these; n itself is added
 
 
 def powers_of_two(n: int) -> list[int]:

@@ -22,7 +22,7 @@ def completion_ids(tokenizer: Any, completion: Any, chat: bool) -> list[int]:
     """The ids of the completion's text and the end token, which stands there exactly once.
 
     `chat`: the end token is the one that ends a turn of the chat template (Qwen2.5's base models have another
-    `eos_token`, and a model that never saw its turn end goes on talking: FACTS of seed 001's evaluation).
+    `eos_token`, and a model that never saw its turn end goes on talking: FACTS of Allen and Ståblein's evaluation).
     """
     end = end_of_turn(tokenizer) if chat else end_of_text(tokenizer)
     return _ended(tokenizer(text_of(completion), add_special_tokens=False)["input_ids"], end)

@@ -1,4 +1,5 @@
-"""The Critic-Discernment Game (seed 002): solve, criticise, revise. The prover does not know what the critic wants."""
+"""The Critic-Discernment Game (Wang et al.): solve, criticise, revise. The prover does not know what the critic
+wants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What of a round is trained on, by solve rate: data filters beside rewards (seed 000, algorithm 1, steps 4 to 6)."""
+"""What of a round is trained on, by solve rate: data filters beside rewards (Multimodal LLM Self-Play, algorithm 1,
+steps 4 to 6)."""
 
 from __future__ import annotations
 

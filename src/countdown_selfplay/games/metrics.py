@@ -115,8 +115,8 @@ ROUND = (
     Metric(
         "round/frontier_share",
         "Share of the players' played problems whose p lies between `frontier_low` and `frontier_high`: what "
-        "conjecturers are trained on; absent without a frontier. 0: they learn nothing (seed 000 saw it with "
-        "`solve_rate_over: provers`).",
+        "conjecturers are trained on; absent without a frontier. 0: they learn nothing (Multimodal LLM Self-Play saw "
+        "it with `solve_rate_over: provers`).",
     ),
     Metric(
         "round/unsolvable_share",
@@ -202,7 +202,7 @@ PROPOSALS = (
     Metric(
         "round/reward_<part>",
         "Mean of a part of the conjecturer's reward over the proposals that were played; of `sgs` `r_solve` (at most "
-        "7/8 with 8 attempts), `r_guide` (at most 8) and their product `r_synth` before it is normalised (seed 003, "
+        "7/8 with 8 attempts), `r_guide` (at most 8) and their product `r_synth` before it is normalised (SGS, "
         "figure 3). `r_guide` falls: the problems lose touch with their targets. `r_solve` at 0: starved.",
     ),
 )

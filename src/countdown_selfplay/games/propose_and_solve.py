@@ -1,5 +1,5 @@
-"""Somebody proposes, provers solve, both learn: the round of seed 001, section 3.2. Seeds 000, 003 and 004 are other
-settings, proposers and guides of it."""
+"""Somebody proposes, provers solve, both learn: the round of Allen and Ståblein, section 3.2. Multimodal LLM
+Self-Play, SGS and Task Difficulty and Diversity are other settings, proposers and guides of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guides by name: who scores a proposal beside the provers (seed 003, section 3.2)."""
+"""Guides by name: who scores a proposal beside the provers (SGS 2026, section 3.2)."""
 
 from __future__ import annotations
 

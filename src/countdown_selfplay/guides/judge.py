@@ -1,4 +1,4 @@
-"""A language model reviews: the guide of seed 003, section 3.2, a copy of the model that everything starts from."""
+"""A language model reviews: the guide of SGS 2026, section 3.2, a copy of the model that everything starts from."""
 
 from __future__ import annotations
 

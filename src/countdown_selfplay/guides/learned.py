@@ -1,4 +1,4 @@
-"""A guide that learns which synthetic problems lead to a solved target: the wish of seed 003, section 6."""
+"""A guide that learns which synthetic problems lead to a solved target: the wish of SGS 2026, section 6."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from . import targets_of
 
 
 class Rubric(Stateless):
-    """R_guide = the score of the domain's `review(target, problem, solution)`, 0 to 8 (seed 003, appendix E.3,
+    """R_guide = the score of the domain's `review(target, problem, solution)`, 0 to 8 (SGS 2026, appendix E.3,
     equation 3). As in the paper's runs only problems with a right answer are reviewed; others get NaN."""
 
     scale = (0.0, 8.0)

@@ -1,4 +1,5 @@
-"""Algorithm 2 of seed 002 for any game: play with the current policies, choose samples, retrain the initial ones."""
+"""Algorithm 2 of Wang et al. for any game: play with the current policies, choose samples, retrain the initial
+ones."""
 
 from __future__ import annotations
 

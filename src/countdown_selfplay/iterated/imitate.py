@@ -1,4 +1,4 @@
-"""Imitation of another model's play, for models that do not know the game (seed 002, section 4.1)."""
+"""Imitation of another model's play, for models that do not know the game (Wang et al. 2025, section 4.1)."""
 
 from __future__ import annotations
 

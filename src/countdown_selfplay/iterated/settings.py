@@ -16,12 +16,12 @@ Algorithm = Literal["rest", "expert_iteration", "dpo", "step_dpo"]
 PAIRWISE = ("dpo", "step_dpo")
 """Trained on pairs, a better and a worse text, by TRL's DPOTrainer; the others by its SFTTrainer."""
 ANSWERS_ALONE = ("expert_iteration", "step_dpo")
-"""Baselines outside of the game: the prover answers, and nobody criticises (seed 002, section 5.1)."""
+"""Baselines outside of the game: the prover answers, and nobody criticises (Wang et al. 2025, section 5.1)."""
 
 
 @dataclass(frozen=True)
 class RoleTraining:
-    """How samples of a role are chosen, and how it is retrained on them (seed 002, appendix B)."""
+    """How samples of a role are chosen, and how it is retrained on them (Wang et al. 2025, appendix B)."""
 
     num_generations: int = 4
     """Samples per row: 4 first answers of the prover, 8 helpful or 4 misleading critiques."""

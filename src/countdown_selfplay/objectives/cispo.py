@@ -1,4 +1,4 @@
-"""CISPO (Chen et al. 2025, MiniMax-M1) as seed 003 uses it (appendix G.3)."""
+"""CISPO (Chen et al. 2025, MiniMax-M1) as SGS uses it (appendix G.3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .normalization import normalise
 class CISPO(BaseObjective):
     """A_i = (v_i - mean) / std over the group; loss = -E_x (1 / sum_i |y_i|) sum_i sum_t sg(w_it) A_i log pi(y_it).
 
-    w_it = pi(y_it) / mu(y_it) per token, clipped to [1 - epsilon_low, 1 + epsilon_high] = [0, 4] (seed 003: 1 and 3)
+    w_it = pi(y_it) / mu(y_it) per token, clipped to [1 - epsilon_low, 1 + epsilon_high] = [0, 4] (SGS: 1 and 3)
     and constant in the gradient: unlike in PPO, a clipped token keeps its gradient. The mean is over all tokens of the
     prompt's group, then over prompts; TRL's `loss_type="cispo"` takes the mean over all tokens of the batch and clips
     from above only. v is the verifier's bit, so that a group without a right answer says nothing, whatever its format
@@ -23,13 +23,13 @@ class CISPO(BaseObjective):
     normalization = "group"
     needs_samples = 2  # v - mean is 0 for one sample
     reads_rewards = False
-    overlong_replaces = "reward"  # of v: charges enter mean and std (seed 003, section 4.1)
+    overlong_replaces = "reward"  # of v: charges enter mean and std (SGS 2026, section 4.1)
 
     def __init__(self, epsilon_low: float = 1.0, epsilon_high: float = 3.0) -> None:
         if not (0.0 <= epsilon_low <= 1.0 and epsilon_high >= 0.0):
             raise ValueError(
                 f"`epsilon_low` ({epsilon_low}) must lie in [0, 1] and `epsilon_high` ({epsilon_high}) must not be "
-                "negative; seed 003 uses 1 and 3."
+                "negative; SGS uses 1 and 3."
             )
         self.low, self.high = 1.0 - epsilon_low, 1.0 + epsilon_high
 

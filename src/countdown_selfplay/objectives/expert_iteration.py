@@ -1,5 +1,5 @@
-"""Expert iteration of seeds 000 (algorithm 1) and 003 (appendix G.4, after Dong & Ma 2025), and ReST of seed 002:
-imitation of kept samples."""
+"""Expert iteration of Multimodal LLM Self-Play (algorithm 1) and SGS 2026 (appendix G.4, after Dong & Ma 2025), and
+ReST of Wang et al.: imitation of kept samples."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ class ExpertIteration(BaseObjective):
 
     Problems with `solved_limit` correct answers so far are skipped: a round plays others if it has others, and answers
     to them are not trained on. A step trains on as many kept answers as a round has rows, drawn without repetition if
-    there are more; with fewer the mean is over those there are. all_kept: on every kept answer, as seed 003 does, in
+    there are more; with fewer the mean is over those there are. all_kept: on every kept answer, as SGS does, in
     `rounds` times as many micro-batches. The verifier's bit alone selects. Degenerate: no correct answer -> loss 0.
-    per_token: one mean over all tokens, as cross-entropy is computed in seed 000, instead of a mean over answers.
-    Seed 003: rounds 3, solved_limit 16. Seed 000: rounds 1 (the round's own data only), solved_limit None (no limit).
+    per_token: one mean over all tokens, as cross-entropy is computed in Multimodal LLM Self-Play, instead of a mean
+    over answers. SGS: rounds 3, solved_limit 16. Multimodal LLM Self-Play: rounds 1 (the round's own data only),
+    solved_limit None (no limit).
 
     reuse: instead, each right answer is seen so often on the mean, in steps of the role's `sequences_per_step` answers
     drawn from the newest `capacity` that are kept: right answers buy optimizer steps, up to `steps_per_round` a round,
@@ -48,10 +49,10 @@ class ExpertIteration(BaseObjective):
         elif per_problem is not None:
             raise ValueError(f"`per_problem` ({per_problem}) bounds what a round keeps under `reuse`; set that too.")
         if rounds is None and reuse is None:
-            raise ValueError("`rounds` (null) keeps answers for ever, which needs `reuse`; seed 003 uses 3.")
+            raise ValueError("`rounds` (null) keeps answers for ever, which needs `reuse`; SGS uses 3.")
         if (rounds is not None and rounds < 1) or (solved_limit is not None and solved_limit < 1):
             raise ValueError(
-                f"`rounds` ({rounds}) and `solved_limit` ({solved_limit}) must be at least 1; seed 003 uses 3 and 16."
+                f"`rounds` ({rounds}) and `solved_limit` ({solved_limit}) must be at least 1; SGS uses 3 and 16."
             )
         self.replay = Replay(
             rounds=rounds,
@@ -94,16 +95,16 @@ def _check_reuse(reuse: float, per_problem: int | None, capacity: int, all_kept:
 
 class ReST(ExpertIteration):
     """Differs from ExpertIteration in that a sample is kept if its reward is at least tau, for ever unless `rounds`
-    says how long, no problem is skipped, and the loss is the language-modelling loss: a mean over tokens (seed 002,
+    says how long, no problem is skipped, and the loss is the language-modelling loss: a mean over tokens (Wang et al.,
     section 3; Gulcehre et al. 2023).
 
-    tau: seed 002 uses .5 (prover, helpful critic) and .75 (misleading critic). capacity: the newest samples that are
-    kept. The paper retrains from the initial model on the accumulated set in each of its two iterations; here the set
-    accumulates over rounds and the weights go on, which is the online form. rounds: 1 is the update of seed 000, on
-    the round's own samples. weighted: a sample counts as much as its reward (0 if that is negative) in place of 1,
-    and the loss is divided by the sum of these weights over the step's tokens, so that small rewards do not shrink the
-    step: with `frontier_distance` the weighting by distance to the frontier's centre that seed 000 wishes for
-    (section 6).
+    tau: Wang et al. use .5 (prover, helpful critic) and .75 (misleading critic). capacity: the newest samples that
+    are kept. The paper retrains from the initial model on the accumulated set in each of its two iterations; here the
+    set accumulates over rounds and the weights go on, which is the online form. rounds: 1 is the update of Multimodal
+    LLM Self-Play, on the round's own samples. weighted: a sample counts as much as its reward (0 if that is negative)
+    in place of 1, and the loss is divided by the sum of these weights over the step's tokens, so that small rewards do
+    not shrink the step: with `frontier_distance` the weighting by distance to the frontier's centre that Multimodal
+    LLM Self-Play wishes for (section 6).
     """
 
     normalization = "token"
@@ -121,7 +122,7 @@ class ReST(ExpertIteration):
         if capacity < 1:
             raise ValueError(f"`capacity` ({capacity}) must be at least 1 sample.")
         if isinstance(tau, bool) or not isinstance(tau, int | float) or not math.isfinite(tau):
-            raise ValueError(f"`tau` ({tau!r}) must be a finite number; seed 002 uses 0.5 and 0.75.")
+            raise ValueError(f"`tau` ({tau!r}) must be a finite number; Wang et al. use 0.5 and 0.75.")
         if rounds is not None and rounds < 1:
             raise ValueError(f"`rounds` ({rounds}) must be at least 1, or null: samples are kept for ever.")
         if all_kept and rounds is None:

@@ -1,4 +1,4 @@
-"""The clamped sequence-level importance weight of seed 001, section 3.1."""
+"""The clamped sequence-level importance weight of Allen and Ståblein, section 3.1."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ def normalise(values_BT: torch.Tensor, inputs: LossInputs, how: Normalization) -
     """This micro-batch's share of the round's mean of `values_BT` over the tokens that are trained on.
 
     sequence: sum over a completion's tokens, mean over completions (RLOO, REINFORCE).
-    sequence_mean: mean over a completion's tokens, mean over completions (GRPO; seed 003, G.1).
+    sequence_mean: mean over a completion's tokens, mean over completions (GRPO; SGS, G.1).
     token: mean over all tokens of the round (DAPO; a language-modelling loss).
-    group: mean over all tokens of a group, mean over groups (CISPO; seed 003, G.3).
+    group: mean over all tokens of a group, mean over groups (CISPO; SGS, G.3).
     length_cap: sum over a completion's tokens / the most tokens it may have, mean over completions (Dr. GRPO).
     A completion without a trained token adds 0; so does an empty selection. The moves of an episode are one
     completion.

@@ -21,7 +21,7 @@ def kl_k3(logps_BT: torch.Tensor, ref_BT: torch.Tensor) -> torch.Tensor:
 def kl_k1(logps_BT: torch.Tensor, ref_BT: torch.Tensor) -> torch.Tensor:
     """Schulman's k1 estimate of KL(pi || ref) per token, in nats: log pi - log ref. Unbiased, of either sign. Its
     gradient is that of log pi, whose mean over samples of pi is 0: on-policy a loss term of it anchors nothing on
-    average. The code of seed 001's authors has it."""
+    average. The code of Allen and Ståblein has it."""
     return logps_BT - ref_BT
 
 

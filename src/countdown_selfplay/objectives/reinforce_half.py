@@ -1,4 +1,4 @@
-"""REINFORCE^1/2: the Solver's objective of seed 003 (appendix G.1 and G.2)."""
+"""REINFORCE^1/2: the Solver's objective of SGS (appendix G.1 and G.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""REINFORCE with a leave-one-out baseline (Ahmadian et al. 2024; seed 001, section 3.1)."""
+"""REINFORCE with a leave-one-out baseline (Ahmadian et al. 2024; Allen and Ståblein, section 3.1)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class RLOO(BaseObjective):
     """A_i = r_i - mean of the other samples' rewards; loss = -(1/N) sum_i w_i A_i sum_t log pi(y_it).
 
     Rewards (P, G), any finite unit; NaN marks a sample without a reward: it gets advantage 0 and no part in a
-    baseline. w_i is the sequence-level importance weight clamped to [low, high] = [0.5, 2] (seed 001), a constant in
-    the gradient; on-policy it is 1 and the gradient equals that of TRL's RLOOTrainer. N counts completions of the role
-    in the round.
+    baseline. w_i is the sequence-level importance weight clamped to [low, high] = [0.5, 2] (Allen and Ståblein), a
+    constant in the gradient; on-policy it is 1 and the gradient equals that of TRL's RLOOTrainer. N counts completions
+    of the role in the round.
     Degenerate: all rewards of a group equal, or fewer than two samples with a reward -> advantages 0.
     """
 
@@ -27,7 +27,9 @@ class RLOO(BaseObjective):
 
     def __init__(self, low: float = 0.5, high: float = 2.0) -> None:
         if not 0.0 < low <= 1.0 <= high:
-            raise ValueError(f"`low` ({low}) and `high` ({high}) must satisfy 0 < low <= 1 <= high; seed 001: 0.5, 2.")
+            raise ValueError(
+                f"`low` ({low}) and `high` ({high}) must satisfy 0 < low <= 1 <= high; Allen and Ståblein: 0.5, 2."
+            )
         self.low, self.high = low, high
 
     def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None = None) -> torch.Tensor:

@@ -1,4 +1,5 @@
-"""Candidates from easy, medium and hard regimes, which a bandit chooses among (seed 004, sections 3.4 and 4)."""
+"""Candidates from easy, medium and hard regimes, which a bandit chooses among (Task Difficulty and Diversity, sections
+3.4 and 4)."""
 
 from __future__ import annotations
 

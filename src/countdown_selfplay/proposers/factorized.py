@@ -1,4 +1,5 @@
-"""Candidates by a small neural policy over a number action and an expression action (seed 004, section 3.4)."""
+"""Candidates by a small neural policy over a number action and an expression action (Task Difficulty and Diversity,
+section 3.4)."""
 
 from __future__ import annotations
 

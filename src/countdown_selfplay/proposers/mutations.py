@@ -1,5 +1,5 @@
 """Candidates by actions drawn uniformly: the control of the proposers that learn, and the paper's P-Solver with a
-predictor (seed 004, sections 3.3 and 4)."""
+predictor (Task Difficulty and Diversity, sections 3.3 and 4)."""
 
 from __future__ import annotations
 

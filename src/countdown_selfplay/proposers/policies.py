@@ -21,7 +21,8 @@ REPAIRED = Metric(
 
 
 class Policies(Stateless):
-    """Seed 001, section 3.2. Each group of samples is asked for one thing; what the domain asks for takes turns.
+    """Allen and Ståblein, section 3.2. Each group of samples is asked for one thing; what the domain asks for takes
+    turns.
 
     repair: a proposal that can be read and is in range, but is not known to be solvable, is played with another
     target, one that a random derivation from its own numbers ends in (`domain.repaired`), and is credited for what

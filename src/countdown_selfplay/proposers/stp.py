@@ -1,4 +1,4 @@
-"""STP, the baseline of seed 003, appendix F.2 (Dong and Ma 2025, arXiv 2502.00212): problems that are asked for as
+"""STP, the baseline of SGS 2026, appendix F.2 (Dong and Ma 2025, arXiv 2502.00212): problems that are asked for as
 variants of solved ones."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class STP(Targets):
 
     A round asks for as many problems as it has unsolved targets, so that both methods spend as many generations; the
     solved ones take turns in an order that is drawn each round. Until one is solved nothing is proposed. A target's
-    answer is the first right one of the round that solved it. Seed 003 says no more of STP than that it conditions on
+    answer is the first right one of the round that solved it. SGS says no more of STP than that it conditions on
     solved problems, rewards by the solve rate alone, and has expert iteration as its solver's objective. From its own
     paper come the answer in the prompt, and that a conjecture is worth imitating that is solved at a rate of at most
     1/4: `conjecturer_reward: binary_band` with {low: 0.01, high: 0.25} and `conjecturer_objective: rest`. Its filter

@@ -1,4 +1,4 @@
-"""Problems made by a rule, for tiers whose conjecturer writes too few (seed 000, section 3.7)."""
+"""Problems made by a rule, for tiers whose conjecturer writes too few (Multimodal LLM Self-Play, section 3.7)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Algorithm 1 of seed 004 as a proposer: generate, filter, estimate, score, select, replay, relabel. How candidates
-are made is a subclass's."""
+"""Algorithm 1 of Task Difficulty and Diversity as a proposer: generate, filter, estimate, score, select, replay,
+relabel. How candidates are made is a subclass's."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ SYMBOLIC = (
     Metric("proposer/raw", "Candidates made in a refresh, before any filter."),
     Metric(
         "proposer/valid_rate",
-        "Of these, the share that passed every symbolic check (seed 004: 65 to 70%). Low: most candidates are "
-        "refused; `proposer/rejected_<reason>` says why.",
+        "Of these, the share that passed every symbolic check (Task Difficulty and Diversity: 65 to 70%). Low: most "
+        "candidates are refused; `proposer/rejected_<reason>` says why.",
         healthy=(0.2, inf),
         cure="Widen the ranges (`operands`, `number_high`, `target_high`), so that fewer candidates are refused.",
     ),
@@ -26,8 +26,8 @@ SYMBOLIC = (
     ),
     Metric(
         "proposer/eligible_rate",
-        "Of the valid candidates, the share that the selection might have taken: 1 but for `hard_band` (seed 004: "
-        "1, .447 and .682). Near 0: the gate starves the solver.",
+        "Of the valid candidates, the share that the selection might have taken: 1 but for `hard_band` (Task "
+        "Difficulty and Diversity: 1, .447 and .682). Near 0: the gate starves the solver.",
         healthy=(0.1, inf),
         cure="Widen the band (`low`, `high` and `least_diversity` of selection_kwargs).",
     ),
@@ -46,13 +46,16 @@ SYMBOLIC = (
     Metric(
         "proposer/diversity",
         "Mean distance of the selected to the archive, in [0, 1]. It falls as the archive fills. Near 0: the selected "
-        "problems are repeats in the eyes of the distance, as with the 7 features of seed 004 from step 30 on.",
+        "problems are repeats in the eyes of the distance, as with the 7 features of Task Difficulty and Diversity "
+        "from step 30 on.",
         healthy=(0.01, inf),
         trip=(0.001, inf),
         word="novelty",
         cure="Let the proposer tell more problems apart (features: 13), or raise `diversity` or `candidates`.",
     ),
-    Metric("proposer/least_p", "Least estimated solve rate among the selected (seed 004, figure 4)."),
+    Metric(
+        "proposer/least_p", "Least estimated solve rate among the selected (Task Difficulty and Diversity, figure 4)."
+    ),
     Metric(
         "proposer/selected_p",
         "Mean estimated solve rate of the selected.",

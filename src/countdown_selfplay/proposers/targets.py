@@ -1,4 +1,4 @@
-"""Self-guided self-play (seed 003): a fixed set of target problems, and problems proposed for the sake of each that
+"""Self-guided self-play (SGS): a fixed set of target problems, and problems proposed for the sake of each that
 is unsolved."""
 
 from __future__ import annotations

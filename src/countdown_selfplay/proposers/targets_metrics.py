@@ -1,4 +1,4 @@
-"""What the proposer `targets` logs, and the form of problems that seed 003 watches (figure 2)."""
+"""What the proposer `targets` logs, and the form of problems that SGS watches (figure 2)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ for each other time] of the last LAST_SOLVED; and the problems that were set asi
 METRICS = (
     Metric(
         "targets/solve_rate",
-        "Cumulative solve rate: share of the targets with a right answer in this round or an earlier one (seed 003, "
+        "Cumulative solve rate: share of the targets with a right answer in this round or an earlier one (SGS, "
         "figure 1). It never falls. Flat: the rest is out of reach.",
         word="targets",
     ),

@@ -1,4 +1,5 @@
-"""A pool of conjecturers, one per tier of difficulty (seed 000): each asks for what its tier stands at."""
+"""A pool of conjecturers, one per tier of difficulty (Multimodal LLM Self-Play): each asks for what its tier stands
+at."""
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ TIER_CONFIG = "tier_config.json"
 TIERS = (
     Metric(
         "prover_pass_rate_tier_<k>",
-        "Mean p over the problems of tier k, those made by a rule included (seed 000's name); absent in a round "
-        "without any. Above `high` the tier becomes harder, below `low` easier.",
+        "Mean p over the problems of tier k, those made by a rule included (Multimodal LLM Self-Play's name); absent "
+        "in a round without any. Above `high` the tier becomes harder, below `low` easier.",
     ),
     Metric(
         "tier_<k>_operand_count",
-        "Operands that tier k requests after the round (seed 000's name). It follows the provers up; a tier that "
-        "alternates every round is between two rungs: `window` and `hysteresis` stabilise it.",
+        "Operands that tier k requests after the round (Multimodal LLM Self-Play's name). It follows the provers up; "
+        "a tier that alternates every round is between two rungs: `window` and `hysteresis` stabilise it.",
     ),
     Metric("tier_<k>_rung", "Rung of tier k on its ladder after the round; 0 is the easiest rung."),
     Metric(
@@ -38,18 +39,18 @@ TIERS = (
     ),
     Metric(
         "valid_conjecture_rate",
-        "Share of all conjecturers' texts that hold a problem (seed 000's name): `<conjecturer>/parseable_rate` over "
-        "all of them. It rose from .30 to .56 in the paper.",
+        "Share of all conjecturers' texts that hold a problem (Multimodal LLM Self-Play's name): "
+        "`<conjecturer>/parseable_rate` over all of them. It rose from .30 to .56 in the paper.",
     ),
     Metric(
         "mean_prover_pass_rate",
-        "Mean p over the problems of all tiers (seed 000's name): `round/solve_rate_mean`, from .16 to .50 in the "
-        "paper. Not comparable between rounds with other tiers.",
+        "Mean p over the problems of all tiers (Multimodal LLM Self-Play's name): `round/solve_rate_mean`, from .16 "
+        "to .50 in the paper. Not comparable between rounds with other tiers.",
     ),
     Metric(
         "copied_example_rate",
         "Share of all conjecturers' texts that copy a worked example of the prompt; they are refused. High in early "
-        "rounds in seed 000, until its prompt forbade it.",
+        "rounds in Multimodal LLM Self-Play, until its prompt forbade it.",
         healthy=(0.0, 0.1),
         cure="Take a `conjecturer_prompt` without worked examples, or raise the conjecturers' temperature.",
     ),
@@ -59,8 +60,8 @@ TIERS = (
 
 class Tiers(Policies):
     """Differs from Policies in that conjecturer k asks for problems of tier k, which a tracker makes harder or easier
-    by the provers' pass rates, and in that a rule makes problems where a tier has too few (seed 000, sections 3.2 to
-    3.8).
+    by the provers' pass rates, and in that a rule makes problems where a tier has too few (Multimodal LLM Self-Play,
+    sections 3.2 to 3.8).
 
     start: where each tier begins, on the `axis`: operand counts in the paper, (3, 4); or the path of a
     tier_config.json whose run is gone on from. There are as many tiers as conjecturers; without any conjecturer the
@@ -103,7 +104,7 @@ class Tiers(Policies):
         if not start or outside:
             raise ConfigError(
                 f"`start` ({start}) of the tiers must list a rung for each tier, from {self.names[0]!r} to "
-                f"{self.names[-1]!r} ({axis}); seed 000 uses [3, 4], from 2 on."
+                f"{self.names[-1]!r} ({axis}); Multimodal LLM Self-Play uses [3, 4], from 2 on."
             )
         if len(start) > len(self.names):
             raise ConfigError(
@@ -112,7 +113,9 @@ class Tiers(Policies):
                 "raise `ceiling`, list more `levels`, or have fewer tiers."
             )
         if not isinstance(min_valid, int) or min_valid < 0:
-            raise ConfigError(f"`min_valid` ({min_valid}) of the tiers must be at least 0 problems; seed 000 uses 6.")
+            raise ConfigError(
+                f"`min_valid` ({min_valid}) of the tiers must be at least 0 problems; Multimodal LLM Self-Play uses 6."
+            )
         rungs = [self.names.index(value) for value in start]
         self.tracker = TierTracker(rungs, len(names) - 1, low, high, window, hysteresis)
         self.tier_N: list[int] = []  # of each proposal of the round
@@ -249,8 +252,8 @@ def _values(axis: str, floor: int, ceiling: int, levels: Sequence[Any] | None) -
         raise ConfigError(f"`axis` ({axis}) of the tiers needs `levels`, its rungs from easy to hard.")
     if not 1 <= floor <= ceiling:
         raise ConfigError(
-            f"`floor` ({floor}) and `ceiling` ({ceiling}) of the tiers must satisfy 1 <= floor <= ceiling; seed 000's "
-            "floor is 2."
+            f"`floor` ({floor}) and `ceiling` ({ceiling}) of the tiers must satisfy 1 <= floor <= ceiling; Multimodal "
+            f"LLM Self-Play's floor is 2."
         )
     return list(range(floor, ceiling + 1))
 

@@ -1,4 +1,4 @@
-"""A tent that tracks the prover, from the wish list of seed 001 (section 7)."""
+"""A tent that tracks the prover, from the wish list of Allen and Ståblein (section 7)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class AdaptiveBand(Composable):
 
     The paper asks for an adaptive band and for a difficulty target that the conjecturer can reach, without a formula.
     follow = 0 is a fixed tent; follow = 1 rewards today's difficulty whatever it is. In between the peak leads from
-    where the round is towards the goal: at a recent rate of 0.05, where the tent of seed 001 saw next to no reward,
-    the default peak is 0.225.
+    where the round is towards the goal: at a recent rate of 0.05, where the tent of Allen and Ståblein saw next to no
+    reward, the default peak is 0.225.
 
     It keeps no state of its own: the rates are part of the curriculum's state, so a resumed run goes on exactly.
     """

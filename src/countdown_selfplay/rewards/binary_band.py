@@ -1,4 +1,4 @@
-"""The binary difficulty band of seed 001, table 1."""
+"""The binary difficulty band of Allen and Ståblein, table 1."""
 
 from __future__ import annotations
 

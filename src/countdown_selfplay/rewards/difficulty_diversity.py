@@ -1,4 +1,4 @@
-"""Difficulty and diversity of seed 004, section 3.3, as a soft penalty: nothing is rejected."""
+"""Difficulty and diversity of Task Difficulty and Diversity, section 3.3, as a soft penalty: nothing is rejected."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class DifficultyDiversity(Composable):
         check_number("difficulty_diversity", "diversity", self.diversity, 0.0)
         if self.low > self.high:
             raise ConfigError(
-                f"difficulty_diversity needs low <= high, got low={self.low} and high={self.high}; seed 004 uses 0.2 "
-                "and 0.6."
+                f"difficulty_diversity needs low <= high, got low={self.low} and high={self.high}; Task Difficulty "
+                f"and Diversity uses 0.2 and 0.6."
             )
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:

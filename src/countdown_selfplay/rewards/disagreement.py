@@ -1,4 +1,4 @@
-"""Disagreement between provers, from the wish list of seed 000 (sections 6 and 7)."""
+"""Disagreement between provers, from the wish list of Multimodal LLM Self-Play (sections 6 and 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distance to the centre of the frontier, from the wish list of seed 000 (section 6)."""
+"""Distance to the centre of the frontier, from the wish list of Multimodal LLM Self-Play (section 6)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class FrontierDistance(Composable):
             check_number("frontier_distance", "floor", self.floor)
         if self.low >= self.high:
             raise ConfigError(
-                f"frontier_distance needs low < high, got low={self.low} and high={self.high}; seed 000 uses 0.1 and "
-                "0.7."
+                f"frontier_distance needs low < high, got low={self.low} and high={self.high}; Multimodal LLM "
+                f"Self-Play uses 0.1 and 0.7."
             )
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:

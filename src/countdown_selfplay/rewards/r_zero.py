@@ -1,4 +1,4 @@
-"""Uncertainty minus repetition: R-Zero (Huang et al. 2025, arXiv 2508.05004, section 3), which seed 003 cites."""
+"""Uncertainty minus repetition: R-Zero (Huang et al. 2025, arXiv 2508.05004, section 3), which SGS cites."""
 
 from __future__ import annotations
 

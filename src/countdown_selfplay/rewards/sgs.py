@@ -1,4 +1,4 @@
-"""The conjecturer's reward of self-guided self-play: seed 003, section 3, appendices E.3 and G.5."""
+"""The conjecturer's reward of self-guided self-play: SGS 2026, section 3, appendices E.3 and G.5."""
 
 from __future__ import annotations
 

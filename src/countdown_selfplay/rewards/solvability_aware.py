@@ -1,4 +1,5 @@
-"""Graded charges for refused proposals: the solvability-aware objective on the wish list of seed 001 (section 7)."""
+"""Graded charges for refused proposals: the solvability-aware objective on the wish list of Allen and Ståblein
+(section 7)."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from .composition import Composable, refused
 class SolvabilityAware(Composable):
     """`of` for a played problem; for a refused proposal a charge that is the smaller the nearer it came to be played.
 
-    Seed 001 pays 0 for every refused proposal, and most of its proposals were refused as unsolvable: nothing told
-    its conjecturer an unsolvable problem from an unreadable text. The paper names the wish, not the charges; these
-    lie between -1 and 0 in the order in which a proposal is examined: a text that holds no problem, a problem out of
-    range, one without a solution, one that was held out, repeated, or played lately. A played problem that earns 0
-    is then still better than any refused one.
+    Allen and Ståblein pay 0 for every refused proposal, and most of its proposals were refused as unsolvable: nothing
+    told its conjecturer an unsolvable problem from an unreadable text. The paper names the wish, not the charges;
+    these lie between -1 and 0 in the order in which a proposal is examined: a text that holds no problem, a problem
+    out of range, one without a solution, one that was held out, repeated, or played lately. A played problem that
+    earns 0 is then still better than any refused one.
     """
 
     of: ConjecturerReward

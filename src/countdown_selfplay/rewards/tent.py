@@ -1,4 +1,4 @@
-"""The tent of seed 001, section 3.2."""
+"""The tent of Allen and Ståblein, section 3.2."""
 
 from __future__ import annotations
 

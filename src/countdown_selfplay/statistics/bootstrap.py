@@ -127,8 +127,8 @@ def paired_bootstrap(
     """pass@k of b minus pass@k of a, on the same problems in the same order, with an interval.
 
     `correct_a`, `correct_b`: correct answers per problem out of `n`. A resample draws problems, so that a problem's
-    two counts stay together (seed 001, table 3). Where all problems differ alike: `alike_ends`. DataError if the
-    lengths differ.
+    two counts stay together (Allen and Ståblein, table 3). Where all problems differ alike: `alike_ends`. DataError if
+    the lengths differ.
     """
     difference_P = paired_differences(correct_a, correct_b, n, k)
     low, high = ends(difference_P, resampled_means(difference_P, resamples, seed), level, method, CHANGE)

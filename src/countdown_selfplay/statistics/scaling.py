@@ -1,4 +1,4 @@
-"""The sigmoid that seed 003 fits to the cumulative solve rate against generations, on log compute and with bounds."""
+"""The sigmoid that SGS fits to the cumulative solve rate against generations, on log compute and with bounds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Curve:
     first: np.ndarray | None = None
 
     def recentred(self, drop_below: float) -> Curve:
-        """The points from `drop_below` on, with compute counted from the first of them (seed 003, appendix A: the
+        """The points from `drop_below` on, with compute counted from the first of them (SGS 2026, appendix A: the
         gains after the low-compute phase). Itself without a point there."""
         cut = int((self.compute < drop_below).sum())
         if cut == len(self.compute):
@@ -79,7 +79,7 @@ def fit_scaling_curve(
 ) -> ScalingFit:
     """Least squares of the sigmoid to rates in [0, 1] at growing compute (generations, tokens or seconds).
 
-    R0 is the first observed rate, or `initial`; points with compute below `drop_below` are then left out (seed 003:
+    R0 is the first observed rate, or `initial`; points with compute below `drop_below` are then left out (SGS:
     100,000). recenter: R0 is then the first rate that is left, and compute counts from there, as the paper's fits do
     (appendix A); without it the early points' compute and rate stay in the curve.
 

@@ -16,7 +16,7 @@ with other problems; with this record problems can be resampled."""
 
 
 class CumulativeSolveRate:
-    """Which of a fixed set of problems D were solved at least once, and when (seed 003, section 4: R_C against C).
+    """Which of a fixed set of problems D were solved at least once, and when (SGS 2026, section 4: R_C against C).
 
     `keys`: the problems of D (`Problem.key`), each once; what is observed of others counts as generations only. One
     correct answer solves a problem for good, so the rate never falls. `state_dict` is plain JSON and gives the same

@@ -1,6 +1,6 @@
-"""The rollback of a conjecturer alone (seed 001, section 3.2): its weights and its optimizer state are those of a
-healthy checkpoint, all else goes on. It is done at the end of a round, before a checkpoint of that round is written: a
-resume finds weights, optimizer and the guard's count as they then were, and no file beside them."""
+"""The rollback of a conjecturer alone (Allen and Ståblein, section 3.2): its weights and its optimizer state are those
+of a healthy checkpoint, all else goes on. It is done at the end of a round, before a checkpoint of that round is
+written: a resume finds weights, optimizer and the guard's count as they then were, and no file beside them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ logger = logging.getLogger(__name__)
 
 
 def take_back(trainer: Host, fallen: Mapping[str, float]) -> None:
-    """`fallen`: players and their parseable rates. However often it was done, the run goes on (seed 001's guard never
-    ends one). CollapseError without a checkpoint."""
+    """`fallen`: players and their parseable rates. However often it was done, the run goes on (Allen and Ståblein's
+    guard never ends one). CollapseError without a checkpoint."""
     guard = trainer.conjecturer_guard
     assert guard is not None
     seen = ", ".join(f"{player}/parseable_rate is {rate:.4g}" for player, rate in fallen.items())

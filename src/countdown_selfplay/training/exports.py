@@ -60,8 +60,8 @@ def write_cards(run: Path) -> None:
 
 def export_round(trainer: Host, folder: Path) -> None:
     """Write every set of weights to `folder/<name>/round_<r>/model`, with what the proposer keeps for people beside it
-    (tier_config.json): the layout of seed 000, appendix B. A round is there whole or not at all. All processes call
-    it."""
+    (tier_config.json): the layout of Multimodal LLM Self-Play, appendix B. A round is there whole or not at all. All
+    processes call it."""
     state = trainer.engine.full_state(trainer.model_wrapped)
     if not trainer.processes.main:
         return

@@ -321,7 +321,7 @@ def _cut(rollout: Rollout, count: int) -> None:
 
 
 def _count_solved(trainer: Host, result: RoundResult) -> None:
-    """Which of the data set's problems were ever solved, against all that was generated (seed 003, figure 1)."""
+    """Which of the data set's problems were ever solved, against all that was generated (SGS 2026, figure 1)."""
     result.metrics["round/generations"] = trainer.frame.generations
     result.metrics["round/tokens"] = sum(trainer.frame.tokens.values())
     if trainer.solve_rate is not None and result.solved:

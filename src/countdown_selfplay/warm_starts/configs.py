@@ -218,16 +218,19 @@ class IPOSettings(_Settled, DPOConfig):
 
     h is the difference of the log-ratios to the start of chosen and rejected. `ipo_reduction` mean: each log-ratio per
     token of its completion, as TRL has it (IPO's authors told TRL's that they averaged). sum: those of whole
-    sequences, as seed 001 writes it (section 3.1); the margin that is aimed at, 1 / (2 beta), is one of sums. Neither
-    seed 001 nor seed 004 states its beta or learning rate: the defaults are TRL's, beta 0.1 and learning rate 1e-6
-    (the code of seed 001's authors: sums, 0.1, 5e-6).
+    sequences, as Allen and Ståblein write it (section 3.1); the margin that is aimed at, 1 / (2 beta), is one of
+    sums. Neither Allen and Ståblein nor Task Difficulty and Diversity states its beta or learning rate: the defaults
+    are TRL's, beta 0.1 and learning rate 1e-6 (the code of Allen and Ståblein: sums, 0.1, 5e-6).
     """
 
     output_dir: str = field(default="ipo", metadata={"help": "The folder of the run and of the model."})
     loss_type: list[str] = field(default_factory=lambda: ["ipo"], metadata={"help": "Always ipo."})
     ipo_reduction: Literal["mean", "sum"] = field(
         default="mean",
-        metadata={"help": "Log-ratios per token of a completion (mean, as in TRL) or of whole ones (sum, seed 001)."},
+        metadata={
+            "help": "Log-ratios per token of a completion (mean, as in TRL) or of whole ones (sum, Allen and "
+            "Ståblein)."
+        },
     )
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Demonstrations of other projects, in columns `query` and `completion` (seed 001's SFT corpus, section 4).
+"""Demonstrations of other projects, in columns `query` and `completion` (Allen and Ståblein's SFT corpus, section 4).
 
 What such a row is about stands in its prompt's text. The prompt is rendered anew from the problem, so that a model is
 warm-started on what it will be asked.

@@ -1,5 +1,5 @@
 """Demonstrations of the Critic-Discernment Game on Countdown, exact by the solver: an imitation stage for models that
-do not know the game (seed 002, section 4.1, imitates a larger model's play)."""
+do not know the game (Wang et al. 2025, section 4.1, imitate a larger model's play)."""
 
 from __future__ import annotations
 

@@ -129,8 +129,8 @@ REPEATED = ((40, 5), (128, 2))
 
 def is_loop(text: str) -> bool:
     """Whether some stretch of 40 characters stands 5 times in a text, or one of 128 twice; places may overlap, and a
-    text shorter than the stretches side by side has none. Seed 002, appendix C.3, removes "repetitive loops", and the
-    authors' code finds them so."""
+    text shorter than the stretches side by side has none. Wang et al. 2025, appendix C.3, remove "repetitive loops",
+    and the authors' code finds them so."""
     for size, times in REPEATED:
         if len(text) >= size * times:
             counts = Counter(text[i : i + size] for i in range(len(text) - size + 1))

@@ -1,4 +1,4 @@
-"""Preference data of other projects: rows with `chosen` and `rejected`, as seed 001's IPO was trained on."""
+"""Preference data of other projects: rows with `chosen` and `rejected`, as Allen and Ståblein's IPO was trained on."""
 
 from __future__ import annotations
 

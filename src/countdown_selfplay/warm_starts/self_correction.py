@@ -1,4 +1,5 @@
-"""Data that teach a model to check its own answer (seed 002, section 4.3 and appendix C.3), as `sft` reads them."""
+"""Data that teach a model to check its own answer (Wang et al. 2025, section 4.3 and appendix C.3), as `sft` reads
+them."""
 
 from __future__ import annotations
 

@@ -339,7 +339,7 @@ OWN = {  # what is logged: how its explanation begins, the papers by name
 def test_what_a_game_and_its_parts_declare_of_their_own_is_shown_and_explained(tmp_path):
     """From what the run wrote down: the page knows no game, and none of its parts."""
     own = (*critic_metrics.METRICS, *tiers.TIERS, *targets.METRICS, *Judge.metrics, *SYMBOLIC)
-    own = for_players((*own, Metric("mine/surprise", "How seed 003 would put it.")), {k: [k] for k in KINDS})
+    own = for_players((*own, Metric("mine/surprise", "How SGS would put it.")), {k: [k] for k in KINDS})
     folder, row = made_up.write_run(tmp_path), {**dict.fromkeys(OWN, 0.1), "round/generations": 8, "proposer/raw": 3}
     logged(folder, row, row, metrics={one.name: as_json(one) for one in own})
     page = report(tmp_path, folder)

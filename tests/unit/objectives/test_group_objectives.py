@@ -105,7 +105,7 @@ def test_completions_without_a_token_and_empty_selections_give_a_finite_zero(nam
 def test_unknown_arguments_and_impossible_values_are_named():
     with pytest.raises(ConfigError, match="'grpo' does not take epsilon; it takes epsilon_low, epsilon_high"):
         make_objective("grpo", {"epsilon": 0.2})
-    with pytest.raises(ConfigError, match="seed 003 uses 1 and 3"):
+    with pytest.raises(ConfigError, match="SGS uses 1 and 3"):
         make_objective("cispo", {"epsilon_low": 2.0})
     with pytest.raises(ConfigError, match=r"`decay` \(1.0\) must lie in"):
         make_objective("rae", {"decay": 1.0})

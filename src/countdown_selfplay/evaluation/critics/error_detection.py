@@ -1,4 +1,5 @@
-"""Stepwise error detection: does a model see that a step is wrong, and that it is right? (seed 002, section 4.2)"""
+"""Stepwise error detection: does a model see that a step is wrong, and that it is right? (Wang et al. 2025, section
+4.2)"""
 
 from __future__ import annotations
 

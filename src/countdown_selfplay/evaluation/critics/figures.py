@@ -1,4 +1,4 @@
-"""What the paper's tables say of a prover in one call: greedy pass@1, majority@k, error detection (seed 002)."""
+"""What the paper's tables say of a prover in one call: greedy pass@1, majority@k, error detection (Wang et al.)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Self-correction: a model checks its own answer without a critique (seed 002, section 4.3)."""
+"""Self-correction: a model checks its own answer without a critique (Wang et al. 2025, section 4.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who wins when provers and critics of different iterations meet (seed 002, section 5.4 and figure 4)."""
+"""Who wins when provers and critics of different iterations meet (Wang et al. 2025, section 5.4 and figure 4)."""
 
 from __future__ import annotations
 

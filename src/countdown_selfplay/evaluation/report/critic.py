@@ -1,5 +1,5 @@
 """What a report shows of the Critic-Discernment Game: success by role, and win rates between iterations (figure 4 of
-seed 002)."""
+Wang et al.)."""
 
 from __future__ import annotations
 

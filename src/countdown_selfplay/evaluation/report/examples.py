@@ -72,7 +72,7 @@ def _is_number(value: Any) -> bool:
 
 def transcripts(run: Run) -> list[dict[str, Any]]:
     """Of the critic game the first and the last logged revision of every outcome, each with question, answer and
-    critique before it (seed 002, figures 11 to 17)."""
+    critique before it (Wang et al. 2025, figures 11 to 17)."""
     cards = []
     for outcome in OUTCOMES:
         rows = [row for row in run.samples if row.get("reason") == outcome]

@@ -1,4 +1,4 @@
-"""What an iterated run left, read as rounds of a run: its game by iteration, and sample transcripts (seed 002)."""
+"""What an iterated run left, read as rounds of a run: its game by iteration, and sample transcripts (Wang et al.)."""
 
 from __future__ import annotations
 

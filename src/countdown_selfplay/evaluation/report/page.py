@@ -8,7 +8,6 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from ..papers import by_name
 from . import critic, pool, symbolic, tables, targets
 from .arms import arms_of, band_text
 from .charts import hints, metrics_of, quiet, window_text
@@ -56,7 +55,6 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
         trim_blocks=True,
         extensions=["jinja2.ext.do"],
     )
-    environment.filters["by_name"] = by_name
     return environment.get_template("page.html.j2").render(
         title=f"Self-play: {names}",
         heads=[_head(run) for run in runs],

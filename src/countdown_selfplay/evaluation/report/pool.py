@@ -1,4 +1,5 @@
-"""Of a run with tiers: the six panels of seed 000's figure 1, and its table 2, early rounds against late ones."""
+"""Of a run with tiers: the six panels of Multimodal LLM Self-Play's figure 1, and its table 2, early rounds against
+late ones."""
 
 from __future__ import annotations
 
@@ -57,8 +58,9 @@ def windows(runs: Sequence[Run]) -> Table | None:
         cells = [_shown(values) for sides in found for values in sides]
         rows.append([{"text": words, "hint": definition(metric, runs)}, *cells])
     note = (
-        f"Means over the first and the last {width} rounds (seed 000, table 2: .30 to .56, .16 to .50, tier 1 .15 to "
-        ".51). The problems are those of the round: a pass rate may rise because problems became easier."
+        f"Means over the first and the last {width} rounds (Multimodal LLM Self-Play, table 2: .30 to .56, .16 to "
+        f".50, tier 1 .15 to .51). The problems are those of the round: a pass rate may rise because problems became "
+        f"easier."
         + (" Several seeds: mean with a 95% t interval, of two least and greatest." if len(arms) < len(runs) else "")
     )
     head = [f"rounds 1 to {width}" if width > 1 else "round 1", f"last {width}"] * len(arms)

@@ -1,4 +1,5 @@
-"""What a report shows of a symbolic proposer: figures 3 and 4 and the filtering table of seed 004, and calibration."""
+"""What a report shows of a symbolic proposer: figures 3 and 4 and the filtering table of Task Difficulty and
+Diversity, and calibration."""
 
 from __future__ import annotations
 
@@ -95,8 +96,8 @@ def filtering(runs: Sequence[Run]) -> Table | None:
                 for total, n in zip(totals, refreshes, strict=True)
             )])  # fmt: skip
     note = (
-        "Means over the refreshes. Seed 004: 65 to 70% valid; of these 100% eligible with UCB, 44.7% behind the hard "
-        "band with 7 features (too hard 7.1%, too easy 20.4%, low diversity 27.8%) and 68.2% with 13 (3.7%, 26.4%, "
-        "1.7%)."
+        "Means over the refreshes. Task Difficulty and Diversity: 65 to 70% valid; of these 100% eligible with UCB, "
+        "44.7% behind the hard band with 7 features (too hard 7.1%, too easy 20.4%, low diversity 27.8%) and 68.2% "
+        "with 13 (3.7%, 26.4%, 1.7%)."
     )
     return Table(["", *(run.name for run in runs)], rows, note)

@@ -106,8 +106,8 @@ def _result_note(evaluated: Sequence[dict[str, Any]]) -> str:
 
 
 def health(runs: Sequence[Run]) -> Table | None:
-    """Mean, maximum and share of rounds above 0 of each curriculum metric, runs side by side (seed 001, table 4), with
-    the range in which it is healthy and whether the run was."""
+    """Mean, maximum and share of rounds above 0 of each curriculum metric, runs side by side (Allen and Ståblein,
+    table 4), with the range in which it is healthy and whether the run was."""
     note = (
         "Shares of proposals, problems or answers. Means are over the rounds that have the value (a starved round has "
         "no solve rate); the share of rounds above 0 is of all logged rounds. ✓: inside the healthy range over the "

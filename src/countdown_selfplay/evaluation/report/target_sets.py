@@ -1,4 +1,4 @@
-"""More figures of seed 003: how far the fits can be trusted (8), what the target set is made of (10), what is solved
+"""More figures of SGS: how far the fits can be trusted (8), what the target set is made of (10), what is solved
 beyond the baseline (13), and the time before single targets were solved (5, left)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The figures of seed 003 for runs with the proposer `targets`: what was solved against what was generated, what the
+"""The figures of SGS for runs with the proposer `targets`: what was solved against what was generated, what the
 conjecturer earned, and what happened before a target was solved."""
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ def default_reward_funcs(
     max_completion_length: int,
     length_penalty_floor: float | None = None,
 ) -> list[RewardFunc]:
-    """The verdict's score, logged under `name`; seed 001's length penalty if its alpha is not 0, and seed 003's soft
-    overlong charge if its share is not 0."""
+    """The verdict's score, logged under `name`; Allen and Ståblein's length penalty if its alpha is not 0, and SGS's
+    soft overlong charge if its share is not 0."""
     rewards: list[RewardFunc] = [make_verdict_reward(name)]
     if length_penalty:
         rewards.append(make_length_penalty(length_penalty, max_completion_length, length_penalty_floor))

@@ -1,4 +1,4 @@
-"""The soft overlong punishment of DAPO (Yu et al. 2025, arXiv 2503.14476, equation 13); seed 003, section 4.1."""
+"""The soft overlong punishment of DAPO (Yu et al. 2025, arXiv 2503.14476, equation 13); SGS 2026, section 4.1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def make_soft_overlong(share: float, max_length: int) -> Callable[..., list[floa
     """A TRL reward callable named "soft_overlong" that charges only what comes close to the limit.
 
     0 up to max_length - cache tokens, then linear to -1 at max_length, -1 beyond; cache = share * max_length, rounded
-    to whole tokens, at least 1. Seed 003 uses the last 20% of the context: share 0.2. The values are those of
+    to whole tokens, at least 1. SGS uses the last 20% of the context: share 0.2. The values are those of
     `trl.rewards.get_soft_overlong_punishment(max_length, cache)`. Raises ConfigError for a share outside (0, 1] or a
     length below 1.
     """
@@ -31,7 +31,7 @@ def make_soft_overlong(share: float, max_length: int) -> Callable[..., list[floa
 def overlong_charges(lengths: Sequence[int], share: float, max_length: int) -> list[float]:
     """The charge, from -1 to 0, of completions of so many tokens."""
     if not (math.isfinite(share) and 0.0 < share <= 1.0):
-        raise ConfigError(f"`share` ({share}) of soft_overlong must lie in (0, 1]; seed 003 uses 0.2.")
+        raise ConfigError(f"`share` ({share}) of soft_overlong must lie in (0, 1]; SGS uses 0.2.")
     if max_length < 1:
         raise ConfigError(f"`max_length` ({max_length}) of soft_overlong must be at least 1 token.")
     cache = max(1, round(share * max_length))

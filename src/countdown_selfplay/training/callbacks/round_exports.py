@@ -13,7 +13,7 @@ from ..steps import ends_round
 
 
 class RoundExports(TrainerCallback):
-    """`<agent>_<k>/round_<r>/model/` every `export_every` rounds (seed 000, appendix B)."""
+    """`<agent>_<k>/round_<r>/model/` every `export_every` rounds (Multimodal LLM Self-Play, appendix B)."""
 
     def __init__(self, trainer: Host) -> None:
         self.trainer = trainer
