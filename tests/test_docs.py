@@ -32,12 +32,11 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
-def every(language: str) -> list:
-    return [
-        pytest.param(block, id=f"{page.name}-{number}")
-        for page in PAGES
-        for number, block in enumerate(blocks(page, language))
-    ]
+def every(language: str) -> list[tuple[str, str]]:
+    """(page and number, text) of each block in that language."""
+    found = [(f"{page.name}-{n}", block) for page in PAGES for n, block in enumerate(blocks(page, language))]
+    assert found
+    return found
 
 
 @cache
@@ -52,38 +51,47 @@ def fields() -> frozenset[str]:
     return frozenset(field.name for group in groups for field in dataclasses.fields(group))
 
 
-@pytest.mark.parametrize("block", every("python"))
-def test_python_imports_and_settings_exist(block):
-    for node in ast.walk(ast.parse(block)):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            module = importlib.import_module(node.module)
-            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "JointSelfPlayConfig":
-            assert {keyword.arg for keyword in node.keywords if keyword.arg} <= fields()
+def test_python_imports_and_settings_exist():
+    wrong = []
+    for name, block in every("python"):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                module = importlib.import_module(node.module)
+                wrong += [f"{name}: {node.module}.{a.name}" for a in node.names if not hasattr(module, a.name)]
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "JointSelfPlayConfig":
+                used = {keyword.arg for keyword in node.keywords if keyword.arg}
+                wrong += [f"{name}: JointSelfPlayConfig({field}=)" for field in used - fields()]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("block", every("bash"))
-def test_flags_of_joint_commands_exist(block):
+def test_flags_of_joint_commands_exist():
     from countdown_selfplay.cli.launch import LAUNCH_OPTIONS
 
-    for line in block.replace("\\\n", " ").splitlines():
-        _, found, options = line.partition("joint_rloo.py") if "joint_rloo.py" in line else line.partition(" joint ")
-        flags = set(re.findall(r"--(\w+)", options)) if found else set()
-        assert flags <= fields() | {"config", *LAUNCH_OPTIONS}, line
+    wrong = []
+    for name, block in every("bash"):
+        for line in block.replace("\\\n", " ").splitlines():
+            _, found, options = (
+                line.partition("joint_rloo.py") if "joint_rloo.py" in line else line.partition(" joint ")
+            )
+            flags = set(re.findall(r"--(\w+)", options)) if found else set()
+            wrong += [f"{name}: --{flag}" for flag in flags - fields() - {"config", *LAUNCH_OPTIONS}]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("block", every("yaml"))
-def test_settings_in_yaml_exist(block):
-    assert set(yaml.safe_load(block)) <= fields()
+def test_settings_in_yaml_exist():
+    unknown = {name: set(yaml.safe_load(block)) - fields() for name, block in every("yaml")}
+    assert {name: keys for name, keys in unknown.items() if keys} == {}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_and_paths_lead_somewhere(page):
-    text = page.read_text(encoding="utf-8")
-    targets = [t.partition("#")[0] for t in re.findall(r"\]\(([^)]+)\)", text) if "://" not in t]
-    assert [target for target in targets if target and not (page.parent / target).exists()] == []
-    paths = re.findall(r"\b(?:examples|accelerate_configs|benchmarks)/[\w./-]+\.(?:py|yaml)", text)
-    assert [path for path in paths if not (ROOT / path).exists()] == []
+def test_links_and_paths_lead_somewhere():
+    broken = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        links = [t.partition("#")[0] for t in re.findall(r"\]\(([^)]+)\)", text) if "://" not in t]
+        paths = re.findall(r"\b(?:examples|studies|accelerate_configs|benchmarks)/[\w./-]+\.(?:py|yaml)", text)
+        broken += [f"{page.name}: {target}" for target in links if target and not (page.parent / target).exists()]
+        broken += [f"{page.name}: {path}" for path in paths if not (ROOT / path).exists()]
+    assert broken == []
 
 
 def test_the_modules_of_the_api_page_exist():
@@ -136,11 +144,11 @@ def test_registered_names_in_the_index_are_those_of_the_registries():
     assert table["prompts"] == set(PROVER_PROMPTS) | set(CONJECTURER_PROMPTS)
 
 
-@pytest.mark.parametrize("block", every("pycon"))
-def test_what_a_session_shows_is_what_it_prints(block):
-    session = doctest.DocTestParser().get_doctest(block, {}, "docs", None, None)
-    result = doctest.DocTestRunner().run(session)
-    assert result.attempted > 0 and result.failed == 0
+def test_an_interactive_block_prints_the_output_that_it_shows():
+    for name, block in every("pycon"):
+        session = doctest.DocTestParser().get_doctest(block, {}, name, None, None)
+        result = doctest.DocTestRunner().run(session)
+        assert result.attempted > 0 and result.failed == 0, name
 
 
 @pytest.mark.matrix
