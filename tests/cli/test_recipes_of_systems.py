@@ -12,7 +12,9 @@ from countdown_selfplay.countdown import CountdownDomain
 
 NAMES = sorted(name for name in recipes() if ("symbolic" in name or "pool" in name) and "rloo" not in name)
 LIKE_ANOTHER = {f"tiny/symbolic_{name}" for name in ("p_solver", "refresh")}
-LIKE_ANOTHER |= {f"qwen2.5-0.5b/symbolic_{name}" for name in ("p_solver", "refresh", "refresh_diversity", "ours")}
+LIKE_ANOTHER |= {
+    f"qwen2.5-0.5b/symbolic_{name}" for name in ("p_solver", "refresh", "refresh_diversity", "ours", "ucb")
+}
 """They take the paths of others with other numbers."""
 
 

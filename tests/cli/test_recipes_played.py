@@ -25,7 +25,7 @@ FILES = sorted((ROOT / "examples" / "recipes").glob("*/*.yaml"))
 NAMES = [name for path in FILES if not OTHERS.search(name := f"{path.parent.name}/{path.stem}")]
 COMMANDS = {"sft": "sft", "sft_conjecturer": "sft", "ipo": "ipo", "rloo": "rloo"}
 
-LARGE = ("aggressive_binary", "anchored_shaped_fixed", "rloo", "sft_conjecturer")
+LARGE = ("aggressive_binary", "anchored_shaped", "anchored_shaped_fixed", "rloo", "sft_conjecturer")
 """Of the 0.5B and 3B recipes those with 512 to 1,024 samples a round, or with a solver's demonstrations: slow."""
 
 SHORT = {"max_steps": "2", "eval_problems": "8", "report_to": "none", "disable_tqdm": "true"}

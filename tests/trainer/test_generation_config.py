@@ -13,7 +13,7 @@ from countdown_selfplay.evaluation.sampling import neutral_generation
 from countdown_selfplay.tiny import TINY_SPEC, load_tiny_model
 from countdown_selfplay.training.exports import export_policies
 
-from .conftest import on_sample
+from .conftest import make_trainer, on_sample
 
 LORA = LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
 BENT = dict(  # each of them changes what is sampled, or fails, where it is filled in
@@ -34,6 +34,7 @@ def played(build, folder, own, sharing="full", **changes):
     for name, value in own.items():
         setattr(model.generation_config, name, value)
     rows = [{"nums": list(p.numbers), "target": p.target} for p in held_out_problems(TINY_SPEC)[:8]]
+    changes = {"num_generations_eval": 4, **changes}
     extra = {"processing_class": tokenizer, "eval_dataset": Dataset.from_list(rows)}
     extra |= {"peft_config": LORA} if sharing == "lora" else {}
     trainer = build(folder, model=model, policy_sharing=sharing, max_steps=1, trainer=extra, **changes)
@@ -41,6 +42,12 @@ def played(build, folder, own, sharing="full", **changes):
     on_sample(trainer, lambda role, found: texts.append(found.texts))
     trainer.train()
     return texts, trainer.evaluate()["eval_pass@1"], trainer
+
+
+@pytest.fixture(scope="module")
+def plain_texts(tmp_path_factory):
+    """Texts of a round of a model without settings, full weights."""
+    return played(make_trainer, tmp_path_factory.mktemp("plain"), {})[0]
 
 
 @pytest.mark.parametrize("sharing, changes", [("full", {}), ("lora", {}), ("tied", {}), ("full", BATCHING)])
@@ -52,10 +59,9 @@ def test_rollouts_and_evaluation_are_those_of_a_model_without_settings_of_its_ow
     assert {name: getattr(config, name) for name in BENT} == BENT
 
 
-def test_a_setting_of_the_run_acts_on_purpose(build):
-    texts, _, _ = played(build, "plain", {})
-    assert played(build, "field", {}, min_p=0.3)[0] != texts
-    assert played(build, "kwargs", {}, generation_kwargs={"suppress_tokens": [20]})[0] != texts
+def test_a_setting_of_the_run_acts_on_purpose(build, plain_texts):
+    assert played(build, "field", {}, min_p=0.3)[0] != plain_texts
+    assert played(build, "kwargs", {}, generation_kwargs={"suppress_tokens": [20]})[0] != plain_texts
 
 
 def test_exports_hold_the_models_own_settings(build):
