@@ -23,7 +23,7 @@ from countdown_selfplay.proposers import PROPOSERS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
-    *(ROOT / name for name in ("README.md", "AGENTS.md", "examples/README.md")),
+    *(ROOT / name for name in ("README.md", "AGENTS.md", "examples/README.md", "studies/README.md")),
     *(page for name in ("docs", "skills") for page in sorted((ROOT / name).rglob("*.md"))),
 ]
 
@@ -82,7 +82,7 @@ def test_links_and_paths_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
     targets = [t.partition("#")[0] for t in re.findall(r"\]\(([^)]+)\)", text) if "://" not in t]
     assert [target for target in targets if target and not (page.parent / target).exists()] == []
-    paths = re.findall(r"\b(?:examples|accelerate_configs|benchmarks)/[\w./-]+\.(?:py|yaml)", text)
+    paths = re.findall(r"\b(?:examples|studies|accelerate_configs|benchmarks)/[\w./-]+\.(?:py|yaml)", text)
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 

@@ -91,7 +91,9 @@ def test_the_domain_needs_only_numpy_and_the_standard_library(path):
     assert outside <= {"numpy", "countdown_selfplay"}
 
 
-SCRIPTS = [path for folder in ("examples", "benchmarks", "tools") for path in sorted((ROOT / folder).rglob("*.py"))]
+SCRIPTS = [
+    path for folder in ("examples", "studies", "benchmarks", "tools") for path in sorted((ROOT / folder).rglob("*.py"))
+]
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
