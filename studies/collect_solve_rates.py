@@ -1,4 +1,5 @@
-"""Solve rates of a trained prover on new problems: what a difficulty predictor is first trained on (seed 004, 4).
+"""Solve rates of a trained prover on new problems: what a difficulty predictor is first trained on (Task
+Difficulty and Diversity, section 4).
 
     countdown-selfplay rloo --max_steps 100 --output_dir runs/baseline
     python studies/collect_solve_rates.py runs/baseline --problems 2000

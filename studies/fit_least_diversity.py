@@ -1,4 +1,4 @@
-"""The least diversity at which the hard band refuses as many candidates as seed 004's did.
+"""The least diversity at which the hard band refuses as many candidates as that of Task Difficulty and Diversity.
 
     countdown-selfplay rloo --max_steps 100 --output_dir runs/tiny-rloo
     python studies/collect_solve_rates.py runs/tiny-rloo

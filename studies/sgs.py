@@ -1,4 +1,4 @@
-"""Self-guided self-play and its ablations and baselines at equal generations, on a set of hard targets (seed 003).
+"""Self-guided self-play and its ablations and baselines at equal generations, on a set of hard targets (SGS).
 
     python studies/sgs.py --quick              # two arms, one seed, a small budget: under 10 minutes on two cores
     python studies/sgs.py                      # the arms of the paper, 80,000 generations a run: hours

@@ -1,4 +1,4 @@
-"""What studies/sgs.py says of its runs: one row per arm, and what of the claims of seed 003 the numbers bear out.
+"""What studies/sgs.py says of its runs: one row per arm, and what of SGS's claims the numbers bear out.
 docs/sgs.md says what the verdicts mean."""
 
 from __future__ import annotations

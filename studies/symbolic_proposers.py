@@ -1,4 +1,5 @@
-"""Every row of seed 004's table at the size of the embedded model, and what of its findings holds here.
+"""Every row of the table of Task Difficulty and Diversity at the size of the embedded model, and which of its findings
+hold here.
 
     python studies/symbolic_proposers.py                 # 5 seeds, two processes
     python studies/symbolic_proposers.py --quick         # 1 seed, 20 rounds, the main rows: minutes
