@@ -1,4 +1,5 @@
-"""The findings of Multimodal LLM Self-Play on the embedded model: a pool of tiered conjecturers and provers, and its controls.
+"""The findings of Multimodal LLM Self-Play on the embedded model: a pool of tiered conjecturers and provers, and its
+controls.
 
     python studies/pool_expert_iteration.py                 # 5 seeds, two processes
     python studies/pool_expert_iteration.py --quick         # 1 seed, a few rounds: does everything run?
