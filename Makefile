@@ -23,8 +23,8 @@ test-notebooks:
 
 # Two studies in small, from their warm starts to their tables and reports: every arm, or two, with one seed.
 test-studies:
-	$(PYTHON) examples/critic_discernment.py --study --quick
-	$(PYTHON) examples/sgs.py --quick
+	$(PYTHON) studies/critic_discernment.py --study --quick
+	$(PYTHON) studies/sgs.py --quick
 
 test-gpu:
 	$(PYTHON) -m pytest -m gpu

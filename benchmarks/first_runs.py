@@ -20,7 +20,6 @@ from typing import Any
 
 from results import machine, write_json
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 COMMANDS = {
     "ladder": ["joint --recipe tiny/ladder"],
     "joint": ["joint"],
@@ -32,11 +31,10 @@ COMMANDS = {
 
 
 def measure(command: str, folder: Path) -> dict[str, Any]:
-    """`command`: arguments of `countdown-selfplay`, or a script of examples/ with its own."""
-    first, *options = command.split()
-    script = [str(EXAMPLES / first)] if first.endswith(".py") else ["-m", "countdown_selfplay.cli.main", first]
+    """`command`: arguments of `countdown-selfplay`."""
+    program = [sys.executable, "-m", "countdown_selfplay.cli.main"]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run([sys.executable, *script, *options], cwd=folder, check=True, stdin=subprocess.DEVNULL)
+    subprocess.run([*program, *command.split()], cwd=folder, check=True, stdin=subprocess.DEVNULL)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {"command": command, "seconds": round(wall), "cpu_seconds": round(cpu)}

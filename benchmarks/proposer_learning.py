@@ -1,11 +1,11 @@
 """Whether the trained symbolic proposer moves: the probabilities of its actions before and after a run's refreshes.
 
-    python examples/collect_solve_rates.py tiny --problems 1000 --number_high 20 --out rates.jsonl
+    python studies/collect_solve_rates.py tiny --problems 1000 --number_high 20 --out rates.jsonl
     python benchmarks/proposer_learning.py rates.jsonl
 
 Two rewards: 1 where the number action is `small` and 0 otherwise; and R_gen, with a predictor that is trained once on
 the rates and 13 features. Two lengths of a run of 100 rounds: ten refreshes of 256 candidates (the paper's interval)
-and a hundred of 64 (examples/symbolic_proposers.py). An update is one Adam step a refresh. No model is asked.
+and a hundred of 64 (studies/symbolic_proposers.py). An update is one Adam step a refresh. No model is asked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 
 from fit_least_diversity import Alone
 
@@ -48,7 +48,7 @@ def play(kwargs: dict[str, Any], refreshes: int, paid: bool, seed: int) -> list[
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("labels", help="Solve rates, of examples/collect_solve_rates.py.")
+    parser.add_argument("labels", help="Solve rates, of studies/collect_solve_rates.py.")
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     common = dict(refresh=1, features=13, difficulty="predictor", relabel_every=0)

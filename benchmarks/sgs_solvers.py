@@ -1,4 +1,4 @@
-"""What the solvers of examples/sgs.py can do at the targets after their training, and before it.
+"""What the solvers of studies/sgs.py can do at the targets after their training, and before it.
 
     python benchmarks/sgs_solvers.py                                   # sgs, reinforce_half, cispo_alone; seeds 0 1 2
     python benchmarks/sgs_solvers.py --arms sgs no_guide --seeds 0 1 --samples 128
@@ -13,12 +13,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
+
+from many_runs import run_folder
+
 from countdown_selfplay.cli.main import main as command
-from countdown_selfplay.evaluation.compare.study import run_folder
 from countdown_selfplay.statistics.pass_at_k import pass_at_k_array
 from countdown_selfplay.statistics.seeds import two_level_bootstrap
 from countdown_selfplay.training.checkpoints import newest
@@ -39,7 +43,7 @@ def evaluated(model: Path, targets: Path, samples: int, kept: Path) -> dict[str,
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--start", type=Path, default=Path("runs/tiny-sgs"), help="Where examples/sgs.py works.")
+    parser.add_argument("--start", type=Path, default=Path("runs/tiny-sgs"), help="Where studies/sgs.py works.")
     parser.add_argument("--study", type=Path, help="Its run folders (<start>/study).")
     parser.add_argument("--arms", nargs="+", default=["reinforce_half", "sgs", "cispo_alone"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
@@ -60,7 +64,7 @@ def main() -> None:
             folder = run_folder(study, arm, seed)
             checkpoint = newest(folder, 1)
             if checkpoint is None:
-                raise SystemExit(f"{folder} holds no whole checkpoint; play it with examples/sgs.py first.")
+                raise SystemExit(f"{folder} holds no whole checkpoint; play it with studies/sgs.py first.")
             after = evaluated(checkpoint / "prover", targets, n, kept / f"{arm}-{seed}-{checkpoint.name}-{n}.json")
             counts.append([after[key] for key in before])
             steps = json.loads((folder / "run.json").read_text())["config"]["steps_per_round"]

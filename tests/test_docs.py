@@ -23,7 +23,7 @@ from countdown_selfplay.proposers import PROPOSERS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
-    *(ROOT / name for name in ("README.md", "AGENTS.md", "examples/README.md")),
+    *(ROOT / name for name in ("README.md", "AGENTS.md", "examples/README.md", "studies/README.md")),
     *(page for name in ("docs", "skills") for page in sorted((ROOT / name).rglob("*.md"))),
 ]
 

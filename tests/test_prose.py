@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("src", "benchmarks", "examples", "tests", "tools")
+FOLDERS = ("src", "benchmarks", "examples", "studies", "tests", "tools")
 SOURCES = [path for name in FOLDERS for path in sorted((ROOT / name).rglob("*.py"))]
 
 WOUNDED = '''"""A sentence that is cut

@@ -93,7 +93,7 @@ def test_the_minutes_are_those_of_the_measured_commands():
         " && ".join(run["command"] for run in runs): max(1, round(sum(run["cpu_seconds"] for run in runs) / 60))
         for runs in load("first_runs.json")["systems"].values()
     }
-    shown = {re.sub("countdown-selfplay |python examples/", "", command): int(n) for command, n in systems()}
+    shown = {re.sub("countdown-selfplay ", "", command): int(n) for command, n in systems()}
     assert shown == measured
 
 

@@ -13,6 +13,11 @@ Comments and docstrings (any string that is a statement) never count. Of the res
   called target is mostly a folder or a module, and does not count.)
 - imports are edges between files, to the file that is named: `from .games import base` leads to games/base.py, `from
   .games import Game` to games/__init__.py. A file lies in a circle if it and another one reach each other.
+- a function of training/ takes the whole trainer if a parameter has the name `trainer` or `host`, or an annotation
+  that names `Host` or the trainer's class. Lambdas do not count.
+- the length of a function is from its `def` to its last line, docstring included, decorators not.
+- own fields are those of JointSelfPlayConfig that TRL's GRPOConfig lacks, and the help is `joint --help` in 80
+  columns: both asked of the tree's package in a process, if its pyproject.toml has a program.
 """
 
 from __future__ import annotations
@@ -20,9 +25,14 @@ from __future__ import annotations
 import argparse
 import ast
 import io
+import os
 import re
+import subprocess
+import sys
 import tempfile
 import tokenize
+import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,7 +43,14 @@ COUNTDOWN = {"numbers", "operands", "CountdownDomain", "Problem"}
 TRAINER = "JointConjecturerProverTrainer"
 BELONG = ("games", "proposers", "recipes.py")  # where the names of roles are no wiring
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # JointProver, prover_rewards, RLOOProver
+OWN_FIELDS = """
+from dataclasses import fields
+from trl import GRPOConfig
+from {package} import JointSelfPlayConfig
+print(len({{f.name for f in fields(JointSelfPlayConfig)}} - {{f.name for f in fields(GRPOConfig)}}))
+"""
 Graph = dict[Path, set[Path]]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def is_docstring(node: ast.AST) -> bool:
@@ -72,6 +89,28 @@ def takes_trainer(tree: ast.Module) -> int:
     """Functions with a parameter called `trainer`."""
     functions = (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
     return sum("trainer" in {a.arg for a in ast.walk(n.args) if isinstance(a, ast.arg)} for n in functions)
+
+
+def takes_whole(function: Function) -> bool:
+    """Does it take the whole trainer, by the name or the annotation of a parameter?"""
+    args = function.args
+    for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
+        # an annotation in quotes is a constant
+        said = [] if arg.annotation is None else ast.walk(arg.annotation)
+        named = {getattr(node, "id", getattr(node, "value", None)) for node in said}
+        if arg.arg in ("trainer", "host") or named & {"Host", TRAINER}:
+            return True
+    return False
+
+
+def functions(tree: ast.Module) -> list[Function]:
+    return [node for node in ast.walk(tree) if isinstance(node, Function)]
+
+
+def probes(tree: ast.Module) -> int:
+    """Calls of getattr and hasattr."""
+    calls = (n.func for n in ast.walk(tree) if isinstance(n, ast.Call))
+    return sum(isinstance(f, ast.Name) and f.id in ("getattr", "hasattr") for f in calls)
 
 
 def typing_blocks(tree: ast.Module) -> list[ast.If]:
@@ -149,18 +188,54 @@ def count(tree: Path, left_out: tuple[str, ...] = BELONG) -> dict[str, object]:
     ]
     takers = {path: takes_trainer(parsed) for path, parsed in trees.items() if inside[path].parts[0] != "training"}
     elsewhere = [parsed for path, parsed in trees.items() if inside[path].parts[0] != "countdown"]
+    loop = [f for path, parsed in trees.items() if inside[path].parts[0] == "training" for f in functions(parsed)]
+    circles = in_circles(graphs[0])
+    places = Counter(inside[path].parts[0] for path in circles)
+    lengths = {(path, f): (f.end_lineno or f.lineno) - f.lineno + 1 for path in trees for f in functions(trees[path])}
+    longest, found = max(lengths, key=lambda key: lengths[key])
     return {
         "lines that name prover or conjecturer": lines_in_files(roles),
         f"the same without {', '.join(left_out)}": lines_in_files(wired),
         "files outside countdown/ that name Countdown's own": sum(map(names_countdown, elsewhere)),
         "modules at the package root": sum(len(place.parts) == 1 for place in inside.values()),
         "functions outside training/ that take `trainer`": lines_in_files(takers),
-        "files in import circles, typing imports included": len(in_circles(graphs[0])),
+        "functions in training/ that take the whole trainer": sum(map(takes_whole, loop)),
+        "calls of getattr and hasattr": sum(map(probes, trees.values())),
+        "lines of the longest function": f"{lengths[longest, found]} ({inside[longest]}: {found.name})",
+        "files in import circles, typing imports included": f"{len(circles)} ({said(places)})" if circles else "0",
         "files in import circles, typing imports left out": len(in_circles(graphs[1])),
         "files that import the trainer for its type": sum(map(types_trainer, trees.values())),
         "files in src/": len(sources),
         "lines of src/": sum(len(source.splitlines()) for source in sources.values()),
     }
+
+
+def asked(tree: Path) -> dict[str, object]:
+    """The counts that the package itself is asked for; none for a package without the config or the program."""
+    (package,) = [path.parent for path in (tree / "src").glob("*/__init__.py")]
+    project = tree / "pyproject.toml"
+    scripts = tomllib.loads(project.read_text())["project"]["scripts"] if project.exists() else {}
+    if not scripts:
+        return {}
+    module, _, name = scripts[package.name.replace("_", "-")].partition(":")
+    program = f"import sys, {module} as m; sys.argv[1:] = ['joint', '--help']; sys.exit(m.{name}())"
+    return {
+        "own fields of the config": int(output_of(OWN_FIELDS.format(package=package.name), tree)),
+        "lines of `joint --help` in 80 columns": len(output_of(program, tree).splitlines()),
+    }
+
+
+def output_of(code: str, tree: Path) -> str:
+    """What Python prints with the package of `tree`."""
+    own = {"PYTHONPATH": str(tree / "src"), "COLUMNS": "80", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=os.environ | own, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"The package in {tree} does not answer: {done.stderr.strip()[-1000:]}")
+    return done.stdout
+
+
+def said(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {n}" for name, n in sorted(counts.items()))
 
 
 def lines_in_files(counts: dict[Path, int]) -> str:
@@ -180,11 +255,15 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--except", nargs="+", default=BELONG, dest="left_out", metavar="PATH")
     args = parser.parse_args(argv)
     left_out = tuple(args.left_out)
-    columns = {str(tree): count(tree, left_out) for tree in args.tree}
+
+    def column(tree: Path) -> dict[str, object]:
+        return count(tree, left_out) | asked(tree)
+
+    columns = {str(tree): column(tree) for tree in args.tree}
     with tempfile.TemporaryDirectory() as name:
         for i, commit in enumerate(args.commit):
-            columns[commit] = count(write_tree(commit, Path(name) / str(i)), left_out)
-    print(table(columns or {"working tree": count(ROOT, left_out)}))
+            columns[commit] = column(write_tree(commit, Path(name) / str(i)))
+    print(table(columns or {"working tree": column(ROOT)}))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""examples/compare_seed_001.py --mixes: the ablation of the share of fixed data that Allen and Ståblein ask for."""
+"""studies/four_runs.py --mixes: the ablation of the share of fixed data that Allen and Ståblein ask for."""
 
-import importlib.util
 import json
 
+import four_runs
 import pytest
 
-from .test_recipes_played import ROOT, flags
+from .test_recipes_played import flags
 
 SMALL = {
     "max_steps": "3",
@@ -22,11 +22,8 @@ SMALL = {
 
 @pytest.mark.matrix
 def test_the_shares_of_fixed_data_are_played_compared_and_counted(tmp_path):
-    spec = importlib.util.spec_from_file_location("compare_seed_001", ROOT / "examples" / "compare_seed_001.py")
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
-    page = example.compare([], [0.0, 0.5], flags(SMALL), tmp_path)
-    counts = json.loads((tmp_path / "seed-001-mixes-counts.json").read_text())
+    page = four_runs.compare([], [0.0, 0.5], flags(SMALL), tmp_path)
+    counts = json.loads((tmp_path / "four-runs-mixes-counts.json").read_text())
     assert list(counts["arms"]) == ["before", "mix-0", "mix-0.5"]
     assert [len(arm[0]["correct"]) for arm in counts["arms"].values()] == [8, 8, 8]
     rounds = {}

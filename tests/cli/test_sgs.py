@@ -1,7 +1,7 @@
 """`countdown-selfplay sgs`: its recipes, what they start from, and the set of hard targets."""
 
 import hashlib
-import importlib.util
+import importlib
 import json
 import os
 from dataclasses import replace
@@ -132,11 +132,7 @@ def test_what_is_not_there_yet_is_said_with_the_command_that_makes_it(tmp_path, 
 
 @pytest.fixture
 def study():
-    place = Path(__file__).resolve().parents[2] / "examples" / "sgs.py"
-    spec = importlib.util.spec_from_file_location("sgs", place)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("sgs")
 
 
 def test_a_quick_start_is_not_that_of_the_study(tmp_path):

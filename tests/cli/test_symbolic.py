@@ -1,6 +1,6 @@
 """`countdown-selfplay symbolic`: what it refuses before a model loads, and the report of a run with a predictor."""
 
-import importlib.util
+import importlib
 import json
 import re
 import shutil
@@ -83,16 +83,13 @@ def test_a_run_without_a_symbolic_proposer_has_no_such_section(tmp_path):
     assert "symbolic" not in write_report([run.path], tmp_path / "report.html").read_text().lower()
 
 
-def example(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def program(name):
+    return importlib.import_module(name)
 
 
 def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, capsys):
     out = tmp_path / "rates.jsonl"
-    assert example("collect_solve_rates").main(["tiny", "--problems", "12", "--samples", "2", "--out", str(out)]) == 0
+    assert program("collect_solve_rates").main(["tiny", "--problems", "12", "--samples", "2", "--out", str(out)]) == 0
     features, rates, attempts = read_labels(str(out), CountdownDomain.tiny())
     assert features.shape == (12, 21) and set(attempts) == {2} and set(rates) <= {0, 0.5, 1} and rates.sum() > 0
     assert f"mean solve rate {rates.mean():.3f}" in capsys.readouterr().out
@@ -105,7 +102,7 @@ def test_solve_rates_of_a_run_are_of_problems_that_it_did_not_play_and_sampled_a
     from countdown_selfplay.config.countdown_fields import domain_from
     from countdown_selfplay.data.anchors import GENERATED_ANCHORS
 
-    main = example("collect_solve_rates")
+    main = program("collect_solve_rates")
     run = tmp_path / "run"
     shutil.copytree(TINY_MODEL_PATH, run / "prover")
     args = JointSelfPlayConfig.from_recipe("tiny/rloo", output_dir=str(run), use_cpu=True)
@@ -122,7 +119,7 @@ def test_solve_rates_of_a_run_are_of_problems_that_it_did_not_play_and_sampled_a
 
 
 def test_processor_seconds_of_a_resumed_run_are_not_told():
-    cost_row = example("symbolic_proposers").cost_row
+    cost_row = program("symbolic_proposers").cost_row
     costs = [
         {"prover_samples": 2000, "label_samples": 0, "cpu_seconds": 30, "resumed": False},
         {"prover_samples": 4000, "label_samples": 16_000, "cpu_seconds": 50},
@@ -136,7 +133,7 @@ def test_the_least_diversity_is_fitted_by_the_share_of_the_band_that_it_refuses(
         def estimate(self, round, problems, features):
             return 0.5 + 0 * features[:, 0]  # all within the band
 
-    fit = example("fit_least_diversity")
+    fit = program("fit_least_diversity")
     kwargs = recipe_fields("tiny/symbolic_p_solver", {}, JointSelfPlayConfig)["proposer_kwargs"]
     kwargs |= {"difficulty": "rollout", "candidates": 40}
     shares = [fit.refused(threshold, kwargs, CountdownDomain.tiny(), Half(), 1) for threshold in (0.0, 0.01, 1.1)]
@@ -165,7 +162,7 @@ def test_the_papers_arms_choose_from_as_many_candidates_and_draw_uniformly_from_
 
 
 def test_every_arm_of_the_study_keeps_the_same_share_of_its_candidates():
-    study = example("symbolic_proposers")
+    study = program("symbolic_proposers")
     for arm, (recipe, _, changes) in study.ARMS.items():
         own = recipe_fields(recipe, {}, JointSelfPlayConfig).get("proposer_kwargs", {}) | changes
         if own and arm != "ours":
@@ -183,7 +180,7 @@ def test_the_commands_in_the_head_of_a_recipe_write_the_labels_that_it_reads(siz
     trained = re.search(r"countdown-selfplay rloo (?:--recipe (\S+?)|--output_dir (\S+) --max_steps 100), then", head)
     recipe, folder = trained.groups()
     written = folder or recipe_fields(recipe, {}, JointSelfPlayConfig)["output_dir"]
-    assert f"python examples/collect_solve_rates.py {written}" in head and labels == f"{written}/solve_rates.jsonl"
+    assert f"python studies/collect_solve_rates.py {written}" in head and labels == f"{written}/solve_rates.jsonl"
 
 
 def test_the_recipes_at_the_papers_size_have_the_solver_of_its_rloo():

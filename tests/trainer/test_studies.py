@@ -1,4 +1,4 @@
-"""The studies of examples/ from start to end in miniature: warm starts, arms, tables, report. What they measure means
+"""The studies of studies/ from start to end in miniature: warm starts, arms, tables, report. What they measure means
 nothing at this size; that they run, go on and refuse does."""
 
 import json
@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+STUDIES = Path(__file__).resolve().parents[2] / "studies"
 
 
 def play(script, folder, *options):
-    command = [sys.executable, str(EXAMPLES / script), "--quick", *options]
+    command = [sys.executable, str(STUDIES / script), "--quick", *options]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     return done.returncode, done.stdout, done.stderr

@@ -33,7 +33,7 @@ class Predictor:
     which the logits are stretched and moved (Platt), are fitted to predictions of problems that the trees had not
     seen.
 
-    labels: a file of solve rates for the first training (examples/collect_solve_rates.py); None: it starts with none.
+    labels: a file of solve rates for the first training (studies/collect_solve_rates.py); None: it starts with none.
     Before it has `least` labels it says PRIOR of every problem, and warns once. capacity: the labels kept, the last
     ones. members, confidence: see Uncertainty.
 
@@ -64,7 +64,7 @@ class Predictor:
                 raise ConfigError(f"`{name}` ({number!r}) of the predictor must be a number of at least 0.")
         if self.labels is not None and not Path(self.labels).is_file():
             raise ConfigError(
-                f"`labels` ({self.labels}) is not a file; make it by `python examples/collect_solve_rates.py RUN`, or "
+                f"`labels` ({self.labels}) is not a file; make it by `python studies/collect_solve_rates.py RUN`, or "
                 "leave it out: the predictor then learns from the run alone."
             )
         self.options = {"num_leaves": self.leaves, "learning_rate": self.learning_rate, "min_data_in_leaf": 20}

@@ -3,21 +3,19 @@
 import importlib
 import json
 import math
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from critic_figures import prover_figures
+from critic_tables import arm_table, has_pattern, meeting_table
+from many_runs import finish, run_folder
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.evaluation.compare.study import finish, run_folder
-from countdown_selfplay.evaluation.critics.figures import prover_figures
 from countdown_selfplay.evaluation.critics.iterations import Iteration, kept_weights
 from countdown_selfplay.evaluation.critics.policy import Reply
 from countdown_selfplay.evaluation.critics.steps import StepItem
-from countdown_selfplay.evaluation.critics.study import arm_table, has_pattern, meeting_table
 
 
 def test_the_pattern_of_section_5_4_is_about_the_trained_players():
@@ -148,11 +146,7 @@ def test_a_provers_figures_are_those_of_its_texts():
 @pytest.fixture(scope="module")
 def study():
     """The program of the study."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples"))
-    try:
-        yield importlib.import_module("critic_discernment")
-    finally:
-        sys.path.pop(0)
+    return importlib.import_module("critic_discernment")
 
 
 def test_the_arms_on_pairs_keep_the_recipes_balance(study):

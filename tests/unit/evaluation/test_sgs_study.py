@@ -1,9 +1,7 @@
-"""What examples/sgs.py says of its runs, on runs whose numbers are written here."""
+"""What studies/sgs.py says of its runs, on runs whose numbers are written here."""
 
 import importlib
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,17 +9,10 @@ import pytest
 from countdown_selfplay.evaluation.report import load_run
 from countdown_selfplay.statistics.bootstrap import Estimate
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
-
 
 @pytest.fixture(scope="module")
 def sgs_study():
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        yield importlib.import_module("sgs_study")
-    finally:
-        sys.path.remove(str(EXAMPLES))
-        sys.modules.pop("sgs_study", None)
+    return importlib.import_module("sgs_study")
 
 
 def write_arm(root, arm, seeds, top, entropy, **more):

@@ -4,9 +4,9 @@ import json
 import os
 
 import pytest
+from many_runs import FINISHED, compared, finish, finished, play_all, run_folder
 
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.evaluation.compare.study import FINISHED, compared, finish, finished, play_all, run_folder
 
 RIGHT = {"pool": [4, 2, 0, 2], "single": [2, 2, 0, 0]}  # of 4 answers to each of four problems
 

@@ -50,7 +50,14 @@ hit = rounds.problem.target
     "typed.py": "from .countdown import Problem as P\n",  # and by an import
     "told.py": '"""Problem, numbers and target."""\n# Problem.target\nx = "a target"\n',  # not in words of a text
     "countdown/__init__.py": "class Problem: numbers: int; target: int\n",  # its own place
-    "training/loop.py": "def run(trainer): ...\n",  # the trainer's own place
+    # the trainer's own place: four of five functions take it, one in the words of a type; two calls of getattr
+    "training/loop.py": """def run(trainer): ...
+def go(a: "Host", b): return getattr(getattr(a, "b"), a.hasattr())
+class Loop:
+    def on(self, *, c: T | Host | None = None):
+        def inner(host): ...
+    def off(self, hosts: list[str]): return hasattr
+""",
 }
 
 
@@ -80,11 +87,14 @@ def test_the_counts_of_the_made_up_package(wiring, tree):
         "files outside countdown/ that name Countdown's own": 3,
         "modules at the package root": 6,
         "functions outside training/ that take `trainer`": "3 in 1 files",
-        "files in import circles, typing imports included": 3,  # trainer, rounds, games/leaf
+        "functions in training/ that take the whole trainer": 4,
+        "calls of getattr and hasattr": 2,
+        "lines of the longest function": "3 (rounds.py: play)",
+        "files in import circles, typing imports included": "3 (games 1, rounds.py 1, trainer.py 1)",
         "files in import circles, typing imports left out": 2,  # rounds, games/leaf
         "files that import the trainer for its type": 1,
         "files in src/": 10,
-        "lines of src/": 10 + 7 + 7 + 3 + 1 + 1 + 1 + 3 + 1 + 1,
+        "lines of src/": 10 + 7 + 7 + 3 + 1 + 1 + 1 + 3 + 1 + 6,
     }
 
 
@@ -116,4 +126,29 @@ def test_the_table_has_a_column_a_tree(wiring, tree, capsys):
     wiring.main(["--tree", str(tree), str(tree / "src" / "..")])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"|  | {tree} | {tree}/src/.. |" and lines[1] == "| --- | --- | --- |"
-    assert "| modules at the package root | 6 | 6 |" in lines and len(lines) == 12
+    assert "| modules at the package root | 6 | 6 |" in lines and len(lines) == 15
+
+
+def test_the_package_itself_is_asked_for_its_fields_and_its_help(wiring, tmp_path):
+    files = {
+        "pyproject.toml": '[project.scripts]\nits-own = "its_own.cli:program"\n',
+        "src/trl.py": "from dataclasses import dataclass\n@dataclass\nclass GRPOConfig:\n    beta: float = 0\n",
+        "src/its_own/__init__.py": """from dataclasses import dataclass
+from trl import GRPOConfig
+@dataclass
+class JointSelfPlayConfig(GRPOConfig):
+    beta: float = 1
+    one: int = 1
+    two: int = 2
+""",
+        "src/its_own/cli.py": """import os, sys
+def program(): print(*sys.argv[1:], os.environ["COLUMNS"], sep="\\n")
+""",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert wiring.asked(tmp_path) == {"own fields of the config": 2, "lines of `joint --help` in 80 columns": 3}
+    (tmp_path / "src/its_own/cli.py").write_text("1 / 0\n")
+    with pytest.raises(SystemExit, match="ZeroDivisionError"):
+        wiring.asked(tmp_path)

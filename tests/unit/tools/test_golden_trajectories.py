@@ -1,5 +1,7 @@
 """What tools/golden_trajectories.py calls a difference, on made-up results."""
 
+import json
+import struct
 import sys
 from pathlib import Path
 
@@ -61,3 +63,62 @@ def test_the_anchors_are_different_problems_that_the_rows_numbers_reach(golden):
     rows = golden.problems(64)
     assert len({(*sorted(row["numbers"]), row["target"]) for row in rows}) == 64
     assert all(a * b + c == row["target"] <= 99 for row in rows for a, b, c in [row["numbers"]])
+
+
+def saved(path, **tensors):
+    """A file of safetensors by its specification: length of the header, header, bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, values in tensors.items():
+        own = struct.pack(f"<{len(values)}f", *values)
+        place = [len(data), len(data) + len(own)]
+        header[name] = {"dtype": "F32", "shape": [len(values)], "data_offsets": place}
+        data += own
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def test_all_weights_of_a_run_count_except_those_of_its_checkpoints(golden, tmp_path):
+    saved(tmp_path / "prover" / "model.safetensors", w=[1.0, 2.0], v=[1.0, 2.0])
+    saved(tmp_path / "iteration-1" / "prover" / "model.safetensors", w=[1.0, 2.0000002])
+    saved(tmp_path / "checkpoint-2" / "model.safetensors", w=[0.0])
+    found = dict(golden.weights(tmp_path))
+    assert set(found) == {"prover: w", "prover: v", "iteration-1/prover: w"}
+    assert found["prover: w"] == found["prover: v"] != found["iteration-1/prover: w"]
+
+
+def test_metrics_are_those_of_the_log_and_of_the_evaluations_without_times(golden, tmp_path):
+    saved(tmp_path / "model.safetensors", w=[1.0])
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 0.5, "time/play": 3}\n{"step": 2, "loss": 0.25}\n')
+    phase = {"iteration": 1, "phase": "train", "role": "prover", "counts": {"right": 4}, "rows": 4}
+    (tmp_path / "iterations.jsonl").write_text(json.dumps(phase) + "\n")
+    evaluation = {"before": {"pass@1": 0.5, "seconds": 9}, "after": {"pass@1": 0.75}}
+    (tmp_path / "evaluation.json").write_text(json.dumps(evaluation))
+    assert golden.left_in(tmp_path)["metrics"] == {
+        "loss": [[1, 0.5], [2, 0.25]],
+        "train/prover/counts/right": [[1, 4]],
+        "train/prover/rows": [[1, 4]],
+        "evaluation/before/pass@1": [[0, 0.5]],
+        "evaluation/after/pass@1": [[float("inf"), 0.75]],
+    }
+
+
+def test_the_settings_are_the_changes_over_the_recipe_over_what_it_begins_with(golden, tmp_path):
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    (folder / "whole.yaml").write_text("seed: 1\nmax_steps: 80\nroles: {guide: {model: a}}\nproposer: targets\n")
+    (folder / "part.yaml").write_text("recipe: tiny/whole\nproposer: stp\noutput_dir: runs/x\n")
+    run = golden.Run("part", {"seed": 2, "roles": {"prover": {"micro_batches": 1}}})
+    found = golden.settings_of(run, tmp_path, 3)
+    assert {"recipe": found.get("recipe"), **{name: found[name] for name in ("seed", "max_steps", "proposer")}} == {
+        "recipe": None,
+        "seed": 2,
+        "max_steps": 3,
+        "proposer": "stp",
+    }
+    assert found["roles"] == {"guide": {"model": "a"}, "prover": {"micro_batches": 1}}
+    assert found["output_dir"] == "run"
+
+
+def test_each_run_that_is_started_from_is_a_run(golden):
+    assert {run.start for run in golden.RUNS.values()} - {None} <= set(golden.RUNS)

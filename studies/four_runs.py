@@ -1,10 +1,11 @@
-"""The four named runs of seed 001 and its RLOO baseline on the embedded model: differences, health and counts.
+"""The four named runs of Allen and Ståblein and their RLOO baseline on the embedded model: differences, health and
+counts.
 
-python examples/compare_seed_001.py                        # with the settings of their authors
-python examples/compare_seed_001.py --seeds 1 2 3          # each of them with three training seeds
-python examples/compare_seed_001.py --runs conservative_binary rloo_30     # only these
-python examples/compare_seed_001.py --mixes 0 0.25 0.5     # the ablation the paper asks for: the shares of fixed data
-python examples/compare_seed_001.py --length_penalty 0.1   # any flag of `countdown-selfplay joint` goes to every run
+python studies/four_runs.py                        # with the settings of their authors
+python studies/four_runs.py --seeds 1 2 3          # each of them with three training seeds
+python studies/four_runs.py --runs conservative_binary rloo_30     # only these
+python studies/four_runs.py --mixes 0 0.25 0.5     # the ablation the paper asks for: the shares of fixed data
+python studies/four_runs.py --length_penalty 0.1   # any flag of `countdown-selfplay joint` goes to every run
 
 A run that is finished is read, not repeated. One report has all runs side by side.
 """
@@ -68,7 +69,7 @@ def compare(
         folders[arm] = [play(command, name, folder, [*own, *seed, *flags]) for folder, seed in each.items()]
     played = [folder for own in folders.values() for folder in own]
     words = [f"before={played[0]}:before", *(f"{arm}={','.join(map(str, f))}" for arm, f in folders.items())]
-    title = "seed-001-mixes" if mixes else "seed-001"
+    title = "four-runs-mixes" if mixes else "four-runs"
     write_counts(root / f"{title}-counts.json", aligned_arms(load_arms(words)))
     main(["compare", *words])
     print(*(health(folder) for folder in played), sep="\n")

@@ -1,8 +1,9 @@
-"""Every row of seed 004's table at the size of the embedded model, and what of its findings holds here.
+"""Every row of the table of Task Difficulty and Diversity at the size of the embedded model, and which of its findings
+hold here.
 
-    python examples/symbolic_proposers.py                 # 5 seeds, two processes
-    python examples/symbolic_proposers.py --quick         # 1 seed, 20 rounds, the main rows: minutes
-    python examples/symbolic_proposers.py --arms rloo ucb ours --seeds 0 1
+    python studies/symbolic_proposers.py                 # 5 seeds, two processes
+    python studies/symbolic_proposers.py --quick         # 1 seed, 20 rounds, the main rows: minutes
+    python studies/symbolic_proposers.py --arms rloo ucb ours --seeds 0 1
 
 An arm is a recipe of examples/recipes/tiny with a few changes. All start from the embedded model, play problems with
 numbers up to 20 (it knows those up to 12) and are scored on the same 1,024 held-out problems, 16 answers each: 512
@@ -25,8 +26,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from many_runs import FINISHED, finish, finished, play_all, run_folder
+
 from countdown_selfplay.cli.main import as_program
-from countdown_selfplay.evaluation.compare.study import FINISHED, finish, finished, play_all, run_folder
 
 ANSWERS, KS = 16, (1, 4, 16)
 HIGH, KNOWN = 20, 12  # greatest number of the problems, and of those that the embedded model can read

@@ -1,4 +1,4 @@
-"""What examples/sgs.py says of its runs: one row per arm, and what of the claims of seed 003 the numbers bear out.
+"""What studies/sgs.py says of its runs: one row per arm, and what of SGS's claims the numbers bear out.
 docs/sgs.md says what the verdicts mean."""
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from many_runs import run_folder
 
 from countdown_selfplay.evaluation.asymptotes import ScalingArm, fit_arm
 from countdown_selfplay.evaluation.compare.scaling_data import load_curve
-from countdown_selfplay.evaluation.compare.study import run_folder
 from countdown_selfplay.evaluation.report import Run, load_run
 from countdown_selfplay.evaluation.report.target_sets import after_first_pass, first_solved, solved_by
 from countdown_selfplay.statistics.bootstrap import Estimate

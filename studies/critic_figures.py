@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...domains import verdicts_of
-from ...random_state import seed_from
-from ...statistics.bootstrap import share_interval
-from ...statistics.majority import majority_at_k
-from .error_detection import error_detection
-from .policy import Policy
-from .steps import StepItem
+from countdown_selfplay.domains import verdicts_of
+from countdown_selfplay.evaluation.critics.error_detection import error_detection
+from countdown_selfplay.evaluation.critics.policy import Policy
+from countdown_selfplay.evaluation.critics.steps import StepItem
+from countdown_selfplay.random_state import seed_from
+from countdown_selfplay.statistics.bootstrap import share_interval
+from countdown_selfplay.statistics.majority import majority_at_k
 
 
 def prover_figures(

@@ -1,9 +1,10 @@
-"""The findings of seed 000 on the embedded model: a pool of tiered conjecturers and provers, and its controls.
+"""The findings of Multimodal LLM Self-Play on the embedded model: a pool of tiered conjecturers and provers, and its
+controls.
 
-    python examples/pool_expert_iteration.py                 # 5 seeds, two processes
-    python examples/pool_expert_iteration.py --quick         # 1 seed, a few rounds: does everything run?
-    python examples/pool_expert_iteration.py --warm_start    # only what `countdown-selfplay pool` can start from
-    python examples/pool_expert_iteration.py --arms pool single --seeds 1 2
+    python studies/pool_expert_iteration.py                 # 5 seeds, two processes
+    python studies/pool_expert_iteration.py --quick         # 1 seed, a few rounds: does everything run?
+    python studies/pool_expert_iteration.py --warm_start    # only what `countdown-selfplay pool` can start from
+    python studies/pool_expert_iteration.py --arms pool single --seeds 1 2
 
 Every arm starts from warm-started models: provers that sometimes solve four numbers, two of them from disjoint
 problems, and a conjecturer that knows the form, or that hardly does. The pool, its control and the pool that begins
@@ -24,8 +25,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from many_runs import FINISHED, compared, finish, finished, play_all, run_folder
+
 from countdown_selfplay.cli.main import as_program
-from countdown_selfplay.evaluation.compare.study import FINISHED, compared, finish, finished, play_all, run_folder
 from countdown_selfplay.warm_starts.starts import (
     POOL,
     POOL_PROBLEMS,

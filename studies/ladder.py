@@ -1,6 +1,6 @@
 """The ladder's table: arms with equal answers, from a prover that has seen two and three numbers (docs/ladder.md).
 
-    python examples/ladder.py --arms trained frozen placebo uniform --seeds 1 2 3 --output runs/ladder
+    python studies/ladder.py --arms trained frozen placebo uniform --seeds 1 2 3 --output runs/ladder
 
 Each finished job is a JSON file in the output folder, and is not played again; `--part 0/2` and `--part 1/2` share the
 jobs out between two shells. With `--every` a job keeps a checkpoint as often as it measures, and goes on from it.

@@ -1,10 +1,10 @@
-"""Self-guided self-play and its ablations and baselines at equal generations, on a set of hard targets (seed 003).
+"""Self-guided self-play and its ablations and baselines at equal generations, on a set of hard targets (SGS).
 
-    python examples/sgs.py --quick              # two arms, one seed, a small budget: under 10 minutes on two cores
-    python examples/sgs.py                      # the arms of the paper, 80,000 generations a run: hours
-    python examples/sgs.py --arms sgs no_guide --seeds 0 1 2
-    python examples/sgs.py --prepare            # only what the recipes tiny/sgs* start from
-    python examples/sgs.py --sweep reinforce_half --seeds 0 1   # the solver's learning rate, as in appendix C.2
+    python studies/sgs.py --quick              # two arms, one seed, a small budget: under 10 minutes on two cores
+    python studies/sgs.py                      # the arms of the paper, 80,000 generations a run: hours
+    python studies/sgs.py --arms sgs no_guide --seeds 0 1 2
+    python studies/sgs.py --prepare            # only what the recipes tiny/sgs* start from
+    python studies/sgs.py --sweep reinforce_half --seeds 0 1   # the solver's learning rate, as in appendix C.2
 
 What all runs start from is made first, once: a warm-started solver and conjecturer, and targets with four numbers
 that the solver solves at most 2 times in 8 (appendix D), or --most in --attempts. Then one job a run; each ends at the
@@ -18,9 +18,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from many_runs import finish, finished, play_all, run_folder
+
 from countdown_selfplay.cli.main import as_program
 from countdown_selfplay.config.recipes import recipe_settings
-from countdown_selfplay.evaluation.compare.study import finish, finished, play_all, run_folder
 from countdown_selfplay.evaluation.presets import ATTEMPTS, MOST
 from countdown_selfplay.warm_starts.starts import SGS, SGS_ROLES, SGS_TARGETS, sgs_start
 

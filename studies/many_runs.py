@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...data.jsonl import json_file
-from ...data.run_files import write_atomically
-from ...errors import DataError
-from .arms import aligned_arms, load_arms
-from .comparison import Comparison, compare_arms
+from countdown_selfplay.data.jsonl import json_file
+from countdown_selfplay.data.run_files import write_atomically
+from countdown_selfplay.errors import DataError
+from countdown_selfplay.evaluation.compare.arms import aligned_arms, load_arms
+from countdown_selfplay.evaluation.compare.comparison import Comparison, compare_arms
 
 FINISHED = "evaluation.json"
 

@@ -1,8 +1,8 @@
 """Does the conjecturer earn its keep? Self-play against its controls at equal numbers of prover samples.
 
-    python examples/study_matched_samples.py             # 5 seeds, two processes: under an hour on two cores
-    python examples/study_matched_samples.py --arms plain joint_tent --seeds 0 1
-    python examples/study_matched_samples.py --number_high 40 --arms plain random joint_best
+    python studies/matched_samples.py             # 5 seeds, two processes: under an hour on two cores
+    python studies/matched_samples.py --arms plain joint_tent --seeds 0 1
+    python studies/matched_samples.py --number_high 40 --arms plain random joint_best
 
 The embedded model knows numbers up to 12; the study's problems have numbers up to 20 (or --number_high), so most of
 them are too hard for it at first. Every arm plays 80 rounds of 32 problems x 8 answers from the same weights and is
@@ -23,8 +23,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from many_runs import FINISHED, play_all, run_folder
+
 from countdown_selfplay.cli.main import as_program
-from countdown_selfplay.evaluation.compare.study import FINISHED, play_all, run_folder
 
 HELD_OUT, WITHHELD, ANSWERS = 1024, 512, 16
 SCORED = 20  # greatest number of the held-out problems, whatever the training problems' is

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...statistics.bootstrap import Estimate, Interval
-from ...statistics.seeds import t_interval, two_level_interval
-from .win_rates import RATES, matrix_of
+from countdown_selfplay.evaluation.critics.win_rates import RATES, matrix_of
+from countdown_selfplay.statistics.bootstrap import Estimate, Interval
+from countdown_selfplay.statistics.seeds import t_interval, two_level_interval
 
 
 def _value(found: Mapping[str, Any] | None, name: str = "value") -> float:

@@ -1,11 +1,11 @@
 """The Critic-Discernment Game on the embedded tiny model: a warm start that knows the game, then the game, or a study.
 
-    python examples/critic_discernment.py                                # two iterations from the warm start
-    python examples/critic_discernment.py --training online              # rounds of the joint trainer
-    python examples/critic_discernment.py --problems 48 --iterations 1   # any option of `countdown-selfplay cdg`
-    python examples/critic_discernment.py --warm_start                   # only what `cdg` can start from
-    python examples/critic_discernment.py --study                        # all arms, 5 seeds: hours on two cores
-    python examples/critic_discernment.py --study --quick                # all arms, 1 seed, small: minutes
+    python studies/critic_discernment.py                                # two iterations from the warm start
+    python studies/critic_discernment.py --training online              # rounds of the joint trainer
+    python studies/critic_discernment.py --problems 48 --iterations 1   # any option of `countdown-selfplay cdg`
+    python studies/critic_discernment.py --warm_start                   # only what `cdg` can start from
+    python studies/critic_discernment.py --study                        # all arms, 5 seeds: hours on two cores
+    python studies/critic_discernment.py --study --quick                # all arms, 1 seed, small: minutes
 
 Arms of the study: the game as in the paper (cdg) and its first iteration (cdg_1); expert iteration and Step-DPO on
 first answers; one critic alone; DPO on the same play; and rounds of the joint trainer with RLOO (online) and with
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from many_runs import finish, finished, play_all, run_folder
 
 from countdown_selfplay.cli import cdg
 from countdown_selfplay.cli.countdown_options import flag_value, underscored
@@ -34,7 +35,6 @@ from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.data.run_files import append_lines, read_lines
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.evaluation.compare.study import finish, finished, play_all, run_folder
 from countdown_selfplay.warm_starts.starts import CDG, CDG_PROBLEMS, cdg_start
 
 RECIPE = "tiny/iterated_cdg"
@@ -159,7 +159,8 @@ def online(arm: str, seed: int, folder: Path, start: str, budget: int, problems:
 def measure(arm: str, seed: int, root: Path, start: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The prover's figures, and for cdg the win rates of all iterations. Without the supervised stage of appendix C.3:
     to check again was taught by the warm start, and what the arm's training leaves of it is measured."""
-    from countdown_selfplay.evaluation.critics.figures import prover_figures
+    from critic_figures import prover_figures
+
     from countdown_selfplay.evaluation.critics.iterations import Meetings, iterations_of, kept_weights
     from countdown_selfplay.evaluation.critics.policy import model_policy
     from countdown_selfplay.evaluation.critics.self_correction import self_correction
@@ -194,8 +195,8 @@ def figures_of(path: Path) -> dict[str, Any]:
 
 def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
     """Markdown: each arm's figures, their differences to the warm start's and to cdg's, and who wins against whom."""
-    from countdown_selfplay.evaluation.critics.study import FIGURES as COLUMNS
-    from countdown_selfplay.evaluation.critics.study import arm_table, meeting_table
+    from critic_tables import FIGURES as COLUMNS
+    from critic_tables import arm_table, meeting_table
 
     found = {arm: [figures_of(run_folder(root, arm, s) / FIGURES) for s in seeds] for arm in arms}
     values = {arm: {name: [of(one) for one in own] for name, of in COLUMNS.items()} for arm, own in found.items()}

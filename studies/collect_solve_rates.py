@@ -1,7 +1,8 @@
-"""Solve rates of a trained prover on new problems: what a difficulty predictor is first trained on (seed 004, 4).
+"""Solve rates of a trained prover on new problems: what a difficulty predictor is first trained on (Task
+Difficulty and Diversity, section 4).
 
     countdown-selfplay rloo --max_steps 100 --output_dir runs/baseline
-    python examples/collect_solve_rates.py runs/baseline --problems 2000
+    python studies/collect_solve_rates.py runs/baseline --problems 2000
     countdown-selfplay symbolic --recipe tiny/symbolic_p_solver
 
 The second command writes runs/baseline/solve_rates.jsonl, a line per problem: numbers, target, correct, attempts. The
