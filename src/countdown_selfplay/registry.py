@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from annotated_types import Ge, Gt, Le, Lt, MinLen
 
 from .errors import ConfigError, UnknownNameError
 
 T = TypeVar("T")
 
+Count = Annotated[int, Ge(1)]
+Amount = Annotated[float, Ge(0)]
+Share = Annotated[float, Ge(0), Le(1)]
+"""Annotations of a part's arguments, by which `Registry.make` checks them and `described` words them."""
 
 ELSEWHERE = {
     "model": "model_name_or_path",
@@ -99,17 +108,114 @@ class Registry(dict[str, T]):
         several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         return {n: p for n, p in found.items() if p.kind not in several}
 
-    def make(self, name: str, arguments: dict[str, Any] | None = None, **defaults: Any) -> Any:
+    def make(self, name: str, arguments: Mapping[str, Any] | None = None, **defaults: Any) -> Any:
         """The entry called `name`, built with `arguments`; of `defaults` it gets those that it takes.
 
-        ConfigError names an argument that it does not take, or a value that it refuses."""
+        ConfigError for an argument that it does not take or lacks, for a value that does not fit the argument's
+        annotation, and for one that the entry itself refuses."""
         entry, arguments, title = self.load(name), arguments or {}, self.kind.capitalize()
-        takes = list(self.parameters(name, entry))
+        takes = self.parameters(name, entry)
+        allowed = ", ".join(takes) or "no argument"
         unknown = [str(key) for key in arguments if key not in takes]
         if unknown:
-            allowed = ", ".join(takes) or "no argument"
-            raise ConfigError(f"{title} '{name}' does not take {', '.join(unknown)}; it takes {allowed}.")
+            close = suggestion(unknown[0], list(takes))
+            raise ConfigError(f"{title} '{name}' does not take {', '.join(unknown)}; it takes {allowed}.{close}")
+        given = {key: value for key, value in defaults.items() if key in takes} | dict(arguments)
+        absent = [key for key, one in takes.items() if one.default is one.empty and key not in given]
+        if absent:
+            raise ConfigError(f"{title} '{name}' needs {', '.join(absent)}; it takes {allowed}.")
+        hints = annotations_of(entry)
+        for key, value in given.items():
+            if key in hints and not fits(value, hints[key]):
+                default = takes[key].default
+                cure = "" if default is inspect.Parameter.empty else f"; leave it out for {in_yaml(default)}"
+                raise ConfigError(
+                    f"`{key}` ({_short(value)}) of {self.kind} '{name}' must be {described(hints[key])}{cure}."
+                )
         try:
-            return entry(**{key: value for key, value in defaults.items() if key in takes} | arguments)
+            return entry(**given)
         except (TypeError, ValueError) as error:
             raise ConfigError(f"{title} '{name}': {error}") from None
+
+
+def annotations_of(entry: Any) -> dict[str, Any]:
+    """Annotations by argument, evaluated. {} where that fails, as for a name that is imported for type checkers
+    alone."""
+    found: dict[str, Any] = {}
+    for owner in (entry, entry.__init__) if isinstance(entry, type) else (entry,):  # type: ignore[misc]
+        try:
+            found |= get_type_hints(owner, include_extras=True)
+        except (NameError, AttributeError, TypeError):
+            continue
+    return found
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the annotated type and in its range, strictly: True and 3.0 are not integers. A list from
+    YAML fits a tuple, a text an enumeration. Annotations that pydantic does not know admit anything."""
+    from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+
+    try:
+        adapter = TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
+    except PydanticUserError:
+        return True
+    try:
+        adapter.validate_python(value)
+    except ValidationError:
+        try:  # pydantic's rules for JSON are those for YAML too
+            adapter.validate_json(json.dumps(value, default=lambda number: number.item()))
+        except (ValidationError, AttributeError, TypeError, ValueError, RecursionError):
+            return False
+    return True
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}..."
+
+
+_WORDS: dict[Any, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    NoneType: "null",
+    Callable: "a function",
+}
+
+
+def described(hint: Any) -> str:
+    """An annotation in words: "a whole number of at least 1", "true or false", "a number from 0 to 1 or null"."""
+    origin, arguments = get_origin(hint) or hint, get_args(hint)
+    if origin is Annotated:
+        return f"{described(arguments[0])}{_limits(arguments[1:])}"
+    if origin in (Union, UnionType):
+        return " or ".join(map(described, arguments))
+    if origin is Literal:
+        return f"one of {', '.join(map(in_yaml, arguments))}"
+    if origin in _WORDS:
+        return _WORDS[origin]
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "a mapping"
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        each = [one for one in arguments[:1] if one is not Any]
+        return f"a list, each entry {described(each[0])}" if each else "a list"
+    return str(getattr(origin, "__name__", origin))
+
+
+def _limits(found: Sequence[Any]) -> str:
+    low = next((one.ge for one in found if isinstance(one, Ge)), None)
+    high = next((one.le for one in found if isinstance(one, Le)), None)
+    if low is not None and high is not None:
+        return f" from {low:g} to {high:g}"  # type: ignore[str-format]
+    words = {Ge: "of at least", Gt: "above", Le: "of at most", Lt: "below"}
+    said = [f"{words[type(one)]} {getattr(one, type(one).__name__.lower()):g}" for one in found if type(one) in words]
+    return " " + " and ".join(said) if said else ", that is not empty" * any(isinstance(one, MinLen) for one in found)
+
+
+def in_yaml(value: Any) -> str:
+    """A default as it is written in YAML; "the default" for an object."""
+    try:
+        return value if isinstance(value, str) else json.dumps(value)
+    except TypeError:
+        return "the default"

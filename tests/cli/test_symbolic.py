@@ -32,7 +32,7 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH
             "`proposer` (targets) is not for `symbolic`; set mutation, ucb",
         ),
         (["--conjecturer_micro_batches", "1"], "gives the run a conjecturer that nobody asks for problems"),
-        (["--proposer_kwargs", '{"keep": 0}'], "`keep` (0) of the proposer must be a whole number of at least 1"),
+        (["--proposer_kwargs", '{"keep": 0}'], "`keep` (0) of proposer '"),
         (["--proposer_kwargs", '{"difficulty": "oracle"}'], "Unknown difficulty 'oracle'"),
         (["--recipe", "tiny/symbolic_p_solver"], "`labels` (runs/tiny-rloo/solve_rates.jsonl) is not a file"),
     ],

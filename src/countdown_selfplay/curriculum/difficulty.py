@@ -10,8 +10,7 @@ import numpy as np
 
 from ..contract.round import Round
 from ..contract.stateful import Stateless
-from ..errors import ConfigError
-from ..registry import Registry
+from ..registry import Count, Registry
 
 
 class Difficulty(Protocol):
@@ -48,11 +47,7 @@ class Rollout(Stateless):
 
     wants_labels = False
 
-    def __init__(self, samples: int = 8) -> None:
-        if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
-            raise ConfigError(
-                f"`samples` ({samples!r}) must be a whole number of at least 1; Task Difficulty and Diversity uses 8."
-            )
+    def __init__(self, samples: Count = 8) -> None:
         self.samples = samples
 
     def estimate(self, round: Round, problems: Sequence[Any], features_NF: np.ndarray) -> np.ndarray:

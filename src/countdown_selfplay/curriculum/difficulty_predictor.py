@@ -11,20 +11,22 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from annotated_types import Ge
 
 from ..contract.round import Round
 from ..data.jsonl import json_lines
 from ..errors import ConfigError, DataError, MissingExtraError
-from ..rewards.base import is_number
+from ..registry import Amount, Count
 from ..statistics.calibration import auc, brier, calibration_error, reliability
 
 logger = logging.getLogger(__name__)
 
 FOLDS = 5
 PRIOR = 0.5
+Labels = Annotated[int, Ge(2 * FOLDS)]
 
 
 @dataclass
@@ -42,26 +44,18 @@ class Predictor:
     """
 
     labels: str | None = None
-    trees: int = 100
-    leaves: int = 15
-    learning_rate: float = 0.08
-    least: int = 50
-    capacity: int = 20_000
-    members: int = 1
-    confidence: float = 0.0
+    trees: Count = 100
+    leaves: Annotated[int, Ge(2)] = 15
+    learning_rate: Amount = 0.08
+    least: Labels = 50
+    capacity: Labels = 20_000
+    members: Count = 1
+    confidence: Amount = 0.0
 
     wants_labels: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         library()
-        for name, low in (("trees", 1), ("leaves", 2), ("least", 2 * FOLDS), ("capacity", 2 * FOLDS), ("members", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                raise ConfigError(f"`{name}` ({value!r}) of the predictor must be a whole number of at least {low}.")
-        for name in ("learning_rate", "confidence"):
-            number = getattr(self, name)
-            if not is_number(number) or number < 0:
-                raise ConfigError(f"`{name}` ({number!r}) of the predictor must be a number of at least 0.")
         if self.labels is not None and not Path(self.labels).is_file():
             raise ConfigError(
                 f"`labels` ({self.labels}) is not a file; make it by `python studies/collect_solve_rates.py RUN`, or "
@@ -177,8 +171,8 @@ class Uncertainty(Predictor):
     """Differs from Predictor in that it is several, each fitted to labels drawn with replacement, and says the upper
     confidence bound of the difficulty 1 - p: p less `confidence` standard deviations over the members."""
 
-    members: int = 5
-    confidence: float = 1.0
+    members: Count = 5
+    confidence: Amount = 1.0
 
 
 def library() -> Any:

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from annotated_types import Ge
 
 from ..contract.round import Round, from_main
 from ..errors import ConfigError
 from ..random_state import seed_from
-from ..rewards.base import is_number
+from ..registry import Amount, Count, Share
 
 VERSION = 1
 """Of what the encoder sees and is trained for; a checkpoint with another one holds another space."""
@@ -41,23 +42,15 @@ class Embedding:
     the round's held-out problems and of the settings; `seed` is of its own random numbers.
     """
 
-    problems: int = 2000
-    dimensions: int = 8
-    hidden: int = 64
-    steps: int = 300
-    learning_rate: float = 0.01
-    within: float = 0.5
+    problems: Annotated[int, Ge(2)] = 2000
+    dimensions: Count = 8
+    hidden: Count = 64
+    steps: Count = 300
+    learning_rate: Amount = 0.01
+    within: Share = 0.5
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, low in (("problems", 2), ("dimensions", 1), ("hidden", 1), ("steps", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                raise ConfigError(f"`{name}` ({value!r}) of the embedding must be a whole number of at least {low}.")
-        for name, high in (("learning_rate", np.inf), ("within", 1.0)):
-            value = getattr(self, name)
-            if not is_number(value) or not 0 <= value <= high:
-                raise ConfigError(f"`{name}` ({value!r}) of the embedding must be a number from 0 to {high:g}.")
         self.weights: list[np.ndarray] = []
 
     def points(self, round: Round, problems: Sequence[Any], features_PF: np.ndarray) -> np.ndarray:

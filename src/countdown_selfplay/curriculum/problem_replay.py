@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ConfigError
-from ..rewards.base import is_number
+from ..registry import Amount, Count
 
 
 @dataclass
@@ -33,12 +32,7 @@ class ProblemReplay:
     half_life 0: age does not count. softness 0: difficulty does not count.
     """
 
-    def __init__(self, capacity: int = 10_000, half_life: float = 0.0, softness: float = 0.0) -> None:
-        if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:
-            raise ConfigError(f"`capacity` ({capacity!r}) of the problem replay must be a whole number of at least 1.")
-        for name, value in (("half_life", half_life), ("softness", softness)):
-            if not is_number(value) or value < 0:
-                raise ConfigError(f"`{name}` ({value!r}) of the problem replay must be a number of at least 0.")
+    def __init__(self, capacity: Count = 10_000, half_life: Amount = 0.0, softness: Amount = 0.0) -> None:
         self.capacity, self.half_life, self.softness = capacity, half_life, softness
         self.entries: dict[str, Entry] = {}
 

@@ -4,12 +4,13 @@ of it."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+from annotated_types import Gt
 
 from ..errors import ConfigError
-from ..rewards.base import is_number
+from ..registry import Amount
 
 Rule = Literal["top_k", "hard_band", "soft_penalty", "sampled"]
 
@@ -38,27 +39,19 @@ class Selection:
     """
 
     rule: Rule = "top_k"
-    low: float = 0.2
-    high: float = 0.6
-    diversity: float = 0.5
-    least_diversity: float = 0.01
-    penalty: float = 3.0
-    temperature: float = 0.1
+    low: Amount = 0.2
+    high: Amount = 0.6
+    diversity: Amount = 0.5
+    least_diversity: Amount = 0.01
+    penalty: Amount = 3.0
+    temperature: Annotated[float, Gt(0)] = 0.1
 
     def __post_init__(self) -> None:
-        if self.rule not in get_args(Rule):
-            raise ConfigError(f"`selection` ({self.rule!r}) must be one of {', '.join(get_args(Rule))}.")
-        for name in ("low", "high", "diversity", "least_diversity", "penalty", "temperature"):
-            value = getattr(self, name)
-            if not is_number(value) or value < 0:
-                raise ConfigError(f"`{name}` ({value!r}) of the selection must be a number of at least 0.")
         if not self.low <= self.high <= 1:
             raise ConfigError(
                 f"`low` ({self.low}) and `high` ({self.high}) must be an ascending band of solve rates within [0, 1]; "
                 "Task Difficulty and Diversity uses 0.2 and 0.6."
             )
-        if self.temperature == 0:
-            raise ConfigError("`temperature` (0) must be above 0; selection: top_k is its limit.")
 
     @property
     def bounds(self) -> tuple[float, float]:

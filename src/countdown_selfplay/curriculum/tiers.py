@@ -45,10 +45,6 @@ class TierTracker:
                 f"`low` ({self.low}) and `high` ({self.high}) of the tiers must satisfy 0 <= low < high <= 1: a tier "
                 "goes down below the first and up above the second; Multimodal LLM Self-Play uses 0.2 and 0.7."
             )
-        if self.window < 1:
-            raise ConfigError(
-                f"`window` ({self.window}) of the tiers must be at least 1 round, which is Multimodal LLM Self-Play's."
-            )
         count = len(self.rungs)
         self.rates = self.rates or [[] for _ in range(count)]
         self.windows = self.windows or [self.window] * count

@@ -7,7 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Gt
 
 from ..contract.critique import (
     NOT_CRITICAL,
@@ -23,6 +25,7 @@ from ..contract.critique import (
     step_prompt,
 )
 from ..errors import ConfigError, DataError
+from ..registry import Count
 from .math_answers import MAX_ANSWER, balanced, last_box, plain, reading, values_of
 from .workers import Unchecked, Workers
 
@@ -98,15 +101,12 @@ class MathQA:
     propose_and_solve on its data set alone, and critic_discernment.
     """
 
-    workers: int = 2
-    deadline: float = 10.0
+    workers: Count = 2
+    deadline: Annotated[float, Gt(0)] = 10.0
     _pool: Workers | None = field(default=None, init=False, repr=False, compare=False)
 
     columns = ("question", "problem", "answer", "solution")
     """Columns of data sets that hold the problem itself."""
-
-    def __post_init__(self) -> None:
-        Workers("", self.workers, self.deadline)  # refuses bad settings; starts nothing
 
     def problem(self, row: Mapping[str, Any], index: int = 0) -> Question:
         """The question of a row; DataError names row and column."""

@@ -86,11 +86,6 @@ class Workers:
     counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        if self.processes < 1 or self.attempts < 1 or not self.deadline > 0 or self.megabytes < 64:
-            raise ConfigError(
-                f"`processes` ({self.processes}) and `attempts` ({self.attempts}) must be at least 1, `deadline` "
-                f"({self.deadline}) above 0 seconds, and `megabytes` ({self.megabytes}) at least 64."
-            )
         self._workers: list[_Worker] = []
         self._failed_starts, self._next_start = 0, 0.0  # in a row; on the monotonic clock
         self._end = weakref.finalize(self, _end_all, self._workers)

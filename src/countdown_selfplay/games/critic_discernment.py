@@ -3,18 +3,19 @@ wants."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
+from annotated_types import Ge
 
 from ..contract.round import Rollout, Round, RoundResult, Turn
 from ..contract.stateful import Stateless
 from ..errors import ConfigError
 from ..objectives import make_objective
+from ..registry import Amount, Count
 from .critic_metrics import METRICS
 from .health import examples, prover_health
 
@@ -93,21 +94,12 @@ class CriticDiscernment(Stateless):
 
     def __init__(
         self,
-        eta: float = 0.5,
-        revisions: int = 4,
-        first_credit: str = "game",
-        questions: int | None = None,
-        samples_per_log: int = 4,
+        eta: Amount = 0.5,
+        revisions: Count = 4,
+        first_credit: Literal["game", "answer"] = "game",
+        questions: Count | None = None,
+        samples_per_log: Annotated[int, Ge(0)] = 4,
     ) -> None:
-        counts = [revisions, 1 if questions is None else questions]
-        whole = all(isinstance(count, int) and not isinstance(count, bool) and count >= 1 for count in counts)
-        if isinstance(eta, bool) or not isinstance(eta, int | float) or not 0 <= eta < math.inf or not whole:
-            raise ConfigError(
-                f"`eta` ({eta!r}) must be a number of at least 0, and `revisions` ({revisions!r}) and `questions` "
-                f"({questions!r}) whole numbers of at least 1."
-            )
-        if first_credit not in ("game", "answer"):
-            raise ConfigError(f"`first_credit` ({first_credit!r}) must be 'game' or 'answer'.")
         self.eta, self.revisions, self.first_credit = float(eta), revisions, first_credit
         self.questions, self.samples_per_log = questions, samples_per_log
 

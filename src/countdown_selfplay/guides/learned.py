@@ -11,6 +11,7 @@ from ..contract.game import Outcome, Proposal
 from ..contract.metric import Metric
 from ..contract.round import Round, Turn
 from ..errors import ConfigError
+from ..registry import Count
 from . import targets_of
 
 CAPACITY = 4096
@@ -42,9 +43,7 @@ class Learned:
         Metric("guide/led_to_solved", "Share of them whose target was solved in time."),
     )
 
-    def __init__(self, rounds: int = 10) -> None:
-        if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
-            raise ValueError(f"`rounds` ({rounds!r}) must be at least 1: how long a problem's help is waited for.")
+    def __init__(self, rounds: Count = 10) -> None:
         self.rounds = rounds
         self.features: list[list[float]] = []
         self.labels: list[float] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from ..registry import Amount, Share
 from .base import BaseObjective, LossInputs, LossOutput
 from .grpo import group_advantages
 from .normalization import normalise
@@ -25,12 +26,7 @@ class CISPO(BaseObjective):
     reads_rewards = False
     overlong_replaces = "reward"  # of v: charges enter mean and std (SGS 2026, section 4.1)
 
-    def __init__(self, epsilon_low: float = 1.0, epsilon_high: float = 3.0) -> None:
-        if not (0.0 <= epsilon_low <= 1.0 and epsilon_high >= 0.0):
-            raise ValueError(
-                f"`epsilon_low` ({epsilon_low}) must lie in [0, 1] and `epsilon_high` ({epsilon_high}) must not be "
-                "negative; SGS uses 1 and 3."
-            )
+    def __init__(self, epsilon_low: Share = 1.0, epsilon_high: Amount = 3.0) -> None:
         self.low, self.high = 1.0 - epsilon_low, 1.0 + epsilon_high
 
     def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None = None) -> torch.Tensor:

@@ -3,10 +3,12 @@ ReST of Wang et al.: imitation of kept samples."""
 
 from __future__ import annotations
 
-import math
+from typing import Annotated
 
 import torch
+from annotated_types import Gt
 
+from ..registry import Count
 from .base import BaseObjective, LossInputs, LossOutput, Normalization, Replay
 from .normalization import normalise
 
@@ -35,25 +37,24 @@ class ExpertIteration(BaseObjective):
 
     def __init__(
         self,
-        rounds: int | None = 3,
-        solved_limit: int | None = 16,
+        rounds: Count | None = 3,
+        solved_limit: Count | None = 16,
         all_kept: bool = False,
         per_token: bool = False,
-        reuse: float | None = None,
-        per_problem: int | None = None,
-        capacity: int = 8192,
+        reuse: Annotated[float, Gt(0)] | None = None,
+        per_problem: Count | None = None,
+        capacity: Count = 8192,
     ) -> None:
         if reuse is not None:
             rounds, solved_limit = _unless_default(rounds, 3), _unless_default(solved_limit, 16)
-            _check_reuse(reuse, per_problem, capacity, all_kept)
+            if all_kept:
+                raise ValueError(
+                    "`all_kept` trains a step on every kept answer and `reuse` on some; leave one of them out."
+                )
         elif per_problem is not None:
             raise ValueError(f"`per_problem` ({per_problem}) bounds what a round keeps under `reuse`; set that too.")
         if rounds is None and reuse is None:
             raise ValueError("`rounds` (null) keeps answers for ever, which needs `reuse`; SGS uses 3.")
-        if (rounds is not None and rounds < 1) or (solved_limit is not None and solved_limit < 1):
-            raise ValueError(
-                f"`rounds` ({rounds}) and `solved_limit` ({solved_limit}) must be at least 1; SGS uses 3 and 16."
-            )
         self.replay = Replay(
             rounds=rounds,
             solved_limit=solved_limit,
@@ -82,17 +83,6 @@ def _unless_default(value: int | None, default: int) -> int | None:
     return None if value == default else value
 
 
-def _check_reuse(reuse: float, per_problem: int | None, capacity: int, all_kept: bool) -> None:
-    if isinstance(reuse, bool) or not isinstance(reuse, int | float) or not (math.isfinite(reuse) and reuse > 0):
-        raise ValueError(f"`reuse` ({reuse!r}) must be a finite number above 0: how often a kept answer is seen.")
-    if per_problem is not None and per_problem < 1:
-        raise ValueError(f"`per_problem` ({per_problem}) must be at least 1 answer, or null for all.")
-    if capacity < 1:
-        raise ValueError(f"`capacity` ({capacity}) must be at least 1 answer.")
-    if all_kept:
-        raise ValueError("`all_kept` trains a step on every kept answer and `reuse` on some; leave one of them out.")
-
-
 class ReST(ExpertIteration):
     """Differs from ExpertIteration in that a sample is kept if its reward is at least tau, for ever unless `rounds`
     says how long, no problem is skipped, and the loss is the language-modelling loss: a mean over tokens (Wang et al.,
@@ -114,17 +104,11 @@ class ReST(ExpertIteration):
     def __init__(
         self,
         tau: float = 0.5,
-        capacity: int = 8192,
-        rounds: int | None = None,
+        capacity: Count = 8192,
+        rounds: Count | None = None,
         weighted: bool = False,
         all_kept: bool = False,
     ) -> None:
-        if capacity < 1:
-            raise ValueError(f"`capacity` ({capacity}) must be at least 1 sample.")
-        if isinstance(tau, bool) or not isinstance(tau, int | float) or not math.isfinite(tau):
-            raise ValueError(f"`tau` ({tau!r}) must be a finite number; Wang et al. use 0.5 and 0.75.")
-        if rounds is not None and rounds < 1:
-            raise ValueError(f"`rounds` ({rounds}) must be at least 1, or null: samples are kept for ever.")
         if all_kept and rounds is None:
             raise ValueError("`all_kept` needs `rounds`: samples that are kept for ever outgrow any step.")
         self.tau, self.weighted = tau, weighted

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import torch
 
+from ..registry import Amount, Share
 from .base import BaseObjective, LossInputs, LossOutput, Normalization
 from .groups import spread
 from .normalization import normalise
@@ -45,12 +46,7 @@ class GRPO(BaseObjective):
     overlong_replaces = "reward"
     scale = True
 
-    def __init__(self, epsilon_low: float = 0.2, epsilon_high: float = 0.2) -> None:
-        if not (0.0 <= epsilon_low <= 1.0 and epsilon_high >= 0.0):
-            raise ValueError(
-                f"`epsilon_low` ({epsilon_low}) must lie in [0, 1] and `epsilon_high` ({epsilon_high}) must not be "
-                "negative; the usual values are 0.2."
-            )
+    def __init__(self, epsilon_low: Share = 0.2, epsilon_high: Amount = 0.2) -> None:
         self.epsilon_low, self.epsilon_high = epsilon_low, epsilon_high
 
     def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None = None) -> torch.Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from .groups import spread
-from .rloo import RLOO
+from .rloo import RLOO, High, Low
 
 
 class MaxRL(RLOO):
@@ -22,7 +22,7 @@ class MaxRL(RLOO):
 
     overlong_replaces = "credit"  # a share of right answers cannot be below 0
 
-    def __init__(self, shaped: bool = False, low: float = 0.5, high: float = 2.0) -> None:
+    def __init__(self, shaped: bool = False, low: Low = 0.5, high: High = 2.0) -> None:
         super().__init__(low, high)
         self.shaped = shaped
         self.needs_correctness = not shaped

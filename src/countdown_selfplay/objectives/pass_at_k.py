@@ -6,7 +6,8 @@ from math import comb
 
 import torch
 
-from .rloo import RLOO
+from ..registry import Count
+from .rloo import RLOO, High, Low
 
 
 class PassAtK(RLOO):
@@ -26,9 +27,7 @@ class PassAtK(RLOO):
     reads_rewards = False
     overlong_replaces = "credit"  # right answers are counted
 
-    def __init__(self, k: int = 4, low: float = 0.5, high: float = 2.0) -> None:
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise ValueError(f"`k` ({k!r}) must be a whole number of at least 1.")
+    def __init__(self, k: Count = 4, low: Low = 0.5, high: High = 2.0) -> None:
         super().__init__(low, high)
         self.k = k
         self.needs_samples = k + 1

@@ -4,11 +4,12 @@ SPIRAL, section 3.3)."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Ge, Lt
 
-from .rloo import RLOO
+from .rloo import RLOO, High, Low
 
 
 class RAE(RLOO):
@@ -22,9 +23,7 @@ class RAE(RLOO):
 
     needs_samples = 1  # the baseline is that of earlier rounds
 
-    def __init__(self, decay: float = 0.95, low: float = 0.5, high: float = 2.0) -> None:
-        if not 0.0 <= decay < 1.0:
-            raise ValueError(f"`decay` ({decay}) must lie in [0, 1); the paper uses 0.95.")
+    def __init__(self, decay: Annotated[float, Ge(0), Lt(1)] = 0.95, low: Low = 0.5, high: High = 2.0) -> None:
         super().__init__(low, high)
         self.decay = decay
         self.baseline: float | None = None

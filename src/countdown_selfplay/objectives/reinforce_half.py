@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from ..registry import Share
 from .base import BaseObjective, LossInputs, LossOutput
 from .normalization import normalise
 
@@ -21,9 +22,7 @@ class ReinforceHalf(BaseObjective):
     normalization = "sequence_mean"
     reads_rewards = False
 
-    def __init__(self, most: float = 0.5) -> None:
-        if not 0.0 <= most <= 1.0:
-            raise ValueError(f"`most` ({most}) is a solve rate and must lie in [0, 1]; the paper uses 0.5.")
+    def __init__(self, most: Share = 0.5) -> None:
         self.most = most
         # One answer has a solve rate of 0 or 1: the right ones would all be above `most`.
         self.needs_answers = 1 if most == 1 else 2

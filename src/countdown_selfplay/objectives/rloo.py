@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from annotated_types import Ge, Gt, Le
 
 from .base import BaseObjective, LossInputs, LossOutput
 from .groups import spread
 from .importance import sequence_weight
+
+Low = Annotated[float, Gt(0), Le(1)]
+High = Annotated[float, Ge(1)]
+"""Bounds of a sequence's importance weight."""
 
 
 class RLOO(BaseObjective):
@@ -25,11 +30,7 @@ class RLOO(BaseObjective):
     needs_samples = 2  # the baseline is the mean of the others
     overlong_replaces: Literal["reward", "credit"] = "reward"
 
-    def __init__(self, low: float = 0.5, high: float = 2.0) -> None:
-        if not 0.0 < low <= 1.0 <= high:
-            raise ValueError(
-                f"`low` ({low}) and `high` ({high}) must satisfy 0 < low <= 1 <= high; Allen and Ståblein: 0.5, 2."
-            )
+    def __init__(self, low: Low = 0.5, high: High = 2.0) -> None:
         self.low, self.high = low, high
 
     def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None = None) -> torch.Tensor:

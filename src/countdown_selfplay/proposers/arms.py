@@ -6,12 +6,15 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge, Gt, Le
 
 from ..errors import ConfigError
-from ..rewards.base import is_number
+
+Discount = Annotated[float, Gt(0), Le(1)]
+Window = Annotated[int, Ge(0)]
 
 
 class Arms:
@@ -79,14 +82,6 @@ class Arms:
 
 
 def check_forgetting(discount: float, window: int) -> None:
-    """ConfigError for a discount that is no share, or two ways of forgetting at once."""
-    if not is_number(discount) or not 0 < discount <= 1:
-        raise ConfigError(f"`discount` ({discount!r}) of the bandit must be above 0 and at most 1.")
+    """ConfigError for two ways of forgetting at once."""
     if window and discount < 1:
         raise ConfigError(f"`window` ({window}) and `discount` ({discount}) both forget; leave one of them unset.")
-
-
-def check_exploration(exploration: float, name: str) -> None:
-    """ConfigError unless it is a number of at least 0."""
-    if not is_number(exploration) or exploration < 0:
-        raise ConfigError(f"`exploration` ({exploration!r}) of {name} must be a number of at least 0.")

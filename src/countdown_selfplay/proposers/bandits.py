@@ -6,14 +6,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from ..contract.round import Round
 from ..errors import ConfigError
-from .arms import Arms, check_exploration
-from .symbolic import Choice, Scored, Symbolic, check_count
+from ..registry import Amount, Count
+from .arms import Arms, Discount, Window
+from .symbolic import Choice, Scored, Symbolic
 
 REGIMES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "easy": (("small",), ("add_sub",)),
@@ -34,24 +35,20 @@ class Bandit(Symbolic):
     discount, window: how an arm's rewards are forgotten (Arms).
     """
 
-    pulls: int = 8
-    discount: float = 1.0
-    window: int = 0
-    reward: str = "score"
+    pulls: Count = 8
+    discount: Discount = 1.0
+    window: Window = 0
+    reward: Literal["score", "progress"] = "score"
 
     arms: ClassVar[Sequence[str]] = tuple(REGIMES)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count("pulls", self.pulls, 1)
-        check_count("window", self.window, 0)
         if self.pulls > self.candidates:
             raise ConfigError(
                 f"`pulls` ({self.pulls}) of the bandit must be at most `candidates` ({self.candidates}): a pull "
                 "without a candidate would count as a failure of its arm; pull less, or raise candidates."
             )
-        if self.reward not in ("score", "progress"):
-            raise ConfigError(f"`reward` ({self.reward!r}) of the bandit must be score or progress.")
         self.heard = Arms(self.arms, self.discount, self.window)
         self.pulled: list[str] = []
         self.unheard: list[str] = []  # arms of the last refresh whose problems have shown no progress or loss yet
@@ -119,11 +116,7 @@ class UCB(Bandit):
     """The arm of the highest upper confidence bound (Arms.ucb). With `discount` or `window`, its pulls are those that
     still count. A pull whose reward is not known yet counts as one."""
 
-    exploration: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_exploration(self.exploration, "ucb")
+    exploration: Amount = 1.0
 
     def pull(self, generator: np.random.Generator, waiting: Mapping[str, int]) -> str:
         return self.heard.ucb(waiting, self.exploration)

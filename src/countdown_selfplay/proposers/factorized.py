@@ -12,8 +12,8 @@ import torch
 
 from ..contract.round import Round
 from ..errors import ConfigError
-from ..rewards.base import is_number
-from .symbolic import Choice, Scored, Symbolic, check_count, pairs
+from ..registry import Amount, Count, Share
+from .symbolic import Choice, Scored, Symbolic, pairs
 
 STATISTICS = 3
 """Acceptance rate, log size of the archive, difficulty of the selected."""
@@ -32,18 +32,13 @@ class Factorized(Symbolic):
     Its random numbers are the run's: weights and actions are drawn anew for each training seed.
     """
 
-    hidden: int = 32
-    learning_rate: float = 0.01
-    entropy: float = 0.01
-    baseline: float = 0.9
+    hidden: Count = 32
+    learning_rate: Amount = 0.01
+    entropy: Amount = 0.01
+    baseline: Share = 0.9
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count("hidden", self.hidden, 1)
-        for name, high in (("learning_rate", np.inf), ("entropy", np.inf), ("baseline", 1.0)):
-            value = getattr(self, name)
-            if not is_number(value) or not 0 <= value <= high:
-                raise ConfigError(f"`{name}` ({value!r}) of factorized must be a number from 0 to {high:g}.")
         self.policy: Policy | None = None
         self.loaded: dict[str, Any] | None = None
         self.mean: float | None = None

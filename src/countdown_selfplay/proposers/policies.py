@@ -34,8 +34,6 @@ class Policies(Stateless):
     metrics: Sequence[Metric] = (REPAIRED,)
 
     def __init__(self, repair: bool = False) -> None:
-        if not isinstance(repair, bool):
-            raise ConfigError(f"`repair` ({repair!r}) of policies must be true or false.")
         self.repair = repair
         self.repaired_rate: float | None = None
         self.rollouts: dict[str, Rollout] = {}

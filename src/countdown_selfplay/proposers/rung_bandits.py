@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..contract.round import Round
-from ..errors import ConfigError
+from ..registry import Amount, Count
 from ..rewards.learnability import Learnability
-from .arms import Arms, check_exploration, check_forgetting
-from .rungs import Heard, Rungs
+from .arms import Arms, Discount, Window, check_forgetting
+from .rungs import Heard, RungList, Rungs
 
 FORGETTING = 0.99
 """The discount where neither is given: some 100 pulls count, for the frontier moves."""
@@ -25,12 +25,9 @@ class RungArms(Rungs):
     of .99."""
 
     def __init__(
-        self, rungs: Sequence[int] | None = None, pulls: int = 8, discount: float | None = None, window: int = 0
+        self, rungs: RungList | None = None, pulls: Count = 8, discount: Discount | None = None, window: Window = 0
     ) -> None:
         super().__init__(rungs)
-        for name, value, low in (("pulls", pulls, 1), ("window", window, 0)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                raise ConfigError(f"`{name}` ({value!r}) of the proposer must be a whole number of at least {low}.")
         self.discount = (1.0 if window else FORGETTING) if discount is None else discount
         check_forgetting(self.discount, window)
         self.pulls, self.window = pulls, window
@@ -88,14 +85,13 @@ class UCBRungs(RungArms):
 
     def __init__(
         self,
-        rungs: Sequence[int] | None = None,
-        pulls: int = 8,
-        discount: float | None = None,
-        window: int = 0,
-        exploration: float = 1.0,
+        rungs: RungList | None = None,
+        pulls: Count = 8,
+        discount: Discount | None = None,
+        window: Window = 0,
+        exploration: Amount = 1.0,
     ) -> None:
         super().__init__(rungs, pulls, discount, window)
-        check_exploration(exploration, "ucb_rungs")
         self.exploration = exploration
 
     def pull(self, heard: Arms, generator: np.random.Generator, waiting: Mapping[str, int]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from ..contract.round import Round
 from ..curriculum.difficulty import measured_rates
 from ..data.jsonl import json_file
 from ..errors import ConfigError, DataError
+from ..registry import Count
 from ..rewards.base import is_number
-from .rungs import RUNGS, Rungs
+from .rungs import RUNGS, RungList, Rungs
 
 PLAYED = 2
 """Rungs that an oracle plays at a time."""
@@ -44,19 +45,14 @@ class OracleRungs(Rungs):
 
     def __init__(
         self,
-        kind: str = "gain",
+        kind: Literal["gain", "half"] = "gain",
         gains: Mapping[Any, Any] | str | None = None,
-        every: int = 3,
-        probe: int = 16,
-        samples: int | None = None,
-        rungs: Sequence[int] | None = None,
+        every: Count = 3,
+        probe: Count = 16,
+        samples: Count | None = None,
+        rungs: RungList | None = None,
     ) -> None:
         super().__init__(rungs)
-        if kind not in ("gain", "half"):
-            raise ConfigError(f"`kind` ({kind!r}) of oracle_rungs must be gain or half.")
-        for name, value in (("every", every), ("probe", probe), ("samples", samples)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise ConfigError(f"`{name}` ({value!r}) of oracle_rungs must be a whole number of at least 1.")
         if (gains is None) == (kind == "gain"):
             raise ConfigError(
                 "`gains` of oracle_rungs is missing: kind gain plays by a table {round: {rung: gain}}, or the path of "

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+from annotated_types import MinLen
 
 from ..contract.game import Outcome, Proposal
 from ..contract.metric import Metric
 from ..contract.round import Round, Turn, from_main
 from ..errors import ConfigError, GameError
-from ..rewards.base import is_number
+from ..registry import Amount, Share
+
+RungList = Annotated[Sequence[int], MinLen(1)]
 
 RUNGS = (
     Metric(
@@ -55,10 +58,7 @@ class Rungs:
     fills_slots: ClassVar[bool] = True
     """Its proposals take every slot of a round."""
 
-    def __init__(self, rungs: Sequence[int] | None = None) -> None:
-        whole = isinstance(rungs, list | tuple) and all(isinstance(r, int) and not isinstance(r, bool) for r in rungs)
-        if rungs is not None and not (whole and rungs):
-            raise ConfigError(f"`rungs` ({rungs!r}) of the proposer must list whole numbers, such as [3, 4, 5].")
+    def __init__(self, rungs: RungList | None = None) -> None:
         self.rungs = None if rungs is None else sorted(set(rungs))
         self.played: dict[str, float] = {}
         self.slot_of: list[int] = []  # of each proposal of the round
@@ -157,18 +157,13 @@ class BanditRungs(Rungs):
 
     def __init__(
         self,
-        rungs: Sequence[int] | None = None,
-        eps: float = 0.1,
-        power: float = 1.0,
-        decay: float = 0.7,
-        start: float = 0.25,
+        rungs: RungList | None = None,
+        eps: Share = 0.1,
+        power: Amount = 1.0,
+        decay: Share = 0.7,
+        start: Share = 0.25,
     ) -> None:
         super().__init__(rungs)
-        for name, value in (("eps", eps), ("power", power), ("decay", decay), ("start", start)):
-            high = np.inf if name == "power" else 1.0
-            if not is_number(value) or not 0 <= value <= high:
-                limit = "at least 0" if high == np.inf else f"from 0 to {high:g}"
-                raise ConfigError(f"`{name}` ({value!r}) of bandit_rungs must be a number {limit}.")
         self.eps, self.power, self.decay, self.start = eps, power, decay, start
         self.mean: dict[int, float] = {}
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..contract.game import Outcome
 from ..contract.round import Round, Turn
+from ..registry import Count
 from .targets import Targets
 
 
@@ -29,7 +30,7 @@ class STP(Targets):
     Its state: that of Targets, and the answers.
     """
 
-    def __init__(self, batch: int | None = None) -> None:
+    def __init__(self, batch: Count | None = None) -> None:
         super().__init__(batch)
         self.answers: dict[str, str] = {}
 

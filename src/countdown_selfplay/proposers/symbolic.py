@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+from annotated_types import Ge
 
 from ..contract.game import Outcome, Proposal
 from ..contract.round import Round, Turn, from_main
@@ -15,10 +16,13 @@ from ..curriculum.difficulty import DIFFICULTIES, Difficulty, measured_rates
 from ..curriculum.novelty import NOVELTIES, NoveltyArchive, distance_among
 from ..curriculum.problem_replay import ProblemReplay
 from ..curriculum.reservoir import Reservoir
-from ..curriculum.selection import Selection
+from ..curriculum.selection import Rule, Selection
 from ..errors import ConfigError, GameError
+from ..registry import Count, Registry, Share
 from ..statistics.calibration import brier, calibration_error
 from .symbolic_metrics import SYMBOLIC, cascade
+
+_PARTS: Registry[Any] = Registry("symbolic setting", {"selection_kwargs": Selection, "replay": ProblemReplay})
 
 
 class Choice(NamedTuple):
@@ -54,22 +58,22 @@ class Symbolic:
     measured in training and cost no answer more. The first refresh is in round 0.
     """
 
-    candidates: int = 256
-    refresh: int = 10
-    keep: int = 64
-    generated_fraction: float = 0.25
-    archive_seeds: float = 0.5
+    candidates: Count = 256
+    refresh: Count = 10
+    keep: Count = 64
+    generated_fraction: Share = 0.25
+    archive_seeds: Share = 0.5
     difficulty: str = "rollout"
     difficulty_kwargs: dict[str, Any] | None = None
     features: int | str = 13
     features_kwargs: dict[str, Any] | None = None
-    selection: str = "top_k"
+    selection: Rule = "top_k"
     selection_kwargs: dict[str, Any] | None = None
     replay: dict[str, Any] | None = None
-    reservoir: int = 10_000
-    relabel_every: int = 5
-    relabel: int = 96
-    relabel_samples: int = 8
+    reservoir: Count = 10_000
+    relabel_every: Annotated[int, Ge(0)] = 5
+    relabel: Count = 96
+    relabel_samples: Count = 8
     played_labels: bool = False
     logged_now: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -77,16 +81,9 @@ class Symbolic:
     metrics: ClassVar = SYMBOLIC
 
     def __post_init__(self) -> None:
-        for name, low in (
-            ("candidates", 1), ("refresh", 1), ("keep", 1), ("reservoir", 1), ("relabel_every", 0), ("relabel", 1),
-            ("relabel_samples", 1),
-        ):  # fmt: skip
-            check_count(name, getattr(self, name), low)
-        if not isinstance(self.played_labels, bool):
-            raise ConfigError(f"`played_labels` ({self.played_labels!r}) of the proposer must be true or false.")
-        for name in ("generated_fraction", "archive_seeds"):
-            check_share(name, getattr(self, name))
-        self.select = Selection(self.selection, **self._known("selection_kwargs", Selection))  # type: ignore[arg-type]
+        self.select: Selection = _PARTS.make(
+            "selection_kwargs", {**(self.selection_kwargs or {}), "rule": self.selection}
+        )
         self.estimator: Difficulty = DIFFICULTIES.make(self.difficulty, self.difficulty_kwargs)
         if self.played_labels and not self.estimator.wants_labels:
             raise ConfigError(
@@ -95,20 +92,12 @@ class Symbolic:
             )
         self.space: Any = NOVELTIES.make(str(self.features), self.features_kwargs)
         self.archive = NoveltyArchive(self.features)
-        self.buffer = ProblemReplay(**self._known("replay", ProblemReplay))
+        self.buffer: ProblemReplay = _PARTS.make("replay", self.replay)
         self.pool = Reservoir(self.reservoir)
         self.played: dict[str, tuple[float, int]] = {}  # problem -> solve rate and answers, since the last refresh
         self.refreshes = 0
         self.accepted = 0.0  # share of the last refresh's candidates that might have been selected
         self.selected_p = 0.5  # their mean estimated solve rate
-
-    def _known(self, name: str, part: Any) -> dict[str, Any]:
-        given = getattr(self, name) or {}
-        allowed = [n for n in part.__init__.__annotations__ if n not in ("return", "rule")]
-        unknown = [key for key in given if key not in allowed]
-        if unknown:
-            raise ConfigError(f"`{name}` does not take {', '.join(unknown)}; it takes {', '.join(allowed)}.")
-        return dict(given)
 
     # What a subclass says
 
@@ -297,13 +286,3 @@ class Symbolic:
 def pairs(number_actions: Sequence[str], expression_actions: Sequence[str]) -> list[str]:
     """ "small+divide": each action is counted for itself."""
     return [f"{number}+{kind}" for number, kind in zip(number_actions, expression_actions, strict=True)]
-
-
-def check_count(name: str, value: object, low: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < low:
-        raise ConfigError(f"`{name}` ({value!r}) of the proposer must be a whole number of at least {low}.")
-
-
-def check_share(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ConfigError(f"`{name}` ({value!r}) of the proposer must be a share from 0 to 1.")

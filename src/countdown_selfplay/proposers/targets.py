@@ -14,6 +14,7 @@ import numpy as np
 from ..contract.game import Outcome, Proposal
 from ..contract.round import Round, Turn
 from ..errors import ConfigError, DataError
+from ..registry import Count
 from .policies import Policies
 from .targets_metrics import BINS, LAST_SOLVED, METRICS, STORIES, forms
 
@@ -46,12 +47,8 @@ class Targets(Policies):
     needs: Sequence[str] = ()
     metrics = METRICS
 
-    def __init__(self, batch: int | None = None, conditioned: bool = True) -> None:
+    def __init__(self, batch: Count | None = None, conditioned: bool = True) -> None:
         super().__init__()
-        if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int) or batch < 1):
-            raise ValueError(f"`batch` ({batch!r}) must be at least 1 target a round; leave it out for all of them.")
-        if not isinstance(conditioned, bool):
-            raise ValueError(f"`conditioned` ({conditioned!r}) must be true or false.")
         self.batch, self.conditioned = batch, conditioned
         self.problems: dict[str, Any] = {}  # of the run at hand, by key, and the form of them; the rest is state
         self.form: dict[str, float] = {}

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from annotated_types import Ge, MinLen
 
 from ..contract.game import Outcome, Proposal
 from ..contract.metric import Metric
@@ -15,8 +16,11 @@ from ..contract.round import Round, Turn
 from ..curriculum.tiers import TierTracker
 from ..data.jsonl import json_file
 from ..errors import CheckpointError, ConfigError
+from ..registry import Count, Share
 from .policies import Policies
 from .supplement import supplement
+
+Axis = Literal["operands", "number_low", "number_high", "target_low", "target_high", "operators"]
 
 TIER_CONFIG = "tier_config.json"
 
@@ -83,21 +87,21 @@ class Tiers(Policies):
     def __init__(
         self,
         start: Sequence[Any] | str = (3, 4),
-        low: float = 0.2,
-        high: float = 0.7,
-        floor: int = 2,
-        ceiling: int = 6,
-        window: int = 1,
+        low: Share = 0.2,
+        high: Share = 0.7,
+        floor: Count = 2,
+        ceiling: Count = 6,
+        window: Count = 1,
         hysteresis: bool = False,
-        axis: str = "operands",
-        levels: Sequence[Any] | None = None,
+        axis: Axis = "operands",
+        levels: Annotated[list[Any], MinLen(1)] | None = None,
         or_more: bool = True,
-        min_valid: int = 6,
+        min_valid: Annotated[int, Ge(0)] = 6,
     ) -> None:
         super().__init__()
         self.axis, self.or_more, self.min_valid = axis, or_more, min_valid
         names = _values(axis, floor, ceiling, levels)
-        self.ladder = [dict(v) if isinstance(v, Mapping) else {axis: v} for v in names]
+        self.ladder: list[dict[str, Any]] = [dict(v) if isinstance(v, Mapping) else {axis: v} for v in names]
         self.names = list(range(len(names))) if any(isinstance(v, Mapping) for v in names) else names
         start = _read(start, axis) if isinstance(start, str) else list(start)
         outside = [value for value in start if value not in self.names]
@@ -111,10 +115,6 @@ class Tiers(Policies):
                 f"`start` ({start}) of the tiers has {len(start)} tiers and there are {len(self.names)} rungs "
                 f"({self.names}, {axis}); tiers may meet on a rung when they move, but each needs a separate one: "
                 "raise `ceiling`, list more `levels`, or have fewer tiers."
-            )
-        if not isinstance(min_valid, int) or min_valid < 0:
-            raise ConfigError(
-                f"`min_valid` ({min_valid}) of the tiers must be at least 0 problems; Multimodal LLM Self-Play uses 6."
             )
         rungs = [self.names.index(value) for value in start]
         self.tracker = TierTracker(rungs, len(names) - 1, low, high, window, hysteresis)
@@ -237,24 +237,14 @@ def _of_texts(proposals: Sequence[Proposal]) -> dict[str, float]:
     }
 
 
-_AXES = ("operands", "number_low", "number_high", "target_low", "target_high", "operators")
-
-
 def _values(axis: str, floor: int, ceiling: int, levels: Sequence[Any] | None) -> list[Any]:
     """The rungs from easy to hard, as they are named in `start`."""
-    if axis not in _AXES:
-        raise ConfigError(f"`axis` ({axis}) of the tiers must be one of {', '.join(_AXES)}.")
     if levels is not None:
-        if isinstance(levels, str) or not levels:
-            raise ConfigError(f"`levels` ({levels!r}) of the tiers must list rungs from easy to hard, as [9, 20, 50].")
         return list(levels)
     if axis != "operands":
         raise ConfigError(f"`axis` ({axis}) of the tiers needs `levels`, its rungs from easy to hard.")
-    if not 1 <= floor <= ceiling:
-        raise ConfigError(
-            f"`floor` ({floor}) and `ceiling` ({ceiling}) of the tiers must satisfy 1 <= floor <= ceiling; Multimodal "
-            f"LLM Self-Play's floor is 2."
-        )
+    if floor > ceiling:
+        raise ConfigError(f"`floor` ({floor}) of the tiers must be at most `ceiling` ({ceiling}).")
     return list(range(floor, ceiling + 1))
 
 

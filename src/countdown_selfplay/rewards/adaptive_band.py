@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .base import UNKNOWN, RewardContext, check_number, tent
+from ..errors import ConfigError
+from ..registry import Share
+from .base import UNKNOWN, RewardContext, tent
 from .composition import Composable
 
 
@@ -27,17 +29,16 @@ class AdaptiveBand(Composable):
     It keeps no state of its own: the rates are part of the curriculum's state, so a resumed run goes on exactly.
     """
 
-    goal: float = 0.4
-    follow: float = 0.5
-    decay: float = 0.9
-    width: float = 0.4
-    low: float = 0.1
-    high: float = 0.9
+    goal: Share = 0.4
+    follow: Share = 0.5
+    decay: Share = 0.9
+    width: Share = 0.4
+    low: Share = 0.1
+    high: Share = 0.9
 
     def __post_init__(self) -> None:
-        for name in ("goal", "follow", "decay", "width", "high"):
-            check_number("adaptive_band", name, getattr(self, name), 0.0, 1.0)
-        check_number("adaptive_band", "low", self.low, 0.0, self.high)
+        if self.low > self.high:
+            raise ConfigError(f"adaptive_band needs low <= high, got low={self.low} and high={self.high}.")
 
     def peak(self, recent_rates: tuple[float, ...]) -> float:
         """Where the tent stands after these rounds, oldest first."""

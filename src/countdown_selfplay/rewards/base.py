@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -101,13 +100,6 @@ def called(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardCont
         raise RewardError(
             f"Conjecturer reward '{name}' returned {str(returned)[:80]!r}; it must return one number per problem."
         ) from None
-
-
-def check_number(reward: str, name: str, value: object, low: float = -math.inf, high: float = math.inf) -> None:
-    """ConfigError unless the argument `name` of `reward` is a finite number in [low, high]."""
-    if not is_number(value) or not low <= cast("float", value) <= high:
-        limits = "" if math.isinf(low) and math.isinf(high) else f" in [{low:g}, {high:g}]"
-        raise ConfigError(f"`{name}` ({value!r}) of conjecturer reward '{reward}' must be a finite number{limits}.")
 
 
 def problems_of(reward: str, solve_rate_P: np.ndarray, ctx: RewardContext) -> tuple[Problem, ...]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ConfigError
-from .base import RewardContext, check_number
+from ..registry import Share
+from .base import RewardContext
 from .composition import Composable
 
 
@@ -15,12 +16,10 @@ from .composition import Composable
 class BinaryBand(Composable):
     """r = 1 if low <= p <= high, else 0. conservative_binary uses [.05, .85], aggressive_binary [.05, .75]."""
 
-    low: float = 0.05
-    high: float = 0.85
+    low: Share = 0.05
+    high: Share = 0.85
 
     def __post_init__(self) -> None:
-        for name in ("low", "high"):
-            check_number("binary_band", name, getattr(self, name))
         if not 0.0 <= self.low <= self.high <= 1.0:
             raise ConfigError(f"binary_band needs 0 <= low <= high <= 1, got low={self.low} and high={self.high}.")
 

@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 
 from ..errors import ConfigError, RewardError
-from .base import UNKNOWN, ConjecturerReward, RewardContext, called, check_number, is_number, takes_context
+from .base import UNKNOWN, ConjecturerReward, RewardContext, called, is_number, takes_context
 
 Part = ConjecturerReward | float
 
@@ -54,10 +54,11 @@ class Sum(Composable):
     def __post_init__(self) -> None:
         _check_parts("sum", self.terms)
         weights = [1.0] * len(self.terms) if self.weights is None else list(self.weights)
-        if len(weights) != len(self.terms):
-            raise ConfigError(f"Conjecturer reward 'sum' got {len(weights)} weights for {len(self.terms)} terms.")
-        for weight in weights:
-            check_number("sum", "weight", weight)
+        if len(weights) != len(self.terms) or not all(map(is_number, weights)):
+            raise ConfigError(
+                f"Conjecturer reward 'sum' got the weights {weights} for {len(self.terms)} terms; give each term a "
+                "finite number."
+            )
         object.__setattr__(self, "weights", tuple(weights))
 
     def _pairs(self) -> list[tuple[Part, float]]:
@@ -108,8 +109,8 @@ class Clip(Composable):
 
     def __post_init__(self) -> None:
         _check_parts("clip", [self.of])
-        check_number("clip", "high", self.high)
-        check_number("clip", "low", self.low, high=self.high)
+        if self.low > self.high:
+            raise ConfigError(f"Conjecturer reward 'clip' needs low <= high, got {self.low} and {self.high}.")
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
         return np.clip(_values(self.of, np.asarray(solve_rate_P, dtype=float), ctx), self.low, self.high)

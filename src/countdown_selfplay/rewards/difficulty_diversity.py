@@ -8,7 +8,8 @@ import numpy as np
 
 from ..countdown.similarity import archive_distance
 from ..errors import ConfigError
-from .base import UNKNOWN, RewardContext, check_number, problems_of
+from ..registry import Amount, Share
+from .base import UNKNOWN, RewardContext, problems_of
 from .composition import Composable
 
 
@@ -26,14 +27,11 @@ class DifficultyDiversity(Composable):
     empty archive R_div is 1. Without problems in `ctx`, r = R_diff.
     """
 
-    low: float = 0.2
-    high: float = 0.6
-    diversity: float = 0.5
+    low: Share = 0.2
+    high: Share = 0.6
+    diversity: Amount = 0.5
 
     def __post_init__(self) -> None:
-        for name in ("low", "high"):
-            check_number("difficulty_diversity", name, getattr(self, name), 0.0, 1.0)
-        check_number("difficulty_diversity", "diversity", self.diversity, 0.0)
         if self.low > self.high:
             raise ConfigError(
                 f"difficulty_diversity needs low <= high, got low={self.low} and high={self.high}; Task Difficulty "

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from annotated_types import Le
 
 from ..errors import ConfigError
 from ..registry import Registry
@@ -25,6 +27,9 @@ from .tent import Tent
 Spec = str | float | Mapping[str, Any]
 """A reward in a configuration: a name, `{"name": ..., "kwargs": {...}}`, or a number (a constant reward)."""
 
+Charge = Annotated[float, Le(0)]
+"""The reward of a refused proposal."""
+
 
 def make_conjecturer_reward(name: str, arguments: dict[str, Any] | None = None) -> ConjecturerReward:
     """The conjecturer reward called `name`, built with `arguments`. ConfigError for an argument that it does not take
@@ -32,20 +37,10 @@ def make_conjecturer_reward(name: str, arguments: dict[str, Any] | None = None) 
 
     my_module:MyReward is a class that is built with the arguments; my_module:my_reward is the reward function itself,
     called with the arguments besides `solve_rate_P` and the context."""
-    factory, arguments = CONJECTURER_REWARDS.load(name), arguments or {}
+    factory = CONJECTURER_REWARDS.load(name)
     if inspect.isfunction(factory) and name not in CONJECTURER_REWARDS:
-        return _function_reward(name, factory, arguments)
-    parameters = CONJECTURER_REWARDS.parameters(name, factory)
-    allowed = ", ".join(parameters) or "no argument"
-    unknown = [str(key) for key in arguments if key not in parameters]
-    if unknown:
-        raise ConfigError(f"Conjecturer reward '{name}' does not take {', '.join(unknown)}; it takes {allowed}.")
-    absent = [
-        key for key, value in parameters.items() if value.default is inspect.Parameter.empty and key not in arguments
-    ]
-    if absent:
-        raise ConfigError(f"Conjecturer reward '{name}' needs {', '.join(absent)}; it takes {allowed}.")
-    return factory(**arguments)
+        return _function_reward(name, factory, arguments or {})
+    return CONJECTURER_REWARDS.make(name, arguments)
 
 
 def _function_reward(name: str, function: Callable[..., Any], arguments: dict[str, Any]) -> ConjecturerReward:
@@ -75,40 +70,34 @@ def part_of(kind: str, spec: Spec, more: tuple[str, ...] = ()) -> Part:
     return make_conjecturer_reward(spec["name"], dict(kwargs))
 
 
-def sum_of(terms: Sequence[Spec]) -> Sum:
+def sum_of(terms: list[Any]) -> Sum:
     """`{"terms": [{"name": "tent", "weight": 1.0}, {"name": "difficulty_diversity", "kwargs": {...}}]}`."""
-    weights = [spec.get("weight", 1.0) if isinstance(spec, Mapping) else 1.0 for spec in _listed("sum", terms)]
+    weights = [spec.get("weight", 1.0) if isinstance(spec, Mapping) else 1.0 for spec in terms]
     return Sum(tuple(part_of("sum", spec, ("weight",)) for spec in terms), weights)
 
 
-def product_of(factors: Sequence[Spec]) -> Product:
+def product_of(factors: list[Any]) -> Product:
     """`{"factors": ["tent", {"name": "disagreement"}]}`."""
-    return Product(tuple(part_of("product", spec) for spec in _listed("product", factors)))
+    return Product(tuple(part_of("product", spec) for spec in factors))
 
 
-def clipped(of: Spec, low: float = 0.0, high: float = 1.0) -> Clip:
+def clipped(of: Any, low: float = 0.0, high: float = 1.0) -> Clip:
     """`{"of": {"name": "r_zero", "kwargs": {"floor": null}}, "low": 0, "high": 1}`."""
     return Clip(_reward_of("clip", of), low, high)
 
 
 def solvability_aware(
-    of: Spec = "tent",
-    unparseable: float = -1.0,
-    out_of_range: float = -0.75,
-    unsolvable: float = -0.5,
-    held_out: float = -0.25,
-    duplicate: float = -0.25,
-    not_novel: float = -0.25,
+    of: Any = "tent",
+    unparseable: Charge = -1.0,
+    out_of_range: Charge = -0.75,
+    unsolvable: Charge = -0.5,
+    held_out: Charge = -0.25,
+    duplicate: Charge = -0.25,
+    not_novel: Charge = -0.25,
 ) -> SolvabilityAware:
     """`{"of": "tent", "unsolvable": -0.5}`."""
     base = _reward_of("solvability_aware", of)
     return SolvabilityAware(base, unparseable, out_of_range, unsolvable, held_out, duplicate, not_novel)
-
-
-def _listed(kind: str, specs: object) -> Sequence[Spec]:
-    if not isinstance(specs, list | tuple):
-        raise ConfigError(f"Conjecturer reward '{kind}' got {specs!r}; write a list of parts.")
-    return specs
 
 
 def _reward_of(kind: str, spec: Spec) -> ConjecturerReward:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ConfigError
-from .base import RewardContext, check_number
+from ..registry import Share
+from .base import RewardContext
 from .composition import Composable
 
 
@@ -22,15 +23,11 @@ class FrontierDistance(Composable):
     that one is charged as well (`solvability_aware`).
     """
 
-    low: float = 0.1
-    high: float = 0.7
+    low: Share = 0.1
+    high: Share = 0.7
     floor: float | None = 0.0
 
     def __post_init__(self) -> None:
-        check_number("frontier_distance", "low", self.low, 0.0, 1.0)
-        check_number("frontier_distance", "high", self.high, 0.0, 1.0)
-        if self.floor is not None:
-            check_number("frontier_distance", "floor", self.floor)
         if self.low >= self.high:
             raise ConfigError(
                 f"frontier_distance needs low < high, got low={self.low} and high={self.high}; Multimodal LLM "

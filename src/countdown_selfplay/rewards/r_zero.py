@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..countdown.similarity import similar_share
-from .base import UNKNOWN, RewardContext, check_number, problems_of
+from ..registry import Amount, Share
+from .base import UNKNOWN, RewardContext, problems_of
 from .composition import Composable
 
 
@@ -25,17 +26,10 @@ class RZero(Composable):
     problems in `ctx` the share is 0. In the paper p is the agreement with a majority vote; here the verifier's bit.
     """
 
-    scale: float = 2.0
-    weight: float = 1.0
-    threshold: float = 0.5
+    scale: Amount = 2.0
+    weight: Amount = 1.0
+    threshold: Share = 0.5
     floor: float | None = 0.0
-
-    def __post_init__(self) -> None:
-        check_number("r_zero", "scale", self.scale, 0.0)
-        check_number("r_zero", "weight", self.weight, 0.0)
-        check_number("r_zero", "threshold", self.threshold, 0.0, 1.0)
-        if self.floor is not None:
-            check_number("r_zero", "floor", self.floor)
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
         p = np.asarray(solve_rate_P, dtype=float)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
-from ..errors import ConfigError, RewardError
-from .base import UNKNOWN, RewardContext, check_number
+from ..errors import RewardError
+from ..registry import Share
+from .base import UNKNOWN, RewardContext
 from .composition import Composable
 
 Base = Literal["batch", "between"]
@@ -36,17 +37,9 @@ class SGS(Composable):
         problem earns more than an invalid one.
     """
 
-    top_share: float = 0.3
+    top_share: Share = 0.3
     top_of: Base = "batch"
     starved: Starved = "never"
-
-    def __post_init__(self) -> None:
-        check_number("sgs", "top_share", self.top_share, 0.0, 1.0)
-        for name, allowed in (("top_of", get_args(Base)), ("starved", get_args(Starved))):
-            if getattr(self, name) not in allowed:
-                raise ConfigError(
-                    f"`{name}` ({getattr(self, name)!r}) of conjecturer reward 'sgs' must be {' or '.join(allowed)}."
-                )
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
         product_P = self.parts(solve_rate_P, ctx)["r_synth"]

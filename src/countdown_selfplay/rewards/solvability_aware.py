@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
-from .base import UNKNOWN, ConjecturerReward, RewardContext, called, check_number
+from .base import UNKNOWN, ConjecturerReward, RewardContext, called
 from .composition import Composable, refused
 
 
@@ -29,10 +29,6 @@ class SolvabilityAware(Composable):
     held_out: float = -0.25
     duplicate: float = -0.25
     not_novel: float = -0.25
-
-    def __post_init__(self) -> None:
-        for field in fields(self)[1:]:
-            check_number("solvability_aware", field.name, getattr(self, field.name), high=0.0)
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
         return called(self.of, solve_rate_P, UNKNOWN if ctx is None else ctx)

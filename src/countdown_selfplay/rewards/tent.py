@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .base import RewardContext, check_number
+from ..registry import Amount, Share
+from .base import RewardContext
 from .composition import Composable
 
 
@@ -15,12 +16,8 @@ class Tent(Composable):
     """r = max(0, 1 - slope * |p - peak|), slope 2.5 and peak 0.4 in the paper: 1 at p = 0.4, 0 at p = 0 and from
     0.8 on."""
 
-    peak: float = 0.4
-    slope: float = 2.5
-
-    def __post_init__(self) -> None:
-        check_number("tent", "peak", self.peak, 0.0, 1.0)
-        check_number("tent", "slope", self.slope, 0.0)
+    peak: Share = 0.4
+    slope: Amount = 2.5
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
         return np.maximum(0.0, 1.0 - self.slope * np.abs(np.asarray(solve_rate_P, dtype=float) - self.peak))

@@ -33,7 +33,7 @@ def test_rungs_are_the_operand_counts_of_the_run():
         ({**RUNGS, "proposer_kwargs": {"rungs": [9]}}, "lists 9, and the domain's rungs are 3, 4"),
         (
             dict(proposer="policies", proposer_kwargs={"repair": 1}),
-            r"`repair` \(1\) of policies must be true or false",
+            r"`repair` \(1\) of proposer .policies. must be true or false",
         ),
     ],
 )

@@ -124,5 +124,5 @@ def test_what_cannot_be_trained_is_refused():
     with pytest.raises(UnknownNameError, match="Unknown features '8'"):
         NOVELTIES.make("8")
     for given in ({"problems": 1}, {"dimensions": True}, {"within": 1.5}, {"learning_rate": -1}, {"steps": 0}):
-        with pytest.raises(ConfigError, match=f"`{next(iter(given))}` .* of the embedding must be"):
-            Embedding(**given)
+        with pytest.raises(ConfigError, match=f"`{next(iter(given))}` .* of features 'learned' must be"):
+            NOVELTIES.make("learned", given)

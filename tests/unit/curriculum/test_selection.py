@@ -7,6 +7,7 @@ from countdown_selfplay.curriculum.problem_replay import ProblemReplay
 from countdown_selfplay.curriculum.reservoir import Reservoir
 from countdown_selfplay.curriculum.selection import Selection
 from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.proposers import make_proposer
 
 # too hard by .2, in the band, in the band and near the archive, too easy by .4 and new
 P = np.array([0.0, 0.4, 0.5, 1.0])
@@ -48,15 +49,17 @@ def test_sampled_draws_by_the_exponential_of_the_score():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"rule": "best"}, "`selection` \\('best'\\) must be one of top_k, hard_band"),
-        ({"low": 0.7}, "must be an ascending band"),
-        ({"diversity": -1}, "`diversity` \\(-1\\)"),
-        ({"temperature": 0}, "must be above 0"),
+        ({"selection": "best"}, r"`selection` \('best'\) .* must be one of top_k, hard_band"),
+        ({"selection_kwargs": {"low": 0.7}}, "must be an ascending band"),
+        ({"selection_kwargs": {"diversity": -1}}, r"`diversity` \(-1\) of symbolic setting 'selection_kwargs'"),
+        ({"selection_kwargs": {"temperature": 0}}, "a number above 0"),
+        ({"replay": {"capacity": 0}}, r"`capacity` \(0\) of symbolic setting 'replay' must be"),
+        ({"replay": {"softness": "soft"}}, "`softness`"),
     ],
 )
 def test_bad_settings_are_refused(given, message):
     with pytest.raises(ConfigError, match=message):
-        Selection(**given)
+        make_proposer("mutation", given)
 
 
 def test_the_reservoir_draws_evenly_from_three_strata_and_fills_up():
@@ -125,9 +128,3 @@ def test_the_buffer_drops_what_weighs_least_and_remembers_what_was_measured():
         0,
         0,
     ]
-
-
-@pytest.mark.parametrize("given", [{"capacity": 0}, {"half_life": -1}, {"softness": "soft"}])
-def test_a_buffer_that_cannot_be_is_refused(given):
-    with pytest.raises(ConfigError, match="of the problem replay must be"):
-        ProblemReplay(**given)

@@ -64,7 +64,6 @@ def test_the_state_is_json_and_goes_on_where_it_was():
     [
         (dict(low=0.7, high=0.2), r"`low` \(0.7\) and `high` \(0.2\)"),
         (dict(high=1.5), "low < high <= 1"),
-        (dict(window=0), "at least 1 round"),
     ],
 )
 def test_thresholds_that_cross_are_refused(wrong, words):

@@ -7,6 +7,7 @@ import pytest
 from countdown_selfplay.contract.critique import MARKER, NOT_CRITICAL
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.games import GAMES
 from countdown_selfplay.games.critic_discernment import CriticDiscernment, outcome_of
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.testing import ScriptedRound, in_ranks
@@ -264,7 +265,7 @@ def test_a_question_that_does_not_fit_is_refused_with_the_worst_case():
     charged = SimpleNamespace(**vars(config(capacity=99)), length_penalty=0.1)
     with pytest.raises(ConfigError, match=r"`length_penalty` \(0.1\) is added to reward functions, which do not act"):
         CriticDiscernment().check(charged)
-    with pytest.raises(ConfigError, match=r"`eta` \(-1\)"):
-        CriticDiscernment(eta=-1)
-    with pytest.raises(ConfigError, match="'game' or 'answer'"):
-        CriticDiscernment(first_credit="both")
+    with pytest.raises(ConfigError, match=r"`eta` \(-1\) of game 'critic_discernment'"):
+        GAMES.make("critic_discernment", {"eta": -1})
+    with pytest.raises(ConfigError, match="one of game, answer"):
+        GAMES.make("critic_discernment", {"first_credit": "both"})

@@ -76,8 +76,8 @@ def test_probes_are_in_no_count_of_the_round():
     [
         ({}, "`gains` of oracle_rungs is missing"),
         ({"kind": "half", "gains": GAINS}, "is for kind gain, and kind is half"),
-        ({"kind": "best"}, r"`kind` \('best'\) of oracle_rungs must be gain or half"),
-        ({"kind": "half", "every": 0}, r"`every` \(0\) of oracle_rungs"),
+        ({"kind": "best"}, r"`kind` \('best'\) of proposer 'oracle_rungs' must be one of gain, half"),
+        ({"kind": "half", "every": 0}, r"`every` \(0\) of proposer 'oracle_rungs'"),
         ({"gains": {"first": {"3": 1}}}, "wants a table {round: {rung: gain}}"),
         ({"gains": {"0": {"3": "much"}}}, "finite numbers for gains"),
         ({"gains": {}}, "finite numbers for gains"),

@@ -1,0 +1,84 @@
+"""`joint --help-part KIND [NAME]`: the parts that a setting may name, and the arguments of each."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Iterable
+from itertools import pairwise, zip_longest
+from typing import Any
+
+from ..domains import DOMAINS
+from ..games import GAMES
+from ..guides import GUIDES
+from ..objectives import OBJECTIVES
+from ..proposers import PROPOSERS
+from ..registry import Registry, annotations_of, described, in_yaml
+from ..rewards import CONJECTURER_REWARDS
+
+KINDS: Registry[Registry[Any]] = Registry(
+    "kind of part",
+    {
+        "game": GAMES,
+        "domain": DOMAINS,
+        "proposer": PROPOSERS,
+        "guide": GUIDES,
+        "objective": OBJECTIVES,
+        "reward": CONJECTURER_REWARDS,
+    },
+)
+
+
+def print_parts(kind: str, name: str | None = None) -> None:
+    """Print each part of a kind, or the one called `name`: the first sentence of its docstring, and its arguments.
+    UnknownNameError suggests the nearest kind or name."""
+    registry = KINDS[kind]
+    for one in registry if name is None else [name]:
+        print("\n".join(part_help(registry, one)))
+
+
+def part_help(registry: Registry[Any], name: str) -> list[str]:
+    """The lines on one part."""
+    entry = registry.load(name)
+    about = inspect.getdoc(entry) or ""
+    parameters = registry.parameters(name, entry)
+    hints, helps = annotations_of(entry), argument_helps(entry, parameters)
+    lines = [name, *_wrapped(re.split(r"\n\n|(?<=\.)\s(?=[A-Z`(])", about)[0], "    ")]
+    for key, one in parameters.items():
+        kind = described(hints[key]) if key in hints else "any value"
+        default = "required" if one.default is one.empty else f"default {in_yaml(one.default)}"
+        default = default.replace("default the default", "optional")
+        lines += [f"  {key}: {kind} ({default})", *_wrapped(helps.get(key, ""), "      ")]
+    return lines
+
+
+def argument_helps(entry: Any, parameters: Iterable[str]) -> dict[str, str]:
+    """By argument, the string under the field, or what the docstring says behind "argument:"."""
+    about = inspect.getdoc(getattr(entry, "__init__", None)) or "" if isinstance(entry, type) else ""
+    text = f"{inspect.getdoc(entry) or ''}\n\n{about}"
+    names = "|".join(map(re.escape, parameters)) or "(?!)"
+    heads = list(re.finditer(rf"(?:\A|(?<=\n\n)|(?<=[.)]\s))((?:{names})(?:, (?:{names}))*):\s", text))
+    found: dict[str, str] = {}
+    for head, after in zip_longest(heads, heads[1:]):
+        said = text[head.end() : after.start() if after else len(text)].split("\n\n")[0]
+        found |= dict.fromkeys(head[1].split(", "), " ".join(said.split()))
+    return found | _strings_under_fields(entry)
+
+
+def _strings_under_fields(entry: Any) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for owner in reversed(entry.__mro__[:-1]) if isinstance(entry, type) else ():
+        try:
+            body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0].body  # type: ignore[attr-defined]
+        except (OSError, TypeError):
+            continue
+        for field, under in pairwise(body):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(under, ast.Expr):
+                found[field.target.id] = " ".join(str(ast.literal_eval(under.value)).split())
+    return found
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, 100, initial_indent=indent, subsequent_indent=indent)

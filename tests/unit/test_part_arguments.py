@@ -1,0 +1,122 @@
+"""registry.py, cli/help_part.py: arguments of parts are checked by their annotations, and printed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pytest
+from annotated_types import Ge, Gt, Lt, MinLen
+
+from countdown_selfplay.cli.help_part import KINDS, print_parts
+from countdown_selfplay.errors import ConfigError, UnknownNameError
+from countdown_selfplay.registry import Count, Registry, Share, annotations_of, described, fits
+
+
+class Part:
+    """Plays. It does more.
+
+    count: how often; and this.
+    """
+
+    def __init__(self, count: Count, share: Share = 0.5, kind: Literal["a", "b"] = "a", free=None) -> None:
+        self.given = (count, share, kind, free)
+
+
+PARTS: Registry[Any] = Registry("part", {"mine": Part})
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "good"),
+    [
+        (True, int, False),
+        (3.0, int, False),
+        ("3", int, False),
+        (np.int64(3), Count, True),
+        (0, Count, False),
+        (3, float, True),
+        (True, float, False),
+        (float("nan"), float, False),
+        (10**400, float, False),
+        (np.float32(0.5), Share, True),
+        (None, Share | None, True),
+        (1.5, Share | None, False),
+        ([1, 2], tuple[int, ...], True),
+        ("ab", Sequence[str], False),
+        ("ab", list[Any], False),
+        ((1, 2), list[Any], True),
+        ([1, True], Sequence[int], False),
+        ([], Annotated[Sequence[int], MinLen(1)], False),
+        ({1: {2: 0.5}}, Mapping[int, Mapping[int, float]], True),
+        ("a/b", Path, True),
+        (len, Callable[..., Any] | str, True),
+        (3, Callable[..., Any] | str, False),
+        (object(), Registry, True),  # a class that pydantic does not know
+    ],
+)
+def test_a_value_fits_an_annotation_strictly(value, hint, good):
+    assert fits(value, hint) is good
+
+
+@pytest.mark.parametrize(
+    ("hint", "words"),
+    [
+        (Count, "a whole number of at least 1"),
+        (Share | None, "a number from 0 to 1 or null"),
+        (Annotated[float, Ge(0), Lt(1)], "a number of at least 0 and below 1"),
+        (Annotated[float, Gt(0)], "a number above 0"),
+        (Literal["a", "b"], "one of a, b"),
+        (Sequence[int], "a list, each entry a whole number"),
+        (dict[str, Any], "a mapping"),
+    ],
+)
+def test_an_annotation_is_put_in_words(hint, words):
+    assert described(hint) == words
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "Part 'mine' needs count; it takes count, share, kind, free."),
+        ({"count": 1, "shar": 1}, "does not take shar; it takes count, share, kind, free. Did you mean 'share'?"),
+        ({"count": True}, "`count` (True) of part 'mine' must be a whole number of at least 1."),
+        ({"count": 1, "share": 2}, "`share` (2) of part 'mine' must be a number from 0 to 1; leave it out for 0.5."),
+        ({"count": 1, "kind": "c"}, "`kind` ('c') of part 'mine' must be one of a, b; leave it out for a."),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence_with_the_cure(given, message):
+    with pytest.raises(ConfigError) as caught:
+        PARTS.make("mine", given)
+    assert message in str(caught.value)
+
+
+def test_values_that_fit_are_handed_on_as_they_are():
+    assert PARTS.make("mine", {"count": 2, "share": 1, "free": "any"}).given == (2, 1, "a", "any")
+    assert PARTS.make("mine", {"count": 2}, share=0.25, other=3).given == (2, 0.25, "a", None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_argument_of_each_part_is_annotated(kind):
+    registry = KINDS[kind]
+    for name in registry:
+        entry = registry.load(name)
+        assert set(registry.parameters(name, entry)) <= set(annotations_of(entry)), name
+
+
+def test_parts_are_printed_with_type_range_default_and_help(capsys):
+    print_parts("proposer", "targets")
+    said = capsys.readouterr().out
+    assert said.startswith("targets\n    Differs from Policies in that")
+    assert "  batch: a whole number of at least 1 or null (default null)\n      targets of a round, every" in said
+    print_parts("domain", "countdown")  # strings under fields
+    assert "  value_high: a whole number (default 99)\n      Greatest result of a move.\n" in capsys.readouterr().out
+    for kind in KINDS:
+        print_parts(kind)
+    assert "\noracle_rungs\n" in capsys.readouterr().out
+
+
+def test_an_unknown_kind_or_part_suggests_the_nearest():
+    with pytest.raises(UnknownNameError, match=r"Unknown kind of part 'proposers'. Did you mean 'proposer'"):
+        print_parts("proposers")
+    with pytest.raises(UnknownNameError, match="Did you mean 'tiers'"):
+        print_parts("proposer", "tier")
