@@ -24,7 +24,8 @@ HEAD = """# Commands
 
 Every command and every option of this library's own; `docs/commands_page.py` writes this page from the parsers. Each
 option of a trainer command is a field in YAML too (`--config FILE`), and the fields of TRL and Transformers, which
-`--help-all` lists, are taken as well. `--n-problems` and `--n_problems` are the same.
+`--help-all` lists, are taken as well. `joint --help-part KIND [NAME]` lists the arguments of the parts (game, domain,
+proposer, guide, objective, reward). `--n-problems` and `--n_problems` are the same.
 """
 
 

@@ -12,7 +12,7 @@ from countdown_selfplay.cli import sources
 from countdown_selfplay.cli.commands import TRAINERS
 from countdown_selfplay.cli.field_names import field_names
 from countdown_selfplay.cli.joint import parse
-from countdown_selfplay.cli.options import OptionParser, parse_options
+from countdown_selfplay.cli.options import OptionParser
 from countdown_selfplay.cli.sources import check_early
 from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.errors import ConfigError, UnknownNameError
@@ -242,16 +242,3 @@ def test_the_page_of_commands_holds_the_options_of_the_parsers():
     """Else: python docs/commands_page.py"""
     module = script_of_docs("commands_page")
     assert module.PAGE.read_text() == module.page()
-
-
-@pytest.mark.parametrize("command", [name for name in TRAINERS if " " not in name])
-def test_help_is_a_line_or_two_an_option_and_help_all_names_every_one(command, capsys):
-    shown = {}
-    for flag in ("--help", "--help-all"):
-        with pytest.raises(SystemExit):
-            parse_options(command, [flag])
-        shown[flag] = capsys.readouterr().out
-    assert len(shown["--help"].splitlines()) <= 320
-    fields = set(OptionParser(command).fields)
-    assert all(f"  --{name}" in shown["--help-all"] for name in fields)
-    assert "--guard_window 10" in shown["--help"] or command in ("sft", "ipo", "cdg")

@@ -51,7 +51,7 @@ class OptionParser(OneLineParser, TrlParser):
         self.fields: dict[str, argparse.Action] = {}
         for action in self._actions:
             if action.dest != "help":
-                self.fields.setdefault(action.dest, action)  # --no_report sets `report` too
+                self.fields.setdefault(action.dest, action)  # `report` has the flag --no_report too
         hints = {name: hint for model in classes for name, hint in get_type_hints(model).items()}
         self.takes = {name: _kinds(hints.get(name, str)) for name in self.fields}
 
