@@ -28,9 +28,10 @@ import yaml
 from many_runs import finish, finished, play_all, run_folder
 
 from countdown_selfplay.cli import cdg
-from countdown_selfplay.cli.countdown_options import flag_value, underscored
-from countdown_selfplay.cli.early_check import HELP, check_early
-from countdown_selfplay.cli.main import as_program
+from countdown_selfplay.cli.commands import TRAINERS
+from countdown_selfplay.cli.main import as_program, program, resolved
+from countdown_selfplay.cli.plain import underscored
+from countdown_selfplay.cli.sources import HELP_FLAGS, check_early
 from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.data.run_files import append_lines, read_lines
@@ -256,18 +257,17 @@ def study(argv: list[str]) -> int:
 def main(argv: list[str]) -> int:
     if "--study" in argv:
         return study([word for word in argv if word != "--study"])
-    asked = [underscored(word) for word in argv if word != "--warm_start"]
-    if any(word in HELP for word in asked):
+    way, asked = resolved("cdg", [underscored(word) for word in argv if word != "--warm_start"])
+    if any(word in HELP_FLAGS for word in asked):
         print(__doc__)
-        return cdg.main(asked)
-    check_early("cdg", asked)  # before minutes of warm start
+        return program(way)(asked)
+    check_early(way, ["--model_name_or_path", "tiny", *asked])  # before minutes of warm start
     began = time.perf_counter()
     cdg_start()
     if len(asked) < len(argv):
         print(f"{time.perf_counter() - began:.0f} s. Now: countdown-selfplay cdg")
         return 0
-    recipe = "tiny/cdg" if flag_value(argv, "--training") == "online" else RECIPE
-    return cdg.main(["--recipe", recipe, "--model_name_or_path", str(CDG), *asked])
+    return program(way)(["--recipe", TRAINERS[way].recipe, "--model_name_or_path", str(CDG), *asked])
 
 
 if __name__ == "__main__":

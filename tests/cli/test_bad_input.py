@@ -25,13 +25,6 @@ def here(tmp_path, monkeypatch):
     for name in ("bin.yaml", "bin.jsonl", "bin.csv"):
         Path(name).write_bytes(BINARY)
     Path("deep.jsonl").write_text("[" * 100_000)
-    Path("typed.yaml").write_text("recipe: tiny/default\nmax_steps: [1, 2]\n")
-    Path("half.yaml").write_text("recipe: tiny/default\nmax_steps: 2.5\n")
-    Path("inf.yaml").write_text("recipe: tiny/default\nmax_steps: .inf\n")
-    Path("flag.yaml").write_text("recipe: tiny/default\nlearning_rate: true\n")
-    Path("none.yaml").write_text("recipe: tiny/default\nseed: null\n")
-    Path("table.yaml").write_text("recipe: tiny/default\nprover_objective: {a: 1}\n")
-    Path("names.yaml").write_text("recipe: [tiny/default]\n")
     Path("trips.yaml").write_text("recipe: tiny/default\nguard_trips: {prover/entropie: [0.1, null]}\n")
     Path("ragged.csv").write_text("rate\n.1,2\n")
     Path("kept.csv").write_text("mine")
@@ -45,13 +38,6 @@ def here(tmp_path, monkeypatch):
 
 CASES = {
     "joint --config bin.yaml": "bin.yaml is not a YAML file: it is not UTF-8 text",
-    "joint --config typed.yaml": "`max_steps` ([1, 2]) must be a whole number",
-    "joint --config half.yaml": "`max_steps` (2.5) must be a whole number",
-    "joint --config inf.yaml": "`max_steps` (inf) must be a whole number",
-    "joint --config flag.yaml": "`learning_rate` (True) must be a number",
-    "joint --config none.yaml": "`seed` (None) must be a whole number",
-    "joint --config table.yaml": "`prover_objective` ({'a': 1}) must be a text",
-    "joint --config names.yaml": "`recipe` (['tiny/default']) must be a text",
     "joint --config trips.yaml": "which no round of this run logs. Did you mean 'prover/entropy'?",
     'joint --guard_trips {"prover/entropy":[1,0]}': "`guard_trips` of 'prover/entropy' ([1, 0]) must be a range",
     "joint --game propose_and_slove": "Unknown game 'propose_and_slove'. Did you mean 'propose_and_solve'?",

@@ -208,7 +208,7 @@ def test_the_table_is_sampled_as_the_preset_says(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--training", "offline"], "choose from 'iterated', 'online'"),
+        (["--training", "offline"], "`training` (offline) must be iterated or online"),
         (["--algorithm", "ppo"], "choose from 'rest', 'expert_iteration', 'dpo', 'step_dpo'"),
         (["--leave_out", "critic"], "`leave_out` (critic) must name roles that play"),
         (["--role_training", "{}"], "`role_training` ('{}') must map kinds to their settings"),

@@ -12,8 +12,8 @@ from tests.cli.stand_in import END, START, make_tokenizer
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.cli.starts import check_starts
 from countdown_selfplay.config.recipes import recipe_settings, recipes
+from countdown_selfplay.config.starts import check_starts
 from countdown_selfplay.countdown import CountdownDomain, Problem, generate_problems
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation.hard import HardProblems, hard_problems

@@ -5,8 +5,7 @@ import json
 import pytest
 from tests.iterated.test_select import row
 
-from countdown_selfplay.cli.cdg import IteratedArguments
-from countdown_selfplay.cli.trainer_options import parse_options
+from countdown_selfplay.cli.options import parse_options
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.iterated import IteratedSettings, RoleTraining
@@ -84,7 +83,7 @@ def test_the_baselines_know_answers_alone_and_have_the_games_rows():
 
 def rates(recipe, *options):
     argv = ["--recipe", recipe, *options]
-    _, settings, _ = parse_options(argv, "cdg", IteratedArguments, IteratedSettings, "", "tiny/iterated_cdg")
+    _, settings, _ = parse_options("cdg", argv)
     return {kind: (role.learning_rate, role.batch_size, role.epochs) for kind, role in settings.kinds.items()}
 
 

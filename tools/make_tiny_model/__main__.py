@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from countdown_selfplay.cli.countdown_options import seed_number
 from countdown_selfplay.cli.main import guarded
+from countdown_selfplay.cli.plain import seed_number
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation import Estimate
 from countdown_selfplay.evaluation.terminal import aligned

@@ -16,9 +16,7 @@ from ..errors import ConfigError
 from ..evaluation.setting import find_run, roles_of, setting_of
 from ..evaluation.terminal import aligned
 from ..tiny import EMBEDDED, embedded_name
-from .countdown_options import parser_of, positive, problem_of, seed_number
-
-HELP = "Ask a trained prover for answers to one problem, or a conjecturer for problems"
+from .plain import parser_of, positive, problem_of, seed_number
 
 EPILOG = """\
 examples: countdown-selfplay ask --model runs/tiny-joint/prover 3 5 7 --target 22
@@ -67,7 +65,7 @@ def main(argv: list[str]) -> int:
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """The options, with what `setting_of` reads besides."""
-    parser = parser_of("ask", HELP, EPILOG)
+    parser = parser_of("ask", EPILOG)
     parser.add_argument("numbers", nargs="*", metavar="NUMBER", help="the numbers of the problem")
     parser.add_argument("--model", required=True, help="a model or adapter folder, a hub id, tiny or tiny-ladder")
     parser.add_argument("--target", metavar="T", help="the integer to reach")

@@ -16,6 +16,7 @@ from ..config.checks import check_output
 from ..config.countdown_fields import CountdownFields
 from ..config.number_checks import at_least, json_object
 from ..config.script import EvaluationArguments
+from ..config.starts import check_starts
 from ..data.run_files import write_atomically
 from ..domains import domain_from
 from ..errors import ConfigError
@@ -23,20 +24,7 @@ from ..evaluation.terminal import aligned
 from ..games import GAMES
 from ..iterated.budget import with_budget
 from ..iterated.settings import IteratedSettings, check_settings
-from . import joint
-from .countdown_options import flag_value, has_flag
-from .settings_file import without
-from .starts import check_starts
-from .trainer_options import parse_options
-
-HELP = "Play the Critic-Discernment Game: answer, criticise, revise; --training online or iterated"
-
-EPILOG = """
---training iterated: play all problems, choose samples, retrain every role from its initial model, and again.
-With no argument it plays recipe tiny/iterated_cdg from runs/tiny-cdg-start, a warm start of the embedded model, which
-does not know the game: `countdown-selfplay cdg --prepare` makes it, once, in a few minutes. --training online has the
-options of joint.
-"""
+from .options import parse_options
 
 
 @dataclass
@@ -73,18 +61,10 @@ class IteratedArguments(EvaluationArguments, CountdownFields):
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
-    """`launch`: as in joint, for --training online."""
-    argv = list(sys.argv[1:] if argv is None else argv)
-    way = flag_value(argv, "--training") or "iterated"
-    if way not in ("iterated", "online"):
-        raise ConfigError(f"`training` ({way}) must be iterated or online.")
-    if way == "online":
-        return joint.main(_online(argv), launch)
+    """`--training iterated`; `launch`: of a dry run, and not read, for it runs in one process."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ConfigError("`--training iterated` runs in one process; leave the launch out, or train online.")
-    script, settings, model = parse_options(
-        argv, "cdg", IteratedArguments, IteratedSettings, EPILOG, "tiny/iterated_cdg"
-    )
+    script, settings, model = parse_options("cdg", sys.argv[1:] if argv is None else argv)
     if script.training != "iterated":
         raise ConfigError(
             f"`training` ({script.training}) in a file cannot be, for the two ways have other settings; pass it as a "
@@ -99,13 +79,6 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
         settings.kinds = with_budget(settings.kinds, Path(script.budget_of), settings.iterations)
     (print_dry_run if script.dry_run else play)(script, settings, model)
     return 0
-
-
-def _online(argv: list[str]) -> list[str]:
-    """The arguments for joint: without --training, and with the game's recipe if nothing else is named."""
-    argv = without(argv, "--training")
-    named = any(has_flag(argv, name) for name in ("--recipe", "--config"))
-    return argv if named else ["--recipe", "tiny/cdg", *argv]
 
 
 def _refuse_model_options(model: Any) -> None:

@@ -10,9 +10,7 @@ from ..errors import ConfigError
 from ..evaluation.compare.arms import Arm, aligned_arms, check_settings, load_arms
 from ..evaluation.compare.comparison import compare_arms, figure, latex, markdown, rows_of
 from ..evaluation.terminal import aligned
-from .countdown_options import parser_of, seed_number, write_output
-
-HELP = "Compare evaluations: paired differences of pass@k with 95% intervals"
+from .plain import parser_of, seed_number, write_output
 
 EPILOG = """\
 An arm is a file that `eval --output` wrote, a run folder (its evaluation.json, after training; RUN:before for before),
@@ -58,7 +56,7 @@ def main(argv: list[str]) -> int:
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """The command line, parsed; `--allow-different-settings` and `--allow_different_settings` are the same."""
-    parser = parser_of("compare", HELP, EPILOG)
+    parser = parser_of("compare", EPILOG)
     parser.add_argument("arms", nargs="+", metavar="ARM", help="see below")
     parser.add_argument("--ks", type=int, nargs="+", metavar="K", help="default: the powers of two up to n")
     parser.add_argument("--common", action="store_true", help="compare on the problems that all have")

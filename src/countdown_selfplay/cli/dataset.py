@@ -35,9 +35,7 @@ from ..data.jsonl import json_lines
 from ..data.parquet import parquet_rows
 from ..errors import ConfigError, DataError
 from . import hard_set
-from .countdown_options import add_rule_options, parser_of, rules_of, seed_number
-
-HELP = "Write solvable problems or demonstrations to a file"
+from .plain import add_rule_options, parser_of, rules_of, seed_number
 
 EPILOG = """\
 schemas: nums           nums, target
@@ -132,7 +130,7 @@ class Condition:
 
 def options_of(argv: list[str]) -> argparse.Namespace:
     """The command line, parsed."""
-    parser = parser_of("dataset", HELP, EPILOG)
+    parser = parser_of("dataset", EPILOG)
     spec = ProblemSpec()
     parser.add_argument("out", help="the file to write, .jsonl or .parquet")
     parser.add_argument("--count", type=int, required=True, metavar="N", help="how many problems")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 import json
 import os
@@ -11,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-
-HELP = "Print versions, device, cores, memory and installed extras"
+from .plain import parser_of
 
 STACK = ("torch", "trl", "transformers", "accelerate", "peft", "datasets", "tokenizers", "safetensors", "numpy")
 EXTRAS = {"vllm": "vllm", "deepspeed": "deepspeed", "test": "pytest", "docs": "mkdocs-material"}
@@ -88,7 +86,7 @@ def as_text(info: dict[str, Any]) -> str:
 
 def main(argv: list[str]) -> int:
     """Print the environment as text or, with --json, as one JSON object."""
-    parser = argparse.ArgumentParser(prog="countdown-selfplay env", description=HELP + ".")
+    parser = parser_of("env", "")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     as_json = parser.parse_args(argv).json
     info = environment()

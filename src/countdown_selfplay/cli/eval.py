@@ -20,12 +20,10 @@ from ..evaluation.model import device_name, folder_of, load_model, place_of, ver
 from ..evaluation.presets import PRESETS, SAMPLES, TRAINING
 from ..evaluation.setting import ProblemSet, Setting, problem_set, role_of, setting_of
 from ..evaluation.terminal import aligned, rates
-from .countdown_options import parser_of, positive, seed_number, underscored, write_output
 from .eval_tasks import TASKS, add_task_options, check_task, result_text, run_task
+from .plain import parser_of, positive, seed_number, underscored, write_output
 
 Row = tuple[str, ...]
-
-HELP = "Score a prover or a conjecturer on held-out problems, with 95% intervals"
 
 EPILOG = """\
 examples: countdown-selfplay eval --model tiny
@@ -69,7 +67,7 @@ def main(argv: list[str]) -> int:
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """The options; `--n-problems` and `--n_problems` are the same."""
-    parser = parser_of("eval", HELP, EPILOG)
+    parser = parser_of("eval", EPILOG)
     parser.add_argument("--model", required=True, help="a model or adapter folder, a hub id, tiny or tiny-ladder")
     parser.add_argument("--task", choices=TASKS, default="solve", help="the kind of evaluation (default: solve)")
     parser.add_argument("--role", choices=("prover", "conjecturer"), help="what to score it as (default: prover)")

@@ -18,14 +18,12 @@ from ..evaluation.compare.arms import split_arm
 from ..evaluation.compare.comparison import markdown
 from ..evaluation.compare.scaling_data import load_curve
 from ..evaluation.terminal import aligned
-from .countdown_options import parser_of, seed_number, write_output
+from .plain import parser_of, seed_number, write_output
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RECENTRED = " (re-centred)"
-HELP = "Fit solve rate against compute, with an interval of the asymptote where the data can give one"
-
 EPILOG = """\
 An arm is a run folder (metrics.jsonl), a .csv or a .jsonl file, or name=PATH,PATH with one per training seed. Fitted
 is R(C) = R0 + (A - R0) / (1 + (C_mid / C)^B) on log compute, with bounds. A fit that fails has a reason and no number.
@@ -86,7 +84,7 @@ def fitted(options: argparse.Namespace) -> tuple[list[ScalingArm], str, str]:
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """The command line, parsed."""
-    parser = parser_of("fit-scaling", HELP, EPILOG)
+    parser = parser_of("fit-scaling", EPILOG)
     parser.add_argument("arms", nargs="+", metavar="ARM", help="see below")
     parser.add_argument("--compute", metavar="COLUMN", help="default: compute, or the texts sampled so far")
     parser.add_argument("--rate", metavar="COLUMN", help="default: rate, a cumulative solve rate, or eval_pass@1")

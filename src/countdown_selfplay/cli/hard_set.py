@@ -14,7 +14,7 @@ from ..errors import ConfigError
 from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
 from ..evaluation.presets import ATTEMPTS, MOST, TRAINING
 from ..evaluation.setting import find_run, setting_of
-from .countdown_options import positive
+from .plain import positive
 
 if TYPE_CHECKING:
     from ..evaluation.hard import HardProblems

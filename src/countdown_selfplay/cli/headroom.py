@@ -12,25 +12,16 @@ from typing import Any
 from trl import ModelConfig
 
 from ..config import JointSelfPlayConfig
+from ..config.starts import check_starts
 from ..errors import ConfigError
 from ..headroom.settings import HeadroomArguments
 from .joint import build_arguments
-from .starts import check_starts
-from .trainer_options import parse_options
-
-HELP = "Measure in short runs whether a curriculum can pay in a setting: four gates and a verdict"
-
-DEFAULT_RECIPE = "tiny/ladder"
-EPILOG = """
-Settings as those of joint, whose domain must have rungs; with no argument those of recipe tiny/ladder. It plays short
-runs of them in OUTPUT_DIR/headroom, and leaves headroom.json, headroom.svg, and gains.json, the table of the oracle,
-which a run plays by with --proposer oracle_rungs --proposer_kwargs '{"gains": "FILE"}'.
-"""
+from .options import parse_options
 
 
 def parse(argv: list[str]) -> tuple[HeadroomArguments, JointSelfPlayConfig, ModelConfig]:
     """Recipe < config file < flags, as joint."""
-    found = parse_options(argv, "headroom", HeadroomArguments, JointSelfPlayConfig, EPILOG, DEFAULT_RECIPE)
+    found = parse_options("headroom", argv)
     if found[1].resume_from_checkpoint:
         raise ConfigError(
             f"`resume_from_checkpoint` ({found[1].resume_from_checkpoint}) is for a run, and headroom plays several "

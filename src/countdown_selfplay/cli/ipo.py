@@ -20,23 +20,14 @@ from ..warm_starts.demonstrations import read_demonstrations
 from ..warm_starts.filters import HELD_OUT, TOO_LONG, Kept
 from ..warm_starts.pairs import PreferencePair, ScoredSample, make_preference_pairs
 from ..warm_starts.preferences import PREFERENCES, read_preferences
-from .trainer_options import parse_options
+from .options import parse_options
 from .warm_start_dry_run import print_dry_run
-
-HELP = "Prefer right over wrong samples with IPO, TRL's DPOTrainer"
-
-EPILOG = """
-With no argument the embedded tiny model (recipe tiny/ipo) is trained on pairs of its answers. --recipe NAME and
---config FILE set any field; the file overrides the recipe, a flag both. Held-out problems are never trained on.
-"""
 
 Samples = tuple[list[ScoredSample], int, "Counter[str]"]
 
 
 def main(argv: list[str] | None = None) -> int:
-    script, args, model = parse_options(
-        sys.argv[1:] if argv is None else argv, "ipo", IPOArguments, IPOSettings, EPILOG, "tiny/ipo"
-    )
+    script, args, model = parse_options("ipo", sys.argv[1:] if argv is None else argv)
     if not script.dry_run:
         check_run(args)
     held_out = held_out_problems(script, script.played)

@@ -1,5 +1,5 @@
-"""`countdown-selfplay joint`: train a conjecturer and a prover against each other, evaluate before and after,
-report."""
+"""`countdown-selfplay joint`: train a conjecturer and a prover against each other, evaluate before and after, report.
+`rloo`, `pool`, `sgs`, `symbolic` and `cdg --training online` are `joint` with a recipe and a refusal each."""
 
 from __future__ import annotations
 
@@ -14,28 +14,18 @@ from trl import ModelConfig, get_peft_config
 from ..config import JointSelfPlayConfig
 from ..config.own_parts import callbacks_of, reward_funcs_of
 from ..config.script import JointScriptArguments
+from ..config.starts import check_starts
 from ..errors import ConfigError
 from ..policies.build import model_arguments
 from ..rewards.prover.verifier import make_verdict_reward
 from ..tiny import resolve_model
-from .starts import check_starts
-from .trainer_options import parse_options
-
-HELP = "Train a conjecturer and a prover jointly"
-
-DEFAULT_RECIPE = "tiny/default"
-EXTRA_HELP = """
-With no argument it trains the embedded tiny model (recipe tiny/default). --recipe NAME and --config FILE set any field
-below; the file overrides the recipe, and a flag both: --learning_rate also the prover_learning_rate of a recipe.
-"""
+from .commands import TRAINERS
+from .options import parse_options
 
 
-def parse(
-    argv: list[str], command: str = "joint", epilog: str = EXTRA_HELP
-) -> tuple[JointScriptArguments, JointSelfPlayConfig, ModelConfig]:
+def parse(argv: list[str], command: str = "joint") -> tuple[JointScriptArguments, JointSelfPlayConfig, ModelConfig]:
     """Recipe < config file < flags. Unknown fields are errors."""
-    found = parse_options(argv, command, JointScriptArguments, JointSelfPlayConfig, epilog, DEFAULT_RECIPE)
-    script, training, _ = found
+    script, training, model = parse_options(command, argv)
     if script.eval_problems == 0 and training.eval_strategy != "no":
         raise ConfigError(
             f"`eval_strategy` ({training.eval_strategy.value}) evaluates on held-out problems, and `eval_problems` is "
@@ -45,7 +35,7 @@ def parse(
         check_control(script, training)
     if script.early_stopping_patience is not None:
         stop_early(script, training)
-    return found
+    return script, training, model
 
 
 def stop_early(script: JointScriptArguments, training: JointSelfPlayConfig) -> None:
@@ -61,22 +51,25 @@ def stop_early(script: JointScriptArguments, training: JointSelfPlayConfig) -> N
     training.restore_callback_states_from_checkpoint = True
 
 
-def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
-    """`launch`: options of a launch that a dry run is to plan for."""
+def main(argv: list[str] | None = None, launch: dict[str, str] | None = None, command: str = "joint") -> int:
+    """`launch`: options of a launch that a dry run is to plan for. `command`: a row of TRAINERS."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    script, training, model = parse(argv)
-    return play(script, training, model, launch, control_of(argv, script, training))
+    script, training, model = parse(argv, command)
+    refused = TRAINERS[command].refusal(script, training)
+    if refused is not None:
+        raise ConfigError(refused)
+    return play(script, training, model, launch, control_of(argv, script, training, command))
 
 
 def control_of(
-    argv: list[str], script: JointScriptArguments, training: JointSelfPlayConfig
+    argv: list[str], script: JointScriptArguments, training: JointSelfPlayConfig, command: str = "joint"
 ) -> tuple[JointSelfPlayConfig, dict[str, Any]] | None:
     """Settings and trainer's arguments of the run without a conjecturer that `control` asks for, else None."""
     if not script.control or script.dry_run or script.probe:
         return None
     folder = str(Path(training.output_dir) / "control")
     alone = ["--control", "false", "--conjecturer_micro_batches", "0", "--output_dir", folder]
-    options = parse([*argv, *alone])
+    options = parse([*argv, *alone], command)
     return options[1], build_arguments(*options)
 
 

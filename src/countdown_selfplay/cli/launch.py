@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import ConfigError, MissingExtraError
-from .settings_file import read_yaml
+from .yaml_file import read_yaml
 
 LAUNCH_OPTIONS = (
     "accelerate_config",
@@ -21,6 +21,9 @@ LAUNCH_OPTIONS = (
     "main_process_port",
 )
 """Options of the launcher, all but the first named as in `accelerate launch`; the others go to the command."""
+
+LAUNCHED = "COUNTDOWN_SELFPLAY_LAUNCHED"
+"""Set in the processes of a launch of this program."""
 
 _LEAST = {"num_processes": 1, "num_machines": 1, "machine_rank": 0, "main_process_port": 0}
 
@@ -162,4 +165,4 @@ def launch(command: str, options: dict[str, str], argv: list[str]) -> NoReturn:
     """Become `accelerate launch` of `command`: it gets the signals, and its exit code is that of this process."""
     line, environment = launch_command(command, options, argv)
     sys.stdout.flush()
-    os.execve(sys.executable, line, {**os.environ, **environment})
+    os.execve(sys.executable, line, {**os.environ, **environment, LAUNCHED: "1"})

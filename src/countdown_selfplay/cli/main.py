@@ -7,68 +7,33 @@ interrupted. Anything else that is raised is a bug or a failure of the machine a
 from __future__ import annotations
 
 import errno
-import importlib
-import importlib.util
 import os
-import re
 import sys
 import zlib
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
 from .. import __version__
 from ..data.run_files import disk_was_full
-from ..errors import CountdownSelfPlayError, UnknownNameError
+from ..errors import ConfigError, CountdownSelfPlayError, UnknownNameError
 from ..registry import nearest
-from .systems import SYSTEMS
+from .commands import COMMANDS, NAMES, ONLINE, TRAINERS, Trainer
 
 PROG = "countdown-selfplay"
-
-COMMANDS = {
-    name: f"countdown_selfplay.cli.{'systems' if name in SYSTEMS else name.replace('-', '_')}"
-    for name in (
-        *("joint", "sft", "ipo", "rloo", *SYSTEMS, "cdg", "headroom"),
-        *("recipes", "ask", "push"),
-        *("eval", "compare", "fit-scaling", "solve", "verify", "report", "dataset", "env"),
-    )
-}
-"""Command name -> module. A command whose module is not part of the installation is neither listed nor accepted."""
-
-TRAINERS = frozenset({"joint", "sft", "ipo", "rloo", *SYSTEMS, "cdg", "headroom"})
-"""Commands that take the launch options and can run in several processes."""
-
-PREPARED = frozenset({"cdg", "pool", "sgs"})
-"""Commands with --prepare."""
-
-_PLANNERS = frozenset({"joint", "rloo", *SYSTEMS, "cdg"})
-"""Commands whose --dry_run tells what a launch would need, on a machine that could not run it; nothing is launched."""
-
-
-def available_commands() -> dict[str, str]:
-    """The commands of this installation, in the order of COMMANDS; nothing is imported."""
-    return {name: module for name, module in COMMANDS.items() if importlib.util.find_spec(module) is not None}
-
-
-def help_line(command: str) -> str:
-    """The HELP of a command's module, read from its source: to import a trainer command takes seconds."""
-    if command in SYSTEMS:
-        return SYSTEMS[command].help
-    spec = importlib.util.find_spec(COMMANDS[command])
-    source = Path(spec.origin).read_text(encoding="utf-8") if spec is not None and spec.origin else ""
-    found = re.search(r'^HELP = "(.*)"$', source, re.MULTILINE)
-    return found[1] if found else ""
 
 
 def usage() -> str:
     """The text of `--help`: one line per command."""
-    rows = {name: help_line(name) for name in available_commands()}
+    rows = {name: COMMANDS[name].help for name in NAMES}
     width = max(map(len, rows))
+    trainers = ", ".join(sorted({*TRAINERS} - {ONLINE}))
     commands = "\n".join(f"  {name:<{width}}  {text}" for name, text in rows.items())
     return (
         f"usage: {PROG} [--help] [--version] command [options]\n\ncommands:\n{commands}\n\n"
-        f"`{PROG} command --help` lists the options of a command. Launch options of {', '.join(sorted(TRAINERS))}:\n"
+        f"`{PROG} command --help` lists the options of a command. Launch options of {trainers}:\n"
         "  --accelerate_config NAME_OR_FILE  relaunch through `accelerate launch` with a file of accelerate_configs/\n"
         "                                    (single_gpu, ddp, zero2, zero3, fsdp2, cpu_ddp, cpu_zero2, cpu_zero3)\n"
         "                                    or one of your own\n"
@@ -88,40 +53,56 @@ def run(argv: list[str]) -> int:
     name, rest = argv[0], argv[1:]
     if str(Path.cwd()) not in sys.path:  # where a user's own domain, game or proposer lies
         sys.path.append(str(Path.cwd()))
-    known = available_commands()
-    if name not in known:
-        raise UnknownNameError(f"Unknown command '{name}'.{nearest(name, list(known))}")
-    if name in TRAINERS:
-        from .countdown_options import has_flag, underscored
-        from .early_check import check_early
-        from .launch import launch, split_launch_options
-
-        rest = [underscored(argument) for argument in rest]
-        if name in PREPARED and has_flag(rest, "--prepare"):
-            from .prepare import prepare
-
-            return prepare(name, rest)
-        options, rest = split_launch_options(rest)
-        check_early(name, rest)
-        _say_that_it_loads(name, rest)
-        if options and name in _PLANNERS and _asks_for_dry_run(rest):
-            return int(program(name)(rest, options))
-        if options:
-            launch(name, options, rest)
-    return _left(program(name), rest)
+    if name not in NAMES:
+        raise UnknownNameError(f"Unknown command '{name}'.{nearest(name, NAMES)}")
+    return _train(name, rest) if name in TRAINERS else _left(program(name), rest)
 
 
-def _say_that_it_loads(command: str, argv: list[str]) -> None:
-    """The first line of a run: to import torch and TRL takes up to half a minute, in which nothing else is said."""
-    asks = any(argument in ("-h", "--help", "--help-all", "--help_all") for argument in argv)
-    if "torch" not in sys.modules and not asks and os.environ.get("RANK", "0") == "0":
-        print(f"{PROG} {command}: loading PyTorch and TRL ...", file=sys.stderr, flush=True)
+def _train(name: str, argv: list[str]) -> int:
+    """A command with a trainer: what can be refused before torch loads, then the launch, or the command in this
+    process."""
+    from .launch import LAUNCHED, launch, split_launch_options
+    from .plain import underscored
+    from .sources import HELP_FLAGS, check_early
+
+    argv = [underscored(argument) for argument in argv]
+    command, own = resolved(name, argv)
+    how = COMMANDS[command]
+    assert isinstance(how, Trainer)
+    if how.start is not None and "--prepare" in own:
+        from .prepare import prepare
+
+        return prepare(name, own)
+    options, own = split_launch_options(own)
+    planned = check_early(command, own) and how.plans_launch
+    asks = any(argument in HELP_FLAGS for argument in own)
+    if "torch" not in sys.modules and not asks and LAUNCHED not in os.environ and os.environ.get("RANK", "0") == "0":
+        # to import both takes up to half a minute, in which nothing else is said
+        print(f"{PROG} {name}: loading PyTorch and TRL ...", file=sys.stderr, flush=True)
+    if options and planned:
+        return int(program(command)(own, options))
+    if options:
+        launch(name, options, split_launch_options(argv)[1])
+    return _left(program(command), own)
+
+
+def resolved(name: str, argv: list[str]) -> tuple[str, list[str]]:
+    """The row of TRAINERS that a command line is for, and its arguments: `cdg` has one for each way to train."""
+    from .sources import flags_of, without
+
+    if name != "cdg":
+        return name, argv
+    way = (flags_of(argv).get("training") or ["iterated"])[0]
+    if way not in ("iterated", "online"):
+        raise ConfigError(f"`training` ({way}) must be iterated or online.")
+    return (ONLINE, without(argv, "--training")) if way == "online" else (name, argv)
 
 
 def program(command: str) -> Callable[..., int]:
-    """The `main` of a command, imported now: exit code of its arguments, and of the launch for a trainer."""
-    found = importlib.import_module(available_commands()[command]).main
-    return partial(found, command) if command in SYSTEMS else found
+    """The `main` of a row of COMMANDS, imported now: exit code of its arguments, and of the launch for a trainer."""
+    module = COMMANDS[command].module
+    found: Callable[..., int] = import_module(f"countdown_selfplay.cli.{module}").main
+    return partial(found, command=command) if module == "joint" else found
 
 
 def _left(command: Callable[[list[str]], int], argv: list[str]) -> int:
@@ -132,14 +113,6 @@ def _left(command: Callable[[list[str]], int], argv: list[str]) -> int:
 
         leave_process_group()
     return code
-
-
-def _asks_for_dry_run(argv: list[str]) -> bool:
-    """As the command's own parser will read it: `--dry_run`, `--dry_run true` or `--dry_run=true`."""
-    from .countdown_options import flag_value, has_flag
-
-    said = (flag_value(argv, "--dry_run") or "").lower()
-    return has_flag(argv, "--dry_run") and said not in ("false", "f", "no", "n", "0")
 
 
 def _is_news(message: str) -> bool:

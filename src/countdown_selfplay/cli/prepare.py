@@ -12,10 +12,8 @@ from pathlib import Path
 from ..config.recipes import chain, recipes
 from ..config.recipes import written as settings_in
 from ..errors import ConfigError
-from .countdown_options import OneLineParser
-
-DEFAULTS = {"cdg": "tiny/iterated_cdg", "pool": "tiny/pool", "sgs": "tiny/sgs"}
-"""Command -> the recipe that it prepares for, unless another is named."""
+from .commands import TRAINERS
+from .plain import OneLineParser
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ def start_of(command: str, recipe: str) -> Start:
     if str(found.folder) not in text:
         raise ConfigError(
             f"`--prepare` fills '{found.folder}', and recipe '{recipe}' does not start from there; leave --recipe "
-            f"out, or name one of the embedded model, such as {DEFAULTS[command]}."
+            f"out, or name one of the embedded model, such as {TRAINERS[command].recipe}."
         )
     return found
 
@@ -68,12 +66,12 @@ def prepare(command: str, argv: list[str]) -> int:
     """Fill the folder, or say that it is there; 0."""
     parser = OneLineParser(prog=f"countdown-selfplay {command}", add_help=False, allow_abbrev=False)
     parser.add_argument("--prepare", action="store_true")
-    parser.add_argument("--recipe", default=DEFAULTS[command])
+    parser.add_argument("--recipe", default=TRAINERS[command].recipe)
     options, more = parser.parse_known_args(argv)
     if more:
         raise ConfigError(f"`--prepare` takes no option but --recipe, and not '{more[0]}'; run the two one by one.")
     start = start_of(command, options.recipe)
-    named = "" if options.recipe == DEFAULTS[command] else f" --recipe {options.recipe}"
+    named = "" if options.recipe == TRAINERS[command].recipe else f" --recipe {options.recipe}"
     then = f"Now: countdown-selfplay {command}{named}"
     if start.ready:
         print(f"{start.folder} is there: {start.what}. {then}")

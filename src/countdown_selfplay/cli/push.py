@@ -10,9 +10,7 @@ from typing import Any
 from ..data.jsonl import json_file, json_shape
 from ..data.run_files import read_phases
 from ..errors import ConfigError
-from .countdown_options import parser_of, underscored
-
-HELP = "Upload the trained roles of a finished run to the Hugging Face Hub, with model cards and the report"
+from .plain import parser_of, underscored
 
 EPILOG = """\
 examples: countdown-selfplay push runs/tiny-joint --dry_run
@@ -34,7 +32,7 @@ _NOT_PUSHED = (
 
 def main(argv: list[str]) -> int:
     """Write the folders, and upload them unless it is a dry run; 0."""
-    parser = parser_of("push", HELP, EPILOG)
+    parser = parser_of("push", EPILOG)
     parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a finished run")
     parser.add_argument("--repo_id", metavar="NAME", help="repository, such as me/countdown; the role is added")
     parser.add_argument("--private", action="store_true", help="make the repositories private")

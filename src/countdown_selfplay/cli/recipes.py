@@ -9,10 +9,8 @@ import yaml
 
 from ..config.recipes import PLACES, recipes
 from ..evaluation.terminal import aligned
-from .countdown_options import parser_of
-from .systems import SYSTEMS
-
-HELP = "List the shipped recipes with paper, time and memory, or print one"
+from .commands import TRAINERS
+from .plain import parser_of
 
 EPILOG = """\
 examples: countdown-selfplay recipes
@@ -21,13 +19,12 @@ examples: countdown-selfplay recipes
 CPU minutes: of one whole run, where one was measured (facts.yaml beside the recipes says when). GiB: what --dry_run
 estimates for one process, a lower bound; of whole runs only --probe and a GPU know more."""
 
-_COMMANDS = ("sft", "ipo", "cdg", "joint")
-_ALONE = "rloo"
+_KINDS = tuple(dict.fromkeys(one.kind for one in TRAINERS.values()))
 
 
 def main(argv: list[str]) -> int:
     """Print the table, or the recipe's file; 0."""
-    parser = parser_of("recipes", HELP, EPILOG)
+    parser = parser_of("recipes", EPILOG)
     parser.add_argument("name", nargs="?", metavar="NAME", help="a recipe, such as tiny/default")
     options = parser.parse_args(argv)
     if options.name is None:
@@ -40,7 +37,7 @@ def main(argv: list[str]) -> int:
 def text_of(name: str) -> str:
     """The file of a recipe. UnknownNameError, with the nearest name, if there is none."""
     known = recipes()
-    for command in _COMMANDS:
+    for command in _KINDS:
         known.update(recipes(command))
     return known[name].read_text(encoding="utf-8")
 
@@ -49,7 +46,7 @@ def table() -> str:
     """A row a recipe, those of the embedded model first."""
     rows = [
         (name, command_of(command, name), paper_of(name), *map(_figure, (fact(name, "minutes"), fact(name, "gib"))))
-        for command in _COMMANDS
+        for command in _KINDS
         for name in recipes(command)
     ]
     rows.sort(key=lambda row: (not row[0].startswith("tiny/"), row[0]))
@@ -57,13 +54,13 @@ def table() -> str:
 
 
 def command_of(command: str, name: str) -> str:
-    """The command that plays it: its own, or that of the system whose recipe it is."""
-    stem = name.partition("/")[2]
-    if command != "joint":
-        return command
-    if stem in ("cdg", "cdg_ppo"):
-        return "cdg --training online"
-    return next((own for own in (*SYSTEMS, _ALONE) if stem.split("_")[0] == own), command)
+    """The command that plays it: that of its kind, or the one whose recipes begin with the same word."""
+    rows = {_word(one.recipe): row for row, one in TRAINERS.items() if one.module == "joint"}
+    return command if command != "joint" else rows.get(_word(name), command)
+
+
+def _word(recipe: str) -> str:
+    return recipe.partition("/")[2].partition("_")[0]
 
 
 def paper_of(name: str) -> str:

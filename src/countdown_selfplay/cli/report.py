@@ -10,9 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import ConfigError, DataError
-from .countdown_options import OneLineParser, RawDescription
-
-HELP = "Write report.html of one run, or compare several side by side"
+from .plain import parser_of
 
 EPILOG = """\
 examples: countdown-selfplay report runs/tiny-joint
@@ -26,9 +24,7 @@ exit codes: 0 the page is written, 2 a run folder is missing or damaged"""
 
 def main(argv: list[str]) -> int:
     """Write the page and print its path."""
-    parser = OneLineParser(
-        prog="countdown-selfplay report", description=HELP + ".", epilog=EPILOG, formatter_class=RawDescription
-    )
+    parser = parser_of("report", EPILOG)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the output_dir of a run")
     parser.add_argument(
         "--output",

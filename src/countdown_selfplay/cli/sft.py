@@ -8,29 +8,19 @@ from collections import Counter
 from trl import ModelConfig
 
 from ..config.checks import check_run
+from ..config.starts import check_starts
 from ..contract.domain import in_moves
 from ..data.files import held_out_problems
 from ..tiny import resolve_model
 from ..warm_starts.configs import SFTArguments, SFTSettings
 from ..warm_starts.demonstrations import generated_rows, read_demonstrations
 from ..warm_starts.filters import Kept, clean_demonstrations
-from .starts import check_starts
-from .trainer_options import parse_options
+from .options import parse_options
 from .warm_start_dry_run import print_dry_run
-
-HELP = "Warm-start a role by supervised fine-tuning on demonstrations"
-
-EPILOG = """
-With no argument it fine-tunes the embedded tiny model (recipe tiny/sft) on demonstrations of the exact solver.
---recipe NAME and --config FILE set any field; the file overrides the recipe, a flag both. Held-out problems are
-never trained on.
-"""
 
 
 def main(argv: list[str] | None = None) -> int:
-    script, args, model = parse_options(
-        sys.argv[1:] if argv is None else argv, "sft", SFTArguments, SFTSettings, EPILOG, "tiny/sft"
-    )
+    script, args, model = parse_options("sft", sys.argv[1:] if argv is None else argv)
     if not script.dry_run:
         check_run(args)
         check_starts(model.model_name_or_path, script.dataset_name)

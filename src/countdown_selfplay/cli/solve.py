@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 
 from ..countdown import count_solutions, solve
-from .countdown_options import add_rule_options, parser_of, problem_of, rules_of
-
-HELP = "Solve a Countdown problem exactly, or count its solutions"
+from .plain import add_rule_options, parser_of, problem_of, rules_of
 
 EPILOG = """\
 example: countdown-selfplay solve 3 3 8 8 --target 24
@@ -17,7 +15,7 @@ exit codes: 0 there is a solution, 1 there is none, 2 wrong input"""
 
 def main(argv: list[str]) -> int:
     """Print a solution (or with --count how many there are); 0 if there is one, 1 if not."""
-    parser = parser_of("solve", HELP, EPILOG)
+    parser = parser_of("solve", EPILOG)
     parser.add_argument("numbers", nargs="*", metavar="NUMBER", help="1 to 6 positive integers")
     parser.add_argument("--target", required=True, metavar="T", help="the integer to reach")
     parser.add_argument("--count", action="store_true", help="print the number of distinct solutions instead")

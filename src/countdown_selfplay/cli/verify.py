@@ -12,9 +12,7 @@ from typing import Any
 from ..countdown import Rules, Verdict, problem_from_row, verify
 from ..data.jsonl import json_lines
 from ..errors import ConfigError, DataError
-from .countdown_options import add_rule_options, parser_of, problem_of, rules_of
-
-HELP = "Judge completions with the exact verifier: score, reason, value"
+from .plain import add_rule_options, parser_of, problem_of, rules_of
 
 EPILOG = """\
 examples: countdown-selfplay verify --numbers 3 3 8 8 --target 24 --completion "<answer> 8 / (3 - 8 / 3) </answer>"
@@ -54,7 +52,7 @@ def judged(path: Path, rules: Rules) -> Iterator[Verdict]:
 
 def main(argv: list[str]) -> int:
     """Print the verdict on one completion (0 correct, 1 not), or on every row of a file and a summary (0)."""
-    parser = parser_of("verify", HELP, EPILOG)
+    parser = parser_of("verify", EPILOG)
     parser.add_argument("file", nargs="?", help="a JSONL file of completions with their problems")
     parser.add_argument("--numbers", nargs="+", metavar="N", help="the problem's numbers")
     parser.add_argument("--target", metavar="T", help="the problem's target")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import JointSelfPlayConfig
+from ..config.starts import CDG, POOL, SGS
 from ..countdown import CountdownDomain, ProblemSpec, generate_problems
 from ..data.jsonl import json_file
 from ..data.run_files import write_atomically
@@ -21,8 +22,6 @@ from .critiques import critique_demonstrations
 from .demonstrations import generated_rows
 from .fine_tuning import Job, fine_tune, write_rows
 
-CDG, POOL, SGS = Path("runs/tiny-cdg-start"), Path("runs/pool-start"), Path("runs/tiny-sgs")
-"""The folders that the recipes name."""
 CDG_PROBLEMS, CDG_EACH, CDG_CRITIQUES = 3072, 2, 6
 POOL_PROBLEMS, POOL_PROPOSALS = 6144, 2048
 SGS_ROLES, SGS_TARGETS = ("prover", "conjecturer"), 320

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from countdown_selfplay.cli.countdown_options import seed_number
 from countdown_selfplay.cli.main import guarded
+from countdown_selfplay.cli.plain import seed_number
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation import Estimate
 from countdown_selfplay.evaluation.terminal import aligned

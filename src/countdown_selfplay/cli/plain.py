@@ -9,7 +9,7 @@ from typing import NoReturn, get_args
 
 from ..countdown import DEFAULT_RULES, AnswerFormat, AnswerRule, Problem, Rules
 from ..errors import ConfigError
-from ..registry import suggestion
+from .commands import COMMANDS
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -19,13 +19,13 @@ class OneLineParser(argparse.ArgumentParser):
         raise ConfigError(f"{message[:1].upper()}{message[1:]}; `{self.prog} --help` lists the options.")
 
 
-def parser_of(command: str, help_line: str, epilog: str) -> OneLineParser:
+def parser_of(command: str, epilog: str) -> OneLineParser:
     """The parser of a command; the lines of its epilog (examples, exit codes) stay as they are written."""
     return OneLineParser(
         prog=f"countdown-selfplay {command}",
-        description=f"{help_line}.",
+        description=f"{COMMANDS[command].help}.",
         epilog=epilog,
-        formatter_class=RawDescription,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
 
 
@@ -58,27 +58,6 @@ def underscored(argument: str) -> str:
     """`--n-problems=5` as `--n_problems=5`; what is not an option stays as it is."""
     name, equals, value = argument.partition("=")
     return name.replace("-", "_").replace("__", "--", 1) + equals + value if name.startswith("--") else argument
-
-
-def has_flag(argv: list[str], flag: str) -> bool:
-    return any(a == flag or a.startswith(flag + "=") for a in argv)
-
-
-def flag_value(argv: list[str], flag: str) -> str | None:
-    for i, argument in enumerate(argv):
-        if argument.startswith(flag + "="):
-            return argument.partition("=")[2]
-        if argument == flag and i + 1 < len(argv):
-            return argv[i + 1]
-    return None
-
-
-def nearest_only(name: str, known: list[str]) -> str:
-    """ " Did you mean 'x'?" or ""; the list of some 200 fields would help nobody."""
-    return suggestion(name, known) or " `--help` lists them."
-
-
-RawDescription = argparse.RawDescriptionHelpFormatter
 
 
 def problem_of(words: list[str], target: str) -> Problem:

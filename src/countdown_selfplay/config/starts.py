@@ -1,4 +1,4 @@
-"""What recipes start from that does not ship, and the command that makes it."""
+"""Folders that recipes start from and that do not ship, and the command that makes each."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from pathlib import Path
 
 from ..errors import ConfigError
 
+CDG, POOL, SGS = Path("runs/tiny-cdg-start"), Path("runs/pool-start"), Path("runs/tiny-sgs")
+"""What `--prepare` of cdg, pool and sgs fills."""
+
 STARTS = {
-    "runs/pool-start": "run: countdown-selfplay pool --prepare",
-    "runs/tiny-sgs/guide": "run: countdown-selfplay sgs --prepare --recipe tiny/sgs_judge",
-    "runs/tiny-sgs/stp_conjecturer": "run: countdown-selfplay sgs --prepare --recipe tiny/sgs_stp",
-    "runs/tiny-sgs": "run: countdown-selfplay sgs --prepare",
+    str(POOL): "run: countdown-selfplay pool --prepare",
+    f"{SGS}/guide": "run: countdown-selfplay sgs --prepare --recipe tiny/sgs_judge",
+    f"{SGS}/stp_conjecturer": "run: countdown-selfplay sgs --prepare --recipe tiny/sgs_stp",
+    str(SGS): "run: countdown-selfplay sgs --prepare",
     "runs/qwen-sgs": "`countdown-selfplay sft --recipe qwen2.5-0.5b/sft_sgs_guide` makes the guide, and "
     "`countdown-selfplay dataset runs/qwen-sgs/targets.jsonl --count 512 --operands 4 --target_low 1 --hard_for "
     "Qwen/Qwen2.5-0.5B-Instruct` the targets",
-    "runs/tiny-cdg-start": "run: countdown-selfplay cdg --prepare",
+    str(CDG): "run: countdown-selfplay cdg --prepare",
 }
-"""Folder -> what makes it; a folder comes before those that it lies in."""
+"""Folder -> the command that makes it; a folder precedes the one that it lies in."""
 
 
 def check_starts(*names: str | None) -> None:

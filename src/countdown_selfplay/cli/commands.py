@@ -1,0 +1,202 @@
+"""The commands of `countdown-selfplay`, in one table. Nothing heavy is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..config.starts import CDG, POOL, SGS
+
+_JOINT = (
+    "countdown_selfplay.config.script:JointScriptArguments",
+    "countdown_selfplay.config.joint:JointSelfPlayConfig",
+)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command without a trainer."""
+
+    help: str
+    """Its line in `countdown-selfplay --help`."""
+    module: str
+    """The module of this package whose `main(argv)` runs it."""
+
+
+@dataclass(frozen=True)
+class Trainer(Command):
+    """A command with a trainer: it takes recipes, config files, a flag for each field, and the launch options."""
+
+    recipe: str
+    """The one it plays where neither a recipe, a config file nor a model is named."""
+    epilog: str
+    """The paragraph of its --help."""
+    settings: tuple[str, str] = _JOINT
+    """Dataclasses of the options, as module:name: those of the script, and the config of the trainer. TRL's
+    ModelConfig is the third."""
+    kind: str = "joint"
+    """The command whose recipes it reads."""
+    recipe_with_model: bool = False
+    """Whether it plays its recipe also where a model is named."""
+    forced: Mapping[str, str] = field(default_factory=dict)
+    """Flags of which it allows one value."""
+    refusal: Callable[[Any, Any], str | None] = lambda script, training: None
+    """The sentence that refuses the settings of another command, or None."""
+    start: Path | None = None
+    """The folder that its --prepare fills."""
+    plans_launch: bool = True
+    """Whether a --dry_run with launch options plans for that launch instead of starting it."""
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """Fields of the other commands -> the option that says the same here."""
+
+    @property
+    def models(self) -> tuple[str, str, str]:
+        """All dataclasses of the options, as module:name."""
+        return (*self.settings, "trl:ModelConfig")
+
+
+def _rloo(script: Any, training: Any) -> str | None:
+    given = {
+        "prover_objective": (training.prover_objective, "rloo"),
+        "conjecturer_model_name_or_path": (script.conjecturer_model_name_or_path, None),
+    }
+    for name, (value, allowed) in given.items():
+        if value != allowed:
+            return (
+                f"`{name}` ({value}) is not for rloo, which trains the prover alone and by RLOO; use `joint`, with "
+                "--conjecturer_micro_batches 0 if the prover shall learn alone."
+            )
+    return None
+
+
+def _pool(script: Any, training: Any) -> str | None:
+    if training.proposer == "tiers":
+        return None
+    return (
+        f"`proposer` ({training.proposer}) must be tiers here; pass --recipe tiny/pool (or qwen2.5-0.5b/pool), or use "
+        "`joint`."
+    )
+
+
+def _sgs(script: Any, training: Any) -> str | None:
+    if training.proposer in ("targets", "stp"):
+        return None
+    return f"`proposer` ({training.proposer}) must be targets or stp here; other rounds are played by `joint`."
+
+
+def _symbolic(script: Any, training: Any) -> str | None:
+    if training.proposer in (None, "policies", "tiers", "targets", "stp"):
+        return (
+            f"`proposer` ({training.proposer}) is not for `symbolic`; set mutation, ucb, thompson or factorized, or "
+            "use `joint`, where a conjecturer proposes."
+        )
+    if training.players_of("conjecturer"):
+        return (
+            f"`conjecturer_micro_batches` ({training.conjecturer_micro_batches}) gives the run a conjecturer that "
+            f"nobody asks for problems: `proposer` is {training.proposer}; set it to 0."
+        )
+    return None
+
+
+def _as_joint(recipe: str, start: Path | None = None) -> str:
+    said = f"With no argument it plays recipe {recipe}. The options are those of joint"
+    if start is None:
+        return f"{said}.\n"
+    return (
+        f"{said}, and --prepare [--recipe NAME]:\nit makes what the recipe starts from in {start}, once, in a few "
+        "minutes, and ends. A second call finds it there.\n"
+    )
+
+
+_JOINT_EPILOG = """
+With no argument it trains the embedded tiny model (recipe tiny/default). --recipe NAME and --config FILE set any field
+below; the file overrides the recipe, and a flag both: --learning_rate also the prover_learning_rate of a recipe.
+"""
+_CDG_EPILOG = f"""
+--training iterated: play all problems, choose samples, retrain every role from its initial model, and again.
+With no argument it plays recipe tiny/iterated_cdg from {CDG}, a warm start of the embedded model, which
+does not know the game: `countdown-selfplay cdg --prepare` makes it, once, in a few minutes. --training online has the
+options of joint.
+"""
+_SFT_EPILOG = """
+With no argument it fine-tunes the embedded tiny model (recipe tiny/sft) on demonstrations of the exact solver.
+--recipe NAME and --config FILE set any field; the file overrides the recipe, a flag both. Held-out problems are
+never trained on.
+"""
+_IPO_EPILOG = """
+With no argument the embedded tiny model (recipe tiny/ipo) is trained on pairs of its answers. --recipe NAME and
+--config FILE set any field; the file overrides the recipe, a flag both. Held-out problems are never trained on.
+"""
+_HEADROOM_EPILOG = """
+Settings as those of joint, whose domain must have rungs; with no argument those of recipe tiny/ladder. It plays short
+runs of them in OUTPUT_DIR/headroom, and leaves headroom.json, headroom.svg, and gains.json, the table of the oracle,
+which a run plays by with --proposer oracle_rungs --proposer_kwargs '{"gains": "FILE"}'.
+"""
+_CONFIGS = "countdown_selfplay.warm_starts.configs"
+_CDG_HELP = "Play the Critic-Discernment Game: answer, criticise, revise; --training online or iterated"
+
+ONLINE = "cdg --training online"
+
+COMMANDS: dict[str, Command] = {
+    "joint": Trainer("Train a conjecturer and a prover jointly", "joint", "tiny/default", _JOINT_EPILOG),
+    "sft": Trainer(
+        "Warm-start a role by supervised fine-tuning on demonstrations", "sft", "tiny/sft", _SFT_EPILOG,
+        (f"{_CONFIGS}:SFTArguments", f"{_CONFIGS}:SFTSettings"), "sft", plans_launch=False,
+    ),
+    "ipo": Trainer(
+        "Prefer right over wrong samples with IPO, TRL's DPOTrainer", "ipo", "tiny/ipo", _IPO_EPILOG,
+        (f"{_CONFIGS}:IPOArguments", f"{_CONFIGS}:IPOSettings"), "ipo", plans_launch=False,
+    ),
+    "rloo": Trainer(
+        "Train a prover alone by RLOO, with the trainer, folder and report of joint", "joint", "tiny/rloo",
+        _as_joint("tiny/rloo"), forced={"conjecturer_micro_batches": "0"}, refusal=_rloo,
+    ),
+    "pool": Trainer(
+        "Train a pool: conjecturers by tiers of difficulty, several provers, expert iteration", "joint", "tiny/pool",
+        _as_joint("tiny/pool", POOL), refusal=_pool, start=POOL,
+    ),
+    "sgs": Trainer(
+        "Train on a set of hard targets, with problems proposed for each unsolved one", "joint", "tiny/sgs",
+        _as_joint("tiny/sgs", SGS), refusal=_sgs, start=SGS,
+    ),
+    "symbolic": Trainer(
+        "Train a prover on problems that a symbolic proposer makes and selects", "joint", "tiny/symbolic_ucb",
+        _as_joint("tiny/symbolic_ucb"), refusal=_symbolic,
+    ),
+    "cdg": Trainer(
+        _CDG_HELP, "cdg", "tiny/iterated_cdg", _CDG_EPILOG,
+        ("countdown_selfplay.cli.cdg:IteratedArguments",
+         "countdown_selfplay.iterated.settings:IteratedSettings"), "cdg", start=CDG,
+        elsewhere={
+            "max_steps": "--iterations",
+            "learning_rate": '--role_training, such as \'{"prover": {"learning_rate": [3e-4]}}\'',
+        },
+    ),
+    ONLINE: Trainer(_CDG_HELP, "joint", "tiny/cdg", _JOINT_EPILOG, recipe_with_model=True, start=CDG),
+    "headroom": Trainer(
+        "Measure in short runs whether a curriculum can pay in a setting: four gates and a verdict", "headroom",
+        "tiny/ladder", _HEADROOM_EPILOG, ("countdown_selfplay.headroom.settings:HeadroomArguments", _JOINT[1]),
+        plans_launch=False,
+    ),
+    "recipes": Command("List the shipped recipes with paper, time and memory, or print one", "recipes"),
+    "ask": Command("Ask a trained prover for answers to one problem, or a conjecturer for problems", "ask"),
+    "push": Command(
+        "Upload the trained roles of a finished run to the Hugging Face Hub, with model cards and the report", "push"
+    ),
+    "eval": Command("Score a prover or a conjecturer on held-out problems, with 95% intervals", "eval"),
+    "compare": Command("Compare evaluations: paired differences of pass@k with 95% intervals", "compare"),
+    "fit-scaling": Command(
+        "Fit solve rate against compute, with an interval of the asymptote where the data can give one", "fit_scaling"
+    ),
+    "solve": Command("Solve a Countdown problem exactly, or count its solutions", "solve"),
+    "verify": Command("Judge completions with the exact verifier: score, reason, value", "verify"),
+    "report": Command("Write report.html of one run, or compare several side by side", "report"),
+    "dataset": Command("Write solvable problems or demonstrations to a file", "dataset"),
+    "env": Command("Print versions, device, cores, memory and installed extras", "env"),
+}  # fmt: skip
+"""In the order of `countdown-selfplay --help`. `cdg --training online` is a row, and no name of a command."""
+
+NAMES = [name for name in COMMANDS if name != ONLINE]
+TRAINERS: dict[str, Trainer] = {name: one for name, one in COMMANDS.items() if isinstance(one, Trainer)}

@@ -1,0 +1,195 @@
+"""The parser of the trainer commands. Recipe, config file and flags are three mappings from fields to values; one rule
+says which wins, and the dataclasses of the command are built from the result."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import field, fields, make_dataclass
+from importlib import import_module
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from trl import ModelConfig, TrlParser
+
+from ..config.countdown_fields import CountdownFields, DomainFields
+from ..config.recipes import over
+from ..distributed.launched import refuse_lone_process
+from ..errors import ConfigError, CountdownSelfPlayError
+from ..registry import suggestion
+from .commands import TRAINERS
+from .help import section_of, show
+from .plain import OneLineParser, underscored
+from .sources import HELP_FLAGS, check_names, flat, flat_names, read_sources
+
+_KINDS = {
+    "int": ("a whole number", "whole numbers"),
+    "float": ("a number", "numbers"),
+    "string_to_bool": ("true or false", ""),
+    "str": ("a text", "texts"),
+}
+"""Name of the function that argparse converts a word with -> what the field takes, and what a list of it."""
+_FEW = 12
+"""So many choices are listed in an error."""
+
+
+class OptionParser(OneLineParser, TrlParser):
+    """Has a flag for each field of the dataclasses of a trainer command, and reads YAML values as those fields do."""
+
+    def __init__(self, command: str) -> None:
+        self.how = TRAINERS[command]
+        places = [place.split(":") for place in self.how.models]
+        self.models: list[Any] = [getattr(import_module(module), name) for module, name in places]
+        self.flat = flat_names(self.how)
+        more = [
+            (one.name, one.type, field(default=one.default, metadata={"help": one.help})) for one in self.flat.values()
+        ]
+        classes = [*self.models, make_dataclass("FlatNames", more)]
+        super().__init__(classes, prog=f"countdown-selfplay {command}", epilog=self.how.epilog, allow_abbrev=False)
+        self.fields: dict[str, argparse.Action] = {}
+        for action in self._actions:
+            if action.dest != "help":
+                self.fields.setdefault(action.dest, action)  # `report` has the flag --no_report too
+        hints = {name: hint for model in classes for name, hint in get_type_hints(model).items()}
+        self.takes = {name: _kinds(hints.get(name, str)) for name in self.fields}
+
+    def section_of(self, name: str) -> str | None:
+        """The section of a field in --help; None for one that TRL or Transformers declares."""
+        return self.flat[name].section if name in self.flat else section_of(name, self.models)
+
+    def given(self, argv: Sequence[str]) -> dict[str, Any]:
+        """The fields that flags set, typed."""
+        for action in self._actions:
+            action.default, action.required = argparse.SUPPRESS, False
+        return vars(self.parse_args(list(argv)))
+
+    def typed(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings of a YAML file as their fields take them. ConfigError for a value that its field does not
+        take."""
+        return {name: value if name == "env" else self._value(name, value) for name, value in settings.items()}
+
+    def _value(self, name: str, value: Any) -> Any:
+        action, takes = self.fields[name], self.takes[name] - ({str} if self.fields[name].choices else set())
+        listed = action.nargs in ("+", "*")
+        if type(value) in takes and not (listed and isinstance(value, list)):
+            return value
+        one, several = _KINDS.get(getattr(action.type, "__name__", ""), _KINDS["str"])
+        if listed:
+            found = [_converted(action, word) for word in value] if isinstance(value, list) else [None]
+            if None in found:
+                raise ConfigError(f"`{name}` ({value}) must be a list of {several}.")
+            return found
+        if action.choices is not None:
+            return _chosen(name, value, [str(choice) for choice in action.choices])
+        found = _converted(action, value)
+        if found is None:
+            more = "".join(f", or a {word}" for kind, word in ((dict, "mapping"), (list, "list")) if kind in takes)
+            raise ConfigError(f"`{name}` ({value}) must be {one}{more}.")
+        return found
+
+
+def _kinds(hint: Any) -> set[Any]:
+    """The types of which a value in YAML is taken as it is."""
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return {get_origin(kind) or kind for kind in kinds} & {NoneType, bool, int, float, dict, list, str}
+
+
+def _converted(action: argparse.Action, value: Any) -> Any:
+    """A YAML value as the word that a user would write after the flag, converted; None if it cannot be."""
+    kind = getattr(action.type, "__name__", "str")
+    if kind == "str":
+        return value if isinstance(value, str | bool) else str(value) if _plain(value) else None
+    if not _plain(value) or (isinstance(value, bool) and kind != "string_to_bool"):
+        return None
+    if kind == "int" and isinstance(value, float) and value.is_integer():
+        return int(value)
+    try:
+        return action.type(str(value))  # type: ignore[operator,misc]
+    except (ValueError, argparse.ArgumentTypeError):
+        return None
+
+
+def _plain(value: Any) -> bool:
+    return isinstance(value, str | bool | int | float | datetime.date)
+
+
+def _chosen(name: str, value: Any, choices: list[str]) -> Any:
+    chosen = "no" if value is False and "no" in choices else value  # YAML reads `no` as false
+    if str(chosen) in choices:
+        return chosen
+    close = suggestion(str(chosen), choices)
+    listed = ", ".join(choices) if len(choices) <= _FEW or not close else f"{len(choices)} values"
+    raise ConfigError(f"`{name}` ({value}) must be one of {listed}.{close}")
+
+
+def parse_options(command: str, argv: list[str]) -> tuple[Any, Any, ModelConfig]:
+    """The script's arguments, the trainer's config and the model's options.
+
+    Recipe < config file < flags; within each a role's own field wins over the plain one, but not over a plain one of a
+    higher place. Unknown names are errors that suggest the nearest."""
+    argv = [underscored(argument) for argument in argv]
+    parser = OptionParser(command)
+    if any(argument in HELP_FLAGS for argument in argv):
+        show(parser, argv)
+        raise SystemExit(0)
+    refuse_lone_process()
+    sources = read_sources(command, argv)
+    check_names(parser.how, sources, parser.fields)
+    training = parser.models[1]
+    spread, place = (flat.spread, flat.place) if parser.flat else (dict, dict)  # in and out of the config's mappings
+    settings: dict[str, Any] = {}
+    for file in (*(shipped for _, shipped in sources.shipped), sources.written):
+        settings = over(settings, spread(parser.typed(file)), training)
+    flags = spread(parser.given(sources.argv))
+    settings = place(over(settings, flags, training))
+    named = set(settings)
+    # Adapter dropout would make the sampled and the trained policy two different ones; TRL's default is 0.05.
+    settings.setdefault("lora_dropout", 0.0)
+    planned = _set_aside(settings)
+    try:
+        os.environ.update({key: str(value) for key, value in settings.pop("env", {}).items()})
+        found = [
+            model(**{f.name: settings[f.name] for f in fields(model) if f.init and f.name in settings})
+            for model in parser.models
+        ]
+    except CountdownSelfPlayError:
+        raise
+    except ValueError as error:  # TrainingArguments and TRL's configs check their own fields with it
+        raise ConfigError(f"Transformers or TRL refuses these settings: {error}") from error
+    for name, value in planned.items():
+        setattr(found[1], name, value)
+    found[0].recipe = sources.recipe
+    _refuse_countdowns(found, {*flags, *sources.written})
+    _refuse_unread(found[2], named)
+    return found[0], found[1], found[2]
+
+
+def _set_aside(settings: dict[str, Any]) -> dict[str, Any]:
+    """What a dry run plans for a machine that has it: TrainingArguments refuses bf16 where no GPU is."""
+    if not settings.get("dry_run"):
+        return {}
+    return {name: settings.pop(name) for name in ("bf16", "bf16_full_eval") if settings.get(name)}
+
+
+def _refuse_countdowns(found: Sequence[Any], named: set[str]) -> None:
+    """Countdown's own fields, asked for beside another domain; those of a recipe are passed over."""
+    domain = next(part.domain for part in found if isinstance(part, DomainFields))
+    own = sorted(named & (set(CountdownFields.__dataclass_fields__) - set(DomainFields.__dataclass_fields__)))
+    if own and domain != "countdown":
+        raise ConfigError(
+            f"`{own[0]}` is Countdown's, and `domain` is '{domain}'; leave it out, or set domain_kwargs."
+        )
+
+
+def _refuse_unread(model: ModelConfig, named: set[str]) -> None:
+    """Options of the model that would be passed over."""
+    if model.load_in_8bit or model.load_in_4bit:
+        raise ConfigError(
+            "`load_in_8bit` and `load_in_4bit` are not supported: the finished folder holds whole weights, which a "
+            "quantized base would round; leave them unset."
+        )
+    adapter = sorted(name for name in named if name.startswith("lora_") or name in ("use_dora", "use_rslora"))
+    if adapter and not model.use_peft:
+        raise ConfigError(f"`{adapter[0]}` is read under --use_peft only; pass that too, or leave it unset.")

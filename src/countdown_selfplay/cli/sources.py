@@ -1,0 +1,193 @@
+"""The sources of a trainer command's settings: recipe, config file and flags, read before torch loads. Names are
+checked here, and the needs of a run on its machine; options.py types the values."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..config.recipes import chain, recipes
+from ..config.starts import check_starts
+from ..errors import ConfigError
+from ..registry import ELSEWHERE, suggestion
+from .commands import TRAINERS, Trainer
+from .field_names import field_names
+from .plain import underscored
+from .yaml_file import read_settings
+
+try:
+    from ..config import flat  # type: ignore[attr-defined]
+except ImportError:
+    flat = None
+
+HELP_FLAGS = ("-h", "--help", "--help_all", "--help_part")
+
+PACKAGES: Mapping[str, tuple[str, ...]] = {
+    "clearml": ("clearml",),
+    "codecarbon": ("codecarbon",),
+    "comet_ml": ("comet_ml",),
+    "dvclive": ("dvclive",),
+    "mlflow": ("mlflow",),
+    "swanlab": ("swanlab",),
+    "tensorboard": ("tensorboard", "tensorboardX"),
+    "trackio": ("trackio",),
+    "wandb": ("wandb",),
+}
+"""Name in `report_to` -> the packages of which it needs one; others are looked for by Transformers."""
+
+
+@dataclass
+class Sources:
+    """What a command line of a trainer command asks for, each source with its own settings, untyped."""
+
+    argv: list[str]
+    """The flags, with underscores in their names, without --config."""
+    flags: dict[str, list[str]]
+    """Name -> the words after it."""
+    path: str | None = None
+    """The file of --config."""
+    written: dict[str, Any] = field(default_factory=dict)
+    """The settings in that file."""
+    recipe: str | None = None
+    """The name of the recipe that is played."""
+    shipped: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    """Its file and those of the recipes that it begins with, the last of them first, each with its settings."""
+
+
+def read_sources(command: str, argv: list[str]) -> Sources:
+    """The sources of the settings of `command`. ConfigError or UnknownNameError for a file or a recipe that cannot be
+    read, and for recipes that begin with each other."""
+    how = TRAINERS[command]
+    argv = [underscored(argument) for argument in argv]
+    flags = flags_of(argv)
+    for name, value in how.forced.items():
+        if flags.get(name, [value]) != [value]:
+            raise ConfigError(
+                f"`{name}` ({' '.join(flags[name])}) must be {value} here: {command} trains the prover alone; `joint` "
+                "trains both."
+            )
+        if name not in flags:
+            argv, flags[name] = [*argv, f"--{name}", value], [value]
+    found = Sources(argv, flags)
+    known = recipes(how.kind)
+    if "config" in flags:
+        if not flags["config"]:
+            raise ConfigError("`--config` needs a YAML file.")
+        found.path, found.argv = flags.pop("config")[0], without(argv, "--config")
+        found.written = read_settings(found.path, list(known))
+    found.recipe = flags["recipe"][0] if flags.get("recipe") else found.written.get("recipe")
+    if found.recipe is None and found.path is None and (how.recipe_with_model or "model_name_or_path" not in flags):
+        found.recipe = how.recipe
+    if found.recipe is not None:
+        if not isinstance(found.recipe, str):
+            raise ConfigError(f"`recipe` ({found.recipe}) must be a text.")
+        read = chain(found.recipe, known, lambda path: read_settings(str(path), list(known)))
+        found.shipped = [(str(path), settings) for path, settings in reversed(read)]
+    return found
+
+
+def flags_of(argv: list[str]) -> dict[str, list[str]]:
+    """Flag -> the words after it; of a flag that is given twice those of the last."""
+    found: dict[str, list[str]] = {}
+    words: list[str] = []
+    for argument in argv:
+        if argument.startswith("--"):
+            name, equals, value = argument[2:].partition("=")
+            words = found[name] = [value] if equals else []
+        else:
+            words.append(argument)
+    return found
+
+
+def without(argv: list[str], flag: str) -> list[str]:
+    """`argv` without the flag and its value, each time that it is given."""
+    kept, skip = [], False
+    for argument in argv:
+        name, equals, _ = argument.partition("=")
+        if name != flag and not skip:
+            kept.append(argument)
+        skip = name == flag and not equals
+    return kept
+
+
+def check_names(how: Trainer, asked: Sources, fields: Collection[str]) -> None:
+    """ConfigError that suggests the nearest name for a flag or a key of a file that is no field."""
+    known = {f"--{prefix}{name}" for name in fields for prefix in ("", "no_")}
+    for flag in (f"--{name}" for name in asked.flags):
+        meant = ELSEWHERE.get(flag[2:], flag[2:])
+        if flag not in known and meant in how.elsewhere:
+            raise ConfigError(
+                f"Iterated training has no option '{flag}'. Use {how.elsewhere[meant]}; for online training: "
+                f"--training online --{meant}."
+            )
+        if flag not in known:
+            raise ConfigError(
+                f"Unknown option '{flag}'.{_nearest(flag[2:], fields).replace(chr(39), chr(39) + '--', 1)}"
+            )
+    for path, settings in [*asked.shipped, (asked.path, asked.written)]:
+        for key in settings:
+            if key not in fields and key != "env":
+                raise ConfigError(f"{path}: unknown field '{key}'.{_nearest(key, fields)}")
+
+
+def flat_names(how: Trainer) -> Mapping[str, Any]:
+    """Options that are no fields, since a mapping of the config holds their settings (`operands`: domain_kwargs). Name
+    -> section, type, default and help; `place` of config/flat.py puts the values there."""
+    return flat.NAMES if flat is not None and how.kind == "joint" else {}
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    """ " Did you mean 'x'?", or where all are listed; some 350 fields in a sentence would help nobody."""
+    return suggestion(name, sorted(known)) or " `--help-all` lists them."
+
+
+def check_early(command: str, argv: list[str]) -> bool:
+    """Check what can be checked before torch loads; whether a dry run is asked for. A name is left to options.py where
+    the sources of TRL or Transformers do not show their fields."""
+    how, asked = TRAINERS[command], read_sources(command, argv)
+    if any(flag in argv for flag in HELP_FLAGS):
+        return False
+    try:
+        fields = set().union(*(field_names(*place.split(":")) for place in how.models), flat_names(how))
+    except (LookupError, OSError, SyntaxError):
+        pass
+    else:
+        check_names(how, asked, fields)
+    settings: dict[str, Any] = {}
+    for source in [*(settings for _, settings in asked.shipped), asked.written]:
+        settings |= source
+    settings |= {name: words if words[1:] else words[0] if words else True for name, words in asked.flags.items()}
+    if says_yes(settings.get("dry_run")):
+        return True  # it plans for another machine
+    check_needs(settings)
+    return False
+
+
+def check_needs(settings: Mapping[str, Any]) -> None:
+    """ConfigError for an upload that is not supported, a tracker that is not installed, and a start that was not made
+    yet."""
+    if says_yes(settings.get("push_to_hub")):
+        raise ConfigError(
+            "`push_to_hub` (True) is not supported: a checkpoint may hold several policies; after training upload "
+            "them with `countdown-selfplay push <output_dir>`."
+        )
+    asked = settings.get("report_to") or []
+    names = asked if isinstance(asked, list) else [asked]
+    if not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"`report_to` ({asked}) must be the name of a tracker, or a list of names; or leave it out.")
+    for name in names:
+        own = PACKAGES.get(name, ())
+        if own and not any(importlib.util.find_spec(package) for package in own):
+            raise ConfigError(
+                f"`report_to` ({name}) cannot be used here: {own[0]} is not installed; run `pip install {own[0]}`, or "
+                "pass --report_to none."
+            )
+    starts = ("model_name_or_path", "conjecturer_model_name_or_path", "conjecturer_model", "dataset_name")
+    check_starts(*(str(settings[name]) for name in starts if settings.get(name)))
+
+
+def says_yes(value: Any) -> bool:
+    """A field of two values, as Transformers reads it, in YAML or as a word; another word is refused later."""
+    return str(value).lower() in ("yes", "true", "t", "y", "1")

@@ -1,0 +1,86 @@
+"""Reading a YAML file that a user wrote: one sentence for each thing that can be wrong with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..errors import ConfigError
+
+_DEEPEST, _MOST = 50, 100_000
+"""How deep the values of a file may be nested, and how many they may be."""
+
+
+def read_settings(path: str, recipes: Sequence[str]) -> dict[str, Any]:
+    """The mapping in a YAML file. ConfigError, which lists the `recipes`, if there is no such file or mapping."""
+    if not Path(path).is_file():
+        raise ConfigError(
+            f"There is no config file '{path}'; pass a YAML file, or a --recipe: {', '.join(recipes) or 'none ships'}."
+        )
+    content = read_yaml(path)
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} must be a YAML mapping from fields to values.")
+    for key in content:
+        if not isinstance(key, str):
+            raise ConfigError(f"{path}: unknown field {key!r}; the name of a field is a text.")
+    env = content.get("env", {})
+    if not isinstance(env, dict):
+        raise ConfigError(f"{path}: `env` ({env}) must map environment variables to their values.")
+    for name, value in env.items():
+        if not isinstance(name, str) or not name or "=" in name or not isinstance(value, str | int | float):
+            raise ConfigError(
+                f"{path}: `env` sets {name!r} to {value!r:.60}; it must map the name of an environment variable, a "
+                'text without `=`, to a text or a number, such as {OMP_NUM_THREADS: "1"}.'
+            )
+    return content
+
+
+def read_yaml(path: str | Path) -> Any:
+    """The value in a YAML file. ConfigError for what is not YAML, for the character NUL, and for lists and mappings
+    that hold themselves or are beyond any setting (_DEEPEST, _MOST): aliases make a few lines billions of values."""
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        _measured(content, str(path), {})
+    except RecursionError:
+        raise ConfigError(f"{path}: lists and mappings are nested more than {_DEEPEST} deep.") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not a YAML file: it is not UTF-8 text.") from None
+    except ConfigError:
+        raise
+    except (yaml.YAMLError, ValueError) as error:  # a date that there is not is a ValueError
+        raise ConfigError(f"{path} is not YAML: {_fault(error)}.") from None
+    return content
+
+
+def _fault(error: Exception) -> str:
+    """The line, where the parser names one, and what it missed there."""
+    mark = getattr(error, "context_mark", None) or getattr(error, "problem_mark", None)
+    said = getattr(error, "problem", None) or " ".join(str(error).split())[:120]
+    return said if mark is None else f"line {mark.line + 1}: {said}"
+
+
+def _measured(value: Any, path: str, known: dict[int, tuple[float, float]]) -> tuple[float, float]:
+    """How many values a value is, and how deep they are nested. known: those of lists and mappings by their `id`;
+    one that is being measured counts as infinite, and so does what holds itself."""
+    if isinstance(value, str) and "\0" in value:
+        raise ConfigError(f"{path}: {value!r:.60} holds the character NUL, which no name or path can; remove it.")
+    if not isinstance(value, dict | list | tuple | set):
+        return 1, 0
+    if id(value) not in known:
+        known[id(value)] = math.inf, math.inf
+        held = [*value, *value.values()] if isinstance(value, dict) else value
+        found = [_measured(one, path, known) for one in held]
+        known[id(value)] = 1 + sum(size for size, _ in found), 1 + max((deep for _, deep in found), default=0)
+    size, deep = known[id(value)]
+    if math.isinf(size):
+        raise ConfigError(f"{path}: a list or mapping holds itself, by an alias of its anchor; write it out.")
+    if deep > _DEEPEST or size > _MOST:
+        how = f"nested more than {_DEEPEST} deep" if deep > _DEEPEST else f"more than {_MOST} values"
+        raise ConfigError(f"{path}: lists and mappings are {how}.")
+    return size, deep

@@ -1,0 +1,244 @@
+"""cli/options.py, sources.py, field_names.py, yaml_file.py: how recipe, config file and flags are read, and which of
+their mistakes are refused before torch loads."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from tests.test_docs import script_of_docs
+
+from countdown_selfplay.cli import sources
+from countdown_selfplay.cli.commands import TRAINERS
+from countdown_selfplay.cli.field_names import field_names
+from countdown_selfplay.cli.joint import parse
+from countdown_selfplay.cli.options import OptionParser
+from countdown_selfplay.cli.sources import check_early
+from countdown_selfplay.config.recipes import recipes
+from countdown_selfplay.errors import ConfigError, UnknownNameError
+
+WRONG = {
+    "--max_stepps 3": "Unknown option '--max_stepps'. Did you mean '--max_steps'?",
+    "--qqqqq": "Unknown option '--qqqqq'. `--help-all` lists them.",
+    "--max_steps x": "Argument --max_steps/--max-steps: invalid int value: 'x'; `countdown-selfplay joint --help`",
+    "--max_steps": "Argument --max_steps/--max-steps: expected one argument",
+    "--learning_rate 1e": "Argument --learning_rate/--learning-rate: invalid float value: '1e'",
+    "--fill cut": "Argument --fill: invalid choice: 'cut' (choose from",
+    "--guard maybe": "Argument --guard: Truthy value expected: got maybe",
+    "--operands 3 four": "Argument --operands: invalid int value: 'four'",
+    "--max_steps 3 four": "Unrecognized arguments: four",
+    "--conjecturer_reward tentt": "Unknown conjecturer reward 'tentt'. Did you mean 'tent'?",
+    "--guide rubrik": "Unknown guide 'rubrik'. Did you mean 'rubric'?",
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_a_wrong_flag_is_one_sentence(line):
+    with pytest.raises((ConfigError, UnknownNameError)) as refused:
+        parse([*line.split(), "--report_to", "none"] if "four" not in line else line.split())
+    assert str(refused.value).startswith(WRONG[line])
+
+
+# ten lists of ten times the one before: 10^10 values in 10 lines, which no reader may write out
+BILLIONS = "a0: &a0 [" + ", ".join("0" * 10) + "]\n"
+BILLIONS += "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 10))
+
+WRONG_FILES = {
+    "model: tiny": "wrong.yaml: unknown field 'model'. Did you mean 'model_name_or_path'?",
+    "prover_lr: 1e-5": "wrong.yaml: unknown field 'prover_lr'. Did you mean 'prover_learning_rate'?",
+    "max_stepps: 3": "wrong.yaml: unknown field 'max_stepps'. Did you mean 'max_steps'?",
+    "no_report: true": "wrong.yaml: unknown field 'no_report'.",
+    "max_steps: three": "`max_steps` (three) must be a whole number.",
+    "max_steps: 2.5": "`max_steps` (2.5) must be a whole number.",
+    "max_steps: .inf": "`max_steps` (inf) must be a whole number.",
+    "max_steps: [1, 2]": "`max_steps` ([1, 2]) must be a whole number.",
+    "learning_rate: 1e": "`learning_rate` (1e) must be a number.",
+    "learning_rate: true": "`learning_rate` (True) must be a number.",
+    "seed: null": "`seed` (None) must be a whole number.",
+    "guard: maybe": "`guard` (maybe) must be true or false.",
+    "guard: null": "`guard` (None) must be true or false.",
+    "operands: 3": "`operands` (3) must be a list of whole numbers.",
+    "operands: [3, four]": "`operands` ([3, 'four']) must be a list of whole numbers.",
+    "reward_funcs: verifier": "`reward_funcs` (verifier) must be a list of texts.",
+    "prover_objective: {a: 1}": "`prover_objective` ({'a': 1}) must be a text.",
+    "conjecturer_reward_kwargs: [1]": "`conjecturer_reward_kwargs` ([1]) must be a text, or a mapping.",
+    "policy_sharing: fulll": "`policy_sharing` (fulll) must be one of full, lora, tied. Did you mean 'full'?",
+    "optim: adamw_torc": "`optim` (adamw_torc) must be one of 41 values. Did you mean 'adamw_torch'?",
+    "recipe: tiny/defualt": "Unknown recipe 'tiny/defualt'. Did you mean 'tiny/default'?",
+    "recipe: [tiny/default]": "`recipe` (['tiny/default']) must be a text.",
+    "conjecturer_reward: tentt": "Unknown conjecturer reward 'tentt'. Did you mean 'tent'?",
+    "prover_objective: rlooo": "Unknown objective 'rlooo'. Did you mean 'rloo'?",
+    "game: propose": "Unknown game 'propose'. Did you mean 'propose_and_solve'?",
+    "proposer: tierss": "Unknown proposer 'tierss'. Did you mean 'tiers'?",
+    "prover_prompt: tinyzer": "Unknown prover prompt 'tinyzer'. Did you mean 'tinyzero'?",
+    "roles: {prover: {playrs: 2}}": "`roles.prover.playrs` is not a setting of a role. Did you mean 'players'?",
+    "roles: {prover: {lr: 1e-5}}": "`roles.prover.lr` is not a setting of a role. Did you mean 'learning_rate'?",
+    "env: 3": "wrong.yaml: `env` (3) must map environment variables to their values.",
+    "env: {3: 1}": "wrong.yaml: `env` sets 3 to 1; it must map the name of an environment variable",
+    "env: {'A=B': 1}": "wrong.yaml: `env` sets 'A=B' to 1; it must map",
+    "env: {A: null}": "wrong.yaml: `env` sets 'A' to None; it must map",
+    "null: 4": "wrong.yaml: unknown field None; the name of a field is a text.",
+    "3: 4": "wrong.yaml: unknown field 3; the name of a field is a text.",
+    'output_dir: "a\\0b"': "wrong.yaml: 'a\\x00b' holds the character NUL, which no name or path can; remove it.",
+    'roles: {prover: {"model": "a\\0b"}}': "wrong.yaml: 'a\\x00b' holds the character NUL",
+    "max_steps: " + "[" * 3000 + "]" * 3000: "wrong.yaml: lists and mappings are nested more than 50 deep.",
+    "max_steps: " + "[" * 51 + "]" * 51: "wrong.yaml: lists and mappings are nested more than 50 deep.",
+    "conjecturer_reward_kwargs: &a {terms: [{kwargs: *a}]}": "wrong.yaml: a list or mapping holds itself, by an alias",
+    BILLIONS: "wrong.yaml: lists and mappings are more than 100000 values.",
+    "max_steps: [3": "wrong.yaml is not YAML: line 1: expected ',' or ']', but got '<stream end>'.",
+    "- max_steps": "wrong.yaml must be a YAML mapping from fields to values.",
+}
+
+
+@pytest.mark.parametrize("text", WRONG_FILES, ids=lambda text: text[:60].replace("\n", " "))
+def test_a_wrong_file_is_one_sentence(text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wrong.yaml").write_text(text + "\n")
+    with pytest.raises((ConfigError, UnknownNameError)) as refused:
+        parse(["--config", "wrong.yaml", "--report_to", "none"])
+    assert str(refused.value).startswith(WRONG_FILES[text])
+
+
+def test_yaml_values_become_those_of_their_fields(tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        "recipe: tiny/default\nsave_strategy: no\nmax_steps: '5'\nlearning_rate: 1e-5\nguard: 'yes'\nseed: 3.0\n"
+        "report_to: [none]\nresume_from_checkpoint: true\noperands: [2, '3']\n"
+        "guard_trips: {prover/entropy: [0.1, null]}\n"
+        "dataset_name: null\nroles: {prover: {top_k: 0}}\nenv: {COUNTDOWN_TEST: 1}\nbf16: false\n"
+    )  # YAML reads `no` as false
+    script, args, _ = parse(["--config", str(tmp_path / "mine.yaml")])
+    assert (args.save_strategy, args.max_steps, args.learning_rate, args.guard, args.seed) == ("no", 5, 1e-5, True, 3)
+    assert (args.resume_from_checkpoint, args.operands, script.dataset_name) == (True, [2, 3], None)
+    assert args.guard_trips["prover/entropy"][0] == 0.1
+    assert type(args.seed) is int and os.environ.pop("COUNTDOWN_TEST") == "1"
+
+
+def test_every_shipped_recipe_is_read_by_its_command():
+    seen = 0
+    for command in ("joint", "sft", "ipo", "cdg"):
+        parser = OptionParser(command)
+        for name in recipes(command):
+            asked = sources.read_sources(command, ["--recipe", name])
+            sources.check_names(parser.how, asked, parser.fields)
+            for _, settings in asked.shipped:
+                parser.typed(settings)
+            seen += 1
+    assert seen > 30
+
+
+@pytest.mark.parametrize("command", ["joint", "sft", "ipo", "cdg", "headroom"])
+def test_the_names_in_the_sources_are_those_of_the_dataclasses(command):
+    found = set().union(*(field_names(*place.split(":")) for place in TRAINERS[command].models))
+    assert found == set(OptionParser(command).fields)
+
+
+def test_sources_that_cannot_be_read_leave_a_wrong_name_to_the_parser(monkeypatch):
+    def absent(module, name):
+        raise LookupError(name)
+
+    monkeypatch.setattr(sources, "field_names", absent)
+    assert check_early("joint", ["--max_stepps", "1"]) is False
+    with pytest.raises(ConfigError, match="Unknown option '--max_stepps'"):
+        parse(["--max_stepps", "1"])
+
+
+@pytest.mark.parametrize(
+    ("command", "flag", "said"),
+    [
+        ("joint", "--model", "Did you mean '--model_name_or_path'?"),
+        ("joint", "--learnin_rate", "Did you mean '--learning_rate'?"),
+        ("joint", "--lr", "Did you mean '--learning_rate'?"),
+        ("pool", "--prover_lr", "Did you mean '--prover_learning_rate'?"),
+        ("sft", "--epochs", "Did you mean '--num_train_epochs'?"),
+        ("rloo", "--train_batch_size", "Did you mean '--per_device_train_batch_size'?"),
+        ("symbolic", "--rollouts", "Did you mean '--num_generations'?"),
+        ("cdg", "--max_steps", "Use --iterations; for online training: --training online --max_steps."),
+        ("cdg", "--lr", "for online training: --training online --learning_rate."),
+    ],
+)
+def test_a_name_that_is_no_option_leads_to_the_one_here(command, flag, said):
+    with pytest.raises(ConfigError) as refused:
+        check_early(command, [flag, "3"])
+    assert str(refused.value).endswith(said) and flag in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "--max_steps 3 --learning_rate=1e-5 --guard --no_report --operands 3 4 --fill truncate",
+        "--recipe tiny/default --report_to none --attn_implementation sdpa",
+        "--bf16 false --eval_strategy steps --eval_steps 2 --warmup_steps 0.1",
+        '--roles {"prover":{"players":1}} --max_steps 3',
+        "--max-steps 3 --no-report",
+    ],
+)
+def test_right_flags_pass_early_and_late(line):
+    assert check_early("joint", line.split()) is False
+    parse([*line.split(), "--report_to", "none"])
+
+
+def test_a_flag_of_two_values_may_stand_alone_or_be_denied():
+    assert parse(["--no_report", "--guard", "false", "--shuffled_rewards"])[0].report is False
+
+
+def test_with_help_nothing_is_checked():
+    assert check_early("joint", ["--max_stepps", "3", "--help"]) is False
+
+
+NEEDS = [
+    ("joint", ["--push_to_hub"], "`push_to_hub` (True) is not supported"),
+    ("joint", ["--push_to_hub", "--max_steps", "3"], "`push_to_hub` (True) is not supported"),
+    ("sft", ["--push_to_hub", "true"], "`push_to_hub` (True) is not supported"),
+    ("joint", ["--report_to", "none", "wandb"], "(wandb) cannot be used here: wandb is not installed"),
+    ("rloo", ["--config", "tracked.yaml"], "(trackio) cannot be used here"),
+    ("sgs", [], "'runs/tiny-sgs/"),
+    ("cdg", [], "'runs/tiny-cdg-start', which this run starts from, is not there yet"),
+    ("cdg --training online", [], "'runs/tiny-cdg-start', which this run starts from, is not there yet"),
+    ("joint", ["--config", "odd.yaml"], "`report_to` (3) must be the name of a tracker, or a list of names"),
+    ("joint", ["--config", "odder.yaml"], "`report_to` (['none', ['wandb']]) must be the name of a tracker"),
+]
+
+
+@pytest.mark.parametrize(("command", "argv", "says"), NEEDS, ids=str)
+def test_the_needs_of_a_run_are_looked_up_before_torch_loads(command, argv, says, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tracked.yaml").write_text("report_to: [tensorboard, trackio]\n")
+    (tmp_path / "odd.yaml").write_text("report_to: 3\n")
+    (tmp_path / "odder.yaml").write_text("report_to: [none, [wandb]]\n")
+    monkeypatch.setattr(sources.importlib.util, "find_spec", lambda name: name == "tensorboardX" or None)
+    with pytest.raises(ConfigError) as refused:
+        check_early(command, argv)
+    assert says in str(refused.value)
+    assert check_early(command, [*argv, "--dry_run"]) is True  # it plans for another machine
+
+
+@pytest.mark.parametrize("line", ["dry_run: true\nreport_to: wandb", 'push_to_hub: "false"'])
+def test_a_file_asks_for_a_dry_run_too_and_says_no_in_words(line, tmp_path, monkeypatch):
+    (tmp_path / "plan.yaml").write_text(f"{line}\n")
+    assert check_early("joint", ["--config", str(tmp_path / "plan.yaml")]) is ("dry" in line)
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--learnin_rate", "1"], "Unknown option '--learnin_rate'. Did you mean '--learning_rate'?"),
+        (["--config", "wrong.yaml"], "wrong.yaml: unknown field 'demonstration'. Did you mean 'demonstrations'?"),
+        (["--recipe", "tiny/sfd"], "Unknown recipe 'tiny/sfd'. Did you mean 'tiny/sft'?"),
+    ],
+)
+def test_a_name_that_does_not_exist_loads_neither_torch_nor_trl(argv, says, tmp_path):
+    (tmp_path / "wrong.yaml").write_text("demonstration: 3\n")
+    code = (
+        f"import sys; from countdown_selfplay.cli.main import main; code = main(['sft', *{argv!r}])\n"
+        "print(code, sorted({'torch', 'trl', 'transformers', 'datasets'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.split("\n")[-2] == "2 []"
+    assert says in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_the_page_of_commands_holds_the_options_of_the_parsers():
+    """Else: python docs/commands_page.py"""
+    module = script_of_docs("commands_page")
+    assert module.PAGE.read_text() == module.page()
