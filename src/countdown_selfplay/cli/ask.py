@@ -16,7 +16,7 @@ from ..errors import ConfigError
 from ..evaluation.setting import find_run, roles_of, setting_of
 from ..evaluation.terminal import aligned
 from ..tiny import EMBEDDED, embedded_name
-from .plain import parser_of, positive, problem_of, seed_number
+from .plain import add_options, parser_of, positive, problem_of
 
 EPILOG = """\
 examples: countdown-selfplay ask --model runs/tiny-joint/prover 3 5 7 --target 22
@@ -67,20 +67,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
     """The options, with what `setting_of` reads besides."""
     parser = parser_of("ask", EPILOG)
     parser.add_argument("numbers", nargs="*", metavar="NUMBER", help="the numbers of the problem")
-    parser.add_argument("--model", required=True, help="a model or adapter folder, a hub id, tiny or tiny-ladder")
+    add_options(parser, "model", role="what to ask it as (default: as its folder says, or prover)")
     parser.add_argument("--target", metavar="T", help="the integer to reach")
-    parser.add_argument(
-        "--role",
-        choices=("prover", "conjecturer"),
-        help="what to ask it as (default: as its folder says, or prover)",
-    )
     parser.add_argument("-n", type=positive, default=4, metavar="N", help="answers or proposals (default: 4)")
     parser.add_argument(
         "--answers", choices=("whole", "moves"), default="whole", help="moves: a line for each move (default: whole)"
     )
-    parser.add_argument("--temperature", type=float, help="0 is greedy (default: the run's)")
-    parser.add_argument("--seed", type=seed_number, default=0, help="of the sampling (default: 0)")
-    parser.add_argument("--device", help="such as cpu or cuda:1 (default: the GPU if there is one)")
+    add_options(parser, "device", temperature="0 is greedy (default: the run's)", seed="of the sampling (default: 0)")
     options = parser.parse_args(argv)
     options.domain = options.domain_kwargs = options.eval_preset = None
     if options.temperature is not None and not 0 <= options.temperature < float("inf"):

@@ -59,7 +59,7 @@ class Trainer(Command):
 
 def _rloo(script: Any, training: Any) -> str | None:
     given = {
-        "prover_objective": (training.prover_objective, "rloo"),
+        "prover_objective": (training.role("prover").objective, "rloo"),
         "conjecturer_model_name_or_path": (script.conjecturer_model_name_or_path, None),
     }
     for name, (value, allowed) in given.items():
@@ -94,8 +94,8 @@ def _symbolic(script: Any, training: Any) -> str | None:
         )
     if training.players_of("conjecturer"):
         return (
-            f"`conjecturer_micro_batches` ({training.conjecturer_micro_batches}) gives the run a conjecturer that "
-            f"nobody asks for problems: `proposer` is {training.proposer}; set it to 0."
+            f"`conjecturer_micro_batches` ({training.role('conjecturer').micro_batches}) gives the run a conjecturer "
+            f"that nobody asks for problems: `proposer` is {training.proposer}; set it to 0."
         )
     return None
 

@@ -10,7 +10,7 @@ from ..errors import ConfigError
 from ..evaluation.compare.arms import Arm, aligned_arms, check_settings, load_arms
 from ..evaluation.compare.comparison import compare_arms, figure, latex, markdown, rows_of
 from ..evaluation.terminal import aligned
-from .plain import parser_of, seed_number, write_output
+from .plain import add_options, parser_of, write_output
 
 EPILOG = """\
 An arm is a file that `eval --output` wrote, a run folder (its evaluation.json, after training; RUN:before for before),
@@ -67,7 +67,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         help="compare in spite of another temperature, budget, prompt or rule set",
     )
     parser.add_argument("--resamples", type=int, default=10_000, metavar="N", help="of the bootstrap (10000)")
-    parser.add_argument("--seed", type=seed_number, default=0, help="of the bootstrap (0)")
+    add_options(parser, seed="of the bootstrap (0)")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="write comparison.md, .tex, .svg and .json")
     return parser.parse_args(argv)
 

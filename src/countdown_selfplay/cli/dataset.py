@@ -35,7 +35,7 @@ from ..data.jsonl import json_lines
 from ..data.parquet import parquet_rows
 from ..errors import ConfigError, DataError
 from . import hard_set
-from .plain import add_rule_options, parser_of, rules_of, seed_number
+from .plain import add_options, add_rule_options, parser_of, rules_of
 
 EPILOG = """\
 schemas: nums           nums, target
@@ -137,7 +137,7 @@ def options_of(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--schema", choices=sorted([*ROW_SCHEMAS, MOVES_SCHEMA]), default="nums", help="columns, see below"
     )
-    parser.add_argument("--seed", type=seed_number, default=0, help="the same seed gives the same file (0)")
+    add_options(parser, seed="the same seed gives the same file (0)")
     parser.add_argument("--split", choices=("train", "heldout"), default="train", help="side of the split (train)")
     parser.add_argument("--operands", type=int, nargs="+", default=list(spec.operands), metavar="K",
                         help="operand counts; one given twice comes twice as often (3 4)")  # fmt: skip
@@ -152,7 +152,7 @@ def options_of(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--prover_prompt", choices=sorted(PROVER_PROMPTS),
                         help="how a problem is put (countdown_3to4, or as in the run of --hard_for)")  # fmt: skip
     parser.add_argument("--conjecturer_prompt", choices=sorted(CONJECTURER_PROMPTS), default="completion")
-    hard_set.add_options(parser)
+    hard_set.add_hard_options(parser)
     add_rule_options(parser, answers=False)
     return parser.parse_args(argv)
 

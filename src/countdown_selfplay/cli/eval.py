@@ -20,8 +20,8 @@ from ..evaluation.model import device_name, folder_of, load_model, place_of, ver
 from ..evaluation.presets import PRESETS, SAMPLES, TRAINING
 from ..evaluation.setting import ProblemSet, Setting, problem_set, role_of, setting_of
 from ..evaluation.terminal import aligned, rates
-from .eval_tasks import TASKS, add_task_options, check_task, result_text, run_task
-from .plain import parser_of, positive, seed_number, underscored, write_output
+from .eval_tasks import TASKS, add_task_options, cells, check_task, result_text, run_task
+from .plain import add_options, parser_of, positive, texts_at_once, underscored, write_output
 
 Row = tuple[str, ...]
 
@@ -68,9 +68,8 @@ def main(argv: list[str]) -> int:
 def parse(argv: list[str]) -> argparse.Namespace:
     """The options; `--n-problems` and `--n_problems` are the same."""
     parser = parser_of("eval", EPILOG)
-    parser.add_argument("--model", required=True, help="a model or adapter folder, a hub id, tiny or tiny-ladder")
+    add_options(parser, "model", "seed", "device", "batch_size", role="what to score it as (default: prover)")
     parser.add_argument("--task", choices=TASKS, default="solve", help="the kind of evaluation (default: solve)")
-    parser.add_argument("--role", choices=("prover", "conjecturer"), help="what to score it as (default: prover)")
     parser.add_argument(
         "--problems",
         metavar="FILE",
@@ -100,9 +99,6 @@ def parse(argv: list[str]) -> argparse.Namespace:
         help="answers per problem (16; --eval_preset cdg 32, --task error_detection 8, self_correction 1, win_rates "
         "4), or proposals (1024)",
     )
-    parser.add_argument("--batch_size", type=positive, help="texts generated at once (1024 short or 128 long ones)")
-    parser.add_argument("--seed", type=seed_number, default=0, help="of the samples and intervals (default: 0)")
-    parser.add_argument("--device", help="such as cpu or cuda:1 (default: the GPU if there is one)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="see below: .json the result, .jsonl every answer")
     parser.add_argument("--disable_tqdm", action="store_true", help="no progress line on stderr")
     parser.add_argument(
@@ -116,10 +112,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         help="a paper's setting for all four (joint_rloo: T 0.6, top-p 0.95, top-k 20, 2048 tokens, and one leading "
         "minus sign is accepted), or the model's own in training; default: what its run was evaluated in",
     )
-    sampling.add_argument("--temperature", type=float, help="0 is greedy")
+    add_options(sampling, "temperature", "max_new_tokens")
     sampling.add_argument("--top_p", type=float, help="1 switches it off")
     sampling.add_argument("--top_k", type=int, help="0 switches it off")
-    sampling.add_argument("--max_new_tokens", type=positive, help="tokens after which an answer is cut")
     domain = parser.add_argument_group("problems and answers")
     domain.add_argument("--domain", metavar="NAME", help="the domain: countdown, or my_package.my_module:MyDomain")
     domain.add_argument("--domain_kwargs", metavar="JSON", help="arguments of a domain of your own")
@@ -172,21 +167,21 @@ def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[d
     if options.greedy or options.eval_preset == "cdg":
         single = summarise(collect(*as_greedy(options, setting), asked, load), seed=options.seed)
         result["greedy"] = {name: single[name] for name in ("pass_at", "truncated_rate", "correct", "setting")}
-        rows.append(("greedy pass@1", *_cells(single["pass_at"]["1"])))
+        rows.append(("greedy pass@1", *cells(single["pass_at"]["1"])))
     result["seconds"] = round(time.perf_counter() - started, 3)
-    rows += [(f"pass@{k}", *_cells(estimate)) for k, estimate in result["pass_at"].items()]
-    rows += [(f"majority@{k}", *_cells(estimate)) for k, estimate in result.get("majority_at", {}).items()]
+    rows += [(f"pass@{k}", *cells(estimate)) for k, estimate in result["pass_at"].items()]
+    rows += [(f"majority@{k}", *cells(estimate)) for k, estimate in result.get("majority_at", {}).items()]
     known = (("score", "mean score"), ("format", "right format"), ("truncated", "truncated"))
     names = [(name, words) for name, words in known if name in result]
-    rows += [(words, *_cells(result[name])) for name, words in names]
+    rows += [(words, *cells(result[name])) for name, words in names]
     moves = in_moves(setting.domain)
     if "ladder" in result:
         score = result["ladder"]
         label = f"rungs {rungs_text(score['rungs'])}"
-        rows += [(f"pass@{k}, {label}", *_cells(score["pass_at"][k])) for k in ends_of(score["pass_at"])]
+        rows += [(f"pass@{k}, {label}", *cells(score["pass_at"][k])) for k in ends_of(score["pass_at"])]
     if moves or "by_operands" not in result:  # of whole answers in Countdown the operand counts are the rungs
         for label, found in result.get("by_rung", {}).items():
-            rows += [(f"pass@{k}, rung {label}", *_cells(found["pass_at"][k])) for k in ends_of(found["pass_at"])]
+            rows += [(f"pass@{k}, rung {label}", *cells(found["pass_at"][k])) for k in ends_of(found["pass_at"])]
     by_operands = {} if moves else result.get("by_operands", {})
     strata = [(f"{label} operands", found) for label, found in by_operands.items()]
     strata += result.get("by_stratum", {}).items()
@@ -194,8 +189,8 @@ def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[d
         for kind in ("pass_at", "majority_at"):
             ks = ends_of(found.get(kind, {}))
             for k in ks if kind == "pass_at" else ks[-1:]:
-                rows.append((f"{kind.removesuffix('_at')}@{k}, {label}", *_cells(found[kind][k])))
-        rows += [(f"{words}, {label}", *_cells(found[name])) for name, words in names]
+                rows.append((f"{kind.removesuffix('_at')}@{k}, {label}", *cells(found[kind][k])))
+        rows += [(f"{words}, {label}", *cells(found[name])) for name, words in names]
     return result, rows
 
 
@@ -226,7 +221,7 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
     from ..evaluation.episodes import answers_at_once
     from ..evaluation.progress import ProgressLine
 
-    n, size = samples_of(options), batch_size(options, setting)
+    n, size = samples_of(options), texts_at_once(options.batch_size, setting.sampling["max_new_tokens"])
     described = {
         "model": options.model,
         "weights": None if folder is None else weights_digest(folder),
@@ -271,24 +266,23 @@ def evaluate_as_conjecturer(options: argparse.Namespace, setting: Setting) -> tu
     from ..evaluation.progress import ProgressLine
     from ..evaluation.roles import evaluate_conjecturer
 
-    sampling = {**setting.sampling, "seed": options.seed, "batch_size": batch_size(options, setting)}
+    sampling = {
+        **setting.sampling,
+        "seed": options.seed,
+        "batch_size": texts_at_once(options.batch_size, setting.sampling["max_new_tokens"]),
+    }
     with ProgressLine("conjecturer", "proposals", enabled=not options.disable_tqdm) as bar:
         found = evaluate_conjecturer(
             model, tokenizer, setting.domain, n=options.samples or 1024, progress=bar, **sampling
         )
     result = found.to_dict()
     names = rates(result)
-    return result, [(name.replace("_", " "), *_cells(result[name])) for name in names]
+    return result, [(name.replace("_", " "), *cells(result[name])) for name in names]
 
 
 def samples_of(options: argparse.Namespace) -> int:
     """Answers per problem: what was asked for, or as many as the preset's paper votes over."""
     return int(options.samples or (SAMPLES.get(options.eval_preset, 16)))
-
-
-def batch_size(options: argparse.Namespace, setting: Setting) -> int:
-    """Texts at once: what was asked for, or as many as suit the memory that texts of this length take."""
-    return options.batch_size or (1024 if setting.sampling["max_new_tokens"] <= 64 else 128)
 
 
 def remarks(options: argparse.Namespace, setting: Setting, result: dict[str, Any]) -> list[str]:
@@ -312,7 +306,3 @@ def remarks(options: argparse.Namespace, setting: Setting, result: dict[str, Any
     if result.get("several_answers_rate", 0) > 0.01:
         lines.append(f"warning: {result['several_answers_rate']:.1%} of the answers hold several answer tags")
     return lines
-
-
-def _cells(estimate: dict[str, float]) -> tuple[str, str]:
-    return f"{estimate['value']:.4f}", f"[{estimate['low']:.4f}, {estimate['high']:.4f}]"

@@ -210,11 +210,12 @@ def _sampled(options: argparse.Namespace, setting: Setting, place: str) -> Resul
 
 
 def _table(title: str, names: dict[str, str], result: Result) -> str:
-    rows = [(words, *_cells(result[name])) for name, words in names.items()]
+    rows = [(words, *cells(result[name])) for name, words in names.items()]
     return aligned([(title.replace("_", " "), "estimate", "95% interval"), *rows])
 
 
-def _cells(found: dict[str, float] | None) -> tuple[str, str]:
+def cells(found: dict[str, float] | None) -> tuple[str, str]:
+    """An estimate and its interval, as a table shows them."""
     if found is None:
         return "-", ""
     return f"{found['value']:.4f}", f"[{found['low']:.4f}, {found['high']:.4f}]"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 
 def field_names(module: str, name: str) -> set[str]:
-    """Annotated names in the body of the class and of its bases; class variables are among them. LookupError where a
-    class is not found."""
+    """The fields that the constructor of a dataclass takes, and its class variables. LookupError where the class or a
+    base is not found."""
     path, tree = _parsed(module)
     found = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name), None)
     if found is None:
@@ -21,8 +21,8 @@ def field_names(module: str, name: str) -> set[str]:
     if any(isinstance(one, ast.Call) and ast.unparse(one.func) == "flat" for one in found.decorator_list):
         # fields that a decorator of this package declares; its module is light
         return {one.name for one in dataclasses.fields(getattr(import_module(module), name))}
-    annotated = [node.target for node in found.body if isinstance(node, ast.AnnAssign)]
-    names = {target.id for target in annotated if isinstance(target, ast.Name)}
+    annotated = [node for node in found.body if isinstance(node, ast.AnnAssign)]
+    names = {ast.unparse(node.target) for node in annotated if "init=False" not in ast.unparse(node)}
     return names.union(*(field_names(module, base.id) for base in found.bases if isinstance(base, ast.Name)))
 
 

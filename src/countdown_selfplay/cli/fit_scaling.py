@@ -18,7 +18,7 @@ from ..evaluation.compare.arms import split_arm
 from ..evaluation.compare.comparison import markdown
 from ..evaluation.compare.scaling_data import load_curve
 from ..evaluation.terminal import aligned
-from .plain import parser_of, seed_number, write_output
+from .plain import add_options, parser_of, write_output
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,7 +95,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--resamples", type=int, default=500, metavar="N", help="of the bootstrap of one run's points (500)"
     )
-    parser.add_argument("--seed", type=seed_number, default=0, help="of the bootstrap (0)")
+    add_options(parser, seed="of the bootstrap (0)")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="write scaling.md, .json and .svg")
     options = parser.parse_args(argv)
     if options.resamples < 1:

@@ -14,7 +14,7 @@ from ..errors import ConfigError
 from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
 from ..evaluation.presets import ATTEMPTS, MOST, TRAINING
 from ..evaluation.setting import find_run, setting_of
-from .plain import positive
+from .plain import add_options, positive, texts_at_once
 
 if TYPE_CHECKING:
     from ..evaluation.hard import HardProblems
@@ -87,7 +87,7 @@ def search(
     place = place_of(options.device)
     model, tokenizer = load_model(options.hard_for, place)
     folder = folder_of(options.hard_for)
-    size = options.batch_size or (1024 if sampling["max_new_tokens"] <= 64 else 128)
+    size = texts_at_once(options.batch_size, sampling["max_new_tokens"])
     how = {"model": options.hard_for, "weights": folder and weights_digest(folder), "prompt": domain.prover_prompt}
     how |= {"attempts": attempts, "most": most, "batch_size": size, **sampling, "device": device_name(place)}
     asked = how | {"count": options.count, "seed": options.seed, "part": PART, "domain": domain.to_dict()}
@@ -112,7 +112,7 @@ def search(
     return domain, found, how
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_hard_options(parser: argparse.ArgumentParser) -> None:
     """--hard_for and what it takes."""
     group = parser.add_argument_group(
         "hard problems (SGS, appendix D)",
@@ -123,9 +123,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--attempts", type=positive, metavar="N", help=f"at each problem ({ATTEMPTS})")
     group.add_argument("--most", type=int, metavar="N", help=f"right ones that a hard problem may have ({MOST})")
-    group.add_argument("--temperature", type=float, help="of the attempts (the model's own in training, else 1)")
-    group.add_argument("--max_new_tokens", type=positive, metavar="N", help="of an attempt (its own, else 1024)")
-    group.add_argument(
-        "--batch_size", type=positive, metavar="N", help="attempts at once (1024 short or 128 long ones)"
+    add_options(
+        group,
+        temperature="of the attempts (the model's own in training, else 1)",
+        max_new_tokens="of an attempt (its own, else 1024)",
+        batch_size="attempts at once (1024 short or 128 long ones)",
+        device="such as cpu or cuda:1 (default: the GPU if there is one)",
     )
-    group.add_argument("--device", help="such as cpu or cuda:1 (default: the GPU if there is one)")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields, make_dataclass
 from importlib import import_module
 from types import NoneType, UnionType
@@ -22,7 +22,7 @@ from ..registry import suggestion
 from .commands import TRAINERS
 from .help import section_of, show
 from .plain import OneLineParser, underscored
-from .sources import HELP_FLAGS, check_names, flat, flat_names, read_sources
+from .sources import HELP_FLAGS, check_names, flat_names, read_sources
 
 _KINDS = {
     "int": ("a whole number", "whole numbers"),
@@ -43,10 +43,7 @@ class OptionParser(OneLineParser, TrlParser):
         places = [place.split(":") for place in self.how.models]
         self.models: list[Any] = [getattr(import_module(module), name) for module, name in places]
         self.flat = flat_names(self.how)
-        more = [
-            (one.name, one.type, field(default=one.default, metadata={"help": one.help})) for one in self.flat.values()
-        ]
-        classes = [*self.models, make_dataclass("FlatNames", more)]
+        classes = [*self.models, _flat_options(self.flat.values())]
         super().__init__(classes, prog=f"countdown-selfplay {command}", epilog=self.how.epilog, allow_abbrev=False)
         self.fields: dict[str, argparse.Action] = {}
         for action in self._actions:
@@ -64,6 +61,13 @@ class OptionParser(OneLineParser, TrlParser):
         for action in self._actions:
             action.default, action.required = argparse.SUPPRESS, False
         return vars(self.parse_args(list(argv)))
+
+    def built(self, model: Any, settings: Mapping[str, Any]) -> Any:
+        """One of the dataclasses, with its own part of the settings."""
+        names = {one.name for one in fields(model) if one.init}
+        if model is self.models[1]:
+            names |= set(self.flat)
+        return model(**{name: settings[name] for name in names & set(settings)})
 
     def typed(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of a YAML file as their fields take them. ConfigError for a value that its field does not
@@ -88,6 +92,17 @@ class OptionParser(OneLineParser, TrlParser):
             more = "".join(f", or a {word}" for kind, word in ((dict, "mapping"), (list, "list")) if kind in takes)
             raise ConfigError(f"`{name}` ({value}) must be {one}{more}.")
         return found
+
+
+def _flat_options(flat: Iterable[Any]) -> type:
+    """A dataclass of the options that are no fields of the config."""
+    made = []
+    for one in flat:
+        usual: Any = (
+            {"default_factory": one.default.copy} if isinstance(one.default, list) else {"default": one.default}
+        )
+        made.append((one.name, one.type, field(**usual, metadata={"help": one.help})))
+    return make_dataclass("FlatOptions", made)
 
 
 def _kinds(hint: Any) -> set[Any]:
@@ -138,22 +153,18 @@ def parse_options(command: str, argv: list[str]) -> tuple[Any, Any, ModelConfig]
     sources = read_sources(command, argv)
     check_names(parser.how, sources, parser.fields)
     training = parser.models[1]
-    spread, place = (flat.spread, flat.place) if parser.flat else (dict, dict)  # in and out of the config's mappings
     settings: dict[str, Any] = {}
     for file in (*(shipped for _, shipped in sources.shipped), sources.written):
-        settings = over(settings, spread(parser.typed(file)), training)
-    flags = spread(parser.given(sources.argv))
-    settings = place(over(settings, flags, training))
+        settings = over(settings, parser.typed(file), training)
+    flags = parser.given(sources.argv)
+    settings = over(settings, flags, training)
     named = set(settings)
     # Adapter dropout would make the sampled and the trained policy two different ones; TRL's default is 0.05.
     settings.setdefault("lora_dropout", 0.0)
     planned = _set_aside(settings)
     try:
         os.environ.update({key: str(value) for key, value in settings.pop("env", {}).items()})
-        found = [
-            model(**{f.name: settings[f.name] for f in fields(model) if f.init and f.name in settings})
-            for model in parser.models
-        ]
+        found = [parser.built(model, settings) for model in parser.models]
     except CountdownSelfPlayError:
         raise
     except ValueError as error:  # TrainingArguments and TRL's configs check their own fields with it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 from ..countdown import DEFAULT_RULES, AnswerFormat, AnswerRule, Problem, Rules
 from ..errors import ConfigError
@@ -52,6 +52,29 @@ def positive(word: str) -> int:
     if not (word.isascii() and word.isdigit() and int(word) > 0):
         raise argparse.ArgumentTypeError(f"'{word[:40]}' is not a whole number above 0")
     return int(word)
+
+
+SHARED: dict[str, dict[str, Any]] = {
+    "model": {"required": True, "help": "a model or adapter folder, a hub id, tiny or tiny-ladder"},
+    "role": {"choices": ("prover", "conjecturer")},
+    "seed": {"type": seed_number, "default": 0, "help": "of the samples and intervals (default: 0)"},
+    "device": {"help": "such as cpu or cuda:1 (default: the GPU if there is one)"},
+    "temperature": {"type": float, "help": "0 is greedy"},
+    "max_new_tokens": {"type": positive, "help": "tokens after which an answer is cut"},
+    "batch_size": {"type": positive, "help": "texts generated at once (1024 short or 128 long ones)"},
+}
+"""Options of several commands."""
+
+
+def add_options(parser: argparse._ActionsContainer, *names: str, **helps: str) -> None:
+    """Options of SHARED, those of `helps` with another help."""
+    for name in (*names, *helps):
+        parser.add_argument(f"--{name}", **SHARED[name] | ({"help": helps[name]} if name in helps else {}))
+
+
+def texts_at_once(asked: int | None, most_tokens: int) -> int:
+    """The number that was asked for, or one that suits the memory that texts of this length take."""
+    return asked or (1024 if most_tokens <= 64 else 128)
 
 
 def underscored(argument: str) -> str:

@@ -134,7 +134,7 @@ def check_names(how: Trainer, asked: Sources, fields: Collection[str]) -> None:
 
 def flat_names(how: Trainer) -> Mapping[str, Any]:
     """Options that are no fields, since a mapping of the config holds their settings (`operands`: domain_kwargs). Name
-    -> section, type, default and help; `place` of config/flat.py puts the values there."""
+    -> section, type, default and help; the constructor of the config puts the values there."""
     return flat.NAMES if flat is not None and how.kind == "joint" else {}
 
 
