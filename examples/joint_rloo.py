@@ -1,57 +1,67 @@
 """Joint conjecturer/prover RLOO, assembled from its parts; copy it to put your own in their place.
 
 accelerate launch examples/joint_rloo.py                        # the embedded tiny model, minutes on a laptop CPU
-accelerate launch examples/joint_rloo.py --recipe qwen2.5-0.5b/anchored_shaped_fixed --dry_run
-accelerate launch examples/joint_rloo.py --config my.yaml --max_steps 50
+accelerate launch examples/joint_rloo.py --recipe tiny/ladder --max_steps 20
+accelerate launch examples/joint_rloo.py --config my.yaml --learning_rate 1e-5
+
+Settings are those of `countdown-selfplay joint --help`: flags over the file of --config over the recipe.
 """
 
+import ast
+from dataclasses import dataclass
 from pathlib import Path
 
-from countdown_selfplay import JointConjecturerProverTrainer
-from countdown_selfplay.cli.joint import build_arguments, control_of, parse, plan
-from countdown_selfplay.cli.main import as_program
-from countdown_selfplay.config.countdown_fields import domain_from
+from trl import ModelConfig, TrlParser, get_peft_config
+
+from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay.config.recipes import recipe_settings
+from countdown_selfplay.config.script import EvaluationArguments
+from countdown_selfplay.domains import domain_from
+from countdown_selfplay.policies.build import model_arguments
 from countdown_selfplay.training.evaluation import measure
-from countdown_selfplay.training.exports import export_policies
-from countdown_selfplay.training.run import data_sets, play_control, quiet_loading, tell
-from countdown_selfplay.training.run_lock import run_lock
+from countdown_selfplay.training.run import data_sets, tell
 
 
-def main(argv: list[str]) -> int:
-    # Settings: recipe < --config file < flags; in Python JointSelfPlayConfig.from_recipe("tiny/default", max_steps=50)
-    script, args, model = parse(argv)
-    if script.dry_run or script.probe:
-        return plan(script, args, model)
-    control = control_of(argv, script, args)  # a second run, without a conjecturer
+@dataclass
+class Script(EvaluationArguments):
+    recipe: str = "tiny/default"
+    dataset_name: str | None = None  # problems to train on; None: made by the exact generator
+    dataset_train_split: str = "train"
 
-    # Data: problems to train on and held-out ones to measure with, files or data sets or made by the exact generator
-    quiet_loading()
-    domain = domain_from(args)
-    data, held_out = data_sets(script, domain)
 
-    with run_lock(args.output_dir):  # one run a folder
-        # Rewards: those that `args` names. Your own: reward_funcs=[...] for the prover, any TRL reward callables, and
-        # conjecturer_reward=lambda solve_rate_P, ctx: ... for the conjecturer.
-        trainer = JointConjecturerProverTrainer(
-            args=args,
-            domain=domain,
-            **data,
-            **build_arguments(script, args, model),  # model, or one for each role, and peft_config
-        )
-        before = measure(trainer, held_out, script.eval_proposals, "before training")
-        trainer.train(resume_from_checkpoint=args.resume_from_checkpoint)
-        for folder in export_policies(trainer, Path(args.output_dir)):
-            trainer.accelerator.print(f"Exported {folder}")
-        after = measure(trainer, held_out, script.eval_proposals, "after training")
-
-        # The table before / after, evaluation.json, plots and report.html
-        if trainer.accelerator.is_main_process:
-            tell(Path(args.output_dir), before, after, script.report)
-        trainer.accelerator.wait_for_everyone()
-        if control is not None:
-            play_control(script, *control, data, held_out, before, after)
-    return 0
+def value(text):
+    """A text as a number, list, mapping, boolean or None, if it is one."""
+    try:
+        return ast.literal_eval({"true": "True", "false": "False"}.get(text, text))
+    except (ValueError, SyntaxError):
+        return text
 
 
 if __name__ == "__main__":
-    as_program(main)
+    parser = TrlParser((Script, ModelConfig))
+    recipe = parser.parse_args_and_config(return_remaining_strings=True)[0].recipe
+    parser.set_defaults_with_config(**recipe_settings(recipe, JointSelfPlayConfig))  # its model and data
+    script, model, rest = parser.parse_args_and_config(return_remaining_strings=True)
+    found = {}  # all other flags and keys are settings of the trainer: --use_cpu, --max_steps 50, --operands 3 4
+    for word in rest:
+        if word.startswith("--"):
+            found[name := word[2:]] = []
+        else:
+            found[name].append(value(word))
+    flags = {name: values if values[1:] else values[0] if values else True for name, values in found.items()}
+    args = JointSelfPlayConfig.from_recipe(recipe, **flags)
+    args.model_init_kwargs = model_arguments(model, args)
+    domain = domain_from(args)
+    data, held_out = data_sets(script, domain)
+    # Your own: reward_funcs=[...] for the prover, any TRL reward callables, and for the conjecturer
+    # conjecturer_reward=lambda solve_rate_P, ctx: ...; also domain, game, objectives, callbacks.
+    trainer = JointConjecturerProverTrainer(
+        model.model_name_or_path, args=args, domain=domain, peft_config=get_peft_config(model), **data
+    )
+    before = measure(trainer, held_out, script.eval_proposals, "before training")
+    trainer.train(resume_from_checkpoint=args.resume_from_checkpoint)
+    trainer.save_model()  # <output_dir>/prover and <output_dir>/conjecturer
+    after = measure(trainer, held_out, script.eval_proposals, "after training")
+    if trainer.accelerator.is_main_process:  # evaluation.json, the table, plots and report.html
+        tell(Path(args.output_dir), before, after, report=True)
+    trainer.accelerator.wait_for_everyone()

@@ -1,0 +1,68 @@
+"""examples/*.py: short scripts of public names, which run by themselves."""
+
+import ast
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+SCRIPTS = sorted(EXAMPLES.glob("*.py"))
+SMALL = {
+    "critic_game": {"iterations": 1, "problems": 16, "warm_start": 64},
+    "ladder": {"rounds": 2, "each": 4},
+    "pool": {"rounds": 2},
+    "sgs": {"rounds": 2, "demonstrations": 256},
+    "symbolic": {"rounds": 2},
+}
+
+
+def test_scripts_to_copy_are_short_and_import_no_command():
+    said = []
+    for path in SCRIPTS:
+        text = path.read_text(encoding="utf-8")
+        modules = [node.module or "" for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+        said += [f"{path.name} imports {name}" for name in modules if name.startswith("countdown_selfplay.cli")]
+        said += [f"{path.name} has {len(text.splitlines())} lines"] if len(text.splitlines()) > 70 else []
+    assert said == []
+    assert {path.stem for path in SCRIPTS} == {"joint_rloo", *SMALL}
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("name", SMALL)
+def test_a_script_trains_and_leaves_models_that_are_whole(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.main(**SMALL[name])
+    (run,) = [path for path in Path("runs").iterdir() if path.name == f"example-{name.replace('_', '-')}"]
+    trained = [path for path in run.rglob("*.safetensors") if (path.parent / "config.json").exists()]
+    assert trained
+
+
+@pytest.mark.matrix
+def test_the_joint_script_reads_flags_over_a_file_over_a_recipe(tmp_path):
+    (tmp_path / "own.yaml").write_text(
+        "max_steps: 9\nrecipe: tiny/ladder\nprover_learning_rate: 1.0e-5\neval_rungs: [3]\n"
+    )
+    flags = "--max_steps 1 --operands 3 4 --eval_problems 4 --eval_proposals 8 --use_cpu --save_strategy no"
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "joint_rloo.py", "--config", "own.yaml", *flags.split(), "--report_to", "none"],
+        cwd=tmp_path,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    run = tmp_path / "runs" / "tiny-ladder"
+    written = json.loads((run / "run.json").read_text())["config"]
+    assert written["max_steps"] == 1 and written["prover_learning_rate"] == 1e-5 and written["answers"] == "moves"
+    assert {"before", "after"} <= json.loads((run / "evaluation.json").read_text()).keys()
+    assert (run / "report.html").exists() and (run / "conjecturer" / "config.json").exists()
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows if "loss" in row] == [1]
