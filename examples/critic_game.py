@@ -13,7 +13,7 @@ from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.evaluation import evaluate_prover
 from countdown_selfplay.evaluation.model import load_model
 from countdown_selfplay.games import GAMES
-from countdown_selfplay.iterated import IteratedSelfPlay, IteratedSettings, RoleTraining
+from countdown_selfplay.iterated import IteratedSelfPlay, IteratedSettings
 from countdown_selfplay.warm_starts.starts import cdg_start
 
 START = Path("runs/example-cdg-start")
@@ -32,11 +32,10 @@ def main(iterations=2, problems=128, warm_start=768):
         top_k=0,
         max_completion_length=16,
         per_device_train_batch_size=16,
-        role_training={
-            # samples a prompt, reward from which a sample is kept, and how the role is retrained on those
-            "prover": RoleTraining(4, 0.5, balance=1000, learning_rate=(3e-4,), batch_size=(64,), epochs=1.0),
-            "helpful": RoleTraining(8, 0.5, learning_rate=(3e-4,), batch_size=(16,), epochs=2.0),
-            "misleading": RoleTraining(4, 0.75, learning_rate=(3e-4,), batch_size=(16,), epochs=2.0),
+        role_training={  # over the paper's: which samples are kept, and how the role is retrained on them
+            "prover": {"num_generations": 4, "balance": 1000, "learning_rate": 3e-4, "batch_size": 64},
+            "helpful": {"num_generations": 8, "learning_rate": 3e-4, "batch_size": 16},
+            "misleading": {"num_generations": 4, "learning_rate": 3e-4, "batch_size": 16},
         },
     )
     game = GAMES.make("critic_discernment", {"eta": 0.25, "revisions": 2})

@@ -27,6 +27,7 @@ class Script(EvaluationArguments):
     recipe: str = "tiny/default"
     dataset_name: str | None = None  # problems to train on; None: made by the exact generator
     dataset_train_split: str = "train"
+    conjecturer_model_name_or_path: str | None = None  # None: the same as model_name_or_path
 
 
 def value(text):
@@ -51,12 +52,14 @@ if __name__ == "__main__":
     flags = {name: values if values[1:] else values[0] if values else True for name, values in found.items()}
     args = JointSelfPlayConfig.from_recipe(recipe, **flags)
     args.model_init_kwargs = model_arguments(model, args)
+    own = script.conjecturer_model_name_or_path
+    start = model.model_name_or_path if own is None else {"prover": model.model_name_or_path, "conjecturer": own}
     domain = domain_from(args)
     data, held_out = data_sets(script, domain)
     # Your own: reward_funcs=[...] for the prover, any TRL reward callables, and for the conjecturer
     # conjecturer_reward=lambda solve_rate_P, ctx: ...; also domain, game, objectives, callbacks.
     trainer = JointConjecturerProverTrainer(
-        model.model_name_or_path, args=args, domain=domain, peft_config=get_peft_config(model), **data
+        start, args=args, domain=domain, peft_config=get_peft_config(model), **data
     )
     before = measure(trainer, held_out, script.eval_proposals, "before training")
     trainer.train(resume_from_checkpoint=args.resume_from_checkpoint)

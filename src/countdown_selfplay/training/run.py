@@ -1,5 +1,5 @@
 """A joint run from end to end: data, evaluation before, training, exports, evaluation after, table, report. Its pieces
-are what examples/joint_rloo.py is assembled from."""
+are what examples/joint_rloo.py uses."""
 
 from __future__ import annotations
 
