@@ -12,6 +12,7 @@ from countdown_selfplay.cli import sources
 from countdown_selfplay.cli.commands import TRAINERS
 from countdown_selfplay.cli.field_names import field_names
 from countdown_selfplay.cli.joint import parse
+from countdown_selfplay.cli.main import main
 from countdown_selfplay.cli.options import OptionParser
 from countdown_selfplay.cli.sources import check_early
 from countdown_selfplay.config.recipes import recipes
@@ -236,6 +237,15 @@ def test_a_name_that_does_not_exist_loads_neither_torch_nor_trl(argv, says, tmp_
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout.split("\n")[-2] == "2 []"
     assert says in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_help_part_lists_the_arguments_of_the_parts_of_a_kind_and_no_kind_is_refused_by_the_nearest(capsys):
+    assert main(["joint", "--help-part", "reward", "tent"]) == 0
+    assert capsys.readouterr().out.startswith("tent\n")
+    assert main(["joint", "--help-part", "proposer"]) == 0
+    assert "\ntiers\n" in capsys.readouterr().out
+    assert main(["joint", "--help-part", "rewards"]) == 2
+    assert "Unknown kind of part 'rewards'. Did you mean 'reward'?" in capsys.readouterr().err
 
 
 def test_the_page_of_commands_holds_the_options_of_the_parsers():

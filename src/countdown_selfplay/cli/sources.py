@@ -22,7 +22,7 @@ try:
 except ImportError:
     flat = None
 
-HELP_FLAGS = ("-h", "--help", "--help_all", "--help_part")
+HELP_FLAGS = ("-h", "--help", "--help_all")
 
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     "clearml": ("clearml",),
