@@ -12,6 +12,7 @@ from countdown_selfplay.cli import sources
 from countdown_selfplay.cli.commands import TRAINERS
 from countdown_selfplay.cli.field_names import field_names
 from countdown_selfplay.cli.joint import parse
+from countdown_selfplay.cli.main import main
 from countdown_selfplay.cli.options import OptionParser
 from countdown_selfplay.cli.sources import check_early
 from countdown_selfplay.config.recipes import recipes
@@ -186,37 +187,19 @@ def test_with_help_nothing_is_checked():
     assert check_early("joint", ["--max_stepps", "3", "--help"]) is False
 
 
-NEEDS = [
-    ("joint", ["--push_to_hub"], "`push_to_hub` (True) is not supported"),
-    ("joint", ["--push_to_hub", "--max_steps", "3"], "`push_to_hub` (True) is not supported"),
-    ("sft", ["--push_to_hub", "true"], "`push_to_hub` (True) is not supported"),
-    ("joint", ["--report_to", "none", "wandb"], "(wandb) cannot be used here: wandb is not installed"),
-    ("rloo", ["--config", "tracked.yaml"], "(trackio) cannot be used here"),
-    ("sgs", [], "'runs/tiny-sgs/"),
-    ("cdg", [], "'runs/tiny-cdg-start', which this run starts from, is not there yet"),
-    ("cdg --training online", [], "'runs/tiny-cdg-start', which this run starts from, is not there yet"),
-    ("joint", ["--config", "odd.yaml"], "`report_to` (3) must be the name of a tracker, or a list of names"),
-    ("joint", ["--config", "odder.yaml"], "`report_to` (['none', ['wandb']]) must be the name of a tracker"),
-]
-
-
-@pytest.mark.parametrize(("command", "argv", "says"), NEEDS, ids=str)
-def test_the_needs_of_a_run_are_looked_up_before_torch_loads(command, argv, says, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "tracked.yaml").write_text("report_to: [tensorboard, trackio]\n")
-    (tmp_path / "odd.yaml").write_text("report_to: 3\n")
-    (tmp_path / "odder.yaml").write_text("report_to: [none, [wandb]]\n")
-    monkeypatch.setattr(sources.importlib.util, "find_spec", lambda name: name == "tensorboardX" or None)
-    with pytest.raises(ConfigError) as refused:
-        check_early(command, argv)
-    assert says in str(refused.value)
-    assert check_early(command, [*argv, "--dry_run"]) is True  # it plans for another machine
-
-
-@pytest.mark.parametrize("line", ["dry_run: true\nreport_to: wandb", 'push_to_hub: "false"'])
-def test_a_file_asks_for_a_dry_run_too_and_says_no_in_words(line, tmp_path, monkeypatch):
-    (tmp_path / "plan.yaml").write_text(f"{line}\n")
-    assert check_early("joint", ["--config", str(tmp_path / "plan.yaml")]) is ("dry" in line)
+@pytest.mark.parametrize(
+    ("text", "flags", "planned"),
+    [
+        ("dry_run: true", [], True),
+        ("dry_run: 'no'", [], False),
+        ("dry_run: true", ["--dry_run", "false"], False),
+        ("max_steps: 3", ["--dry_run", "--seed", "1"], True),
+        ("max_steps: 3", [], False),
+    ],
+)
+def test_a_file_or_a_flag_asks_for_a_dry_run(text, flags, planned, tmp_path):
+    (tmp_path / "plan.yaml").write_text(f"{text}\n")
+    assert check_early("joint", ["--config", str(tmp_path / "plan.yaml"), *flags]) is planned
 
 
 @pytest.mark.parametrize(
@@ -236,6 +219,15 @@ def test_a_name_that_does_not_exist_loads_neither_torch_nor_trl(argv, says, tmp_
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout.split("\n")[-2] == "2 []"
     assert says in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_help_part_lists_the_arguments_of_the_parts_of_a_kind_and_no_kind_is_refused_by_the_nearest(capsys):
+    assert main(["joint", "--help-part", "reward", "tent"]) == 0
+    assert capsys.readouterr().out.startswith("tent\n")
+    assert main(["joint", "--help-part", "proposer"]) == 0
+    assert "\ntiers\n" in capsys.readouterr().out
+    assert main(["joint", "--help-part", "rewards"]) == 2
+    assert "Unknown kind of part 'rewards'. Did you mean 'reward'?" in capsys.readouterr().err
 
 
 def test_the_page_of_commands_holds_the_options_of_the_parsers():

@@ -123,7 +123,7 @@ def test_what_is_not_there_yet_is_said_with_the_command_that_makes_it(tmp_path, 
     assert "run: countdown-selfplay sgs --prepare." in said
     assert main(["sgs", "--recipe", "qwen2.5-0.5b/sgs", "--bf16", "false", "--use_cpu"]) == 2
     said = capsys.readouterr().err
-    assert "'runs/qwen-sgs/targets.jsonl'" in said and "sft_sgs_guide" in said and "--hard_for Qwen/" in said
+    assert "'runs/qwen-sgs/guide'" in said and "sft_sgs_guide" in said and "--hard_for Qwen/" in said
     assert main(["sft", "--recipe", "tiny/sft_self_correction", "--use_cpu"]) == 2
     assert "'runs/tiny-cdg-start', which this run starts from, is not there yet" in capsys.readouterr().err
     assert main(["sgs", "--recipe", "tiny/default", "--use_cpu"]) == 2

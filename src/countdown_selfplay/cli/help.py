@@ -9,10 +9,7 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from .sources import flags_of
 
 if TYPE_CHECKING:
     from .options import OptionParser
@@ -42,15 +39,6 @@ _USED = (
     *("bf16", "gradient_checkpointing", "seed", "eval_strategy", "eval_steps", "save_strategy", "save_steps"),
     *("save_total_limit", "resume_from_checkpoint", "report_to", "run_name", "disable_tqdm"),
 )  # fmt: skip
-
-
-def show(parser: OptionParser, argv: list[str]) -> None:
-    """Print what the help flags in `argv` ask for."""
-    if "--help_part" in argv:
-        kind, name, *_ = [*flags_of(argv)["help_part"], "", ""]
-        import_module("countdown_selfplay.cli.help_part").print_parts(kind, name or None)
-    else:
-        print(help_text(parser, "--help_all" in argv), end="")
 
 
 def section_of(name: str, classes: Iterable[type]) -> str | None:

@@ -63,9 +63,15 @@ def _train(name: str, argv: list[str]) -> int:
     process."""
     from .launch import LAUNCHED, launch, split_launch_options
     from .plain import underscored
-    from .sources import HELP_FLAGS, check_early
+    from .sources import HELP_FLAGS, check_early, flags_of
 
     argv = [underscored(argument) for argument in argv]
+    if "--help_part" in argv:
+        from .help_part import print_parts
+
+        kind, part, *_ = [*flags_of(argv)["help_part"], "", ""]
+        print_parts(kind, part or None)
+        return 0
     command, own = resolved(name, argv)
     how = COMMANDS[command]
     assert isinstance(how, Trainer)

@@ -20,7 +20,7 @@ from ..distributed.launched import refuse_lone_process
 from ..errors import ConfigError, CountdownSelfPlayError
 from ..registry import suggestion
 from .commands import TRAINERS
-from .help import section_of, show
+from .help import help_text, section_of
 from .plain import OneLineParser, underscored
 from .sources import HELP_FLAGS, check_names, flat_names, read_sources
 
@@ -147,7 +147,7 @@ def parse_options(command: str, argv: list[str]) -> tuple[Any, Any, ModelConfig]
     argv = [underscored(argument) for argument in argv]
     parser = OptionParser(command)
     if any(argument in HELP_FLAGS for argument in argv):
-        show(parser, argv)
+        print(help_text(parser, "--help_all" in argv), end="")
         raise SystemExit(0)
     refuse_lone_process()
     sources = read_sources(command, argv)

@@ -1,15 +1,13 @@
 """The sources of a trainer command's settings: recipe, config file and flags, read before torch loads. Names are
-checked here, and the needs of a run on its machine; options.py types the values."""
+checked here; options.py types the values."""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..config.recipes import chain, recipes
-from ..config.starts import check_starts
 from ..errors import ConfigError
 from ..registry import ELSEWHERE, suggestion
 from .commands import TRAINERS, Trainer
@@ -22,20 +20,7 @@ try:
 except ImportError:
     flat = None
 
-HELP_FLAGS = ("-h", "--help", "--help_all", "--help_part")
-
-PACKAGES: Mapping[str, tuple[str, ...]] = {
-    "clearml": ("clearml",),
-    "codecarbon": ("codecarbon",),
-    "comet_ml": ("comet_ml",),
-    "dvclive": ("dvclive",),
-    "mlflow": ("mlflow",),
-    "swanlab": ("swanlab",),
-    "tensorboard": ("tensorboard", "tensorboardX"),
-    "trackio": ("trackio",),
-    "wandb": ("wandb",),
-}
-"""Name in `report_to` -> the packages of which it needs one; others are looked for by Transformers."""
+HELP_FLAGS = ("-h", "--help", "--help_all")
 
 
 @dataclass
@@ -155,39 +140,12 @@ def check_early(command: str, argv: list[str]) -> bool:
         pass
     else:
         check_names(how, asked, fields)
-    settings: dict[str, Any] = {}
+    planned: Any = False
     for source in [*(settings for _, settings in asked.shipped), asked.written]:
-        settings |= source
-    settings |= {name: words if words[1:] else words[0] if words else True for name, words in asked.flags.items()}
-    if says_yes(settings.get("dry_run")):
-        return True  # it plans for another machine
-    check_needs(settings)
-    return False
+        planned = source.get("dry_run", planned)
+    return _says_yes((asked.flags["dry_run"] or ["true"])[0] if "dry_run" in asked.flags else planned)
 
 
-def check_needs(settings: Mapping[str, Any]) -> None:
-    """ConfigError for an upload that is not supported, a tracker that is not installed, and a start that was not made
-    yet."""
-    if says_yes(settings.get("push_to_hub")):
-        raise ConfigError(
-            "`push_to_hub` (True) is not supported: a checkpoint may hold several policies; after training upload "
-            "them with `countdown-selfplay push <output_dir>`."
-        )
-    asked = settings.get("report_to") or []
-    names = asked if isinstance(asked, list) else [asked]
-    if not all(isinstance(name, str) for name in names):
-        raise ConfigError(f"`report_to` ({asked}) must be the name of a tracker, or a list of names; or leave it out.")
-    for name in names:
-        own = PACKAGES.get(name, ())
-        if own and not any(importlib.util.find_spec(package) for package in own):
-            raise ConfigError(
-                f"`report_to` ({name}) cannot be used here: {own[0]} is not installed; run `pip install {own[0]}`, or "
-                "pass --report_to none."
-            )
-    starts = ("model_name_or_path", "conjecturer_model_name_or_path", "conjecturer_model", "dataset_name")
-    check_starts(*(str(settings[name]) for name in starts if settings.get(name)))
-
-
-def says_yes(value: Any) -> bool:
+def _says_yes(value: Any) -> bool:
     """A field of two values, as Transformers reads it, in YAML or as a word; another word is refused later."""
     return str(value).lower() in ("yes", "true", "t", "y", "1")
