@@ -10,8 +10,8 @@ from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.evaluation import roles
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
-from countdown_selfplay.iterated import IteratedSettings, select
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+from countdown_selfplay.warm_starts.iterated import IteratedSettings, select
 
 EMBEDDED = ["--model_name_or_path", "tiny"]  # which does not know the game
 SIZES = ["--problems", "6", "--chunk", "4", "--iterations", "1", "--eval_problems", "4", "--eval_samples", "2"]

@@ -8,10 +8,10 @@ from tests.iterated.test_select import row
 from countdown_selfplay.cli.options import parse_options
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.iterated import IteratedSettings, RoleTraining
-from countdown_selfplay.iterated.budget import with_budget
-from countdown_selfplay.iterated.pairs import preferred, stepwise
-from countdown_selfplay.iterated.settings import paper_roles
+from countdown_selfplay.warm_starts.iterated import IteratedSettings, RoleTraining
+from countdown_selfplay.warm_starts.iterated.plan import with_budget
+from countdown_selfplay.warm_starts.iterated.select import preferred, stepwise
+from countdown_selfplay.warm_starts.iterated.settings import paper_roles
 
 PROVER = paper_roles("dpo")["prover"]
 

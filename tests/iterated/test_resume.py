@@ -1,8 +1,8 @@
 """What a refused resume says."""
 
-from countdown_selfplay.iterated import IteratedSettings, RoleTraining
-from countdown_selfplay.iterated.resume import differences
-from countdown_selfplay.iterated.settings import paper_roles
+from countdown_selfplay.warm_starts.iterated import IteratedSettings, RoleTraining
+from countdown_selfplay.warm_starts.iterated.driver import differences
+from countdown_selfplay.warm_starts.iterated.settings import paper_roles
 
 
 def settings(max_steps=None, **prover):

@@ -6,10 +6,10 @@ from collections import Counter
 import pytest
 
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.iterated import IteratedSettings, RoleTraining
-from countdown_selfplay.iterated.select import balanced, chosen, read, unseen, write
-from countdown_selfplay.iterated.settings import paper_roles
 from countdown_selfplay.warm_starts.filters import is_loop
+from countdown_selfplay.warm_starts.iterated import IteratedSettings, RoleTraining
+from countdown_selfplay.warm_starts.iterated.select import balanced, chosen, read, unseen, write
+from countdown_selfplay.warm_starts.iterated.settings import paper_roles
 
 PAPER = paper_roles()
 

@@ -57,7 +57,7 @@ def training_problems(options: argparse.Namespace, domain: Any) -> list[Any]:
 def added_rows(path: Path, domain: Any, problems: list[Any]) -> list[dict[str, Any]]:
     """The prover's data set of an iterated run, with the columns of each row's problem. DataError for another role's,
     or one of pairs, whose better texts may be single steps."""
-    from ..iterated import select
+    from ..warm_starts.iterated import select
 
     known = {domain.key(problem): problem for problem in problems}
     by_key = getattr(domain, "problem_of_key", None)

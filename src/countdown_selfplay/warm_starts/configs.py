@@ -168,12 +168,13 @@ class IPOArguments(WarmStartArguments):
 
 
 class _Settled(Settled):
-    """What both configs add besides: numbers and reporters checked, settings refused that nothing would read."""
+    """The part of the configs below: numbers and reporters are checked, settings refused that nothing would read."""
 
-    def settle(self) -> None:
+    def __post_init__(self) -> None:
         check_numbers(self)
         check_reporters(self)
-        super().settle()
+        self.settle()
+        super().__post_init__()  # type: ignore[misc]  # TRL's
 
     def refuse(self, unread: dict[str, str]) -> None:
         """ConfigError for a setting that differs from its default and would not be read; after `__post_init__`."""
@@ -204,7 +205,6 @@ class SFTSettings(_Settled, SFTConfig):
     output_dir: str = field(default="sft", metadata={"help": "The folder of the run and of the model."})
 
     def __post_init__(self) -> None:
-        self.settle()
         super().__post_init__()
         names = ("assistant_only_loss", "eos_token", "chat_template_path", "dataset_kwargs")
         self.refuse(dict.fromkeys(names, _TOKENS))
@@ -213,8 +213,13 @@ class SFTSettings(_Settled, SFTConfig):
 
 
 @dataclass(repr=False)
-class IPOSettings(_Settled, DPOConfig):
-    """Differs from DPOConfig in that the loss is IPO's (Azar et al. 2024, equation 17), (h - 1 / (2 beta))^2.
+class DPOSettings(_Settled, DPOConfig):
+    """Differs from DPOConfig in that bf16 follows the device."""
+
+
+@dataclass(repr=False)
+class IPOSettings(DPOSettings):
+    """Differs from DPOSettings in that the loss is IPO's (Azar et al. 2024, equation 17), (h - 1 / (2 beta))^2.
 
     h is the difference of the log-ratios to the start of chosen and rejected. `ipo_reduction` mean: each log-ratio per
     token of its completion, as TRL has it (IPO's authors told TRL's that they averaged). sum: those of whole
@@ -234,7 +239,6 @@ class IPOSettings(_Settled, DPOConfig):
     )
 
     def __post_init__(self) -> None:
-        self.settle()
         super().__post_init__()
         if self.loss_type != ["ipo"]:
             raise ConfigError(

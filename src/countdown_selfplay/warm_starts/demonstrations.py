@@ -1,4 +1,4 @@
-"""Where demonstrations come from: a file or hub data set, or the exact offline generator."""
+"""Demonstrations of the exact offline generator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ..countdown import CountdownDomain, Problem, Rules, generate_problems
 from ..countdown.exact.solver import all_solutions
 from ..countdown.exact.written import written_forms
 from ..countdown.rows import ROW_SCHEMAS, UNSOLVED_SCHEMAS, move_rows
-from ..data.files import load_problem_rows
 from ..domains import name_of
 from ..errors import ConfigError
 
@@ -88,8 +87,3 @@ def compact_texts(problem: Problem, rules: Rules) -> list[str]:
     if len(problem.numbers) <= WRITTEN_UP_TO and rules.use_all and not rules.integers_only:
         return sorted({form.text for form in written_forms(problem.numbers) if form.value == problem.target})
     return [text.replace("(", "( ").replace(")", " )") for text in all_solutions(problem, rules)]
-
-
-def read_demonstrations(source: str, split: str = "train") -> list[dict[str, Any]]:
-    """The rows of a local file or of a hub data set's split; DataError if it cannot be reached."""
-    return list(load_problem_rows(source, split))

@@ -1,18 +1,20 @@
-"""From what was played to what is trained on: pool repetitions, filter, balance."""
+"""From played samples to training rows: pool repetitions, filter, balance; pair them for DPO; take another run's for
+imitation."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ..data.parquet import parquet_rows
-from ..errors import DataError
-from ..random_state import seed_from
+from ...data.parquet import parquet_rows
+from ...errors import DataError
+from ...random_state import seed_from
+from ..pairs import ScoredSample, make_preference_pairs
 from .settings import RoleTraining
 
 Row = dict[str, Any]
@@ -76,6 +78,77 @@ def balanced(rows: Sequence[Row], training: RoleTraining, *key: object) -> list[
     kept: list[int] = []
     for label, own in sorted(places.items()):
         kept += random.Random(seed_from(*key, label)).sample(own, min(room, len(own)))
+    return [rows[i] for i in sorted(kept)]
+
+
+def preferred(rows: Iterable[Row], role: str, training: RoleTraining, *key: object) -> list[Row]:
+    """One pair for each prompt that has both, a success and a failure, drawn by lot from `key` (appendix B: one of
+    each per question, solution and critique; a prompt is what holds them). The success's row with the failure's text
+    as `rejected`. Samples are those of `pooled`, so that a critique is a success or a failure by all of its copies; a
+    text that was both all the same, by another label, is neither."""
+    sides: dict[tuple[str, str], set[bool]] = defaultdict(set)
+    found: dict[tuple[str, str], Row] = {}
+    for row in pooled(rows, role):
+        kept, failed = (one(row["reward"], row["label"]) for one in (training.keeps, training.fails))
+        if failed or (kept and not training.loops(row["completion"])):
+            place = row["prompt"], row["completion"]
+            sides[place].add(kept)
+            found.setdefault(place, row)
+    clear = [place for place in found if len(sides[place]) == 1]
+    samples = [ScoredSample(prompt, prompt, text, float(min(sides[prompt, text]))) for prompt, text in clear]
+    pairs = make_preference_pairs(samples, pairs_per_group=1, seed=seed_from(*key))
+    return [{**found[pair.group, pair.chosen], "before": "", "rejected": pair.rejected} for pair in pairs]
+
+
+def stepwise(
+    rows: Iterable[Row], training: RoleTraining, domain: Any, problems: Mapping[str, Any], *key: object
+) -> list[Row]:
+    """One pair for each question with a wrong answer whose right steps some right answer has too (Lai et al. 2024):
+    after these steps the right answer's next one over the first wrong one. The domain says which that is.
+
+    The right answer's row, with `before` (the steps that both have), `completion` and `rejected` (one step each).
+    """
+    answers: dict[str, dict[bool, list[Row]]] = defaultdict(lambda: {True: [], False: []})
+    for row in rows:
+        kept, failed = (one(row["reward"], row["label"]) for one in (training.keeps, training.fails))
+        if row["role"] == "prover" and (kept or failed):
+            answers[row["prompt"]][kept].append(row)
+    found = []
+    for prompt, sides in answers.items():
+        lot = random.Random(seed_from(*key, prompt))
+        pairs = _step_pairs(domain, problems, lot.sample(sides[False], len(sides[False])), sides[True])
+        if pairs:
+            before, step, wrong, row = lot.choice(pairs)
+            found.append({**row, "before": before, "completion": step, "rejected": wrong})
+    return found
+
+
+def _step_pairs(
+    domain: Any, problems: Mapping[str, Any], wrong: list[Row], right: list[Row]
+) -> list[tuple[str, str, str, Row]]:
+    """(steps before, right step, wrong step, the right answer's row) of the first wrong answer that gives any."""
+    for row in wrong:
+        cut = domain.cut_at_mistake(problems[row["problem"]], row["completion"])
+        if cut is not None:
+            before, step = cut
+            next_steps = [(domain.next_step(other["completion"], before), other) for other in right]
+            pairs = [(before, good, step, other) for good, other in next_steps if good not in (None, step)]
+            if pairs:
+                return pairs
+    return []
+
+
+def to_imitate(folder: Path, roles: Iterable[str], most: int, seed: int) -> list[Row]:
+    """What a run's first iteration trained its roles on, at most `most` rows drawn by lot from `seed`."""
+    first, cure = folder / "iteration-1", "name the folder of a run that has trained all of these roles once"
+    rows = [row for role in roles for row in read(first / f"{role}.parquet", cure=cure)]
+    if not rows:
+        raise DataError(f"The first iteration of '{folder}' chose no sample, so there is nothing to imitate.")
+    if "rejected" in rows[0]:
+        raise DataError(f"'{folder}' holds pairs, which cannot be imitated; name a run with algorithm=rest.")
+    if len(rows) <= most:
+        return rows
+    kept = random.Random(seed_from(seed, "imitate")).sample(range(len(rows)), most)
     return [rows[i] for i in sorted(kept)]
 
 

@@ -1,5 +1,5 @@
 """Algorithm 2 of Wang et al. for any game: play with the current policies, choose samples, retrain the initial
-ones."""
+policies."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import AutoTokenizer
 
-from ..contract.domain import Domain
-from ..contract.game import Game
-from ..contract.metric import for_players
-from ..curriculum.legibility import Legibility
-from ..data.jsonl import json_file
-from ..data.run_files import append_lines, discard_lines, read_phases, write_atomically
-from ..errors import ConfigError, DataError, RunFolderError
-from ..evaluation.model import place_of
-from ..evaluation.progress import ProgressLine
-from ..policies.build import load_pretrained, load_tokenizer
-from ..training.run_lock import run_lock
-from . import pairs, select
-from .collect import CollectingRound, Player, play
-from .imitate import imitation, to_imitate
-from .resume import differences
-from .retrain import of_iteration, retrain
-from .settings import IteratedSettings, check_settings
+from ...contract.domain import Domain
+from ...contract.game import Game
+from ...contract.metric import for_players
+from ...curriculum.legibility import Legibility
+from ...data.jsonl import json_file
+from ...data.run_files import append_lines, discard_lines, read_phases, write_atomically
+from ...errors import ConfigError, DataError, RunFolderError
+from ...evaluation.model import place_of
+from ...evaluation.progress import ProgressLine
+from ...evaluation.sampled_round import CollectingRound, Player
+from ...policies.build import load_pretrained, load_tokenizer
+from ...training.run_lock import run_lock
+from . import select
+from .retrain import retrain
+from .settings import IteratedSettings, RoleTraining, check_settings, of_iteration
 
 logger = logging.getLogger(__name__)
 
 SETTINGS, LOG = "iterated.json", "iterations.jsonl"
 IMITATION = "imitation"
-"""What iteration 0 leaves, and the name under which the log tells of it."""
+"""The model that iteration 0 leaves, and its name in the log."""
+_MOST = 120  # characters of a value that an error shows
 
 
 class IteratedSelfPlay:
@@ -131,9 +131,11 @@ class IteratedSelfPlay:
         folder.mkdir(exist_ok=True)
         data = folder / f"{IMITATION}.parquet"
         if not data.is_file():
-            select.write(data, to_imitate(other, settings.kinds, settings.imitate_rows, settings.seed))
+            select.write(data, select.to_imitate(other, settings.kinds, settings.imitate_rows, settings.seed))
         start = next(iter(self.initial.values()))
-        how = imitation(settings.kinds.get("prover") or next(iter(settings.kinds.values())))
+        first = settings.kinds.get("prover") or next(iter(settings.kinds.values()))
+        # The paper does not say how: as the prover's first iteration, one epoch.
+        how = RoleTraining(learning_rate=first.learning_rate[:1], batch_size=first.batch_size[:1])
         cost = retrain(start, self._tokenizer(start), select.read(data), how, settings, 1, folder / IMITATION)
         if not cost["rows"]:
             raise DataError(
@@ -165,8 +167,6 @@ class IteratedSelfPlay:
             write_atomically(path, json.dumps(now, indent=1) + "\n")
             return
         then = json_file(path, "put back what the run wrote there, or name another output_dir")
-        if isinstance(then.get("game"), str):  # begun when a game's arguments were not written down
-            then["game"] = {**now["game"], "name": then["game"]}
         begun = max((line["iteration"] for line in self.log()), default=0)
         changed = differences(then, now, begun)
         if changed:
@@ -205,40 +205,48 @@ class IteratedSelfPlay:
         roster: Mapping[str, Player],
         weights: Mapping[str, str],
     ) -> list[dict[str, Any]]:
-        round = CollectingRound(self.domain, roster, chunk, (self.settings.seed, iteration))
-        rows, metrics = play(self.game, round, problems)
-        if said := self.legibility.observe(1, metrics):
+        """A row per sample of every turn. Samples that the token budget cut are left out: trained on, they would teach
+        not to end. A row of a turn holds its problem's columns, from which the domain reads it."""
+        round: Any = CollectingRound(self.domain, roster, chunk, (self.settings.seed, iteration))
+        result = self.game.play(round, problems)
+        if said := self.legibility.observe(1, result.metrics):
             logger.warning(said)
-        relative = {role: self._relative(path) for role, path in weights.items()}
-        return [
-            {
-                **row,
-                "prompt": json.dumps(row["prompt"]),
-                "iteration": iteration,
-                "chunk": chunk,
-                "weights": relative[row["role"]],
-            }
-            for row in rows
-        ]
+        rows = []
+        for number, turn in enumerate(result.turns):
+            samples = turn.rollout
+            labels, shown = (given or [None] * len(samples.texts) for given in (turn.labels, turn.shown))
+            rewards = torch.as_tensor(turn.rewards_B).tolist()
+            for i, text in enumerate(samples.texts):
+                if not round.truncated[id(samples)][i]:
+                    asked = samples.rows[i // samples.n]
+                    rows.append(
+                        {
+                            "role": samples.role,
+                            "turn": number,
+                            "prompt": json.dumps(asked["prompt"]),
+                            "completion": text,
+                            "shown": shown[i],
+                            "reward": rewards[i],
+                            "label": labels[i] or "",
+                            "problem": self.domain.key(self.domain.problem(asked, i)),
+                            "iteration": iteration,
+                            "chunk": chunk,
+                            "weights": self._relative(weights[samples.role]),
+                        }
+                    )
+        return rows
 
     def _relative(self, path: str) -> str:
         """A model of this run by its place in the folder, which may move."""
         return str(Path(path).relative_to(self.folder)) if Path(path).is_relative_to(self.folder) else path
 
     def _roster(self, iteration: int) -> dict[str, Player]:
-        settings = self.settings
-        sampling = {
-            "temperature": settings.temperature,
-            "top_p": settings.top_p,
-            "top_k": settings.top_k,
-            "max_new_tokens": settings.max_completion_length,
-            "batch_size": settings.per_device_eval_batch_size,
-        }
         place = place_of(None)
         how = {"dtype": "float32" if place == "cpu" else "bfloat16"}
+        sampling = {**self.settings.sampling, "batch_size": self.settings.per_device_eval_batch_size}
         loaded: dict[str, tuple[Any, Any]] = {}  # roles that begin alike share one copy
         found = {}
-        for role, training in settings.kinds.items():
+        for role, training in self.settings.kinds.items():
             path = self.weights(role, iteration)
             if path not in loaded:
                 loaded[path] = load_pretrained(path, how, "merge").to(place).eval(), self._tokenizer(path)
@@ -291,12 +299,50 @@ class IteratedSelfPlay:
         rows = (row for c in chunks for row in select.read(self._played(iteration, c)))
         key = (settings.seed, iteration, role, "pairs")
         if settings.algorithm == "dpo":
-            return pairs.preferred(rows, role, training, *key)
+            return select.preferred(rows, role, training, *key)
         if settings.algorithm == "step_dpo":
             known = {self.domain.key(problem): problem for problem in self.problems}
-            return pairs.stepwise(rows, training, self.domain, known, *key)
+            return select.stepwise(rows, training, self.domain, known, *key)
         return select.chosen(rows, role, training)
 
     def _say(self, iteration: int, phase: str, **more: Any) -> None:
         append_lines(self.folder / LOG, [line := {"iteration": iteration, "phase": phase, **more}])
         self.tell(line)
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any], begun: int) -> list[str]:
+    """ "name: old, now new" of every setting that differs, such as role_training.prover.epochs. `max_steps` may have
+    values for more iterations than it had; those of the iterations up to `begun` must be the old ones."""
+    old, new = flat(then), flat(now)
+    found = []
+    for name in dict.fromkeys([*new, *old]):
+        before, after = old.get(name), new.get(name)
+        if before == after:
+            continue
+        text = f"{name}: {_short(before)}, now {_short(after)}"
+        if isinstance(before, list) and isinstance(after, list):
+            common = max(begun, min(len(before), len(after)))
+            steps = ([of_iteration(values, t + 1) for t in range(common)] for values in (before, after))
+            if name.endswith(".max_steps") and next(steps) == next(steps):
+                continue
+            if max(len(json.dumps(value)) for value in (before, after)) > _MOST:
+                pairs = enumerate(zip(before, after, strict=False))
+                place = next((i for i, (one, other) in pairs if one != other), None)
+                text += "" if place is None else f", different from number {place + 1} on"
+        found.append(text)
+    return found
+
+
+def flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Mappings within mappings as one, by names with dots."""
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        found |= flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}
+    return found
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    if len(text) <= _MOST:
+        return text
+    return f"{len(value)} of them" if isinstance(value, list) else f"{text[:_MOST]}..."

@@ -1,4 +1,4 @@
-"""What an iterated run is made of."""
+"""Settings of an iterated run and of the training of its roles."""
 
 import json
 import math
@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
-from ..config.number_checks import check_numbers
-from ..errors import ConfigError
-from ..registry import nearest, suggestion
-from ..warm_starts.filters import is_loop
+from ...config.number_checks import check_numbers
+from ...errors import ConfigError
+from ...registry import nearest, suggestion
+from ..filters import is_loop
 
 Algorithm = Literal["rest", "expert_iteration", "dpo", "step_dpo"]
 PAIRWISE = ("dpo", "step_dpo")
@@ -220,17 +220,28 @@ class IteratedSettings:
                         f"`per_device_train_batch_size` ({self.per_device_train_batch_size})."
                     )
 
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """The arguments of `sample_completions`."""
+        names = ("temperature", "top_p", "top_k")
+        return {n: getattr(self, n) for n in names} | {"max_new_tokens": self.max_completion_length}
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: what a resumed run is compared with. Where it lies, and how many iterations, may change."""
+        """Plain JSON, with which a resumed run is compared. Its folder and the number of iterations may change."""
         found = {**asdict(self), "role_training": {kind: asdict(role) for kind, role in self.kinds.items()}}
         del found["output_dir"], found["iterations"]
         return found
 
 
+def of_iteration(values: Sequence[Any], iteration: int) -> Any:
+    """The value of iteration 1, 2, ...; the last one for all that follow."""
+    return values[min(iteration, len(values)) - 1]
+
+
 def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
     """ConfigError unless the settings are for this game and domain: each of the game's roles plays or is left out, and
     those that it cannot do without play."""
-    from ..training.states import check_state
+    from ...training.states import check_state
 
     kinds, algorithm, roles = settings.kinds, settings.algorithm, list(game.roles)
     if set(kinds) - set(roles):
