@@ -130,7 +130,10 @@ def test_settings_that_cannot_be_are_refused():
     for setting, shown in (
         ({"epochs": "x"}, r"epochs` \('x'\) must be a number above 0"),
         ({"threshold": math.nan}, r"threshold` \(nan\) must be a number"),
-        ({"max_steps": [1, "x"]}, r"max_steps` \(1, 'x'\) must be a whole number of at least 0"),
+        (
+            {"max_steps": [1, "x"]},
+            r"max_steps` \(\[1, 'x'\]\) must be a list, each entry a whole number of at least 0",
+        ),
         ({"num_generations": 1.5}, r"num_generations` \(1.5\) must be a whole number"),
         ({"labels": "right"}, r"labels` \('right'\) must be a list"),  # in which 'ight' would be a word
         ({"inclusive": "false"}, r"inclusive` \('false'\) must be true or false"),  # a text is true
