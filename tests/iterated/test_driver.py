@@ -176,7 +176,7 @@ def test_other_settings_a_missing_data_set_and_bad_input_are_one_sentence(played
 
 
 DAMAGES = {  # file -> what the resumed run says
-    "iterated.json": r"iterated.json' does not hold a JSON object \(.*\); put back what the run wrote there",
+    "iterated.json": r"iterated.json' does not hold a JSON object \(.*\); put back the file that the run wrote",
     "iterations.jsonl": r"iterations.jsonl', line 1: this is not a JSON object .*\(Exp.*\); the file is damaged",
     "iteration-2/prover.parquet": r"iteration-2/prover.parquet' cannot be read as Parquet \(Parquet magic bytes not f",
     "iteration-2/played-00001.parquet": r"played-00001.parquet' cannot be read as Parquet \(Parquet magic bytes",

@@ -1,4 +1,4 @@
-"""`countdown-selfplay cdg`: the Critic-Discernment Game, trained online or in iterations that begin anew."""
+"""`countdown-selfplay cdg`: the Critic-Discernment Game, trained online, or in iterations from the initial model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .options import parse_options
 
 @dataclass
 class IteratedArguments(EvaluationArguments, CountdownFields):
-    """What the command does around IteratedSelfPlay."""
+    """Options of the command around IteratedSelfPlay."""
 
     recipe: str | None = field(default=None, metadata={"help": "A named setting, such as tiny/iterated_cdg."})
     training: Literal["iterated", "online"] = field(
@@ -92,7 +92,7 @@ def _refuse_model_options(model: Any) -> None:
 
 
 def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
-    """Iterate; measure the prover before and after; print and write what was found."""
+    """Iterate; measure the prover before and after; print and write the results."""
     from ..data.files import held_out_problems
     from ..domains import is_held_out
     from ..tiny import resolve_model
@@ -131,8 +131,8 @@ def dry_run(script: IteratedArguments, settings: IteratedSettings, model: Any) -
 
 
 def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) -> None:
-    """run.json, from which `eval` knows in which setting the run's models play, and `report` what was run. A folder
-    that was begun keeps its own."""
+    """run.json, from which `eval` reads the setting of the run's models, and `report` the run's. A folder that was
+    begun keeps its file."""
     from ..contract.metric import as_json, for_players
     from ..evaluation.model import place_of
     from ..training.callbacks.run_folder import write_description

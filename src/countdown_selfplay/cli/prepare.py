@@ -1,4 +1,4 @@
-"""`--prepare` of `cdg`, `pool` and `sgs`: make, once, what their recipes of the embedded model start from."""
+"""`--prepare` of `cdg`, `pool` and `sgs`: make, once, the starts of their recipes for the embedded model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .plain import OneLineParser
 
 @dataclass(frozen=True)
 class Start:
-    """folder: the one that recipes name. holds: what must be in it. make: fills it."""
+    """folder: the one that recipes name. holds: the files that it must have. make: fills it."""
 
     folder: Path
     what: str
@@ -35,7 +35,7 @@ class Start:
 
 
 def start_of(command: str, recipe: str) -> Start:
-    """What the recipe starts from. ConfigError for a recipe that starts from another place."""
+    """The start of the recipe. ConfigError for a recipe that starts from another place."""
     from ..warm_starts import starts
 
     text = written(recipe)

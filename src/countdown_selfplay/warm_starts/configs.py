@@ -1,4 +1,4 @@
-"""Settings of the warm starts: what the commands do around TRL's trainers, and TRL's own configs for them."""
+"""Settings of the warm starts: options of the commands around TRL's trainers, and TRL's configs for them."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -17,8 +17,7 @@ from ..evaluation.presets import PRESETS, TRAINING, preset
 
 @dataclass
 class WarmStartArguments(EvaluationArguments, CountdownFields):
-    """What is trained on which problems, and how it is measured. The fields that JointSelfPlayConfig has too mean the
-    same as there."""
+    """The role, its problems and its evaluation. Fields that JointSelfPlayConfig has too mean the same as there."""
 
     recipe: str | None = field(default=None, metadata={"help": "A named setting, such as tiny/sft or tiny/ipo."})
     role: Literal["prover", "conjecturer", "guide"] = field(
@@ -67,7 +66,7 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
 
 @dataclass
 class SFTArguments(WarmStartArguments):
-    """What `countdown-selfplay sft` does around SFTTrainer."""
+    """Options of `countdown-selfplay sft` around SFTTrainer."""
 
     dataset_name: str | None = field(
         default=None,
@@ -125,7 +124,7 @@ class SFTArguments(WarmStartArguments):
 
 @dataclass
 class IPOArguments(WarmStartArguments):
-    """What `countdown-selfplay ipo` does around DPOTrainer."""
+    """Options of `countdown-selfplay ipo` around DPOTrainer."""
 
     samples_file: str | None = field(
         default=None,
@@ -154,7 +153,7 @@ class IPOArguments(WarmStartArguments):
     )
     prover_model_name_or_path: str | None = field(
         default=None,
-        metadata={"help": "Who attempts the proposals, if role is conjecturer. None: the model that is trained."},
+        metadata={"help": "The model that attempts proposals, if role is conjecturer. None: the one that is trained."},
     )
 
     def __post_init__(self) -> None:

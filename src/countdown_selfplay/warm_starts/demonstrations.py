@@ -35,8 +35,8 @@ def generated_rows(
     """Demonstrations for `role` on `n` distinct problems of the training side, none of them in `exclude` (keys), each
     problem `per_problem` times with its numbers in another order. schema: None for the role's.
 
-    What helps with a target (`helping`, `variant`, `reviewed`) is shown for targets with more numbers than the fewest
-    of the domain, where it has several counts: a step towards one has fewer.
+    Problems that help with a target (`helping`, `variant`, `reviewed`) are made for targets with more numbers than
+    the fewest of the domain, where it has several counts: a step towards one has fewer.
 
     With the compact prompt each shows another solution too, all ways to write one being equally likely up to three
     numbers, all inequivalent ones beyond. Shown only the solver's first solution, the tiny model learns which one that

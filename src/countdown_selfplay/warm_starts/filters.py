@@ -68,11 +68,11 @@ def _tokens(row: dict[str, Any]) -> int:
 
 
 REPEATED = ((40, 5), (128, 2))
-"""Lengths of a stretch in characters, and how often it may not stand in a text."""
+"""Lengths of a stretch in characters, and the number of occurrences from which a text is a loop."""
 
 
 def is_loop(text: str) -> bool:
-    """Whether some stretch of 40 characters stands 5 times in a text, or one of 128 twice; places may overlap, and a
+    """Whether some stretch of 40 characters occurs 5 times in a text, or one of 128 twice; places may overlap, and a
     text shorter than the stretches side by side has none. Wang et al. 2025, appendix C.3, remove "repetitive loops",
     and the authors' code finds them so."""
     for size, times in REPEATED:

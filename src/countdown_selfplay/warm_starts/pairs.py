@@ -14,7 +14,7 @@ from ..errors import ConfigError, DataError
 @dataclass(frozen=True)
 class ScoredSample:
     """One sampled completion. group: its samples are compared with each other alone, the problem's key or, for a
-    conjecturer, `group_of` the ask; prompt: what was asked; score: higher is better."""
+    conjecturer, `group_of` the request; prompt: the text or chat before it; score: higher is better."""
 
     group: str
     prompt: Any

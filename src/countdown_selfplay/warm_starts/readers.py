@@ -35,8 +35,8 @@ def clean_demonstrations(
 ) -> Kept[dict[str, Any]]:
     """The demonstrations that may be trained on, as rows with `prompt`, `completion` and the columns of their problem.
 
-    A row needs `prompt`, `completion` and its problem (Countdown: numbers or nums, target), for without the problem
-    nobody can say whether it is held out; or `query` and `completion`, where the query asks for the problem. Left
+    A row needs `prompt`, `completion` and its problem (Countdown: numbers or nums, target), without which it
+    is unknown whether it is held out; or `query` and `completion`, where the query asks for the problem. Left
     out: held-out problems (`is_held_out`; `evaluated` are keys), and, unless `keep_wrong`, completions that are not a
     correct answer or legal move (prover) or do not hold the row's problem, playable (conjecturer). DataError names a
     row that cannot be read.
@@ -161,7 +161,7 @@ def read_samples(path: str, role: str, domain: OpenDomain[Any], evaluated: Colle
     For the prover a row needs `completion` and its problem, as the domain reads it; for Countdown numbers or nums and
     target, or `problem`, the key that `countdown-selfplay eval` writes (its numbers are sorted). The score is the
     verifier's own; a `score` in the row must agree with it, or the row was scored under other rules (DataError). For
-    the conjecturer a row needs `completion`, what was asked for (Countdown: `operands`) and `score`, the reward of the
+    the conjecturer a row needs `completion`, its request (Countdown: `operands`) and `score`, the reward of the
     proposal.
     """
     kept: Kept[ScoredSample] = Kept()
@@ -206,9 +206,9 @@ def _proposal(row: Mapping[str, Any], text: str, domain: OpenDomain[Any]) -> tup
         if isinstance(like, int | float) and not number:
             raise DataError(f"column '{name}' must be a number, got {row.get(name)!r}.")
         if row.get(name) is None:
-            raise DataError(f"column '{name}' is absent: it says what was asked for, such as {like!r}.")
+            raise DataError(f"column '{name}' is absent: it holds the request, such as {like!r}.")
     problem, score = domain.parse([text])[0].problem, float(row["score"])
     if problem is None and score > 0:
-        raise DataError(f"score {score} for a text that holds no problem; set `conjecturer_prompt` to what it is in.")
+        raise DataError(f"score {score} for a text that holds no problem; set `conjecturer_prompt` to its format.")
     ask = {name: type(like)(row[name]) for name, like in domain.asks[0].items()}
     return ScoredSample(group_of(ask), domain.propose_row(**ask)["prompt"], text, score), problem

@@ -57,7 +57,7 @@ def sample_proposals(
     **sampling: Any,
 ) -> Kept[ScoredSample]:
     """`n` proposals scored by the conjecturer reward of their solve rate under `prover`, a model with the same
-    tokenizer; 0 for those that hold no playable problem, or not what was asked for. Held-out problems are left out."""
+    tokenizer; 0 for those that hold no playable problem, or not the requested kind. Held-out problems are left out."""
     asks = asked_of(domain)
     each = -(-n // len(asks))
     prompts = [domain.propose_row(**ask)["prompt"] for ask in asks]

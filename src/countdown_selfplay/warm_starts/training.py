@@ -17,7 +17,7 @@ from datasets.utils import disable_progress_bars as disable_dataset_progress_bar
 from transformers import AutoTokenizer
 from trl import DPOTrainer, ModelConfig, SFTTrainer, get_peft_config
 
-from .. import _trl  # noqa: F401  (the seam quiets a warning of TRL that nobody can act on)
+from .. import _trl  # noqa: F401  (the seam quiets a warning of TRL that no user can act on)
 from ..errors import CheckpointError
 from ..evaluation.sampling import id_list
 from ..evaluation.token_ids import end_of_turn

@@ -39,14 +39,14 @@ _MOST = 120  # characters of a value that an error shows
 
 class IteratedSelfPlay:
     """Iterations of: play every problem once in chunks; choose each role's samples (or pairs, `algorithm`); retrain
-    each role from its initial model on what was chosen, with what earlier iterations chose if it accumulates. With
-    `imitate` the initial model of all roles is what iteration 0 makes of the one that is passed.
+    each role from its initial model on them, with those of earlier iterations if it accumulates. With `imitate` the
+    initial model of all roles is the one that iteration 0 trains from the one that is passed.
 
-    models: an id or folder for all kinds, or one for each. problems: of the training side, all with keys of their own.
+    models: an id or folder for all kinds, or one for each. problems: of the training side, all with different keys.
     A role for which nothing was chosen keeps its weights, and the log says so. Files of the run folder, all written
     whole or not at all, so that `run` goes on after a kill without losing or repeating a sample:
-    `iteration-<t>/played-<chunk>.parquet` (every sample with its lineage), `iteration-<t>/<role>.parquet` (what it was
-    trained on), `iteration-<t>/<role>/` (the model), `iterations.jsonl`.
+    `iteration-<t>/played-<chunk>.parquet` (every sample with its lineage), `iteration-<t>/<role>.parquet` (its
+    training set), `iteration-<t>/<role>/` (the model), `iterations.jsonl`.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class IteratedSelfPlay:
         self.legibility = Legibility(metrics, rounds=1)  # a chunk holds as many texts as many rounds
 
     def run(self, tell: Callable[[dict[str, Any]], object] = lambda line: None) -> list[dict[str, Any]]:
-        """Play what is missing; the log's lines, which `tell` gets one by one as they are written."""
+        """Play the missing phases; the log's lines, which `tell` gets one by one as they are written."""
         self.tell = tell
         self.folder.mkdir(parents=True, exist_ok=True)
         with run_lock(str(self.folder)):
@@ -96,17 +96,17 @@ class IteratedSelfPlay:
         return self.log()
 
     def begun(self) -> bool:
-        """Whether anything was played or trained in the folder with the settings that stand there."""
+        """Whether anything was played or trained in the folder with its settings."""
         played = any(self.folder.glob("iteration-[1-9]*/*.parquet"))
         return (self.folder / SETTINGS).exists() and (played or bool(self.log()))
 
     def log(self) -> list[dict[str, Any]]:
-        """What the finished phases said, one line each."""
+        """The lines of the finished phases."""
         return read_phases(self.folder / LOG)
 
     def weights(self, role: str, iteration: int) -> str:
-        """Who plays a role in an iteration: the model that the one before left, or the last that there is, or the
-        initial one. DataError if the log tells of a model that is not there."""
+        """The model that plays a role in an iteration: the last one that an iteration before it left, or the initial
+        one. DataError if the log tells of a model that is not there."""
         left = [line["iteration"] for line in self.log() if line.get("role") == role and line["rows"]]
         earlier = [t for t in left if t < iteration]
         if not earlier:
@@ -114,7 +114,7 @@ class IteratedSelfPlay:
         return self._there(self._folder(earlier[-1]) / role)
 
     def _start(self, role: str) -> str:
-        """What a role is trained from in every iteration."""
+        """The model from which a role is trained in every iteration."""
         return self._there(self._folder(0) / IMITATION) if self.settings.imitate else self.initial[role]
 
     def _there(self, model: Path) -> str:
@@ -126,7 +126,7 @@ class IteratedSelfPlay:
         return str(model)
 
     def _imitate(self, other: Path) -> None:
-        """Iteration 0: one model for all roles, trained on what another run chose."""
+        """Iteration 0: one model for all roles, trained on the samples that another run chose."""
         settings, folder = self.settings, self._folder(0)
         folder.mkdir(exist_ok=True)
         data = folder / f"{IMITATION}.parquet"
@@ -162,11 +162,11 @@ class IteratedSelfPlay:
             )
         )
         path = self.folder / SETTINGS
-        if not self.begun():  # nothing was made of what stands there, such as a value that was refused later
+        if not self.begun():  # its settings made nothing, such as a value that was refused later
             (self._folder(0) / f"{IMITATION}.parquet").unlink(missing_ok=True)  # drawn with its seed
             write_atomically(path, json.dumps(now, indent=1) + "\n")
             return
-        then = json_file(path, "put back what the run wrote there, or name another output_dir")
+        then = json_file(path, "put back the file that the run wrote, or name another output_dir")
         begun = max((line["iteration"] for line in self.log()), default=0)
         changed = differences(then, now, begun)
         if changed:
@@ -293,7 +293,7 @@ class IteratedSelfPlay:
         self._say(iteration, "train", role=role, counts=counts, **cost)
 
     def _chosen(self, iteration: int, role: str) -> list[select.Row]:
-        """What of an iteration's play a role may be trained on: samples, or pairs."""
+        """The samples of an iteration's play, or pairs of them, that a role may be trained on."""
         settings, training = self.settings, self.settings.kinds[role]
         chunks = range(-(-len(self.problems) // settings.chunk))
         rows = (row for c in chunks for row in select.read(self._played(iteration, c)))

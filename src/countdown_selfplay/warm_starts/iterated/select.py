@@ -22,20 +22,20 @@ Row = dict[str, Any]
 COLUMNS = (
     "role", "turn", "prompt", "completion", "shown", "reward", "label", "problem", "iteration", "chunk", "weights",
 )  # fmt: skip
-"""Of a data set: whose sample, of which turn, what was asked (JSON) and said, what of it was shown on if not all, its
-reward and label, the problem's key, and where it comes from: iteration, chunk and the weights that wrote it."""
+"""Of a data set: role and turn of a sample, its prompt (JSON) and text, the part of it that was shown on if not all,
+its reward and label, the problem's key, and where it comes from: iteration, chunk and the weights that wrote it."""
 PUT_BACK = (
     "put back the file that the run wrote, or remove the folders of its iteration and all later ones and their lines "
     "of iterations.jsonl, to play them again"
 )
 PAIR_COLUMNS = (*COLUMNS, "before", "rejected")
-"""Of a data set of pairs besides: the worse text, and what stands before both (the right steps; else nothing)."""
+"""Of a data set of pairs besides: the worse text, and the right steps before both, if any."""
 
 
 def pooled(rows: Iterable[Row], role: str) -> Iterator[Row]:
     """The role's samples, each once, with the mean reward of all its copies: those with its prompt and with its text,
-    or with what was shown of it. A critique's prompt holds question and solution, so that a copy is another sample of
-    one (question, solution, critique), and the mean is the share of all revisions of it (appendix B). A problem is
+    or with the part of it that was shown. A critique's prompt holds question and solution, so that a copy is another
+    sample of one (question, solution, critique), and the mean is the share of all revisions of it (appendix B). A problem is
     played in one chunk; more than that is not held."""
     for _, chunk in groupby(rows, key=lambda row: (row["iteration"], row["chunk"])):
         copies: dict[tuple[str, ...], list[Row]] = {}
@@ -67,7 +67,7 @@ def _identity(row: Row) -> tuple[Any, ...]:
 
 def balanced(rows: Sequence[Row], training: RoleTraining, *key: object) -> list[Row]:
     """At most `balance` rows of each label, and of none more than of the rarest that there is (a label without any
-    rows cuts nothing); drawn by lot from `key`, in their old order."""
+    rows cuts nothing); drawn at random from `key`, in their old order."""
     if training.balance is None:
         return list(rows)
     counts = Counter(row["label"] for row in rows)
@@ -82,8 +82,8 @@ def balanced(rows: Sequence[Row], training: RoleTraining, *key: object) -> list[
 
 
 def preferred(rows: Iterable[Row], role: str, training: RoleTraining, *key: object) -> list[Row]:
-    """One pair for each prompt that has both, a success and a failure, drawn by lot from `key` (appendix B: one of
-    each per question, solution and critique; a prompt is what holds them). The success's row with the failure's text
+    """One pair for each prompt that has both, a success and a failure, drawn at random from `key` (appendix B:
+    one of each per question, solution and critique, which a prompt holds). The success's row with the failure's text
     as `rejected`. Samples are those of `pooled`, so that a critique is a success or a failure by all of its copies; a
     text that was both all the same, by another label, is neither."""
     sides: dict[tuple[str, str], set[bool]] = defaultdict(set)
@@ -126,7 +126,7 @@ def stepwise(
 def _step_pairs(
     domain: Any, problems: Mapping[str, Any], wrong: list[Row], right: list[Row]
 ) -> list[tuple[str, str, str, Row]]:
-    """(steps before, right step, wrong step, the right answer's row) of the first wrong answer that gives any."""
+    """(steps before, right step, wrong step, the right answer's row) of the first wrong answer that has such pairs."""
     for row in wrong:
         cut = domain.cut_at_mistake(problems[row["problem"]], row["completion"])
         if cut is not None:
@@ -139,7 +139,7 @@ def _step_pairs(
 
 
 def to_imitate(folder: Path, roles: Iterable[str], most: int, seed: int) -> list[Row]:
-    """What a run's first iteration trained its roles on, at most `most` rows drawn by lot from `seed`."""
+    """The training set of a run's first iteration, at most `most` rows drawn at random from `seed`."""
     first, cure = folder / "iteration-1", "name the folder of a run that has trained all of these roles once"
     rows = [row for role in roles for row in read(first / f"{role}.parquet", cure=cure)]
     if not rows:

@@ -17,7 +17,7 @@ Algorithm = Literal["rest", "expert_iteration", "dpo", "step_dpo"]
 PAIRWISE = ("dpo", "step_dpo")
 """Trained on pairs, a better and a worse text, by TRL's DPOTrainer; the others by its SFTTrainer."""
 ANSWERS_ALONE = ("expert_iteration", "step_dpo")
-"""Baselines outside of the game: the prover answers, and nobody criticises (Wang et al. 2025, section 5.1)."""
+"""Baselines outside of the game: the prover answers, without critics (Wang et al. 2025, section 5.1)."""
 
 
 Positive = Annotated[float, Gt(0)]
@@ -46,8 +46,8 @@ class RoleTraining:
     drop_loops: bool = True
     """Leave out samples that repeat a long stretch. The authors' code does so for the prover's; a critic quotes."""
     accumulate: bool = True
-    """Keep what earlier iterations chose. Algorithm 2 does so for the prover and the misleading critic, section 3.2
-    for every role."""
+    """Keep the samples of earlier iterations. Algorithm 2 does so for the prover and the misleading critic, section
+    3.2 for every role."""
     learning_rate: Annotated[tuple[Positive, ...], MinLen(1)] = (5e-6, 1e-6)
     """Per iteration."""
     batch_size: Annotated[tuple[Count, ...], MinLen(1)] = (32, 256)
@@ -139,7 +139,7 @@ class IteratedSettings:
     )
     iterations: int = field(default=2, metadata={"help": "How often all problems are played; may be raised later."})
     chunk: int = field(
-        default=64, metadata={"help": "Problems that are played and written at a time: what a kill can cost."}
+        default=64, metadata={"help": "Problems that are played and written at a time: the most that a kill can cost."}
     )
     temperature: float = field(default=0.95, metadata={"help": "Sampling temperature."})
     top_p: float = field(default=0.95, metadata={"help": "Nucleus of the sampling; 1 switches it off."})
@@ -269,13 +269,13 @@ def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
         )
     if getattr(getattr(domain, "rules", None), "answer_format", "bare") != "bare":
         raise ConfigError(
-            "`algorithm` (step_dpo) reads the steps of bare answers, and this prover's stand in tags; set "
+            "`algorithm` (step_dpo) reads the steps of bare answers, and this prover's are in tags; set "
             "`prover_prompt` to compact, or take dpo."
         )
 
 
 def _kinds(given: Mapping[str, Any] | str | None, algorithm: str) -> dict[str, RoleTraining]:
-    """`role_training` as objects; ConfigError for what is not a mapping of known settings."""
+    """`role_training` as objects; ConfigError for anything but a mapping of known settings."""
     try:
         roles = json.loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError):
