@@ -35,8 +35,8 @@ PAIR_COLUMNS = (*COLUMNS, "before", "rejected")
 def pooled(rows: Iterable[Row], role: str) -> Iterator[Row]:
     """The role's samples, each once, with the mean reward of all its copies: those with its prompt and with its text,
     or with the part of it that was shown. A critique's prompt holds question and solution, so that a copy is another
-    sample of one (question, solution, critique), and the mean is the share of all revisions of it (appendix B). A problem is
-    played in one chunk; more than that is not held."""
+    sample of one (question, solution, critique), and the mean is the share of all revisions of it (appendix B). A
+    problem is played in one chunk; more than that is not held."""
     for _, chunk in groupby(rows, key=lambda row: (row["iteration"], row["chunk"])):
         copies: dict[tuple[str, ...], list[Row]] = {}
         for row in chunk:
