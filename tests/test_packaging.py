@@ -28,7 +28,7 @@ LAYERS = {
     **dict.fromkeys(("distributed", "generation", "evaluation"), 7),
     "training": 8,
     **dict.fromkeys(("planning", "warm_starts", "testing"), 9),
-    **dict.fromkeys(("iterated", "headroom"), 10),
+    **dict.fromkeys(("headroom",), 10),
     "cli": 11,
 }
 

@@ -8,10 +8,10 @@ import pytest
 from countdown_selfplay.cli import cdg
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipes
-from countdown_selfplay.evaluation import roles
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
-from countdown_selfplay.iterated import IteratedSettings, select
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+from countdown_selfplay.warm_starts import run as warm_start
+from countdown_selfplay.warm_starts.iterated import IteratedSettings, select
 
 EMBEDDED = ["--model_name_or_path", "tiny"]  # which does not know the game
 SIZES = ["--problems", "6", "--chunk", "4", "--iterations", "1", "--eval_problems", "4", "--eval_samples", "2"]
@@ -197,7 +197,7 @@ def test_the_table_is_sampled_as_the_preset_says(monkeypatch):
     """training: the play's own temperature .95 and top-p .95; cdg: .95, top-k 10 and 8,192 tokens (appendix C.1)."""
     seen = []
     result = SimpleNamespace(to_dict=dict)
-    monkeypatch.setattr(roles, "evaluate_prover", lambda *given, **how: seen.append(how) or result)
+    monkeypatch.setattr(warm_start, "evaluate_prover", lambda *given, **how: seen.append(how) or result)
     for name in ("training", "cdg"):
         script, settings = cdg.IteratedArguments(eval_preset=name), IteratedSettings(top_k=0, max_completion_length=16)
         cdg.measure(str(TINY_MODEL_PATH), [], None, script, settings)

@@ -11,10 +11,10 @@ from countdown_selfplay.countdown import CountdownDomain, solve
 from countdown_selfplay.evaluation.critics.iterations import ROLES, Iteration, Meetings
 from countdown_selfplay.evaluation.critics.policy import Reply
 from countdown_selfplay.evaluation.model import load_model
-from countdown_selfplay.iterated import select
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.warm_starts.critiques import critique_demonstrations
-from countdown_selfplay.warm_starts.filters import clean_demonstrations
+from countdown_selfplay.warm_starts.iterated import select
+from countdown_selfplay.warm_starts.readers import clean_demonstrations
 
 FEW = ["--n_problems", "24", "--disable_tqdm"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.cli.prepare import start_of, written
+from countdown_selfplay.cli.prepare import alone, start_of, written
 from countdown_selfplay.config.starts import STARTS
 from countdown_selfplay.countdown import CountdownDomain, heldout_key
 from countdown_selfplay.tiny import EMBEDDED
@@ -74,6 +74,15 @@ def test_prepare_makes_what_the_recipe_starts_from_once(command, made, jobs, cap
     assert f"Making {folder}: " in said and f"s: {folder}. Now: countdown-selfplay {command}\n" in said
     assert main([command, "--prepare"]) == 0
     assert capsys.readouterr().out.startswith(f"{folder} is there: ") and len(jobs) == len(made)
+
+
+def test_two_prepare_one_after_the_other(jobs, capsys):
+    folder = Path(starts.CDG)
+    with alone(folder):
+        assert main(["cdg", "--prepare"]) == 2
+    said = capsys.readouterr().err
+    assert said == f"countdown-selfplay: error: '{folder}' is being made by another `--prepare`; wait for it.\n"
+    assert jobs == [] and list(folder.parent.iterdir()) == []
 
 
 def test_roles_that_one_recipe_alone_starts_from_are_made_for_it(jobs, capsys):

@@ -21,7 +21,7 @@ from countdown_selfplay.evaluation.token_ids import demonstration_ids
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
 from countdown_selfplay.warm_starts.configs import SFTArguments, SFTSettings
 from countdown_selfplay.warm_starts.demonstrations import generated_rows
-from countdown_selfplay.warm_starts.filters import clean_demonstrations
+from countdown_selfplay.warm_starts.readers import clean_demonstrations
 from countdown_selfplay.warm_starts.starts import sgs_start
 
 SGS = sorted(name for name in recipes() if name.partition("/")[2].startswith("sgs"))

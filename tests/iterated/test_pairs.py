@@ -8,10 +8,10 @@ from tests.iterated.test_select import row
 from countdown_selfplay.cli.options import parse_options
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.iterated import IteratedSettings, RoleTraining
-from countdown_selfplay.iterated.budget import with_budget
-from countdown_selfplay.iterated.pairs import preferred, stepwise
-from countdown_selfplay.iterated.settings import paper_roles
+from countdown_selfplay.warm_starts.iterated import IteratedSettings, RoleTraining
+from countdown_selfplay.warm_starts.iterated.plan import with_budget
+from countdown_selfplay.warm_starts.iterated.select import preferred, stepwise
+from countdown_selfplay.warm_starts.iterated.settings import paper_roles
 
 PROVER = paper_roles("dpo")["prover"]
 
@@ -122,5 +122,7 @@ def test_settings_that_cannot_be_are_refused():
         IteratedSettings("x", algorithm="step_dpo", leave_out=["prover"])
     with pytest.raises(ConfigError, match=r"`beta` \(0\) must be above 0"):
         IteratedSettings("x", beta=0)
-    with pytest.raises(ConfigError, match=r"`max_steps` \(-1\) must be a whole number of at least 0"):
+    with pytest.raises(
+        ConfigError, match=r"`max_steps` \(\[-1\]\) must be a list, each entry a whole number of at least 0"
+    ):
         RoleTraining(max_steps=(-1,))

@@ -1,13 +1,16 @@
 """What a refused resume says."""
 
-from countdown_selfplay.iterated import IteratedSettings, RoleTraining
-from countdown_selfplay.iterated.resume import differences
-from countdown_selfplay.iterated.settings import paper_roles
+import json
+
+from countdown_selfplay.warm_starts.iterated import IteratedSettings, RoleTraining
+from countdown_selfplay.warm_starts.iterated.driver import differences
+from countdown_selfplay.warm_starts.iterated.settings import paper_roles
 
 
 def settings(max_steps=None, **prover):
     roles = {**paper_roles(), "prover": RoleTraining(max_steps=max_steps, **prover)}
-    return {**IteratedSettings(role_training=roles).to_dict(), "problems": [f"p{i}" for i in range(100)]}
+    found = {**IteratedSettings(role_training=roles).to_dict(), "problems": [f"p{i}" for i in range(100)]}
+    return json.loads(json.dumps(found))  # as the run folder has them
 
 
 def test_a_setting_of_a_role_is_named_with_its_values():

@@ -6,10 +6,10 @@ from collections import Counter
 import pytest
 
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.iterated import IteratedSettings, RoleTraining
-from countdown_selfplay.iterated.select import balanced, chosen, read, unseen, write
-from countdown_selfplay.iterated.settings import paper_roles
 from countdown_selfplay.warm_starts.filters import is_loop
+from countdown_selfplay.warm_starts.iterated import IteratedSettings, RoleTraining
+from countdown_selfplay.warm_starts.iterated.select import balanced, chosen, read, unseen, write
+from countdown_selfplay.warm_starts.iterated.settings import paper_roles
 
 PAPER = paper_roles()
 
@@ -130,7 +130,10 @@ def test_settings_that_cannot_be_are_refused():
     for setting, shown in (
         ({"epochs": "x"}, r"epochs` \('x'\) must be a number above 0"),
         ({"threshold": math.nan}, r"threshold` \(nan\) must be a number"),
-        ({"max_steps": [1, "x"]}, r"max_steps` \(1, 'x'\) must be a whole number of at least 0"),
+        (
+            {"max_steps": [1, "x"]},
+            r"max_steps` \(\[1, 'x'\]\) must be a list, each entry a whole number of at least 0",
+        ),
         ({"num_generations": 1.5}, r"num_generations` \(1.5\) must be a whole number"),
         ({"labels": "right"}, r"labels` \('right'\) must be a list"),  # in which 'ight' would be a word
         ({"inclusive": "false"}, r"inclusive` \('false'\) must be true or false"),  # a text is true

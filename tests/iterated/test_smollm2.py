@@ -11,8 +11,8 @@ from transformers import AutoTokenizer
 from countdown_selfplay.contract.critique import MARKER, NOT_CRITICAL
 from countdown_selfplay.domains.math_qa import MathQA
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
-from countdown_selfplay.iterated import IteratedSelfPlay, IteratedSettings, RoleTraining, select
-from countdown_selfplay.iterated.retrain import _demonstration
+from countdown_selfplay.warm_starts.iterated import IteratedSelfPlay, IteratedSettings, RoleTraining, select
+from countdown_selfplay.warm_starts.iterated.retrain import token_ids
 
 GSM8K = [
     {"question": "Ann has 2 apples and buys 3 more. How many has she?", "answer": "2 + 3 = <<2+3=5>>5.\n#### 5"},
@@ -86,13 +86,13 @@ def masks(path, rows, settings):
     """The loss is on the completion and its end token; with mask_first_turn off also on the first answer's turn."""
     tokenizer = AutoTokenizer.from_pretrained(path)
     for row in rows:
-        ids = _demonstration(tokenizer, row, settings)
+        ids = token_ids(tokenizer, row, settings)
         kept = [i for i, label in zip(ids["input_ids"], ids["labels"], strict=True) if label != -100]
         assert tokenizer.decode(kept, skip_special_tokens=True).strip() == row["completion"].strip()
         assert kept[-1] == tokenizer.eos_token_id and ids["labels"][0] == -100
         prompt = json.loads(row["prompt"])
         if row["turn"] == 1:
-            open_ = _demonstration(tokenizer, row, IteratedSettings("x", mask_first_turn=False))
+            open_ = token_ids(tokenizer, row, IteratedSettings("x", mask_first_turn=False))
             more = [i for i, label in zip(open_["input_ids"], open_["labels"], strict=True) if label != -100]
             said = tokenizer.decode(more, skip_special_tokens=True)
             assert prompt[1]["content"].strip() in said and prompt[2]["content"] not in said

@@ -26,8 +26,8 @@ from countdown_selfplay.warm_starts import (
 )
 from countdown_selfplay.warm_starts.configs import IPOArguments, SFTArguments
 from countdown_selfplay.warm_starts.filters import drop_long
-from countdown_selfplay.warm_starts.preferences import read_preferences
-from countdown_selfplay.warm_starts.samples import read_samples, sample_answers, sample_proposals
+from countdown_selfplay.warm_starts.readers import read_preferences, read_samples
+from countdown_selfplay.warm_starts.samples import sample_answers, sample_proposals
 
 TINY = CountdownDomain.tiny()
 CHATML = (
@@ -89,10 +89,10 @@ def test_both_sides_of_a_pair_follow_the_same_prompt(tokenizer):
 
 
 def test_rows_without_room_are_left_out_and_counted():
-    assert drop_long([{"input_ids": [1] * 5}, {"input_ids": [1] * 4}], ("input_ids",), 4) == (
-        [{"input_ids": [1] * 4}],
-        1,
-    )
+    found = drop_long([{"input_ids": [1] * 5}, {"input_ids": [1] * 4}], 4)
+    assert found.rows == [{"input_ids": [1] * 4}] and found.left_out == {"too long": 1}
+    pair = {"prompt_ids": [1] * 3, "chosen_ids": [1], "rejected_ids": [1] * 2}  # 5 tokens with the longer side
+    assert [len(drop_long([pair], limit).rows) for limit in (4, 5, None)] == [0, 1, 1]
 
 
 def test_trl_has_the_private_method_that_is_overridden():
@@ -232,10 +232,10 @@ def test_samples_are_read_in_both_shapes_and_scored_again(tmp_path):
         {"numbers": p.numbers, "target": p.target, "completion": "1 +", "truncated": True},
         {"numbers": held.numbers, "target": held.target, "completion": "1 + 1"},
     )
-    samples, read, left_out = read_samples(path, "prover", TINY)
-    assert read == 4 and left_out == {"held-out problem": 1, "cut off": 1}
-    assert [(s.group, s.completion, s.score) for s in samples] == [(p.key, right, 1.0), (p.key, "1 + 1", 0.0)]
-    assert samples[0].prompt == f"{' '.join(map(str, sorted(p.numbers)))} = {p.target} :"
+    found = read_samples(path, "prover", TINY)
+    assert found.read == 4 and found.left_out == {"held-out problem": 1, "cut off": 1}
+    assert [(s.group, s.completion, s.score) for s in found.rows] == [(p.key, right, 1.0), (p.key, "1 + 1", 0.0)]
+    assert found.rows[0].prompt == f"{' '.join(map(str, sorted(p.numbers)))} = {p.target} :"
 
 
 @pytest.mark.parametrize(
@@ -264,9 +264,9 @@ def test_scored_proposals_are_read_by_operand_count(tmp_path):
         {"operands": 3, "completion": text, "score": 0.7},
         {"operands": 3, "completion": "3 5", "score": 0},
     )
-    samples, read, _ = read_samples(path, "conjecturer", TINY)
-    found = [(s.group, s.prompt, s.score) for s in samples]
-    assert read == 2 and found == [("3", "propose 3 :", 0.7), ("3", "propose 3 :", 0.0)]
+    samples = read_samples(path, "conjecturer", TINY)
+    found = [(s.group, s.prompt, s.score) for s in samples.rows]
+    assert samples.read == 2 and found == [("3", "propose 3 :", 0.7), ("3", "propose 3 :", 0.0)]
     bad = write_lines(tmp_path / "b.jsonl", {"operands": 3, "completion": "3 5", "score": 1})
     with pytest.raises(DataError, match="holds no problem"):
         read_samples(bad, "conjecturer", TINY)
@@ -276,17 +276,18 @@ def test_the_models_own_answers_and_proposals_are_scored_exactly():
     model, tokenizer = load_tiny_model()
     problems = generate_problems(12, TINY.spec, seed=5)
     sampling = {"max_new_tokens": 16, "batch_size": 512, "seed": 1}
-    answers, drawn, left_out = sample_answers(model, tokenizer, problems, TINY, 8, **sampling)
-    assert drawn == 96 == len(answers) + left_out.total()
+    found = sample_answers(model, tokenizer, problems, TINY, 8, **sampling)
+    answers = found.rows
+    assert found.read == 96 == len(answers) + found.left_out.total()
     by_key = {p.key: p for p in problems}
     for s in answers:
         assert s.score == float(TINY.verify([s.completion], [by_key[s.group]])[0].correct)
     assert 0 < sum(s.score for s in answers) < len(answers)
 
-    proposals, drawn, left_out = sample_proposals(model, tokenizer, model, TINY, 64, "tent", **sampling)
-    assert drawn == 64 == len(proposals) + left_out.total()
-    assert 0 < left_out["held-out problem"] < 32  # one key in eight
-    for s in proposals:
+    found = sample_proposals(model, tokenizer, model, TINY, 64, "tent", **sampling)
+    assert found.read == 64 == len(found.rows) + found.left_out.total()
+    assert 0 < found.left_out["held-out problem"] < 32  # one key in eight
+    for s in found.rows:
         problem = TINY.parse([s.completion])[0].problem
         assert 0 <= s.score <= 1
         if s.score > 0:  # tent of a solve rate in eighths: 1 - 2.5 |p - 0.4|
@@ -432,7 +433,8 @@ def test_preferences_are_read_from_texts_and_from_chats():
         {"prompt": chat, "chosen": [*chat, {"role": "assistant", "content": RIGHT}], "rejected": [{"content": "?"}]},
         {"numbers": [44, 19, 35], "target": 98, "chosen": RIGHT, "rejected": "?"},
     ]
-    pairs, read, left_out = read_preferences(rows, PUBLIC)
+    found = read_preferences(rows, PUBLIC)
+    pairs, read, left_out = found.rows, found.read, found.left_out
     assert read == 3 and not left_out and len(set(map(repr, pairs))) == 1
     assert (pairs[0].group, pairs[0].chosen, pairs[0].rejected) == ("19,35,44=98", RIGHT, "?")
 

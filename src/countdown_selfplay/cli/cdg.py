@@ -1,4 +1,4 @@
-"""`countdown-selfplay cdg`: the Critic-Discernment Game, trained online or in iterations that begin anew."""
+"""`countdown-selfplay cdg`: the Critic-Discernment Game, trained online, or in iterations from the initial model."""
 
 from __future__ import annotations
 
@@ -17,19 +17,17 @@ from ..config.countdown_fields import CountdownFields
 from ..config.number_checks import at_least, json_object
 from ..config.script import EvaluationArguments
 from ..config.starts import check_starts
-from ..data.run_files import write_atomically
 from ..domains import domain_from
 from ..errors import ConfigError
-from ..evaluation.terminal import aligned
 from ..games import GAMES
-from ..iterated.budget import with_budget
-from ..iterated.settings import IteratedSettings, check_settings
+from ..warm_starts.iterated.plan import with_budget
+from ..warm_starts.iterated.settings import IteratedSettings, check_settings
 from .options import parse_options
 
 
 @dataclass
 class IteratedArguments(EvaluationArguments, CountdownFields):
-    """What the command does around IteratedSelfPlay."""
+    """Options of the command around IteratedSelfPlay."""
 
     recipe: str | None = field(default=None, metadata={"help": "A named setting, such as tiny/iterated_cdg."})
     training: Literal["iterated", "online"] = field(
@@ -77,7 +75,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
         check_starts(model.model_name_or_path, script.dataset_name)
     if script.budget_of is not None:
         settings.kinds = with_budget(settings.kinds, Path(script.budget_of), settings.iterations)
-    (print_dry_run if script.dry_run else play)(script, settings, model)
+    (dry_run if script.dry_run else play)(script, settings, model)
     return 0
 
 
@@ -94,15 +92,13 @@ def _refuse_model_options(model: Any) -> None:
 
 
 def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
-    """Iterate; measure the prover before and after; print and write what was found."""
+    """Iterate; measure the prover before and after; print and write the results."""
     from ..data.files import held_out_problems
     from ..domains import is_held_out
-    from ..evaluation.terminal import before_after_table, findings_text
-    from ..iterated import IteratedSelfPlay
     from ..tiny import resolve_model
-    from ..training.exports import write_cards
-    from ..training.run import quiet_loading
+    from ..training.run import quiet_loading, tell
     from ..training.run_lock import run_lock
+    from ..warm_starts.iterated import IteratedSelfPlay
 
     quiet_loading()
     domain = domain_from(script)
@@ -115,19 +111,9 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
     with run_lock(settings.output_dir):  # another process that plays there keeps its description
         describe(run, script, settings)
         run.run(tell=lambda line: print(json.dumps(line), flush=True))
-    result = {}
-    if held_out:
-        before, after = (
-            measure(run.weights("prover", t), held_out, domain, script, settings) for t in (1, settings.iterations + 1)
-        )
-        from ..training.evaluation import differences
-
-        result = {"before": before, "after": after, "difference": differences(before, after)}
-        write_atomically(Path(settings.output_dir) / "evaluation.json", json.dumps(result, indent=1) + "\n")
-    write_cards(Path(settings.output_dir))
-    print(findings_text(Path(settings.output_dir)))
-    if result:
-        print(before_after_table(result))
+    ends = [run.weights("prover", t) for t in (1, settings.iterations + 1)] if held_out else []
+    before, after = [measure(path, held_out, domain, script, settings) for path in ends] or ({}, {})
+    tell(Path(settings.output_dir), before, after, report=False)
 
 
 def game_of(script: IteratedArguments) -> Any:
@@ -135,23 +121,18 @@ def game_of(script: IteratedArguments) -> Any:
     return GAMES.make("critic_discernment", json_object("game_kwargs", script.game_kwargs, '{"revisions": 4}'))
 
 
-def print_dry_run(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
+def dry_run(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
     """Settings, samples and steps; no model and no data set is loaded."""
-    from ..iterated.dry_run import plan
-    from ..planning.dry_run import changed
-    from ..tiny import resolve_model
+    from ..warm_starts.iterated.plan import plan
+    from .warm_start_dry_run import print_dry_run
 
     domain_from(script)
-    print("# Settings that differ from the library's defaults")
-    print(aligned([("field", "value"), *changed(settings), *changed(script), *changed(model)]))
-    for line in plan(settings, game_of(script), script.problems):
-        print(line)
-    print(f"\nmodel: {resolve_model(model.model_name_or_path)}, not loaded by a dry run")
+    print_dry_run(script, settings, model, plan(settings, game_of(script), script.problems))
 
 
 def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) -> None:
-    """run.json, from which `eval` knows in which setting the run's models play, and `report` what was run. A folder
-    that was begun keeps its own."""
+    """run.json, from which `eval` reads the setting of the run's models, and `report` the run's. A folder that was
+    begun keeps its file."""
     from ..contract.metric import as_json, for_players
     from ..evaluation.model import place_of
     from ..training.callbacks.run_folder import write_description
@@ -183,15 +164,8 @@ def measure(path: str, held_out: list[Any], domain: Any, script: IteratedArgumen
     """A prover's figures on held-out problems, sampled as `eval_preset` says."""
     from ..evaluation.model import load_model, place_of
     from ..evaluation.presets import preset
-    from ..evaluation.roles import evaluate_prover
+    from ..warm_starts.run import measure_prover
 
-    model, tokenizer = load_model(path, place_of(None))
-    own = {name: getattr(settings, name) for name in ("temperature", "top_p", "top_k")}
-    own["max_new_tokens"] = settings.max_completion_length
-    n = script.eval_samples
-    ks = tuple(k for k in (1, 2, 4, 8, 16, 32) if k <= n)
-    found = evaluate_prover(
-        model, tokenizer, held_out, domain, n=n, ks=ks,
-        batch_size=max(settings.per_device_eval_batch_size, n), **preset(script.eval_preset, own),
-    )  # fmt: skip
-    return {"prover": found.to_dict()}
+    n, how = script.eval_samples, preset(script.eval_preset, settings.sampling)
+    size = max(settings.per_device_eval_batch_size, n)
+    return measure_prover(*load_model(path, place_of(None)), held_out, domain, n, batch_size=size, **how)

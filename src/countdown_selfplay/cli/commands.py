@@ -168,7 +168,7 @@ COMMANDS: dict[str, Command] = {
     "cdg": Trainer(
         _CDG_HELP, "cdg", "tiny/iterated_cdg", _CDG_EPILOG,
         ("countdown_selfplay.cli.cdg:IteratedArguments",
-         "countdown_selfplay.iterated.settings:IteratedSettings"), "cdg", start=CDG,
+         "countdown_selfplay.warm_starts.iterated.settings:IteratedSettings"), "cdg", start=CDG,
         elsewhere={
             "max_steps": "--iterations",
             "learning_rate": '--role_training, such as \'{"prover": {"learning_rate": [3e-4]}}\'',

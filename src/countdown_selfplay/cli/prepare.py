@@ -1,24 +1,27 @@
-"""`--prepare` of `cdg`, `pool` and `sgs`: make, once, what their recipes of the embedded model start from."""
+"""`--prepare` of `cdg`, `pool` and `sgs`: make, once, the starts of their recipes for the embedded model."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from ..config.recipes import chain, recipes
 from ..config.recipes import written as settings_in
-from ..errors import ConfigError
+from ..errors import ConfigError, RunFolderError
 from .commands import TRAINERS
 from .plain import OneLineParser
 
 
 @dataclass(frozen=True)
 class Start:
-    """folder: the one that recipes name. holds: what must be in it. make: fills it."""
+    """folder: the one that recipes name. holds: the files that it must have. make: fills it."""
 
     folder: Path
     what: str
@@ -32,7 +35,7 @@ class Start:
 
 
 def start_of(command: str, recipe: str) -> Start:
-    """What the recipe starts from. ConfigError for a recipe that starts from another place."""
+    """The start of the recipe. ConfigError for a recipe that starts from another place."""
     from ..warm_starts import starts
 
     text = written(recipe)
@@ -73,11 +76,26 @@ def prepare(command: str, argv: list[str]) -> int:
     start = start_of(command, options.recipe)
     named = "" if options.recipe == TRAINERS[command].recipe else f" --recipe {options.recipe}"
     then = f"Now: countdown-selfplay {command}{named}"
-    if start.ready:
-        print(f"{start.folder} is there: {start.what}. {then}")
-        return 0
-    print(f"Making {start.folder}: {start.what}. Once, a few minutes on two CPU cores.", flush=True)
-    began = time.perf_counter()
-    start.make()
+    with alone(start.folder):
+        if start.ready:
+            print(f"{start.folder} is there: {start.what}. {then}")
+            return 0
+        print(f"Making {start.folder}: {start.what}. Once, a few minutes on two CPU cores.", flush=True)
+        began = time.perf_counter()
+        start.make()
     print(f"Made in {time.perf_counter() - began:.0f} s: {start.folder}. {then}")
     return 0
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """RunFolderError if another process fills the folder."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    path = folder.with_name(f".{folder.name}.lock")
+    try:
+        lock = FileLock(path, timeout=0).acquire()
+    except Timeout:
+        raise RunFolderError(f"'{folder}' is being made by another `--prepare`; wait for it.") from None
+    with lock:
+        yield
+        path.unlink(missing_ok=True)

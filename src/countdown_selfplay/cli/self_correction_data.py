@@ -22,8 +22,8 @@ def write_training_data(
     options: argparse.Namespace, setting: Setting, policy_of: Callable[[], Policy]
 ) -> tuple[dict[str, Any], str]:
     """Rows for `sft --keep_wrong true`, and with --add the rows that a prover was trained on: Wang et al. 2025,
-    appendix C.3, fine-tunes the initial model on both together. policy_of loads the model; (what was found, what to
-    say)."""
+    appendix C.3, fine-tunes the initial model on both together. policy_of loads the model; (counts, a sentence
+    for the user)."""
     domain, path = setting.domain, options.training_data
     problems = training_problems(options, domain)
     added = [] if options.add is None else added_rows(options.add, domain, problems)
@@ -57,7 +57,7 @@ def training_problems(options: argparse.Namespace, domain: Any) -> list[Any]:
 def added_rows(path: Path, domain: Any, problems: list[Any]) -> list[dict[str, Any]]:
     """The prover's data set of an iterated run, with the columns of each row's problem. DataError for another role's,
     or one of pairs, whose better texts may be single steps."""
-    from ..iterated import select
+    from ..warm_starts.iterated import select
 
     known = {domain.key(problem): problem for problem in problems}
     by_key = getattr(domain, "problem_of_key", None)

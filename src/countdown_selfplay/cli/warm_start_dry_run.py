@@ -1,7 +1,8 @@
-"""What the dry run of `sft` and `ipo` prints."""
+"""The dry run of `sft`, `ipo` and `cdg --training iterated`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from trl import ModelConfig
@@ -11,23 +12,26 @@ from ..planning.dry_run import changed
 from ..tiny import resolve_model
 
 
-def print_dry_run(script: Any, args: Any, model: ModelConfig, data: list[str], rows: int | None) -> None:
-    """The settings, the data (`data`: sentences; `rows`: how many are trained on, at most) and the arithmetic."""
+def print_dry_run(script: Any, args: Any, model: ModelConfig, lines: Iterable[str]) -> None:
+    """The settings, and the lines on data and training."""
     print("# Settings that differ from the library's defaults")
     print(aligned([("field", "value"), *changed(args), *changed(script), *changed(model)]))
-    print("\n# Data")
-    for line in data:
+    for line in lines:
         print(line)
-    print("\n# Batches")
+    print(f"\nmodel: {resolve_model(model.model_name_or_path)}, not loaded by a dry run")
+
+
+def batches(args: Any, data: str, rows: int) -> Iterator[str]:
+    """Lines: the data (a sentence; `rows`: how many are trained on, at most) and the arithmetic of the steps."""
+    yield f"\n# Data\n{data}\n\n# Batches"
     batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
-    print(
+    yield (
         f"optimizer step: {args.per_device_train_batch_size} x {args.gradient_accumulation_steps} accumulated x "
         f"{args.world_size} process(es) = {batch} rows"
     )
     if args.max_steps > 0:
-        print(f"steps: {args.max_steps} (max_steps)")
-    elif rows is not None:
+        yield f"steps: {args.max_steps} (max_steps)"
+    else:
         per_epoch = max(1, -(-rows // batch))
         total = int(per_epoch * args.num_train_epochs)
-        print(f"steps: {per_epoch} an epoch x {args.num_train_epochs:g} epochs = at most {total}")
-    print(f"\nmodel: {resolve_model(model.model_name_or_path)}, not loaded by a dry run")
+        yield f"steps: {per_epoch} an epoch x {args.num_train_epochs:g} epochs = at most {total}"

@@ -107,6 +107,14 @@ def generate_problems(
     return list(iterate_problems(n, spec, seed, split=split, exclude=exclude, rules=rules, accept=accept))
 
 
+def check_request(n: int, split: str) -> None:
+    """ConfigError for a count or a side of the split that there is not."""
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise ConfigError(f"`n` ({n!r}) must be a count of problems, 0 or more.")
+    if split not in get_args(Split):
+        raise ConfigError(f"`split` ({split!r}) must be one of {', '.join(get_args(Split))}.")
+
+
 def iterate_problems(
     n: int,
     spec: ProblemSpec | None = None,
@@ -121,10 +129,7 @@ def iterate_problems(
     Arguments are checked at the call; the ConfigError for too few problems comes when they are used up.
     """
     spec = ProblemSpec() if spec is None else spec
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise ConfigError(f"`n` ({n!r}) must be a count of problems, 0 or more.")
-    if split not in get_args(Split):
-        raise ConfigError(f"`split` ({split!r}) must be one of {', '.join(get_args(Split))}.")
+    check_request(n, split)
     if max(spec.operands) > MAX_OPERANDS:
         raise ConfigError(f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS}, the most the solver takes.")
     seen = {item.key if isinstance(item, Problem) else str(item) for item in exclude}

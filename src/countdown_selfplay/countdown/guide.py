@@ -19,9 +19,6 @@ from .features import features
 from .problem import Problem
 from .rules import DEFAULT_RULES, Rules
 
-MAX_REVIEW = 8
-"""The best score: relevance 5, complexity 0, no redundancy."""
-
 ARTIFICIAL = 10
 """Intermediate values beyond this many times the greatest number are artificial."""
 
@@ -67,11 +64,6 @@ def rubric(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES, sol
     usual = max(*target.numbers, target.target, *proposal.numbers, proposal.target)
     complexity = min(4, complexity + int(largest > ARTIFICIAL * usual))
     return Review(_relevance(target, proposal, rules), int(idle or _is_redundant(proposal, rules)), complexity)
-
-
-def guide_score(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES) -> float:
-    """The rubric's score as a share of the best one, in [0, 1]."""
-    return rubric(target, proposal, rules).score / MAX_REVIEW
 
 
 def is_step(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES) -> bool:

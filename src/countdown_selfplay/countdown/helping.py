@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from typing import TypeVar
 
 from ..registry import Registry
 from .guide import Review
 from .problem import Problem, ProblemSpec
 from .prompts import COMPLETION_PREFIX, Prompt, chat, compact, problem_json, problem_tag, propose_any
 from .text import completion_text, tagged_answers
+
+T = TypeVar("T")
 
 _HELPFUL = (
     "It should be possible to use the problem to help solve the above problem. "
@@ -81,19 +84,16 @@ def help_any(target: Problem | None, spec: ProblemSpec) -> Prompt:
     return propose_any() if target is None else help_compact(target, spec)
 
 
-HELP_PROMPTS: Registry[Callable[[Problem | None, ProblemSpec], Prompt]] = Registry(
-    "conjecturer prompt",
-    {
-        "json": help_json,
-        "tier": help_json,
-        "completion": help_completion,
-        "six_shots": help_completion,
-        "compact": help_compact,
-        "compact_any": help_any,
-    },
+def _by_style(json: T, completion: T, compact: T, compact_any: T | None = None) -> Registry[T]:
+    """Prompts under the names of CONJECTURER_PROMPTS."""
+    found = {"json": json, "tier": json, "completion": completion, "six_shots": completion, "compact": compact}
+    return Registry("conjecturer prompt", {**found, "compact_any": compact_any or compact})
+
+
+HELP_PROMPTS: Registry[Callable[[Problem | None, ProblemSpec], Prompt]] = _by_style(
+    help_json, help_completion, help_compact, help_any
 )
-"""For a conjecturer that is to help with a target problem (None: the same without one), under the names of
-CONJECTURER_PROMPTS."""
+"""For a conjecturer that is to help with a target problem (None: the same without one)."""
 
 
 _VARIANT = (
@@ -123,18 +123,10 @@ def variant_compact(problem: Problem, solution: str, spec: ProblemSpec) -> Promp
     return f"propose like {compact(problem)} {solution} :"
 
 
-VARIANT_PROMPTS: Registry[Callable[[Problem, str, ProblemSpec], Prompt]] = Registry(
-    "conjecturer prompt",
-    {
-        "json": variant_json,
-        "tier": variant_json,
-        "completion": variant_completion,
-        "six_shots": variant_completion,
-        "compact": variant_compact,
-        "compact_any": variant_compact,
-    },
+VARIANT_PROMPTS: Registry[Callable[[Problem, str, ProblemSpec], Prompt]] = _by_style(
+    variant_json, variant_completion, variant_compact
 )
-"""For a conjecturer that is shown a solved problem and its solution (STP), under the names of CONJECTURER_PROMPTS."""
+"""For a conjecturer that is shown a solved problem and its solution (STP)."""
 
 
 def review_compact(target: Problem, problem: Problem) -> Prompt:
@@ -185,18 +177,8 @@ Next decide if the solution is overly complex. Rate this on a score of 0 to 4:
 Think briefly. The final thing you output should be the three scores as JSON between answer tags: \
 <answer>{{"relevance": <0 to 5>, "redundancy": <0 or 1>, "complexity": <0 to 4>}}</answer>"""
 
-REVIEW_PROMPTS: Registry[Callable[[Problem, Problem], Prompt]] = Registry(
-    "conjecturer prompt",
-    {
-        "json": review_chat,
-        "tier": review_chat,
-        "completion": review_raw,
-        "six_shots": review_raw,
-        "compact": review_compact,
-        "compact_any": review_compact,
-    },
-)
-"""For a model that reviews (target, problem), under the names of CONJECTURER_PROMPTS."""
+REVIEW_PROMPTS: Registry[Callable[[Problem, Problem], Prompt]] = _by_style(review_chat, review_raw, review_compact)
+"""For a model that reviews (target, problem)."""
 
 
 def review_text(review: Review, style: str) -> str:

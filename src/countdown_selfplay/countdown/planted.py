@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from random import Random
-from typing import get_args
 
 from ..errors import ConfigError
-from .generator import Split
+from .generator import Split, check_request
 from .problem import MAX_NUMBERS, Problem, ProblemSpec, heldout_key
 
 VALUE_HIGH = 99
@@ -149,10 +148,7 @@ def planted_problems(
 
 def check_planted(n: int, spec: ProblemSpec, split: str, value_high: int) -> None:
     """ConfigError for a request that no derivation meets."""
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise ConfigError(f"`n` ({n!r}) must be a count of problems, 0 or more.")
-    if split not in get_args(Split):
-        raise ConfigError(f"`split` ({split!r}) must be one of {', '.join(get_args(Split))}.")
+    check_request(n, split)
     if not 1 <= min(spec.operands) <= max(spec.operands) <= MAX_NUMBERS:
         raise ConfigError(f"`operands` ({spec.operands}) must hold counts from 1 to {MAX_NUMBERS}.")
     check_values(spec, value_high)

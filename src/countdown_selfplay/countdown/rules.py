@@ -18,7 +18,7 @@ MAX_CHARS_LIMIT = 4096
 
 @dataclass(frozen=True)
 class Rules:
-    """What counts as an answer and what it earns.
+    """The conditions of a right answer, and the scores.
 
     integers_only: every division must come out even (off: `8 / (3 - 8 / 3)` is 24).
     use_all: every number exactly once; off: at most once.
@@ -27,12 +27,11 @@ class Rules:
     answer_format: "tags", or "bare": the whole completion is the expression (the compact prompt).
     allow_equals: `3 + 4 = 7` is read as `3 + 4` if the right side is the target in digits.
     leading_minus: one minus sign may precede a number or a parenthesis, two may not (the checker of Allen and
-    Ståblein's
-        authors; 24 of 1,500 solutions of a public generator need it).
+        Ståblein; 24 of 1,500 solutions of a public generator need it).
     lenient_unicode: look-alike signs, full-width and Arabic digits and spaces are read as their ASCII counterparts.
     max_chars: most characters in an expression, after stripping white space at its ends.
     score_*: correct; well-formed but wrong; malformed or without an answer.
-    score_tagged: what answer tags earn whatever stands in them, malformed, empty or inside the thinking (the program
+    score_tagged: the score of answer tags whatever is in them, malformed, empty or inside the thinking (the program
         of Allen and Ståblein: 0.1); None: `score_invalid`, as in the text of section 3.2. Bare answers have no tags.
 
     Raises ConfigError for values outside these.
@@ -79,8 +78,6 @@ class Rules:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Rules:
         """The rule set that `to_dict` wrote; absent fields take their defaults, unknown ones are a ConfigError."""
-        if "unary_minus" in values:  # the name of leading_minus in results of earlier versions
-            values = {"leading_minus" if name == "unary_minus" else name: value for name, value in values.items()}
         known = [field.name for field in fields(cls)]
         unknown = [str(name) for name in values if name not in known]
         if unknown:

@@ -111,18 +111,24 @@ def data_sets(script: JointScriptArguments, domain: OpenDomain[P]) -> tuple[dict
 def tell(folder: Path, before: dict[str, Any], after: dict[str, Any], report: bool) -> None:
     """Write evaluation.json, if the run was measured; print what is not healthy in the run, what happened, and that
     table; write the report, if it is asked for."""
-    result = {}
-    if before:
-        result = {"before": before, "after": after, "difference": differences(before, after)}
-        if by_rung := differences_by_rung(before["prover"], after["prover"]):
-            result["difference_by_rung"] = by_rung
-        write_atomically(folder / "evaluation.json", json.dumps(result, indent=1) + "\n")
+    result = write_evaluation(folder, before, after) if before else {}
     write_cards(folder)
     print(findings_text(folder))
     if result:
         print(before_after_table(result))
     if report:
         print(f"Report: {report_of(folder)}")
+
+
+def write_evaluation(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """evaluation.json: the figures before and after, and of a prover their differences; what it holds."""
+    result: dict[str, Any] = {"before": before, "after": after}
+    if "prover" in before:
+        result["difference"] = differences(before, after)
+        if by_rung := differences_by_rung(before["prover"], after["prover"]):
+            result["difference_by_rung"] = by_rung
+    write_atomically(folder / "evaluation.json", json.dumps(result, indent=1) + "\n")
+    return result
 
 
 def report_of(folder: Path) -> Path:

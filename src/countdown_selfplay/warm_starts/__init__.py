@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from ..evaluation.token_ids import demonstration_ids, pair_ids
 from .configs import IPOArguments, IPOSettings, SFTArguments, SFTSettings, WarmStartArguments
-from .demonstrations import generated_rows, read_demonstrations
-from .filters import Kept, clean_demonstrations
+from .demonstrations import generated_rows
+from .filters import Kept
 from .pairs import PreferencePair, ScoredSample, make_preference_pairs
-from .trainers import TokenizedDPOTrainer
+from .readers import clean_demonstrations
+from .training import TokenizedDPOTrainer
 
 __all__ = [
     "IPOArguments",
@@ -28,5 +29,4 @@ __all__ = [
     "generated_rows",
     "make_preference_pairs",
     "pair_ids",
-    "read_demonstrations",
 ]

@@ -1,4 +1,4 @@
-"""Settings of the warm starts: what the commands do around TRL's trainers, and TRL's own configs for them."""
+"""Settings of the warm starts: options of the commands around TRL's trainers, and TRL's configs for them."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -17,8 +17,7 @@ from ..evaluation.presets import PRESETS, TRAINING, preset
 
 @dataclass
 class WarmStartArguments(EvaluationArguments, CountdownFields):
-    """What is trained on which problems, and how it is measured. The fields that JointSelfPlayConfig has too mean the
-    same as there."""
+    """The role, its problems and its evaluation. Fields that JointSelfPlayConfig has too mean the same as there."""
 
     recipe: str | None = field(default=None, metadata={"help": "A named setting, such as tiny/sft or tiny/ipo."})
     role: Literal["prover", "conjecturer", "guide"] = field(
@@ -67,7 +66,7 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
 
 @dataclass
 class SFTArguments(WarmStartArguments):
-    """What `countdown-selfplay sft` does around SFTTrainer."""
+    """Options of `countdown-selfplay sft` around SFTTrainer."""
 
     dataset_name: str | None = field(
         default=None,
@@ -125,7 +124,7 @@ class SFTArguments(WarmStartArguments):
 
 @dataclass
 class IPOArguments(WarmStartArguments):
-    """What `countdown-selfplay ipo` does around DPOTrainer."""
+    """Options of `countdown-selfplay ipo` around DPOTrainer."""
 
     samples_file: str | None = field(
         default=None,
@@ -154,7 +153,7 @@ class IPOArguments(WarmStartArguments):
     )
     prover_model_name_or_path: str | None = field(
         default=None,
-        metadata={"help": "Who attempts the proposals, if role is conjecturer. None: the model that is trained."},
+        metadata={"help": "The model that attempts proposals, if role is conjecturer. None: the one that is trained."},
     )
 
     def __post_init__(self) -> None:
@@ -168,12 +167,13 @@ class IPOArguments(WarmStartArguments):
 
 
 class _Settled(Settled):
-    """What both configs add besides: numbers and reporters checked, settings refused that nothing would read."""
+    """The part of the configs below: numbers and reporters are checked, settings refused that nothing would read."""
 
-    def settle(self) -> None:
+    def __post_init__(self) -> None:
         check_numbers(self)
         check_reporters(self)
-        super().settle()
+        self.settle()
+        super().__post_init__()  # type: ignore[misc]  # TRL's
 
     def refuse(self, unread: dict[str, str]) -> None:
         """ConfigError for a setting that differs from its default and would not be read; after `__post_init__`."""
@@ -204,7 +204,6 @@ class SFTSettings(_Settled, SFTConfig):
     output_dir: str = field(default="sft", metadata={"help": "The folder of the run and of the model."})
 
     def __post_init__(self) -> None:
-        self.settle()
         super().__post_init__()
         names = ("assistant_only_loss", "eos_token", "chat_template_path", "dataset_kwargs")
         self.refuse(dict.fromkeys(names, _TOKENS))
@@ -213,8 +212,13 @@ class SFTSettings(_Settled, SFTConfig):
 
 
 @dataclass(repr=False)
-class IPOSettings(_Settled, DPOConfig):
-    """Differs from DPOConfig in that the loss is IPO's (Azar et al. 2024, equation 17), (h - 1 / (2 beta))^2.
+class DPOSettings(_Settled, DPOConfig):
+    """Differs from DPOConfig in that bf16 follows the device."""
+
+
+@dataclass(repr=False)
+class IPOSettings(DPOSettings):
+    """Differs from DPOSettings in that the loss is IPO's (Azar et al. 2024, equation 17), (h - 1 / (2 beta))^2.
 
     h is the difference of the log-ratios to the start of chosen and rejected. `ipo_reduction` mean: each log-ratio per
     token of its completion, as TRL has it (IPO's authors told TRL's that they averaged). sum: those of whole
@@ -234,7 +238,6 @@ class IPOSettings(_Settled, DPOConfig):
     )
 
     def __post_init__(self) -> None:
-        self.settle()
         super().__post_init__()
         if self.loss_type != ["ipo"]:
             raise ConfigError(

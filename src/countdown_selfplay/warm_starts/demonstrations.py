@@ -1,4 +1,4 @@
-"""Where demonstrations come from: a file or hub data set, or the exact offline generator."""
+"""Demonstrations of the exact offline generator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ..countdown import CountdownDomain, Problem, Rules, generate_problems
 from ..countdown.exact.solver import all_solutions
 from ..countdown.exact.written import written_forms
 from ..countdown.rows import ROW_SCHEMAS, UNSOLVED_SCHEMAS, move_rows
-from ..data.files import load_problem_rows
 from ..domains import name_of
 from ..errors import ConfigError
 
@@ -36,8 +35,8 @@ def generated_rows(
     """Demonstrations for `role` on `n` distinct problems of the training side, none of them in `exclude` (keys), each
     problem `per_problem` times with its numbers in another order. schema: None for the role's.
 
-    What helps with a target (`helping`, `variant`, `reviewed`) is shown for targets with more numbers than the fewest
-    of the domain, where it has several counts: a step towards one has fewer.
+    Problems that help with a target (`helping`, `variant`, `reviewed`) are made for targets with more numbers than
+    the fewest of the domain, where it has several counts: a step towards one has fewer.
 
     With the compact prompt each shows another solution too, all ways to write one being equally likely up to three
     numbers, all inequivalent ones beyond. Shown only the solver's first solution, the tiny model learns which one that
@@ -88,8 +87,3 @@ def compact_texts(problem: Problem, rules: Rules) -> list[str]:
     if len(problem.numbers) <= WRITTEN_UP_TO and rules.use_all and not rules.integers_only:
         return sorted({form.text for form in written_forms(problem.numbers) if form.value == problem.target})
     return [text.replace("(", "( ").replace(")", " )") for text in all_solutions(problem, rules)]
-
-
-def read_demonstrations(source: str, split: str = "train") -> list[dict[str, Any]]:
-    """The rows of a local file or of a hub data set's split; DataError if it cannot be reached."""
-    return list(load_problem_rows(source, split))

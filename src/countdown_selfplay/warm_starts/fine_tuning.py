@@ -54,7 +54,7 @@ class Job:
 
 def fine_tune(jobs: Sequence[Job], at_once: int = 2) -> None:
     """Run the jobs, `at_once` at a time, with a progress line on stderr. ConfigError with the last line of one that
-    fails; what it leaves is removed by the next call."""
+    fails; the next call removes its unfinished folder."""
     for job in jobs:  # the finished model replaces its folder
         if job.folder.exists() and (not job.folder.is_dir() or any(job.folder.iterdir())):
             raise ConfigError(f"'{job.folder}' holds other files than a model of this warm start; move it away.")

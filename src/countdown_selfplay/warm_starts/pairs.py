@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,8 @@ from ..errors import ConfigError, DataError
 
 @dataclass(frozen=True)
 class ScoredSample:
-    """One sampled completion. group: what only its own samples are compared with, the problem's key or, for a
-    conjecturer, the operand count; prompt: what was asked; score: higher is better."""
+    """One sampled completion. group: its samples are compared with each other alone, the problem's key or, for a
+    conjecturer, `group_of` the request; prompt: the text or chat before it; score: higher is better."""
 
     group: str
     prompt: Any
@@ -31,6 +31,11 @@ class PreferencePair:
     chosen: str
     rejected: str
     margin: float
+
+
+def group_of(ask: Mapping[str, Any]) -> str:
+    """The group of proposals that were asked for alike."""
+    return " ".join(str(value) for value in ask.values())
 
 
 def make_preference_pairs(

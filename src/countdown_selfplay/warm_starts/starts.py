@@ -1,4 +1,4 @@
-"""What the recipes of the embedded model start from that does not ship, made on the spot: weights that know the
+"""The starts of the embedded model's recipes that do not ship, made on the spot: weights that know the
 Critic-Discernment Game, provers and a conjecturer of up to four numbers for a pool, and the roles and hard targets of
 self-guided self-play."""
 
@@ -38,15 +38,15 @@ def made(folder: Path) -> bool:
 def cdg_start(
     folder: Path = CDG, problems: int = CDG_PROBLEMS, each: int = CDG_EACH, critiques: int = CDG_CRITIQUES
 ) -> None:
-    """Weights that answer, criticise, revise and check in the game's words: supervised, on what the exact solver makes
-    of so many problems: `each` times an answer, `critiques` critiques, a revision and a check. A critic has to copy a
+    """Weights that answer, criticise, revise and check in the game's words: supervised, on the exact solver's rows of
+    so many problems: `each` times an answer, `critiques` critiques, a revision and a check. A critic has to copy a
     step, which is learnt late: with one critique each it names steps that are not there. Nothing to do if they are
     there."""
     if made(folder):
         return
     rows = critique_demonstrations(problems, CountdownDomain.tiny(), per_problem=each, critiques=critiques)
     data = write_rows(folder.with_name(f"{folder.name}.jsonl"), rows)
-    # Small batches, for what costs is the row. Rows of like length together cost a third less and teach much less; at
+    # Small batches, for the row is the cost. Rows of like length together cost a third less and teach much less; at
     # the recipe's rate the game is learnt a little better, and answering is unlearnt.
     options = {"dataset_name": data, "keep_wrong": "true", "num_train_epochs": 1, "number_high": 12}
     options |= {"per_device_train_batch_size": 48, "learning_rate": 8e-4, "eval_problems": 128}

@@ -28,7 +28,6 @@ def test_rules_of_the_yaml_reach_the_verifier_and_the_results(tmp_path):
     assert tagged.to_dict()["rules"]["score_tagged"] == 0.1
     plain = CountdownDomain.from_config(config(tmp_path))
     assert plain.rules == Rules()
-    assert Rules.from_dict({"unary_minus": True}).leading_minus  # the name in results of earlier versions
 
 
 def test_a_role_can_have_a_kl_of_its_own(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from countdown_selfplay.countdown import Problem
-from countdown_selfplay.countdown.guide import Review, guide_score, is_step, rubric
+from countdown_selfplay.countdown.guide import Review, is_step, rubric
 
 TARGET = Problem((3, 5, 7), 22)  # 3 * 5 + 7
 
@@ -77,9 +77,9 @@ def test_complexity_by_hand():
     assert rubric(TARGET, Problem((3, 3, 8, 8), 24)).complexity == 4
     assert rubric(Problem((1, 2, 3, 4), 24), Problem((3, 3, 8, 8), 24)).complexity == 3
     assert rubric(TARGET, Problem((1, 1, 1), 99)).complexity == 4  # no solution
-    assert guide_score(TARGET, Problem((3, 3, 8, 8), 24)) == 0
+    assert rubric(TARGET, Problem((3, 3, 8, 8), 24)).score == 0
 
 
-def test_the_guide_score_is_the_share_of_8():
-    assert guide_score(TARGET, Problem((3, 5), 15)) == 1.0
-    assert guide_score(TARGET, Problem((2, 4, 14), 20)) == pytest.approx((1 + 2 + (1 - 0)) / 8)
+def test_the_score_of_a_review_is_8_at_most():
+    assert rubric(TARGET, Problem((3, 5), 15)).score == 8
+    assert rubric(TARGET, Problem((2, 4, 14), 20)).score == 1 + 2 + (1 - 0)

@@ -13,7 +13,7 @@ from countdown_selfplay.countdown.rows import ROW_SCHEMAS
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.warm_starts.configs import IPOArguments, SFTArguments
 from countdown_selfplay.warm_starts.demonstrations import generated_rows
-from countdown_selfplay.warm_starts.filters import clean_demonstrations
+from countdown_selfplay.warm_starts.readers import clean_demonstrations
 
 TARGET, STEP = Problem((3, 5, 7), 22), Problem((3, 5), 15)
 TINY = replace(CountdownDomain.tiny(), spec=ProblemSpec((2, 3, 4), 1, 12, 1, 99))

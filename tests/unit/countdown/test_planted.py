@@ -12,7 +12,7 @@ from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, 
 from countdown_selfplay.countdown.planted import planted_derivations, planted_problems, states_of
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.warm_starts.demonstrations import generated_rows
-from countdown_selfplay.warm_starts.filters import clean_demonstrations
+from countdown_selfplay.warm_starts.readers import clean_demonstrations
 
 SMALL = ProblemSpec((3, 4), 1, 12, 1, 99)
 TINY = CountdownDomain(SMALL, Rules(answer_format="bare"), "compact_moves", "compact_any", answers="moves")

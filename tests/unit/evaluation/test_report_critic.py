@@ -10,7 +10,7 @@ from countdown_selfplay.evaluation.report import load_run, write_report
 from countdown_selfplay.evaluation.report.critic import by_iteration, drawn_critic, matrices
 from countdown_selfplay.evaluation.report.tables import setting
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
-from countdown_selfplay.iterated import select
+from countdown_selfplay.warm_starts.iterated import select
 
 from .made_up_runs import CONFIG, write_run
 

@@ -14,7 +14,7 @@ from countdown_selfplay.rewards import make_conjecturer_reward
 from countdown_selfplay.testing import ScriptedRound
 from countdown_selfplay.warm_starts.configs import SFTArguments
 from countdown_selfplay.warm_starts.demonstrations import generated_rows
-from countdown_selfplay.warm_starts.filters import clean_demonstrations
+from countdown_selfplay.warm_starts.readers import clean_demonstrations
 from countdown_selfplay.warm_starts.run import asking
 
 DOMAIN = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), Rules(answer_format="bare"), "compact", "compact")

@@ -1,4 +1,4 @@
-"""Iterated self-play: play, choose from what was played, retrain every role from its initial model (Wang et al.)."""
+"""Iterated self-play: play, choose samples, retrain every role from its initial model (Wang et al.)."""
 
 from __future__ import annotations
 

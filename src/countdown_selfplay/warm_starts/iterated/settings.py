@@ -1,29 +1,36 @@
-"""What an iterated run is made of."""
+"""Settings of an iterated run and of the training of its roles."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from ..config.number_checks import check_numbers
-from ..errors import ConfigError
-from ..registry import nearest, suggestion
-from ..warm_starts.filters import is_loop
+from annotated_types import Ge, Gt, MinLen
+
+from ...config.number_checks import check_numbers
+from ...errors import ConfigError
+from ...registry import Count, annotations_of, described, fits, nearest, suggestion
+from ..filters import is_loop
 
 Algorithm = Literal["rest", "expert_iteration", "dpo", "step_dpo"]
 PAIRWISE = ("dpo", "step_dpo")
 """Trained on pairs, a better and a worse text, by TRL's DPOTrainer; the others by its SFTTrainer."""
 ANSWERS_ALONE = ("expert_iteration", "step_dpo")
-"""Baselines outside of the game: the prover answers, and nobody criticises (Wang et al. 2025, section 5.1)."""
+"""Baselines outside of the game: the prover answers, without critics (Wang et al. 2025, section 5.1)."""
+
+
+Positive = Annotated[float, Gt(0)]
+PER_ITERATION = ("learning_rate", "batch_size", "max_steps")
 
 
 @dataclass(frozen=True)
 class RoleTraining:
-    """How samples of a role are chosen, and how it is retrained on them (Wang et al. 2025, appendix B)."""
+    """The choice of a role's samples, and its training on them (Wang et al. 2025, appendix B). A setting per iteration
+    is a list or one value for all; its last value is that of all further iterations. ConfigError for a value that does
+    not fit its annotation."""
 
-    num_generations: int = 4
+    num_generations: Count = 4
     """Samples per row: 4 first answers of the prover, 8 helpful or 4 misleading critiques."""
     threshold: float = 0.5
     """Least reward of a sample that is kept: .5 for the prover and the helpful critic, .75 for the misleading one."""
@@ -33,44 +40,37 @@ class RoleTraining:
     """Only samples that the game gave one of these words; None: all."""
     failures: tuple[str, ...] | None = None
     """For pairs: samples that the game gave one of these words are failures. None: all that are not kept."""
-    balance: int | None = None
+    balance: Count | None = None
     """Most samples of each label in an iteration (the paper: 10,000); and no label has more than the rarest has,
     unless that is 0. Iterations are balanced one by one, then united (Algorithm 2)."""
     drop_loops: bool = True
     """Leave out samples that repeat a long stretch. The authors' code does so for the prover's; a critic quotes."""
     accumulate: bool = True
-    """Keep what earlier iterations chose. Algorithm 2 does so for the prover and the misleading critic, section 3.2
-    for every role."""
-    learning_rate: Sequence[float] = (5e-6, 1e-6)
-    """Per iteration; the last one stands for all that follow."""
-    batch_size: Sequence[int] = (32, 256)
+    """Keep the samples of earlier iterations. Algorithm 2 does so for the prover and the misleading critic, section
+    3.2 for every role."""
+    learning_rate: Annotated[tuple[Positive, ...], MinLen(1)] = (5e-6, 1e-6)
+    """Per iteration."""
+    batch_size: Annotated[tuple[Count, ...], MinLen(1)] = (32, 256)
     """Rows of an optimizer step, per iteration."""
-    epochs: float = 1.0
+    epochs: Positive = 1.0
     """Passes over the data; 2 for the helpful critic."""
-    max_steps: Sequence[int] | None = None
+    max_steps: Annotated[tuple[Annotated[int, Ge(0)], ...], MinLen(1)] | None = None
     """Optimizer steps per iteration in place of `epochs`: the training budget of another run. 0: the role keeps its
     weights. None: by epochs."""
 
     def __post_init__(self) -> None:
-        _whole(1, num_generations=(self.num_generations,), batch_size=self.batch_size)
-        _whole(1, balance=() if self.balance is None else (self.balance,))
-        _whole(0, max_steps=self.max_steps or ())
-        for name, values in (("learning_rate", self.learning_rate), ("epochs", (self.epochs,))):
-            if not all(_is_number(value) and value > 0 for value in values):
-                raise ConfigError(f"`{name}` ({_shown(values)}) must be a number above 0.")
-        if not _is_number(self.threshold):
-            raise ConfigError(f"`threshold` ({self.threshold!r}) must be a number: the least reward that is kept.")
-        for name in ("learning_rate", "batch_size", "max_steps"):
-            if getattr(self, name) is not None and not len(getattr(self, name)):
-                raise ConfigError(f"`{name}` ([]) needs a value for each iteration, or one for all.")
-        for name in ("inclusive", "drop_loops", "accumulate"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError(f"`{name}` ({getattr(self, name)!r}) must be true or false.")
-        for name in ("labels", "failures"):
-            words = getattr(self, name)
-            listed = isinstance(words, list | tuple) and all(isinstance(word, str) for word in words)
-            if words is not None and not listed:
-                raise ConfigError(f"`{name}` ({words!r}) must be a list of the game's words for samples, or unset.")
+        hints = annotations_of(type(self))
+        for name in (f.name for f in fields(self)):
+            value = getattr(self, name)
+            if name in PER_ITERATION and value is not None and not isinstance(value, list | tuple):
+                value = (value,)
+            if name not in ("labels", "failures"):  # YAML reads 5e-6, which has no dot, as a text
+                value = tuple(map(_number, value)) if isinstance(value, list | tuple) else _number(value)
+            value = tuple(value) if isinstance(value, list) else value
+            object.__setattr__(self, name, value)
+            if not fits(value, hints[name]):
+                shown = list(value) if isinstance(value, tuple) else value
+                raise ConfigError(f"`{name}` ({shown!r}) must be {described(hints[name])}.")
 
     def keeps(self, reward: float, label: str) -> bool:
         """Whether a sample is trained on."""
@@ -85,21 +85,6 @@ class RoleTraining:
     def fails(self, reward: float, label: str) -> bool:
         """Whether a sample is the worse one of a pair."""
         return not self.keeps(reward, label) if self.failures is None else label in self.failures
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _shown(values: Sequence[Any]) -> str:
-    return ", ".join(repr(value) for value in values)
-
-
-def _whole(low: int, **settings: Sequence[Any]) -> None:
-    """ConfigError for a value that is no whole number of at least `low`."""
-    for name, values in settings.items():
-        if not all(isinstance(value, int) and not isinstance(value, bool) and value >= low for value in values):
-            raise ConfigError(f"`{name}` ({_shown(values)}) must be a whole number of at least {low}.")
 
 
 FAILURES = ("wrong", "misled", "unclear", "not_corrected")
@@ -154,7 +139,7 @@ class IteratedSettings:
     )
     iterations: int = field(default=2, metadata={"help": "How often all problems are played; may be raised later."})
     chunk: int = field(
-        default=64, metadata={"help": "Problems that are played and written at a time: what a kill can cost."}
+        default=64, metadata={"help": "Problems that are played and written at a time: the most that a kill can cost."}
     )
     temperature: float = field(default=0.95, metadata={"help": "Sampling temperature."})
     top_p: float = field(default=0.95, metadata={"help": "Nucleus of the sampling; 1 switches it off."})
@@ -203,8 +188,9 @@ class IteratedSettings:
                 raise ConfigError(f"`algorithm` ({self.algorithm}) trains the prover, and it does not play; let it.")
             self.kinds = answers_alone(self.kinds)
         check_numbers(self)
-        counts = ("iterations", "chunk", "imitate_rows", "max_completion_length", "max_length")
-        _whole(1, **{name: (getattr(self, name),) for name in counts if getattr(self, name) is not None})
+        for name in ("iterations", "chunk", "imitate_rows", "max_completion_length", "max_length"):
+            if not fits(getattr(self, name), Count | None):
+                raise ConfigError(f"`{name}` ({getattr(self, name)!r}) must be {described(Count)}.")
         if self.beta <= 0:
             raise ConfigError(f"`beta` ({self.beta}) must be above 0.")
         if not self.mask_first_turn and self.algorithm != "rest":
@@ -220,17 +206,28 @@ class IteratedSettings:
                         f"`per_device_train_batch_size` ({self.per_device_train_batch_size})."
                     )
 
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """The arguments of `sample_completions`."""
+        names = ("temperature", "top_p", "top_k")
+        return {n: getattr(self, n) for n in names} | {"max_new_tokens": self.max_completion_length}
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: what a resumed run is compared with. Where it lies, and how many iterations, may change."""
+        """Plain JSON, with which a resumed run is compared. Its folder and the number of iterations may change."""
         found = {**asdict(self), "role_training": {kind: asdict(role) for kind, role in self.kinds.items()}}
         del found["output_dir"], found["iterations"]
         return found
 
 
+def of_iteration(values: Sequence[Any], iteration: int) -> Any:
+    """The value of iteration 1, 2, ...; the last one for all that follow."""
+    return values[min(iteration, len(values)) - 1]
+
+
 def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
     """ConfigError unless the settings are for this game and domain: each of the game's roles plays or is left out, and
     those that it cannot do without play."""
-    from ..training.states import check_state
+    from ...training.states import check_state
 
     kinds, algorithm, roles = settings.kinds, settings.algorithm, list(game.roles)
     if set(kinds) - set(roles):
@@ -272,13 +269,13 @@ def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
         )
     if getattr(getattr(domain, "rules", None), "answer_format", "bare") != "bare":
         raise ConfigError(
-            "`algorithm` (step_dpo) reads the steps of bare answers, and this prover's stand in tags; set "
+            "`algorithm` (step_dpo) reads the steps of bare answers, and this prover's are in tags; set "
             "`prover_prompt` to compact, or take dpo."
         )
 
 
 def _kinds(given: Mapping[str, Any] | str | None, algorithm: str) -> dict[str, RoleTraining]:
-    """`role_training` as objects; ConfigError for what is not a mapping of known settings."""
+    """`role_training` as objects; ConfigError for anything but a mapping of known settings."""
     try:
         roles = json.loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError):
@@ -302,18 +299,8 @@ def _role(kind: str, given: Any, usual: RoleTraining) -> RoleTraining:
     for name in given:
         if name not in names:
             raise ConfigError(f"`role_training.{kind}.{name}` is not a setting of a role.{nearest(name, names)}")
-    settings: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in given.items()}
-    for name in ("learning_rate", "batch_size", "max_steps"):
-        wrapped = isinstance(settings.get(name, ()), tuple) or (name == "max_steps" and settings[name] is None)
-        if not wrapped:
-            settings[name] = (settings[name],)
-    # YAML reads 5e-6, which has no dot, as a text.
-    for name in ("learning_rate", "batch_size", "max_steps", "epochs", "threshold"):
-        value = settings.get(name)
-        if value is not None:
-            settings[name] = tuple(map(_number, value)) if isinstance(value, tuple) else _number(value)
     try:
-        return replace(usual, **settings)
+        return replace(usual, **given)
     except ConfigError as error:
         raise ConfigError(str(error).replace("`", f"`role_training.{kind}.", 1)) from None
 

@@ -1,5 +1,5 @@
 """Algorithm 2 of Wang et al. for any game: play with the current policies, choose samples, retrain the initial
-ones."""
+policies."""
 
 from __future__ import annotations
 
@@ -10,43 +10,43 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import AutoTokenizer
 
-from ..contract.domain import Domain
-from ..contract.game import Game
-from ..contract.metric import for_players
-from ..curriculum.legibility import Legibility
-from ..data.jsonl import json_file
-from ..data.run_files import append_lines, discard_lines, read_phases, write_atomically
-from ..errors import ConfigError, DataError, RunFolderError
-from ..evaluation.model import place_of
-from ..evaluation.progress import ProgressLine
-from ..policies.build import load_pretrained, load_tokenizer
-from ..training.run_lock import run_lock
-from . import pairs, select
-from .collect import CollectingRound, Player, play
-from .imitate import imitation, to_imitate
-from .resume import differences
-from .retrain import of_iteration, retrain
-from .settings import IteratedSettings, check_settings
+from ...contract.domain import Domain
+from ...contract.game import Game
+from ...contract.metric import for_players
+from ...curriculum.legibility import Legibility
+from ...data.jsonl import json_file
+from ...data.run_files import append_lines, discard_lines, read_phases, write_atomically
+from ...errors import ConfigError, DataError, RunFolderError
+from ...evaluation.model import place_of
+from ...evaluation.progress import ProgressLine
+from ...evaluation.sampled_round import CollectingRound, Player
+from ...policies.build import load_pretrained, load_tokenizer
+from ...training.run_lock import run_lock
+from . import select
+from .retrain import retrain
+from .settings import IteratedSettings, RoleTraining, check_settings, of_iteration
 
 logger = logging.getLogger(__name__)
 
 SETTINGS, LOG = "iterated.json", "iterations.jsonl"
 IMITATION = "imitation"
-"""What iteration 0 leaves, and the name under which the log tells of it."""
+"""The model that iteration 0 leaves, and its name in the log."""
+_MOST = 120  # characters of a value that an error shows
 
 
 class IteratedSelfPlay:
     """Iterations of: play every problem once in chunks; choose each role's samples (or pairs, `algorithm`); retrain
-    each role from its initial model on what was chosen, with what earlier iterations chose if it accumulates. With
-    `imitate` the initial model of all roles is what iteration 0 makes of the one that is passed.
+    each role from its initial model on them, with those of earlier iterations if it accumulates. With `imitate` the
+    initial model of all roles is the one that iteration 0 trains from the one that is passed.
 
-    models: an id or folder for all kinds, or one for each. problems: of the training side, all with keys of their own.
+    models: an id or folder for all kinds, or one for each. problems: of the training side, all with different keys.
     A role for which nothing was chosen keeps its weights, and the log says so. Files of the run folder, all written
     whole or not at all, so that `run` goes on after a kill without losing or repeating a sample:
-    `iteration-<t>/played-<chunk>.parquet` (every sample with its lineage), `iteration-<t>/<role>.parquet` (what it was
-    trained on), `iteration-<t>/<role>/` (the model), `iterations.jsonl`.
+    `iteration-<t>/played-<chunk>.parquet` (every sample with its lineage), `iteration-<t>/<role>.parquet` (its
+    training set), `iteration-<t>/<role>/` (the model), `iterations.jsonl`.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class IteratedSelfPlay:
         self.legibility = Legibility(metrics, rounds=1)  # a chunk holds as many texts as many rounds
 
     def run(self, tell: Callable[[dict[str, Any]], object] = lambda line: None) -> list[dict[str, Any]]:
-        """Play what is missing; the log's lines, which `tell` gets one by one as they are written."""
+        """Play the missing phases; the log's lines, which `tell` gets one by one as they are written."""
         self.tell = tell
         self.folder.mkdir(parents=True, exist_ok=True)
         with run_lock(str(self.folder)):
@@ -96,17 +96,17 @@ class IteratedSelfPlay:
         return self.log()
 
     def begun(self) -> bool:
-        """Whether anything was played or trained in the folder with the settings that stand there."""
+        """Whether anything was played or trained in the folder with its settings."""
         played = any(self.folder.glob("iteration-[1-9]*/*.parquet"))
         return (self.folder / SETTINGS).exists() and (played or bool(self.log()))
 
     def log(self) -> list[dict[str, Any]]:
-        """What the finished phases said, one line each."""
+        """The lines of the finished phases."""
         return read_phases(self.folder / LOG)
 
     def weights(self, role: str, iteration: int) -> str:
-        """Who plays a role in an iteration: the model that the one before left, or the last that there is, or the
-        initial one. DataError if the log tells of a model that is not there."""
+        """The model that plays a role in an iteration: the last one that an iteration before it left, or the initial
+        one. DataError if the log tells of a model that is not there."""
         left = [line["iteration"] for line in self.log() if line.get("role") == role and line["rows"]]
         earlier = [t for t in left if t < iteration]
         if not earlier:
@@ -114,7 +114,7 @@ class IteratedSelfPlay:
         return self._there(self._folder(earlier[-1]) / role)
 
     def _start(self, role: str) -> str:
-        """What a role is trained from in every iteration."""
+        """The model from which a role is trained in every iteration."""
         return self._there(self._folder(0) / IMITATION) if self.settings.imitate else self.initial[role]
 
     def _there(self, model: Path) -> str:
@@ -126,14 +126,16 @@ class IteratedSelfPlay:
         return str(model)
 
     def _imitate(self, other: Path) -> None:
-        """Iteration 0: one model for all roles, trained on what another run chose."""
+        """Iteration 0: one model for all roles, trained on the samples that another run chose."""
         settings, folder = self.settings, self._folder(0)
         folder.mkdir(exist_ok=True)
         data = folder / f"{IMITATION}.parquet"
         if not data.is_file():
-            select.write(data, to_imitate(other, settings.kinds, settings.imitate_rows, settings.seed))
+            select.write(data, select.to_imitate(other, settings.kinds, settings.imitate_rows, settings.seed))
         start = next(iter(self.initial.values()))
-        how = imitation(settings.kinds.get("prover") or next(iter(settings.kinds.values())))
+        first = settings.kinds.get("prover") or next(iter(settings.kinds.values()))
+        # The paper does not say how: as the prover's first iteration, one epoch.
+        how = RoleTraining(learning_rate=first.learning_rate[:1], batch_size=first.batch_size[:1])
         cost = retrain(start, self._tokenizer(start), select.read(data), how, settings, 1, folder / IMITATION)
         if not cost["rows"]:
             raise DataError(
@@ -160,13 +162,11 @@ class IteratedSelfPlay:
             )
         )
         path = self.folder / SETTINGS
-        if not self.begun():  # nothing was made of what stands there, such as a value that was refused later
+        if not self.begun():  # its settings made nothing, such as a value that was refused later
             (self._folder(0) / f"{IMITATION}.parquet").unlink(missing_ok=True)  # drawn with its seed
             write_atomically(path, json.dumps(now, indent=1) + "\n")
             return
-        then = json_file(path, "put back what the run wrote there, or name another output_dir")
-        if isinstance(then.get("game"), str):  # begun when a game's arguments were not written down
-            then["game"] = {**now["game"], "name": then["game"]}
+        then = json_file(path, "put back the file that the run wrote, or name another output_dir")
         begun = max((line["iteration"] for line in self.log()), default=0)
         changed = differences(then, now, begun)
         if changed:
@@ -205,40 +205,48 @@ class IteratedSelfPlay:
         roster: Mapping[str, Player],
         weights: Mapping[str, str],
     ) -> list[dict[str, Any]]:
-        round = CollectingRound(self.domain, roster, chunk, (self.settings.seed, iteration))
-        rows, metrics = play(self.game, round, problems)
-        if said := self.legibility.observe(1, metrics):
+        """A row per sample of every turn. Samples that the token budget cut are left out: trained on, they would teach
+        not to end. A row of a turn holds its problem's columns, from which the domain reads it."""
+        round: Any = CollectingRound(self.domain, roster, chunk, (self.settings.seed, iteration))
+        result = self.game.play(round, problems)
+        if said := self.legibility.observe(1, result.metrics):
             logger.warning(said)
-        relative = {role: self._relative(path) for role, path in weights.items()}
-        return [
-            {
-                **row,
-                "prompt": json.dumps(row["prompt"]),
-                "iteration": iteration,
-                "chunk": chunk,
-                "weights": relative[row["role"]],
-            }
-            for row in rows
-        ]
+        rows = []
+        for number, turn in enumerate(result.turns):
+            samples = turn.rollout
+            labels, shown = (given or [None] * len(samples.texts) for given in (turn.labels, turn.shown))
+            rewards = torch.as_tensor(turn.rewards_B).tolist()
+            for i, text in enumerate(samples.texts):
+                if not round.truncated[id(samples)][i]:
+                    asked = samples.rows[i // samples.n]
+                    rows.append(
+                        {
+                            "role": samples.role,
+                            "turn": number,
+                            "prompt": json.dumps(asked["prompt"]),
+                            "completion": text,
+                            "shown": shown[i],
+                            "reward": rewards[i],
+                            "label": labels[i] or "",
+                            "problem": self.domain.key(self.domain.problem(asked, i)),
+                            "iteration": iteration,
+                            "chunk": chunk,
+                            "weights": self._relative(weights[samples.role]),
+                        }
+                    )
+        return rows
 
     def _relative(self, path: str) -> str:
         """A model of this run by its place in the folder, which may move."""
         return str(Path(path).relative_to(self.folder)) if Path(path).is_relative_to(self.folder) else path
 
     def _roster(self, iteration: int) -> dict[str, Player]:
-        settings = self.settings
-        sampling = {
-            "temperature": settings.temperature,
-            "top_p": settings.top_p,
-            "top_k": settings.top_k,
-            "max_new_tokens": settings.max_completion_length,
-            "batch_size": settings.per_device_eval_batch_size,
-        }
         place = place_of(None)
         how = {"dtype": "float32" if place == "cpu" else "bfloat16"}
+        sampling = {**self.settings.sampling, "batch_size": self.settings.per_device_eval_batch_size}
         loaded: dict[str, tuple[Any, Any]] = {}  # roles that begin alike share one copy
         found = {}
-        for role, training in settings.kinds.items():
+        for role, training in self.settings.kinds.items():
             path = self.weights(role, iteration)
             if path not in loaded:
                 loaded[path] = load_pretrained(path, how, "merge").to(place).eval(), self._tokenizer(path)
@@ -285,18 +293,56 @@ class IteratedSelfPlay:
         self._say(iteration, "train", role=role, counts=counts, **cost)
 
     def _chosen(self, iteration: int, role: str) -> list[select.Row]:
-        """What of an iteration's play a role may be trained on: samples, or pairs."""
+        """The samples of an iteration's play, or pairs of them, that a role may be trained on."""
         settings, training = self.settings, self.settings.kinds[role]
         chunks = range(-(-len(self.problems) // settings.chunk))
         rows = (row for c in chunks for row in select.read(self._played(iteration, c)))
         key = (settings.seed, iteration, role, "pairs")
         if settings.algorithm == "dpo":
-            return pairs.preferred(rows, role, training, *key)
+            return select.preferred(rows, role, training, *key)
         if settings.algorithm == "step_dpo":
             known = {self.domain.key(problem): problem for problem in self.problems}
-            return pairs.stepwise(rows, training, self.domain, known, *key)
+            return select.stepwise(rows, training, self.domain, known, *key)
         return select.chosen(rows, role, training)
 
     def _say(self, iteration: int, phase: str, **more: Any) -> None:
         append_lines(self.folder / LOG, [line := {"iteration": iteration, "phase": phase, **more}])
         self.tell(line)
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any], begun: int) -> list[str]:
+    """ "name: old, now new" of every setting that differs, such as role_training.prover.epochs. `max_steps` may have
+    values for more iterations than it had; those of the iterations up to `begun` must be the old ones."""
+    old, new = flat(then), flat(now)
+    found = []
+    for name in dict.fromkeys([*new, *old]):
+        before, after = old.get(name), new.get(name)
+        if before == after:
+            continue
+        text = f"{name}: {_short(before)}, now {_short(after)}"
+        if isinstance(before, list) and isinstance(after, list):
+            common = max(begun, min(len(before), len(after)))
+            steps = ([of_iteration(values, t + 1) for t in range(common)] for values in (before, after))
+            if name.endswith(".max_steps") and next(steps) == next(steps):
+                continue
+            if max(len(json.dumps(value)) for value in (before, after)) > _MOST:
+                pairs = enumerate(zip(before, after, strict=False))
+                place = next((i for i, (one, other) in pairs if one != other), None)
+                text += "" if place is None else f", different from number {place + 1} on"
+        found.append(text)
+    return found
+
+
+def flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Mappings within mappings as one, by names with dots."""
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        found |= flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}
+    return found
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    if len(text) <= _MOST:
+        return text
+    return f"{len(value)} of them" if isinstance(value, list) else f"{text[:_MOST]}..."
