@@ -19,7 +19,6 @@ from countdown_selfplay.errors import GenerationError
 from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training import rollbacks
-from countdown_selfplay.training.round import PlayedRound
 from tests.trainer.conftest import make_trainer, rounds, weights
 from tests.trainer.test_generation_backends import watch_differences
 from tests.trainer.test_round import LORA
@@ -155,7 +154,7 @@ def test_the_same_server_and_seed_give_the_same_samples(tmp_path, running):
     texts = []
     for name in ("a", "b"):
         trainer = build(tmp_path / name, running.url)
-        texts.append(PlayedRound(trainer, []).sample("conjecturer", [trainer.domain.propose_row(3)], 16).texts)
+        texts.append(trainer.player.begin([]).sample("conjecturer", [trainer.domain.propose_row(3)], 16).texts)
     assert texts[0] == texts[1] and len(set(texts[0])) > 8
 
 

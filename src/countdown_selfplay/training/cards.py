@@ -135,7 +135,12 @@ def example_prompt(domain: Any, kind: str) -> Any:
 
 def settings_of(role: Any) -> dict[str, Any]:
     """Of a role's settings those that its card shows, and its token budget."""
-    return {name: getattr(role, name) for name in (*_SHOWN, "max_completion_length")}
+    return {
+        "objective": role.objective,
+        "learning_rate": role.learning_rate,
+        "beta": role.beta,
+        "max_completion_length": role.max_completion_length,
+    }
 
 
 def exported_roles(run: Path) -> list[Path]:
