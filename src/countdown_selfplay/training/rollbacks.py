@@ -3,80 +3,31 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accelerate.utils.memory import clear_device_cache
 from transformers import TrainerState
 from transformers.trainer_utils import TrainOutput
 
 from .._trl import swapped
+from ..contract.metric import Metric
 from ..data.run_files import ROLLBACKS, append_lines, set_run_aside
 from ..errors import CheckpointError, CollapseError, RunFolderError
 from .anchor_order import planned_rounds
-from .book import Frame, counted_in_steps
+from .book import Loop, counted_in_steps
 from .callbacks.guard import Rollback, alert
 from .callbacks.progress import close_bars
 from .callbacks.run_folder import describe_run
-from .callbacks.termination import Terminated
+from .callbacks.termination import Terminated, Termination
 from .checkpoints import bring, how_to_go_on, manifest_of, rollbacks_of
+from .evaluation import Evaluator
 from .run_lock import run_lock
 from .store import Store
 
-if TYPE_CHECKING:
-    from .trainer import JointConjecturerProverTrainer
-
 logger = logging.getLogger(__name__)
-
-
-def train_with_rollbacks(
-    trainer: JointConjecturerProverTrainer,
-    stock_train: Callable[..., Any],
-    resume: str | bool | None,
-    *args: Any,
-    **kwargs: Any,
-) -> Any:
-    """Train; on a trip of the guard go back to the last healthy checkpoint and go on, at most guard_max_rollbacks
-    times.
-
-    After a rollback the attempt counter is part of every sampling seed, or the same samples would lead to the same
-    collapse.
-    """
-    store, processes, frame = trainer.store, trainer.processes, trainer.frame
-    output = store.output
-    with run_lock(output), trainer.termination.listening():
-        start = folder = store.resolve(resume)
-        store.changed = {} if folder is None else store.load(folder)
-        step = 0 if folder is None else int(manifest_of(folder)["step"])
-        if folder is None:
-            trainer.evaluator.probe_format()
-        rounds = planned_rounds(trainer.args, trainer.train_dataset)
-        if folder is not None and rounds * trainer.args.steps_per_round <= step:
-            return _already_done(trainer, folder, step, rounds)
-        if folder is None or folder.parent.resolve() != output.resolve():
-            aside = processes.together(lambda: set_run_aside(output))
-            if folder is not None and aside is not None and not folder.exists():  # it was in abandoned-<n>
-                start = folder = aside / folder.resolve().relative_to(output.resolve())
-        told = (trainer.args, trainer.domain, trainer.guard.metrics, folder, step, store.changed)
-        processes.together(lambda: describe_run(*told))
-        with _telling_how_to_go_on(store, frame):
-            while True:
-                if folder is not None:
-                    go_back(store, frame, folder)
-                trainer.loop.start()
-                try:
-                    with swapped(trainer.args, _DONE_BY_US), counted_in_steps(trainer.args, rounds):
-                        done = stock_train(None if folder is None else str(folder), *args, **kwargs)
-                    _take_best(trainer)
-                    return done
-                except Rollback as rollback:
-                    close_bars(trainer.callback_handler.callbacks)
-                    folder = after_trip(store, frame, rollback, start)
-                    _let_go(trainer)
-                    store.load(folder)
-
 
 _DONE_BY_US = {"max_grad_norm": 0.0, "save_total_limit": None, "load_best_model_at_end": False}
 """Hidden from the stock loop: max_grad_norm, for it would clip all roles together and RoundEnd clips each at its own
@@ -84,94 +35,156 @@ _DONE_BY_US = {"max_grad_norm": 0.0, "save_total_limit": None, "load_best_model_
 healthy one too; load_best_model_at_end, for it would read a single adapter."""
 
 
-def go_back(store: Store, frame: Frame, folder: Path) -> None:
-    """Bring the output folder to the step of `folder`, and the counts of attempts and generations up to date."""
-    step = int(manifest_of(folder)["step"])  # the folder may have been given another name
-    for record in store.processes.together(lambda: bring(store.output, step)):
-        frame.attempt = max(frame.attempt, record["attempt"])
-        frame.keep_spent(record["spent"])
+class Training:
+    """The stock Trainer's loop, played again from a checkpoint where the guard trips."""
 
+    def __init__(
+        self,
+        store: Store,
+        loop: Loop,
+        termination: Termination,
+        evaluator: Evaluator,
+        metrics: Sequence[Metric],
+        forget_optimizer: Callable[[], None],
+    ) -> None:
+        """`metrics`: declared, for run.json. `forget_optimizer`: a resume builds it again."""
+        self.store, self.loop, self.termination, self.evaluator = store, loop, termination, evaluator
+        self.metrics, self.forget_optimizer = metrics, forget_optimizer
+        self.trl, self.frame, self.processes = loop.trl, loop.frame, loop.processes
+        self.args = store.args
 
-def after_trip(store: Store, frame: Frame, rollback: Rollback, start: Path | None) -> Path:
-    """Write the rollback down; the checkpoint to go back to: the newest healthy one of this run, or the one elsewhere
-    that it started from."""
-    args, processes = store.args, store.processes
-    seen = f"The curriculum collapsed at round {frame.rounds}: {rollback.trip}"
+    def train(
+        self, stock_train: Callable[..., Any], resume: str | bool | None, /, *arguments: Any, **keywords: Any
+    ) -> Any:
+        """Train; on a trip of the guard go back to the last healthy checkpoint and go on, at most guard_max_rollbacks
+        times.
 
-    def last_healthy() -> tuple[str | None, int]:
-        found = store.newest(healthy_only=True)
-        if found is None and start is not None and manifest_of(start).get("healthy"):
-            found = start
-        return None if found is None else str(found), len(rollbacks_of(store.output))
+        After a rollback the attempt counter is part of every sampling seed, or the same samples would lead to the same
+        collapse.
+        """
+        store, args, together = self.store, self.args, self.processes.together
+        output = store.output
+        with run_lock(output), self.termination.listening():
+            start = folder = store.resolve(resume)
+            store.changed = {} if folder is None else store.load(folder)
+            step = 0 if folder is None else int(manifest_of(folder)["step"])
+            if folder is None:
+                self.evaluator.probe_format()
+            rounds = planned_rounds(args, self.trl.train_dataset)
+            if folder is not None and rounds * args.steps_per_round <= step:
+                return self._already_done(folder, step, rounds)
+            if folder is None or folder.parent.resolve() != output.resolve():
+                aside = together(lambda: set_run_aside(output))
+                if folder is not None and aside is not None and not folder.exists():  # it was in abandoned-<n>
+                    start = folder = aside / folder.resolve().relative_to(output.resolve())
+            told = (args, self.evaluator.domain, self.metrics, folder, step, store.changed)
+            together(lambda: describe_run(*told))
+            with self._telling_how_to_go_on():
+                while True:
+                    if folder is not None:
+                        self.go_back(folder)
+                    self.loop.start()
+                    try:
+                        with swapped(args, _DONE_BY_US), counted_in_steps(args, rounds):
+                            done = stock_train(None if folder is None else str(folder), *arguments, **keywords)
+                        self._take_best()
+                        return done
+                    except Rollback as rollback:
+                        folder = self._after_trip(rollback, start)
+                        store.load(folder)
 
-    healthy, done = processes.together(last_healthy)
-    if healthy is None or done >= args.guard_max_rollbacks:
-        alert(args, processes.main, "The run has collapsed", f"{seen}.", "error")
-    if healthy is None:
-        raise CollapseError(f"{seen}. There is no healthy checkpoint to go back to; set save_strategy and save_steps.")
-    if done >= args.guard_max_rollbacks:
-        raise CollapseError(
-            f"{seen}. {done} rollbacks did not help; the last healthy checkpoint is {healthy}. "
-            f"{rollback.trip.advice}, or raise guard_max_rollbacks."
-        )
-    logger.warning("%s. Rolling back to %s (rollback %d of %d).", seen, healthy, done + 1, args.guard_max_rollbacks)
-    back = f"{seen}. {rollback.trip.advice}." if rollback.trip.advice else f"{seen}."
-    name = f"checkpoint-{manifest_of(Path(healthy))['step']}"
-    alert(args, processes.main, f"Rolled back to {name}", back)
-    record = {
-        "step": rollback.step,
-        "trip": str(rollback.trip),
-        "to": name,
-        "attempt": frame.attempt + 1,  # not the rollback's number: a start elsewhere brings its own
-        "spent": frame.spent(),  # a resume after a kill must count it too
-    }
-    processes.together(lambda: append_lines(store.output / ROLLBACKS, [record]))
-    return Path(healthy)
+    def go_back(self, folder: Path) -> None:
+        """Bring the output folder to the step of `folder`, and the counts of attempts and generations up to date."""
+        step = int(manifest_of(folder)["step"])  # the folder may have been given another name
+        for record in self.processes.together(lambda: bring(self.store.output, step)):
+            self.frame.attempt = max(self.frame.attempt, record["attempt"])
+            self.frame.keep_spent(record["spent"])
 
+    def _after_trip(self, rollback: Rollback, start: Path | None) -> Path:
+        """Write the rollback down; the checkpoint to go back to: the newest healthy one of this run, or the one
+        elsewhere that it started from."""
+        args, processes, frame = self.args, self.processes, self.frame
+        close_bars(self.trl.callback_handler.callbacks)
+        seen = f"The curriculum collapsed at round {frame.rounds}: {rollback.trip}"
 
-def _let_go(trainer: JointConjecturerProverTrainer) -> None:
-    """Of the wrapped model and the optimizer, which the resume builds again."""
-    if trainer.engine.release():
-        trainer.model_wrapped = trainer.model
-        trainer.deepspeed = trainer.callback_handler.optimizer = None
-        clear_device_cache(garbage_collection=True)
-    trainer.forget_optimizer()
+        def last_healthy() -> tuple[str | None, int]:
+            found = self.store.newest(healthy_only=True)
+            if found is None and start is not None and manifest_of(start).get("healthy"):
+                found = start
+            return None if found is None else str(found), len(rollbacks_of(self.store.output))
 
-
-@contextmanager
-def _telling_how_to_go_on(store: Store, frame: Frame) -> Iterator[None]:
-    """However training ends before its end, the last words name the checkpoint and the way to resume it."""
-    try:
-        yield
-    except (CollapseError, RunFolderError):  # they say it themselves
-        raise
-    except BaseException as error:
-        if store.processes.main:
-            why = "SIGTERM" if isinstance(error, Terminated) else type(error).__name__
-            logger.warning("Stopped after round %d (%s): %s", frame.rounds, why, how_to_go_on(store.output))
-        raise
-
-
-def _already_done(trainer: JointConjecturerProverTrainer, folder: Path, step: int, rounds: int) -> TrainOutput:
-    """The weights and state of a finished run. The stock Trainer asks whether it is done after a step only, so that it
-    would play one round more at each resume."""
-    said = f"{folder} is at round {step // trainer.args.steps_per_round} and the run ends at round {rounds}"
-    if trainer.engine.name != "ddp":
-        raise CheckpointError(
-            f"{said}: nothing is left to train; raise max_steps (or num_train_epochs), or use the exported policies."
-        )
-    logger.warning("%s: nothing is left to train.", said)
-    trainer._load_from_checkpoint(str(folder))  # as the Trainer itself does in one process or under DDP
-    trainer.state = TrainerState.load_from_json(str(folder / "trainer_state.json"))
-    return TrainOutput(step, 0.0, {})
-
-
-def _take_best(trainer: JointConjecturerProverTrainer) -> None:
-    """Under load_best_model_at_end the weights of the best checkpoint by metric_for_best_model, for all policies."""
-    best = trainer.state.best_model_checkpoint
-    if trainer.args.load_best_model_at_end and best is not None:
+        healthy, done = processes.together(last_healthy)
+        if healthy is None or done >= args.guard_max_rollbacks:
+            alert(args, processes.main, "The run has collapsed", f"{seen}.", "error")
+        if healthy is None:
+            raise CollapseError(
+                f"{seen}. There is no healthy checkpoint to go back to; set save_strategy and save_steps."
+            )
+        if done >= args.guard_max_rollbacks:
+            raise CollapseError(
+                f"{seen}. {done} rollbacks did not help; the last healthy checkpoint is {healthy}. "
+                f"{rollback.trip.advice}, or raise guard_max_rollbacks."
+            )
         logger.warning(
-            "The policies are those of %s, the best by %s (%.4g).",
-            *(best, trainer.args.metric_for_best_model, trainer.state.best_metric),
+            "%s. Rolling back to %s (rollback %d of %d).", seen, healthy, done + 1, args.guard_max_rollbacks
         )
-        trainer._load_from_checkpoint(best)
+        back = f"{seen}. {rollback.trip.advice}." if rollback.trip.advice else f"{seen}."
+        name = f"checkpoint-{manifest_of(Path(healthy))['step']}"
+        alert(args, processes.main, f"Rolled back to {name}", back)
+        record = {
+            "step": rollback.step,
+            "trip": str(rollback.trip),
+            "to": name,
+            "attempt": frame.attempt + 1,  # not the rollback's number: a start elsewhere brings its own
+            "spent": frame.spent(),  # a resume after a kill must count it too
+        }
+        processes.together(lambda: append_lines(self.store.output / ROLLBACKS, [record]))
+        self._let_go()
+        return Path(healthy)
+
+    def _let_go(self) -> None:
+        """Of the wrapped model and the optimizer, which the resume builds again."""
+        if self.store.engine.release():
+            self.trl.model_wrapped = self.trl.model
+            self.trl.deepspeed = self.trl.callback_handler.optimizer = None
+            clear_device_cache(garbage_collection=True)
+        self.forget_optimizer()
+
+    @contextmanager
+    def _telling_how_to_go_on(self) -> Iterator[None]:
+        """However training ends before its end, the last words name the checkpoint and the way to resume it."""
+        try:
+            yield
+        except (CollapseError, RunFolderError):  # they say it themselves
+            raise
+        except BaseException as error:
+            if self.store.processes.main:
+                why = "SIGTERM" if isinstance(error, Terminated) else type(error).__name__
+                logger.warning(
+                    "Stopped after round %d (%s): %s", self.frame.rounds, why, how_to_go_on(self.store.output)
+                )
+            raise
+
+    def _already_done(self, folder: Path, step: int, rounds: int) -> TrainOutput:
+        """The weights and state of a finished run. The stock Trainer asks whether it is done after a step only, so
+        that it would play one round more at each resume."""
+        said = f"{folder} is at round {step // self.args.steps_per_round} and the run ends at round {rounds}"
+        if self.store.engine.name != "ddp":
+            raise CheckpointError(
+                f"{said}: nothing is left to train; raise max_steps (or num_train_epochs), or use the exported "
+                "policies."
+            )
+        logger.warning("%s: nothing is left to train.", said)
+        self.trl._load_from_checkpoint(str(folder))  # as the Trainer itself does in one process or under DDP
+        self.trl.state = TrainerState.load_from_json(str(folder / "trainer_state.json"))
+        return TrainOutput(step, 0.0, {})
+
+    def _take_best(self) -> None:
+        """Under load_best_model_at_end the best checkpoint's weights by metric_for_best_model, for all policies."""
+        best = self.trl.state.best_model_checkpoint
+        if self.args.load_best_model_at_end and best is not None:
+            logger.warning(
+                "The policies are those of %s, the best by %s (%.4g).",
+                *(best, self.args.metric_for_best_model, self.trl.state.best_metric),
+            )
+            self.trl._load_from_checkpoint(best)

@@ -35,7 +35,6 @@ from ..random_state import python_random_kept
 from ..rewards import ConjecturerReward
 from ..rewards.prover.checked import checked_reward_funcs
 from ..statistics.solve_rate import CumulativeSolveRate
-from . import rollbacks
 from .anchor_order import anchor_stream, rounds_loader, stream_loader
 from .book import Book, Frame, Loop
 from .callbacks import (
@@ -68,6 +67,7 @@ from .parts import (
     refuse_unsupported,
     with_roles_of,
 )
+from .rollbacks import Training
 from .rollouts import Rollouts, sampling_as
 from .round_player import RoundPlayer
 from .run_lock import make_folder
@@ -240,6 +240,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             self.game, self.rollouts, self.frame, self.book, self.solve_rate, self.held_out, data
         )
         self.evaluator = Evaluator(turns, self.engine, self.domain, self.num_generations_eval)
+        self.training = Training(
+            self.store, self.loop, self.termination, self.evaluator, self.guard.metrics, self._forget_optimizer
+        )
         self._round: list[dict[str, Any]] | None = None
 
     # -- the round ---------------------------------------------------------------------------------------------------
@@ -322,9 +325,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """As in Trainer. `True` resumes from the newest complete checkpoint, and says which ones it skipped; "auto"
         does so if there is one and else starts; the collapse guard's rollbacks are resumes from the last healthy one.
         SIGTERM ends the run with a checkpoint at the end of the round, by SystemExit(143)."""
-        return rollbacks.train_with_rollbacks(self, super().train, resume_from_checkpoint, *args, **kwargs)
+        return self.training.train(super().train, resume_from_checkpoint, *args, **kwargs)
 
-    def forget_optimizer(self) -> None:
+    def _forget_optimizer(self) -> None:
         """Before a rollback: the resume builds optimizer and schedule again and loads their state."""
         if self._optimizer_is_ours:
             self.optimizer = self.lr_scheduler = None
