@@ -121,17 +121,16 @@ class Store:
                 state.save_to_json(str(staged / "trainer_state.json"))
 
     def _finish(self, folder: Path, step: int) -> None:
-        guards: Any = {"guard": None, "guard/conjecturer": None} | dict(self.states)
-        frame: Any = self.states["frame"]
-        alone = guards["guard/conjecturer"]
+        parts: Mapping[str, Any] = self.states
+        alone = parts.get("guard/conjecturer")
         facts = {"loop": self.loop, **self._shape(), "settings": self.settings}
         states.write(folder, self.states, facts)
         self.exports.write_proposer_files(folder)
         manifest = {
             "step": step,
             "format": FORMAT,
-            "attempt": frame.attempt,
-            "healthy": guards["guard"].healthy,
+            "attempt": parts["frame"].attempt,
+            "healthy": parts["guard"].healthy,
             **({} if alone is None else {CONJECTURER_HEALTHY: alone.healthy}),
             "processes": self.processes.world,
             "engine": self.engine.name,
