@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from ..config import RoleSettings
@@ -31,16 +32,21 @@ PROBED_EACH = 4
 """First moves to each problem of the format's probe."""
 
 
+@dataclass(eq=False)
 class Evaluator:
     """Measures players with private randomness. All methods are called by all processes, which share the work out, for
     one that worked alone could outlast the others' time limit; all return the same."""
 
-    def __init__(self, turns: Turns, engine: Engine, domain: Any, answers: int) -> None:
-        """`answers`: to a problem (num_generations_eval)."""
-        self.turns, self.engine, self.domain, self.answers = turns, engine, domain, answers
-        self.args, self.processes = turns.args, turns.processes
-        self.format_probed = False
-        """Whether the provers have shown that they can write a move."""
+    turns: Turns
+    engine: Engine
+    domain: Any
+    answers: int
+    """To a problem (num_generations_eval)."""
+    format_probed: bool = False
+    """Whether the provers have shown that they can write a move."""
+
+    def __post_init__(self) -> None:
+        self.args, self.processes = self.turns.args, self.turns.processes
 
     def held_out_side(self) -> list[Any]:
         """The problems that the command line measures a run on when no data set is named. ConfigError for a domain

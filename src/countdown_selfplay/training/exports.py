@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +20,19 @@ from .book import Frame
 from .cards import example_prompt, exported_roles, role_card, settings_of
 
 
+@dataclass(eq=False)
 class Exports:
     """Writes the policies of a run as model folders."""
 
-    def __init__(
-        self,
-        args: JointSelfPlayConfig,
-        engine: Engine,
-        processes: Processes,
-        frame: Frame,
-        roles: Mapping[str, RoleSettings],
-        domain: Any,
-        proposer: Any,
-        tokenizer: Any,
-    ) -> None:
-        """`proposer`: of the game, whose `files()` lie beside a checkpoint; None without one."""
-        self.args, self.engine, self.processes, self.frame = args, engine, processes, frame
-        self.roles, self.domain, self.proposer, self.tokenizer = roles, domain, proposer, tokenizer
+    args: JointSelfPlayConfig
+    engine: Engine
+    processes: Processes
+    frame: Frame
+    roles: Mapping[str, RoleSettings]
+    domain: Any
+    proposer: Any
+    """Of the game, whose `files()` lie beside a checkpoint; None without one."""
+    tokenizer: Any
 
     def write(self, folder: Path) -> list[Path]:
         """Write every set of weights to `folder/<name>` with tokenizer and model card. All processes call it, for

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from ..config import JointSelfPlayConfig
 from ..distributed.ddp import Engine
 from ..distributed.processes import Processes
 from ..errors import GameError
@@ -19,25 +19,23 @@ from .window import RoleBatch, groups_of, joined, sequences_of, trained_mask, un
 _PER_ROW = ("advantages", "group_tokens", "sequence")
 
 
+@dataclass(eq=False)
 class WindowLoss:
     """Losses of a window's micro-batches: rows with credit get a gradient, the others are only measured. It knows the
     micro-batch at hand, and with it which players of the window have no signal or have taken all their steps."""
 
-    def __init__(
-        self,
-        learners: Mapping[str, Learner],
-        engine: Engine,
-        processes: Processes,
-        score: Callable[..., Any],
-        args: JointSelfPlayConfig,
-    ) -> None:
-        """`score`: TRL's (model, ids, mask, length) -> log-probs and entropies. `args`: whether weights that no player
-        with a signal shares stay where they are, and how many micro-batches a window has."""
-        self.learners, self.engine, self.processes, self.score = learners, engine, processes, score
-        self.drop_signalless, self.size = args.drop_signalless_gradients, int(args.gradient_accumulation_steps)
-        self.signalless: frozenset[str] = frozenset()
-        self.idle: frozenset[str] = frozenset()
-        """Players that have taken all their steps of the round (`sequences_per_step`)."""
+    learners: Mapping[str, Learner]
+    engine: Engine
+    processes: Processes
+    score: Callable[..., Any]
+    """TRL's (model, ids, mask, length) -> log-probs and entropies."""
+    drop_signalless: bool
+    """Whether weights that no player with a signal shares stay where they are."""
+    size: int
+    """Micro-batches of a window."""
+    signalless: frozenset[str] = frozenset()
+    idle: frozenset[str] = frozenset()
+    """Players that have taken all their steps of the round (`sequences_per_step`)."""
 
     def begin(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """The micro-batch that comes next, as it is."""

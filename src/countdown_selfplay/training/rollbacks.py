@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,23 +36,22 @@ _DONE_BY_US = {"max_grad_norm": 0.0, "save_total_limit": None, "load_best_model_
 healthy one too; load_best_model_at_end, for it would read a single adapter."""
 
 
+@dataclass(eq=False)
 class Training:
     """The stock Trainer's loop, played again from a checkpoint where the guard trips."""
 
-    def __init__(
-        self,
-        store: Store,
-        loop: Loop,
-        termination: Termination,
-        evaluator: Evaluator,
-        metrics: Sequence[Metric],
-        forget_optimizer: Callable[[], None],
-    ) -> None:
-        """`metrics`: declared, for run.json. `forget_optimizer`: a resume builds it again."""
-        self.store, self.loop, self.termination, self.evaluator = store, loop, termination, evaluator
-        self.metrics, self.forget_optimizer = metrics, forget_optimizer
-        self.trl, self.frame, self.processes = loop.trl, loop.frame, loop.processes
-        self.args = store.args
+    store: Store
+    loop: Loop
+    termination: Termination
+    evaluator: Evaluator
+    metrics: Sequence[Metric]
+    """Declared ones, for run.json."""
+    forget_optimizer: Callable[[], None]
+    """A resume builds it again."""
+
+    def __post_init__(self) -> None:
+        self.trl, self.frame, self.processes = self.loop.trl, self.loop.frame, self.loop.processes
+        self.args = self.store.args
 
     def train(
         self, stock_train: Callable[..., Any], resume: str | bool | None, /, *arguments: Any, **keywords: Any

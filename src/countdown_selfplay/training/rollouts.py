@@ -7,10 +7,10 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from trl import GRPOTrainer
 
 from .. import _trl
 from ..contract.episodes import Episodes
@@ -34,29 +34,24 @@ def sampling_as(engine: Engine, role: str) -> Iterator[None]:
         yield
 
 
+@dataclass(eq=False)
 class Rollouts:
     """Samples and scores the turns of all players."""
 
-    def __init__(
-        self,
-        trl: GRPOTrainer,
-        turns: Turns,
-        engine: Engine,
-        sampler: Sampler,
-        book: Book,
-        domain: Any,
-        learners: Mapping[str, Learner],
-    ) -> None:
-        """`trl`: for its generation and reward functions, and for the attributes that a turn swaps (_trl.py). Its
-        `_calculate_rewards` must be `self.rewards`."""
-        self.trl: Any = trl
-        self.turns, self.engine, self.sampler, self.book = turns, engine, sampler, book
-        self.domain, self.learners = domain, learners
-        self._judged: list[Any] | None = None
-        """Problems of the completions that are sampled at the moment."""
-        self._verdicts: list[Any] | None = None
-        """Verdicts on completions that are only scored."""
-        self._captured: tuple[list[str], list[Any] | None, torch.Tensor] | None = None
+    trl: Any
+    """The GRPOTrainer, for its generation and reward functions, and for the attributes that a turn swaps (_trl.py).
+    Its `_calculate_rewards` must be `rewards`."""
+    turns: Turns
+    engine: Engine
+    sampler: Sampler
+    book: Book
+    domain: Any
+    learners: Mapping[str, Learner]
+    _judged: list[Any] | None = None
+    """Problems of the completions that are sampled at the moment."""
+    _verdicts: list[Any] | None = None
+    """Verdicts on completions that are only scored."""
+    _captured: tuple[list[str], list[Any] | None, torch.Tensor] | None = None
 
     @contextmanager
     def acting_as(self, role: str, n: int, judged: list[Any] | None = None) -> Iterator[None]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from datasets import Dataset
@@ -18,7 +19,6 @@ from ..statistics.solve_rate import CumulativeSolveRate
 from .answer_buffer import AnswerBuffer, EpisodeReplay
 from .book import Book, Frame, truncated_rows
 from .credit import merged
-from .learners import Learner
 from .micro_batch import micro_batches, skips_idle_rows
 from .replay import SampleReplay
 from .rollouts import Rollouts, completion_table
@@ -35,24 +35,24 @@ from .window import (
 )
 
 
+@dataclass(eq=False)
 class RoundPlayer:
     """Plays the rounds of a run, and keeps its game, its counts and its book."""
 
-    def __init__(
-        self,
-        game: Game,
-        rollouts: Rollouts,
-        frame: Frame,
-        book: Book,
-        solve_rate: CumulativeSolveRate | None,
-        held_out: frozenset[str],
-        data: Dataset | None,
-    ) -> None:
-        """`solve_rate`: of the data set's problems; None for a stream. `held_out`, `data`: see PlayedRound."""
-        self.game, self.rollouts, self.frame, self.book = game, rollouts, frame, book
-        self.solve_rate, self.held_out, self.data = solve_rate, held_out, data
-        self.args, self.roles, self.processes = rollouts.turns.args, rollouts.turns.roles, rollouts.turns.processes
-        self.learners: Mapping[str, Learner] = rollouts.learners
+    game: Game
+    rollouts: Rollouts
+    frame: Frame
+    book: Book
+    solve_rate: CumulativeSolveRate | None
+    """Of the data set's problems; None for a stream."""
+    held_out: frozenset[str]
+    data: Dataset | None
+    """Both: see PlayedRound."""
+
+    def __post_init__(self) -> None:
+        turns = self.rollouts.turns
+        self.args, self.roles, self.processes = turns.args, turns.roles, turns.processes
+        self.learners = self.rollouts.learners
 
     def begin(self, rows: list[Row]) -> PlayedRound:
         """The next round, with its anchors."""

@@ -9,6 +9,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,29 +45,25 @@ _STAGING = ".incomplete"
 _LITTLE = 1 << 20  # bytes that are free on a disk that counts as full
 
 
+@dataclass(eq=False)
 class Store:
     """Checkpoints of a run."""
 
-    def __init__(
-        self,
-        args: JointSelfPlayConfig,
-        engine: Engine,
-        processes: Processes,
-        states: Mapping[str, Stateful],
-        settings: dict[str, Any],
-        exports: Exports,
-    ) -> None:
-        """`states`: by name, with "frame", "guard" and perhaps "guard/conjecturer"; all that a checkpoint holds beside
-        weights and optimizer. `settings`: those that a resume must leave as they were."""
-        self.args, self.engine, self.processes = args, engine, processes
-        self.states, self.settings, self.exports = states, settings, exports
-        self.limit = args.save_total_limit
-        """Of checkpoints that are kept; hidden from the stock Trainer while it trains (rollbacks.py)."""
-        self.loop: dict[str, Any] = {}
-        """State of the Trainer's loop (book.Loop) in the last checkpoint that was written or resumed."""
-        self.changed: dict[str, list[Any]] = {}
-        """Settings that a resume has changed: {name: [there, here]}."""
-        self._verified: Path | None = None
+    args: JointSelfPlayConfig
+    engine: Engine
+    processes: Processes
+    states: Mapping[str, Stateful]
+    """By name, with "frame", "guard" and perhaps "guard/conjecturer": the contents beside weights and optimizer."""
+    settings: dict[str, Any]
+    """Those that a resume must leave as they were."""
+    exports: Exports
+    limit: int | None
+    """Of checkpoints that are kept; hidden from the stock Trainer while it trains (rollbacks.py)."""
+    loop: dict[str, Any] = field(default_factory=dict)
+    """State of the Trainer's loop (book.Loop) in the last checkpoint that was written or resumed."""
+    changed: dict[str, list[Any]] = field(default_factory=dict)
+    """Settings that a resume has changed: {name: [there, here]}."""
+    _verified: Path | None = None
 
     @property
     def output(self) -> Path:

@@ -181,9 +181,11 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         )
         parts = {"frame": self.frame, "game": self.game, "guard": self.guard, **states_of(self.learners)}
         parts |= {"guard/conjecturer": self.conjecturer_guard, "solve_rate": self.solve_rate}
-        self.store = Store(args, self.engine, self.processes, stateful(parts), settings, self.exports)
-        score = self._get_per_token_logps_and_entropies
-        self.window = WindowLoss(self.learners, self.engine, self.processes, score, args)
+        limit = args.save_total_limit
+        self.store = Store(args, self.engine, self.processes, stateful(parts), settings, self.exports, limit)
+        score, size = self._get_per_token_logps_and_entropies, int(args.gradient_accumulation_steps)
+        drop = args.drop_signalless_gradients
+        self.window = WindowLoss(self.learners, self.engine, self.processes, score, drop, size)
         self.round_end = RoundEnd(self.window, self.roles, self.book, self.store, self.loop)
         self.termination = Termination(self.processes, self._save_now)
         return [

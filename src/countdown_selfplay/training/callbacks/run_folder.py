@@ -19,7 +19,6 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from ... import __version__
 from ...contract.metric import Metric, as_json
 from ...data.jsonl import json_file
 from ...data.run_files import append_lines, write_atomically
@@ -81,7 +80,7 @@ def write_description(args: Any, config: dict[str, Any], domain: Any, **more: An
         "domain": said,
         **({"rules": said["rules"]} if "rules" in said else {}),
         "environment": {
-            "countdown-selfplay": __version__,
+            "countdown-selfplay": version("countdown-selfplay"),
             "python": platform.python_version(),
             "device": str(args.device),
             "processes": args.world_size,
