@@ -42,8 +42,8 @@ from countdown_selfplay.countdown.exact.solver import MAX_OPERANDS
 from countdown_selfplay.countdown.planted import planted_problems
 from countdown_selfplay.countdown.verifier import Reason, Verdict
 from countdown_selfplay.tiny import LADDER_MODEL_PATHS
-from countdown_selfplay.training import round as round_module
-from countdown_selfplay.training import trainer as trainer_module
+from countdown_selfplay.training.rollouts import Rollouts
+from countdown_selfplay.training.round_player import RoundPlayer
 
 TOKENS = 6
 """Of a move, with its end."""
@@ -101,8 +101,8 @@ def watch(trainer: Any, phases: Phases) -> None:
 
 def watch_modules(phases: Phases) -> None:
     """What all trainers call: one of them runs at a time."""
-    phases.wrap(trainer_module, "play_round", "bookkeeping")
-    phases.wrap(round_module, "roll_out", "scoring")
+    phases.wrap(RoundPlayer, "play", "bookkeeping")
+    phases.wrap(Rollouts, "roll_out", "scoring")
 
 
 def compare(numbers: int, options: argparse.Namespace, phases: Phases) -> dict[str, Any]:

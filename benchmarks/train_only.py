@@ -28,7 +28,6 @@ from throughput import MODELS
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-from countdown_selfplay.training.micro_batch import role_loss
 
 
 def rows(batch: int, length: int, vocabulary: int, padded: bool, device: torch.device) -> dict[str, Any]:
@@ -91,7 +90,7 @@ def update(trainer: Any, wrapped: torch.nn.Module, batch: dict[str, Any], micro_
     """Forward, loss and backward of the step's micro-batches."""
     batch = batch | {"counts": (micro_batches * len(batch["prompt_ids"]), tokens), "idle": frozenset()}
     for _ in range(micro_batches):
-        trainer.accelerator.backward(role_loss(trainer, wrapped, batch))
+        trainer.accelerator.backward(trainer.compute_loss(wrapped, batch))
 
 
 def parser() -> argparse.ArgumentParser:

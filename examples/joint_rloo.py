@@ -18,7 +18,6 @@ from countdown_selfplay.config.recipes import recipe_settings
 from countdown_selfplay.config.script import EvaluationArguments
 from countdown_selfplay.domains import domain_from
 from countdown_selfplay.policies.build import model_arguments
-from countdown_selfplay.training.evaluation import measure
 from countdown_selfplay.training.run import data_sets, tell
 
 
@@ -61,10 +60,10 @@ if __name__ == "__main__":
     trainer = JointConjecturerProverTrainer(
         start, args=args, domain=domain, peft_config=get_peft_config(model), **data
     )
-    before = measure(trainer, held_out, script.eval_proposals, "before training")
+    before = trainer.evaluator.measure(held_out, script.eval_proposals, "before training")
     trainer.train(resume_from_checkpoint=args.resume_from_checkpoint)
     trainer.save_model()  # <output_dir>/prover and <output_dir>/conjecturer
-    after = measure(trainer, held_out, script.eval_proposals, "after training")
+    after = trainer.evaluator.measure(held_out, script.eval_proposals, "after training")
     if trainer.accelerator.is_main_process:  # evaluation.json, the table, plots and report.html
         tell(Path(args.output_dir), before, after, report=True)
     trainer.accelerator.wait_for_everyone()

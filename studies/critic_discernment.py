@@ -141,7 +141,7 @@ def online(arm: str, seed: int, folder: Path, start: str, budget: int, problems:
             if state.global_step % args.steps_per_round:
                 return
             for role, count in self.frame.samples.items():
-                cut = trainer.round_metrics[-1].get(f"{role}/truncated_rate", 0.0)
+                cut = trainer.book.rounds[-1].get(f"{role}/truncated_rate", 0.0)
                 self.whole += (count - self.counted.get(role, 0)) * (1 - cut)
             self.counted = dict(self.frame.samples)
             append_lines(folder / "budget.jsonl", [{"step": self.frame.rounds, "whole": self.whole}])

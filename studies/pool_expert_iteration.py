@@ -191,14 +191,13 @@ def _scores(trainer: Any, problems: Sequence[Any], seed: int, domain: Any) -> di
     """Evaluations at temperature 1, so that weights alone differ: `prover_0` and so on, `pool`; and of provers that
     were trained under another phrasing `compact`, the pool's with the usual prompt."""
     from countdown_selfplay.evaluation.pooled import pooled
-    from countdown_selfplay.training.evaluation import evaluate_provers
 
     names = trainer.args.players_of("prover")
-    trainer.roles = {**trainer.roles, **{name: replace(trainer.roles[name], temperature=1.0) for name in names}}
+    trainer.roles.update({name: replace(trainer.roles[name], temperature=1.0) for name in names})
     ks, found = (1, 8, ANSWERS), dict[str, Any]()
     for phrasing in dict.fromkeys((domain.prover_prompt, "compact")):
         trainer.domain = replace(domain, prover_prompt=phrasing)
-        each = [*evaluate_provers(trainer, problems, ANSWERS // len(names), (1, 8), seed=seed).values()]
+        each = [*trainer.evaluator.provers(problems, ANSWERS // len(names), (1, 8), seed=seed).values()]
         if phrasing == domain.prover_prompt:
             found = {f"prover_{i}": one for i, one in enumerate(each)} | {"pool": pooled(each, ks)}
         else:

@@ -13,7 +13,7 @@ import inspect
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -158,6 +158,19 @@ def patch_lm_head(model: Any, temperature: float, top1: bool = False) -> None:
 
 
 @contextmanager
+def swapped(target: Any, values: Mapping[str, Any]) -> Iterator[None]:
+    """Inside the block these attributes of `target` have these values; one that it lacked is None afterwards."""
+    kept = {name: getattr(target, name, None) for name in values}
+    for name, value in values.items():
+        setattr(target, name, value)
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            setattr(target, name, value)
+
+
+@contextmanager
 def trl_defaults(args: Any) -> Iterator[None]:
     """While GRPOTrainer.__init__ runs, hide the settings that this library handles itself.
 
@@ -177,14 +190,8 @@ def trl_defaults(args: Any) -> Iterator[None]:
         settings |= args.transformers_continuous_batching_config or {}
         hidden["use_transformers_continuous_batching"] = True
         hidden["transformers_continuous_batching_config"] = settings
-    kept = {name: getattr(args, name) for name in hidden}
-    for name, value in hidden.items():
-        setattr(args, name, value)
-    try:
+    with swapped(args, hidden):
         yield
-    finally:
-        for name, value in kept.items():
-            setattr(args, name, value)
 
 
 def sampling_overrides(

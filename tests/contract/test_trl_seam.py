@@ -41,7 +41,7 @@ def test_the_lists_of_the_seam_are_all_that_the_library_touches():
     package = Path(_trl.__file__).parent
     folders = ("training", "generation", "distributed", "policies")
     text = "\n".join(path.read_text() for folder in folders for path in (package / folder).rglob("*.py"))
-    touched = set(re.findall(r"trainer\.(_[a-z]\w*)", text))
+    touched = set(re.findall(r"\b(?:trainer|trl)\.(_[a-z]\w*)", text))
     of_trl = {name for name in touched if re.search(rf"(self\.|def ){name}\b", GRPO_SOURCE + TRAINER_SOURCE)}
     assert of_trl <= {*listed, _trl.RESUMED_BY} and {"_metrics", "_load_from_checkpoint"} <= of_trl
 

@@ -26,7 +26,6 @@ if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
 
 from transformers import TrainerCallback  # noqa: E402
 
-from countdown_selfplay.training.exports import export_policies  # noqa: E402
 from tests.distributed.two_processes import leave  # noqa: E402
 from tests.distributed.worker import digest  # noqa: E402
 from tests.trainer.conftest import make_trainer, on_sample, remembered  # noqa: E402
@@ -113,7 +112,7 @@ def play(output, sharing, config, resume_at):
         "evaluated": {k: v for k, v in trainer.evaluate().items() if "pass@" in k},
         **state_of(trainer),
     }
-    export_policies(trainer, output / "exported")
+    trainer.exports.write(output / "exported")
     torch.save(recorder.rollouts, output / f"rollouts{rank}.pt")
     if rank == 0:
         torch.save({"start": start, "after": recorder.after}, output / "weights.pt")

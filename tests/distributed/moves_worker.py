@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.tiny import LADDER_MODEL_PATHS
-from countdown_selfplay.training import trainer as trainer_module
+from countdown_selfplay.training.micro_batch import WindowLoss
 from tests.distributed.engine_worker import weights  # it also turns FSDP2 on
 from tests.distributed.two_processes import leave
 from tests.distributed.worker import digest
@@ -20,17 +20,17 @@ LOGGED = ("prover/steps", "prover/new_answers", "round/generations")
 job = json.loads(sys.argv[1])
 models = {role: str(path) for role, path in LADDER_MODEL_PATHS.items()}
 walked = []  # of each micro-batch of the prover that had a forward pass: does it hold anything?
-role_loss = trainer_module.role_loss
+loss_of = WindowLoss.__call__
 
 
-def watched(trainer, model, inputs):
+def watched(window, model, inputs, *more):
     if inputs["role"] == "prover":
         taught = inputs.get("sft_mask", inputs["completion_mask"])
         walked.append(bool(inputs["completion_mask"].any() or taught.any()))
-    return role_loss(trainer, model, inputs)
+    return loss_of(window, model, inputs, *more)
 
 
-trainer_module.role_loss = watched
+WindowLoss.__call__ = watched
 
 
 def ended(name, resume=None):
@@ -42,8 +42,8 @@ def ended(name, resume=None):
     return {
         "weights": digest(weights(trainer)),
         "engine": trainer.engine.name,
-        "kept": [repr(answer.key) for answer in trainer.replays["prover"].kept],
-        "owed": trainer.replays["prover"].owed,
+        "kept": [repr(answer.key) for answer in trainer.learners["prover"].replay.kept],
+        "owed": trainer.learners["prover"].replay.owed,
         "rounds": [[row[name] for name in LOGGED] for row in rows],
         "processes": trainer.processes.world,
         "walked": list(walked),

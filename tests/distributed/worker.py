@@ -73,9 +73,11 @@ def main(output, resume, config, signal=None, noise=None):
         "remembered": remembered(trainer),
         "guard": trainer.guard.state_dict(),
         "memory": {
-            "objectives": {role: o.state_dict() for role, o in trainer.objectives.items()},
-            "replays": {role: [asdict(s) for s in replay.kept] for role, replay in trainer.replays.items()},
-            "entropy": {role: loss.entropy.state_dict() for role, loss in trainer.losses.items()},
+            "objectives": {role: one.objective.state_dict() for role, one in trainer.learners.items()},
+            "replays": {
+                role: [asdict(s) for s in one.replay.kept] for role, one in trainer.learners.items() if one.replay
+            },
+            "entropy": {role: one.loss.entropy.state_dict() for role, one in trainer.learners.items()},
             "solve_rate": trainer.solve_rate.state_dict(),
             "game": json.loads(json.dumps(trainer.game.state_dict(), default=lambda value: value.tolist())),
             "conjecturer_guard": trainer.conjecturer_guard and trainer.conjecturer_guard.state_dict(),

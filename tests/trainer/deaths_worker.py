@@ -70,7 +70,9 @@ def play(job):
         "guard": trainer.guard.state_dict(),
         "rounds": rounds(job["output"]),
         "solve_rate": trainer.solve_rate.state_dict(),
-        "replays": {role: [asdict(s) for s in replay.kept] for role, replay in trainer.replays.items()},
+        "replays": {
+            role: [asdict(s) for s in one.replay.kept] for role, one in trainer.learners.items() if one.replay
+        },
         "operations": len(seen),
     }
     print(json.dumps(found), flush=True)

@@ -10,8 +10,15 @@ from safetensors import SafetensorError
 from countdown_selfplay.data.run_files import GOING_BACK, ROLES_FILE, set_run_aside
 from countdown_selfplay.errors import DataError, RunFolderError
 from countdown_selfplay.training.callbacks.run_folder import _before
-from countdown_selfplay.training.checkpoints import FORMAT, checkpoints, defect, how_to_go_on, newest, step_in
-from countdown_selfplay.training.rollbacks import _finish_going_back
+from countdown_selfplay.training.checkpoints import (
+    FORMAT,
+    checkpoints,
+    defect,
+    finish_going_back,
+    how_to_go_on,
+    newest,
+    step_in,
+)
 
 from .conftest import make_trainer, rounds
 from .test_run_integrity import EVERY, names
@@ -102,7 +109,7 @@ def test_a_damaged_note_of_a_way_back_is_one_sentence_and_moves_nothing(copied, 
     with pytest.raises(
         DataError, match=r"going_back\.json' does not hold .*remove it, and resume from a checkpoint's"
     ):
-        _finish_going_back(copied)
+        finish_going_back(copied)
     assert names(copied) == ["checkpoint-1", "checkpoint-2"]
 
 

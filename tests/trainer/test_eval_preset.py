@@ -15,7 +15,6 @@ from countdown_selfplay.evaluation.compare.arms import Arm, Result, _setting, ch
 from countdown_selfplay.evaluation.presets import PRESETS
 from countdown_selfplay.evaluation.setting import setting_of
 from countdown_selfplay.tiny import TINY_SPEC
-from countdown_selfplay.training.evaluation import evaluate_role, evaluating_as
 
 RECIPES = Path(__file__).parents[2] / "examples" / "recipes" / "qwen2.5-0.5b"
 
@@ -23,10 +22,10 @@ RECIPES = Path(__file__).parents[2] / "examples" / "recipes" / "qwen2.5-0.5b"
 def test_a_run_is_evaluated_in_the_preset_and_proposals_as_in_training(build, monkeypatch):
     monkeypatch.setitem(PRESETS, "joint_rloo", {**PRESETS["joint_rloo"], "max_new_tokens": 16})  # what the model holds
     trainer = build(eval_preset="joint_rloo", conjecturer_temperature=0.7)
-    found = evaluate_role(trainer, "prover", generate_problems(2, TINY_SPEC), 2)
+    found = trainer.evaluator.player("prover", generate_problems(2, TINY_SPEC), 2)
     said = {name: found.setting[name] for name in PRESETS["joint_rloo"]}
     assert said == {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 16}
-    with evaluating_as(trainer, "conjecturer", None, "proposals") as sampling:
+    with trainer.evaluator.acting_as("conjecturer", None, "proposals") as sampling:
         assert (sampling["temperature"], sampling["top_p"]) == (0.7, 1.0)
 
 

@@ -8,7 +8,6 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.training.format_probe import probe_format
 
 from .conftest import equal, optimizer_state, rounds, weights
 from .test_moves import MODELS, build
@@ -55,7 +54,7 @@ def test_the_ladders_prover_passes_and_the_trajectory_is_that_without_a_probe(tm
     with_, without = (build(tmp_path / str(n), max_steps=2, format_probe=n) for n in (16, 0))
     for trainer in (with_, without):
         trainer.train()
-    assert with_.format_probed and not without.format_probed
+    assert with_.evaluator.format_probed and not without.evaluator.format_probed
     assert equal(weights(with_), weights(without)) and equal(optimizer_state(with_), optimizer_state(without))
     assert rounds(tmp_path / "16") == rounds(tmp_path / "0") and with_.frame == without.frame
 
@@ -65,9 +64,9 @@ def test_a_resume_and_a_second_call_are_not_probed(untaught, tmp_path, monkeypat
     trainer.train()
     resumed = build(tmp_path, max_steps=3, save_strategy="steps", save_steps=1)
     resumed.train(resume_from_checkpoint=True)
-    assert not resumed.format_probed and resumed.frame.rounds == 3
-    monkeypatch.setattr(trainer, "sampling_as", None)  # who sampled now would fail
-    probe_format(trainer)
+    assert not resumed.evaluator.format_probed and resumed.frame.rounds == 3
+    monkeypatch.setattr(trainer.evaluator, "_first_moves", None)  # sampling would now fail
+    trainer.evaluator.probe_format()
 
 
 def test_a_legal_move_goes_on_or_leaves_one_number():

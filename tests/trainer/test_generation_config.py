@@ -11,7 +11,6 @@ from transformers import GenerationConfig
 
 from countdown_selfplay.evaluation.sampling import neutral_generation
 from countdown_selfplay.tiny import TINY_SPEC, load_tiny_model
-from countdown_selfplay.training.exports import export_policies
 
 from .conftest import make_trainer, on_sample
 
@@ -66,7 +65,7 @@ def test_a_setting_of_the_run_acts_on_purpose(build, plain_texts):
 
 def test_exports_hold_the_models_own_settings(build):
     _, _, trainer = played(build, "run", {"repetition_penalty": 1.5, "do_sample": True, "min_p": 0.3})
-    for folder in export_policies(trainer, Path(trainer.args.output_dir) / "exports"):
+    for folder in trainer.exports.write(Path(trainer.args.output_dir) / "exports"):
         saved = json.loads((folder / "generation_config.json").read_text())
         assert (saved["repetition_penalty"], saved["min_p"], saved["do_sample"]) == (1.5, 0.3, True)
 

@@ -80,7 +80,7 @@ def test_a_resumed_run_equals_the_straight_run_bit_for_bit(straight, tmp_path):
     resumed = build(tmp_path, max_steps=4, save_strategy="steps", save_steps=2)
     resumed.train(resume_from_checkpoint=str(Path(trainer.args.output_dir) / "checkpoint-6"))
     assert equal(weights(trainer), weights(resumed)) and equal(optimizer_state(trainer), optimizer_state(resumed))
-    first, second = trainer.replays["prover"], resumed.replays["prover"]
+    first, second = trainer.learners["prover"].replay, resumed.learners["prover"].replay
     assert [a.key for a in first.kept] == [a.key for a in second.kept] and first.owed == second.owed
 
 
@@ -128,7 +128,8 @@ def test_kept_episodes_are_trained_on_without_reuse(objective, kwargs, tmp_path)
     resumed = build(tmp_path / "b", max_steps=3, save_strategy="steps", save_steps=2, **changes)
     resumed.train(resume_from_checkpoint=str(tmp_path / "a" / "checkpoint-6"))
     assert (
-        equal(weights(trainer), weights(resumed)) and trainer.replays["prover"].kept == resumed.replays["prover"].kept
+        equal(weights(trainer), weights(resumed))
+        and trainer.learners["prover"].replay.kept == resumed.learners["prover"].replay.kept
     )
 
 

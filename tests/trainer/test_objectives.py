@@ -74,10 +74,10 @@ def test_an_objectives_memory_survives_a_restart_bit_for_bit(build, name):
     resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
     assert equal(weights(straight), weights(resumed))
     assert remembered(straight) == remembered(resumed)
-    assert straight.losses["prover"].entropy == resumed.losses["prover"].entropy
+    assert straight.learners["prover"].loss.entropy == resumed.learners["prover"].loss.entropy
     assert rounds(straight.args.output_dir)[2:] == rounds(resumed.args.output_dir)
     if name != "rae":
-        assert straight.replays["prover"].kept == resumed.replays["prover"].kept != []
+        assert straight.learners["prover"].replay.kept == resumed.learners["prover"].replay.kept != []
 
 
 def test_a_checkpoint_of_another_objective_is_refused(build):
@@ -89,7 +89,7 @@ def test_a_checkpoint_of_another_objective_is_refused(build):
         other.train(resume_from_checkpoint=folder)
     allowed = build("other", prover_objective="rest", max_steps=2, allow_changed="prover_objective")
     assert allowed.train(resume_from_checkpoint=folder).global_step == 2  # and starts without kept samples
-    assert {sample.round for sample in allowed.replays["prover"].kept} <= {1}
+    assert {sample.round for sample in allowed.learners["prover"].replay.kept} <= {1}
 
 
 def test_expert_iteration_trains_on_the_correct_answers_of_the_last_three_rounds(build):
@@ -192,7 +192,7 @@ def test_kept_samples_with_other_reference_log_probs_are_refused(build):
 
 def test_names_are_taken_where_objects_are_and_other_things_refused_at_once(build):
     trainer = build(trainer={"objectives": {"prover": "maxrl"}, "conjecturer_reward": "learnability"})
-    assert type(trainer.objectives["prover"]).__name__ == "MaxRL"
+    assert type(trainer.learners["prover"].objective).__name__ == "MaxRL"
     assert type(trainer.game.reward).__name__ == "Learnability"
     with pytest.raises(ConfigError, match="must have `advantages` and `loss`"):
         build("a", trainer={"objectives": {"prover": 3}})

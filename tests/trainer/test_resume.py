@@ -9,7 +9,6 @@ import torch
 
 from countdown_selfplay.data.anchors import problem_keys
 from countdown_selfplay.errors import CheckpointError
-from countdown_selfplay.training.exports import export_policies
 
 from .conftest import equal, optimizer_state, remembered, rounds, weights
 from .test_round import LORA, problems
@@ -132,25 +131,26 @@ def test_resume_takes_the_newest_complete_checkpoint_and_names_the_others(build,
 
 
 def test_a_save_that_dies_leaves_no_checkpoint_and_the_next_one_is_whole(build, monkeypatch):
-    from countdown_selfplay.training import checkpoints
+    from countdown_selfplay.training.checkpoints import defect
+    from countdown_selfplay.training.store import Store
 
     trainer = build(max_steps=2, **SAVING)
-    finish = checkpoints._finish
+    finish = Store._finish
 
-    def dies(trainer, folder):
-        if trainer.state.global_step == 2:
+    def dies(store, folder, step):
+        if step == 2:
             raise OSError("no space left on device")
-        finish(trainer, folder)
+        finish(store, folder, step)
 
-    monkeypatch.setattr(checkpoints, "_finish", dies)
+    monkeypatch.setattr(Store, "_finish", dies)
     with pytest.raises(OSError):
         trainer.train()
     output = Path(trainer.args.output_dir)
     assert [p.name for p in sorted(output.glob("checkpoint-*"))] == ["checkpoint-0"]
-    monkeypatch.setattr(checkpoints, "_finish", finish)
+    monkeypatch.setattr(Store, "_finish", finish)
     again = build(max_steps=2, **SAVING)
     again.train(resume_from_checkpoint=True)
-    assert checkpoints.defect(output / "checkpoint-2", 1) is None and not (output / ".incomplete").exists()
+    assert defect(output / "checkpoint-2", 1) is None and not (output / ".incomplete").exists()
 
 
 def test_a_resume_with_another_sharing_is_refused(build):
@@ -180,11 +180,9 @@ def test_a_token_is_in_no_file_and_no_text(build):
 def test_exported_policies_are_plain_folders_with_a_model_card(build, sharing, tmp_path):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from countdown_selfplay.training.exports import export_policies
-
     trainer = build(max_steps=2, **SAVING, **sharing_arguments(sharing))
     trainer.train()
-    folders = export_policies(trainer, tmp_path / "exported")
+    folders = trainer.exports.write(tmp_path / "exported")
     assert sorted(f.name for f in folders) == (["policy"] if sharing == "tied" else ["conjecturer", "prover"])
     assert [p.name for p in (tmp_path / "exported").iterdir() if p.is_file()] == []
     tokens = torch.tensor([[1, 15, 16, 17]])
@@ -239,6 +237,6 @@ def test_a_finished_run_is_not_played_on_and_its_exports_leave_with_it(build, sh
     assert equal(weights(straight), weights(again)) and remembered(straight) == remembered(again)
     folder = Path(straight.args.output_dir)
     assert again.state.global_step == 2 and not (folder / "checkpoint-3").exists()
-    export_policies(straight, folder)
+    straight.exports.write(folder)
     build("run", **{**settings, "max_steps": 1}, **extra).train()
     assert (folder / "previous-1" / "prover").is_dir() and not (folder / "prover").exists()

@@ -57,9 +57,15 @@ def memory(trainer):
     return {
         "remembered": remembered(trainer),
         "guard": trainer.guard.state_dict(),
-        "objectives": {role: o.state_dict() for role, o in trainer.objectives.items() if hasattr(o, "state_dict")},
-        "replays": {role: [asdict(s) for s in replay.kept] for role, replay in trainer.replays.items()},
-        "entropy": {role: loss.entropy.state_dict() for role, loss in trainer.losses.items()},
+        "objectives": {
+            role: one.objective.state_dict()
+            for role, one in trainer.learners.items()
+            if hasattr(one.objective, "state_dict")
+        },
+        "replays": {
+            role: [asdict(s) for s in one.replay.kept] for role, one in trainer.learners.items() if one.replay
+        },
+        "entropy": {role: one.loss.entropy.state_dict() for role, one in trainer.learners.items()},
         "solve_rate": trainer.solve_rate and trainer.solve_rate.state_dict(),
     }
 

@@ -15,9 +15,10 @@ from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.errors import CheckpointError
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.callbacks import Terminated
+from countdown_selfplay.training.callbacks.run_folder import describe_run
 from countdown_selfplay.training.checkpoints import restore_replaced
 
-from .conftest import equal, rounds, weights
+from .conftest import equal, make_config, rounds, weights
 from .test_round import LORA, problems
 from .test_run_integrity import BEST, EVERY, GUARD, Power, names, scoring, tripping_after
 
@@ -169,3 +170,16 @@ def test_another_model_is_refused_where_it_is_a_reference_or_lies_under_adapters
         another.train(resume_from_checkpoint=folder)
         same.train(resume_from_checkpoint=folder)
         assert equal(weights(same), weights(another))
+
+
+def test_a_resume_leaves_the_command_of_the_start_and_is_listed_with_its_own(tmp_path, monkeypatch):
+    args, domain = make_config(tmp_path), CountdownDomain.tiny()
+    monkeypatch.setattr("sys.argv", ["bin/countdown-selfplay", "joint", "--seed", "3"])
+    describe_run(args, domain, [])
+    monkeypatch.setattr("sys.argv", ["bin/countdown-selfplay", "joint", "--resume_from_checkpoint", "true"])
+    describe_run(args, domain, [], tmp_path / "checkpoint-1", 1, {"learning_rate": [1, 2]})
+    said = json.loads((tmp_path / "run.json").read_text())
+    (resume,) = said["resumes"]
+    assert said["command"] == "countdown-selfplay joint --seed 3"
+    assert resume["command"] == "countdown-selfplay joint --resume_from_checkpoint true"
+    assert (resume["step"], resume["changed"]) == (1, {"learning_rate": [1, 2]})

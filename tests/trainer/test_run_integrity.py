@@ -105,13 +105,13 @@ def test_a_kill_between_writing_a_rollback_down_and_setting_its_checkpoints_asid
     build, tmp_path, rolled_back
 ):
     killed = tripping_after(build("killed", **ROLLED_BACK), 3, 4)
-    from countdown_selfplay.training import rollbacks
+    from countdown_selfplay.training.rollbacks import Training
 
-    def dies(trainer, folder):
+    def dies(*_):
         raise Power
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Power):
-        patch.setattr(rollbacks, "_go_back", dies)
+        patch.setattr(Training, "go_back", dies)
         killed.train()
     assert names(tmp_path / "killed")[-1] == "checkpoint-3"  # unhealthy: of round 3, which the rollback gave up
     again = tripping_after(build("killed", **ROLLED_BACK), 3, 4)

@@ -14,7 +14,7 @@ from countdown_selfplay.policies.forward import (
     with_shared_prefix,
 )
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.training.micro_batch import role_loss, skips_idle_rows
+from countdown_selfplay.training.micro_batch import skips_idle_rows
 from tests.trainer.conftest import make_trainer, weights
 from tests.trainer.test_round import LORA
 
@@ -127,13 +127,17 @@ def test_padding_free_is_refused_where_attention_would_mix_rows():
         allow_padding_free(model)
 
 
+def skips(trainer, role):
+    return skips_idle_rows(trainer.learners[role].loss, trainer.engine)
+
+
 def gradient(trainer, batch, model):
     trainer.model.zero_grad()
-    for loss in trainer.losses.values():
-        loss.normalise_by(8.0, 30.0)
-    role_loss(trainer, model, batch).backward()
+    for learner in trainer.learners.values():
+        learner.loss.normalise_by(8.0, 30.0)
+    trainer.compute_loss(model, batch).backward()
     found = {n: None if p.grad is None else p.grad.clone() for n, p in trainer.model.named_parameters()}
-    return found, {name: float(value) for name, value in trainer.losses["prover"].pop_sums().items()}
+    return found, {name: float(value) for name, value in trainer.learners["prover"].loss.pop_sums().items()}
 
 
 @pytest.mark.parametrize("credit", [[1.0, 0, -0.5, 0, 0, 2.0, 0, 0], [0.0] * 8])
@@ -149,10 +153,10 @@ def test_rows_without_credit_are_measured_but_not_trained_on_and_the_gradient_is
         "completion_ids": torch.randint(3, 90, (8, 5), generator=g), "completion_mask": mask,
         "counts": (8.0, 30.0, 1.0),
     }  # fmt: skip
-    assert skips_idle_rows(trainer, "prover")
+    assert skips(trainer, "prover")
     apart, sums = gradient(trainer, batch, trainer.model)
-    trainer.objectives["prover"].proportional = False
-    assert not skips_idle_rows(trainer, "prover")
+    trainer.learners["prover"].objective.proportional = False
+    assert not skips(trainer, "prover")
     together, all_sums = gradient(trainer, batch, trainer.model)
     assert apart.keys() == together.keys() and sums.keys() == all_sums.keys()
     for name, value in together.items():
@@ -169,18 +173,18 @@ def test_a_users_own_loss_or_a_regulariser_keeps_every_row(tmp_path):
             return super().loss(inputs)
 
     trainer = make_trainer(tmp_path / "a", trainer={"objectives": {"prover": Mine()}})
-    assert not skips_idle_rows(trainer, "prover") and skips_idle_rows(trainer, "conjecturer")
-    assert not skips_idle_rows(make_trainer(tmp_path / "b", entropy_coef=0.01), "prover")
-    assert not skips_idle_rows(make_trainer(tmp_path / "c", beta=0.1), "prover")
-    assert skips_idle_rows(make_trainer(tmp_path / "d", beta=0.1, kl_in="reward"), "prover")
+    assert not skips(trainer, "prover") and skips(trainer, "conjecturer")
+    assert not skips(make_trainer(tmp_path / "b", entropy_coef=0.01), "prover")
+    assert not skips(make_trainer(tmp_path / "c", beta=0.1), "prover")
+    assert skips(make_trainer(tmp_path / "d", beta=0.1, kl_in="reward"), "prover")
 
 
 def test_a_run_that_skips_idle_rows_ends_where_one_that_does_not_ends(tmp_path):
     ends = []
     for keep_all in (False, True):
         trainer = make_trainer(tmp_path / str(keep_all), max_steps=2)
-        for objective in trainer.objectives.values():
-            objective.proportional = not keep_all
+        for learner in trainer.learners.values():
+            learner.objective.proportional = not keep_all
         trainer.train()
         ends.append(weights(trainer))
     for name, value in ends[0].items():

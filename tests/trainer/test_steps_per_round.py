@@ -127,14 +127,14 @@ def test_from_the_second_step_on_ratios_differ_from_one_and_clips_act(build, obj
         importance_clip_low=0.9,
         importance_clip_high=1.1,
     )
-    off, own = defaultdict(float), trainer.objectives["prover"].loss
+    off, own = defaultdict(float), trainer.learners["prover"].objective.loss
 
     def loss(inputs):
         gap = ((inputs.logps_BT - inputs.behavior_BT) * inputs.mask_BT).abs().max()
         off[trainer.state.global_step] = max(off[trainer.state.global_step], gap.item())
         return own(inputs)
 
-    trainer.objectives["prover"].loss = loss
+    trainer.learners["prover"].objective.loss = loss
     trainer.train()
     assert sorted(off) == [0, 1, 2, 3] and off[0] < 1e-5 and all(off[step] > 1e-2 for step in (1, 2, 3))
     (line,) = rounds(trainer.args.output_dir)
@@ -216,7 +216,7 @@ def test_an_objective_on_kept_samples_trains_in_two_steps_and_resumes(build):
     straight = build("straight", **{**SAVING, **changes})
     start, watch = weights(straight), Watch().attach(straight)
     straight.train()
-    kept = straight.replays["prover"].kept
+    kept = straight.learners["prover"].replay.kept
     assert kept and {sample.round for sample in kept} == {0, 1, 2}
     moved = [not equal(a, b) for a, b in zip([start, *watch.after], watch.after, strict=False)]
     assert moved == [True] * 6
@@ -224,7 +224,7 @@ def test_an_objective_on_kept_samples_trains_in_two_steps_and_resumes(build):
     assert last["prover/trained_samples"] == min(len(kept), 32)  # 2 steps of 2 x 8 rows
     resumed = build("resumed", **{**SAVING, **changes})
     resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
-    assert equal(weights(straight), weights(resumed)) and resumed.replays["prover"].kept == kept
+    assert equal(weights(straight), weights(resumed)) and resumed.learners["prover"].replay.kept == kept
 
 
 @pytest.mark.parametrize(

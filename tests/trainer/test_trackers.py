@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from countdown_selfplay.training.alerts import alert
+from countdown_selfplay.training.callbacks.guard import alert
 
 PLAY = """
 import sys
@@ -34,17 +34,17 @@ def test_an_alert_goes_to_trackio_of_the_main_process_alone_and_only_where_its_r
     trackio.context_vars = SimpleNamespace(current_run=current)
     monkeypatch.setitem(sys.modules, "trackio", trackio)
 
-    def trainer(report_to, main=True):
-        return SimpleNamespace(args=SimpleNamespace(report_to=report_to), processes=SimpleNamespace(main=main))
+    def to(*report_to):
+        return SimpleNamespace(report_to=list(report_to))
 
-    alert(trainer(["wandb"]), "no", "tracker")
-    alert(trainer(["trackio"], main=False), "no", "main process")
-    alert(trainer(["wandb", "trackio"]), "Rolled back", "why", "error")
+    alert(to("wandb"), True, "no", "tracker")
+    alert(to("trackio"), False, "no", "main process")
+    alert(to("wandb", "trackio"), True, "Rolled back", "why", "error")
     current.get = lambda: None
-    alert(trainer(["trackio"]), "no", "run")
+    alert(to("trackio"), True, "no", "run")
     assert said == [{"title": "Rolled back", "text": "why", "level": "level error"}]
     del trackio.context_vars  # as of another version: a rollback goes on
-    alert(trainer(["trackio"]), "no", "alerts")
+    alert(to("trackio"), True, "no", "alerts")
     assert "trackio took no alert (AttributeError" in caplog.text
 
 

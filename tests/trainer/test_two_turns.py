@@ -55,7 +55,7 @@ def played(tmp_path_factory):
         log_completions=True,
         trainer={"game": game, "reward_funcs": count},
     )
-    rae = trainer.objectives["prover"]
+    rae = trainer.learners["prover"].objective
     observe = rae.observe
     rae.observe = lambda mean: (seen.append(mean), observe(mean))
     trainer.train()
@@ -67,7 +67,7 @@ def test_the_objective_observes_the_mean_of_all_samples_of_all_turns(played):
     """8 x 1 and 24 x 0: 8 / 32. Then 8 x 1 alone. RAE's baseline: .25, then .95 x .25 + .05 x 1."""
     trainer, seen = played
     assert seen == [0.25, 1.0]
-    assert trainer.objectives["prover"].baseline == pytest.approx(0.2875)
+    assert trainer.learners["prover"].objective.baseline == pytest.approx(0.2875)
 
 
 def test_a_reward_functions_mean_is_that_of_all_samples(played):

@@ -116,7 +116,7 @@ def test_training_stops_at_the_end_of_a_chat_turn_as_evaluation_does(build):
     tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }} propose {% endfor %}"
     trainer = build(model=model, trainer={"processing_class": tokenizer}, prover_prompt="countdown_3to4")
     assert set(trainer.eos_token_ids) == {tokenizer.eos_token_id, turn}
-    with trainer.acting_as("prover", 4):
+    with trainer.rollouts.acting_as("prover", 4):
         assert set(trainer.generation_config.eos_token_id) == {tokenizer.eos_token_id, turn}
 
 

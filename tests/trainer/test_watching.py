@@ -15,7 +15,6 @@ from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.rewards import make_conjecturer_reward
 from countdown_selfplay.statistics.pass_at_k import pass_at_k
 from countdown_selfplay.training.callbacks import ReportEvery
-from countdown_selfplay.training.evaluation import held_out_side
 
 from .conftest import equal, rounds, weights
 
@@ -86,8 +85,8 @@ def test_a_report_every_round_changes_nothing_of_the_run_and_shows_the_rounds_so
 
 def test_evaluate_without_a_data_set_takes_the_problems_of_the_command_line(build):
     trainer = build(num_generations_eval=2, max_steps=1, per_device_eval_batch_size=256)
-    assert held_out_side(trainer) == held_out_of(trainer.domain, 512)
-    keys = {trainer.domain.key(problem) for problem in held_out_side(trainer)}
+    assert trainer.evaluator.held_out_side() == held_out_of(trainer.domain, 512)
+    keys = {trainer.domain.key(problem) for problem in trainer.evaluator.held_out_side()}
     trained = [trainer.domain.problem(row, i) for i, row in enumerate(trainer.train_dataset)]
     assert len(keys) == 512 and not keys & {trainer.domain.key(problem) for problem in trained}
     found = trainer.evaluate()

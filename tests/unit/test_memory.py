@@ -8,8 +8,15 @@ from countdown_selfplay.cli.launch import config_path, planned
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.planning.dry_run import estimate_of
-from countdown_selfplay.planning.memory import GIB, Vllm, estimate_memory
-from countdown_selfplay.planning.model_shape import Engine, bytes_of, model_shape, planned_engine
+from countdown_selfplay.planning.memory import (
+    GIB,
+    Launch,
+    Vllm,
+    bytes_of,
+    estimate_memory,
+    model_shape,
+    planned_launch,
+)
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 SIZES = dict(
@@ -53,7 +60,7 @@ def settings(**changes):
 def estimate(engine=None, lora_rank=None, vllm=None, **changes):
     args = settings(**changes)
     return estimate_memory(
-        model_shape(config()), list(args.all_roles.values()), engine or Engine(), PROMPT,
+        model_shape(config()), list(args.all_roles.values()), engine or Launch(), PROMPT,
         rows=args.per_device_train_batch_size, sharing=args.policy_sharing, lora_rank=lora_rank, vllm=vllm,
     )  # fmt: skip
 
@@ -78,7 +85,7 @@ P = model_shape(config()).parameters
     ],
 )
 def test_the_state_is_spread_as_the_engine_spreads_it(engine, sharing, weights, gradients, optimizer):
-    found = parts(Engine(engine, 1 if engine == "none" else 4), policy_sharing=sharing)
+    found = parts(Launch(engine, 1 if engine == "none" else 4), policy_sharing=sharing)
     expected = {"weights": weights * P, "gradients": gradients * P, "optimizer": optimizer * P}
     assert {name: found[name] for name in expected} == pytest.approx(expected)
     assert ("gradient buckets" in found) == (engine == "ddp")
@@ -86,10 +93,10 @@ def test_the_state_is_spread_as_the_engine_spreads_it(engine, sharing, weights, 
 
 
 def test_deepspeed_in_bf16_holds_two_bytes_of_weights_and_twelve_of_optimizer():
-    found = parts(Engine("zero2", 8, "cuda", bf16=True), policy_sharing="tied")
+    found = parts(Launch("zero2", 8, "cuda", bf16=True), policy_sharing="tied")
     assert found["weights"] == pytest.approx(2 * P) and found["gradients"] == pytest.approx(2 * P / 8)
     assert found["optimizer"] == pytest.approx(12 * P / 8)
-    found = parts(Engine("none", 1, "cuda", bf16=True), policy_sharing="tied")
+    found = parts(Launch("none", 1, "cuda", bf16=True), policy_sharing="tied")
     assert found["weights"] == pytest.approx(4 * P)
 
 
@@ -97,7 +104,7 @@ def test_references_are_shared_by_roles_of_one_temperature_and_absent_with_adapt
     assert parts(beta=0.1)["references"] == pytest.approx(4 * P)
     two = parts(beta=0.1, conjecturer_temperature=0.7)["references"]
     assert two == pytest.approx(8 * P)
-    assert parts(Engine("zero3", 4), beta=0.1)["references"] == pytest.approx(4 * P / 4)
+    assert parts(Launch("zero3", 4), beta=0.1)["references"] == pytest.approx(4 * P / 4)
     assert "references" not in parts()
     assert "references" not in parts(beta=0.1, policy_sharing="lora", lora_rank=4)
 
@@ -140,7 +147,7 @@ def test_a_pool_of_four_by_four_adapters_over_half_a_billion_weights_fits_one_gp
         max_completion_length=1024, gradient_checkpointing=True, beta=0.02,
     )  # fmt: skip
     prompt = {"prover": 150, "conjecturer": 200}
-    engine = Engine("none", 1, "cuda", bf16=True)
+    engine = Launch("none", 1, "cuda", bf16=True)
     found = estimate_memory(
         shape, list(args.all_roles.values()), engine, prompt, rows=16, sharing="lora", lora_rank=16
     )
@@ -160,9 +167,9 @@ def test_the_cache_holds_keys_and_values_of_all_texts_of_the_greedier_role():
 @pytest.mark.parametrize(
     ("engine", "bytes_of_a_pair"),
     [  # a key and a value: float32; under autocast rotated keys are float32 and values bf16; DeepSpeed casts both
-        (Engine(), 8),
-        (Engine("none", 1, "cuda", bf16=True), 6),
-        (Engine("zero2", 2, "cuda", bf16=True), 4),
+        (Launch(), 8),
+        (Launch("none", 1, "cuda", bf16=True), 6),
+        (Launch("zero2", 2, "cuda", bf16=True), 4),
     ],
 )
 def test_the_cache_has_the_precision_of_the_sampling(engine, bytes_of_a_pair):
@@ -175,7 +182,7 @@ def test_the_logits_are_a_tile_while_training_and_the_last_position_while_sampli
     assert found["logits, training"] == pytest.approx(200 * 500 * 36 + 4 * 500 * 96)
     assert found["logits, sampling"] == pytest.approx(8 * 500 * 20)  # 8 texts; 36 bytes with top-p below 1
     assert parts(top_p=0.9)["logits, sampling"] == pytest.approx(8 * 500 * 36)
-    found = parts(Engine("none", 1, "cuda"))  # the completion's 4 x 30 tokens in tiles 32768 wide, in one kernel
+    found = parts(Launch("none", 1, "cuda"))  # the completion's 4 x 30 tokens in tiles 32768 wide, in one kernel
     assert found["logits, training"] == pytest.approx(120 * 32768 * 4 + 4 * 500 * 96)
 
 
@@ -193,7 +200,7 @@ def test_sixteen_adapters_over_one_base_cost_their_own_state_and_no_second_base(
     args = settings(policy_sharing="lora", roles={"prover": {"players": 16}, "conjecturer": {"players": 0}})
     players = list(args.all_roles.values())
     found = estimate_memory(
-        model_shape(config()), players, Engine(), PROMPT, rows=4, sharing="lora", lora_rank=4
+        model_shape(config()), players, Launch(), PROMPT, rows=4, sharing="lora", lora_rank=4
     ).lasting
     adapters = 16 * 4 * model_shape(config()).adapted
     assert found["weights"][0] == pytest.approx(4 * (P + adapters))
@@ -206,14 +213,14 @@ def test_an_adapter_leaves_the_head_without_a_gradient():
 
 
 def test_vllm_takes_its_share_of_the_device_in_both_halves_unless_it_sleeps():
-    engine = Engine("none", 1, "cuda", True, total=80 * GIB)
+    engine = Launch("none", 1, "cuda", True, total=80 * GIB)
     awake, asleep = (estimate(engine, vllm=Vllm(0.3, sleeps)) for sleeps in (False, True))
     assert awake.lasting["vLLM"][0] == pytest.approx(24 * GIB) and awake.sampling == {}
     assert awake.gib("training") - asleep.gib("training") == pytest.approx(24)
     assert awake.gib("sampling") == pytest.approx(asleep.gib("sampling"))
     assert parts(engine, vllm=Vllm(server=True))["vLLM"] == 0
     # without a device: two bytes a weight and the cache of 8 texts of 40 tokens in bf16
-    elsewhere = parts(Engine("none", 1, "cuda", True), vllm=Vllm(0.3))
+    elsewhere = parts(Launch("none", 1, "cuda", True), vllm=Vllm(0.3))
     assert elsewhere["vLLM"] == pytest.approx(2 * P + 4 * 2 * 32 * 8 * 40)
 
 
@@ -269,15 +276,15 @@ def test_a_launch_config_names_its_engine(name, kind):
 
 
 def test_a_config_for_the_cpu_is_planned_for_the_cpu():
-    engine = planned_engine({"use_cpu": True, "distributed_type": "MULTI_GPU", "num_processes": 2}, None)
+    engine = planned_launch({"use_cpu": True, "distributed_type": "MULTI_GPU", "num_processes": 2}, None)
     assert (engine.kind, engine.processes, engine.device, engine.bf16) == ("ddp", 2, "cpu", False)
 
 
 def test_wrong_engines_are_refused():
     with pytest.raises(ConfigError, match="must be one of none, ddp, zero2, zero3, fsdp2"):
-        Engine("zero4")
+        Launch("zero4")
     with pytest.raises(ConfigError, match="must be at least 1"):
-        Engine("ddp", 0)
+        Launch("ddp", 0)
 
 
 def test_the_bytes_of_a_weight_follow_the_model_options():

@@ -2,7 +2,7 @@
 
 import torch
 
-from countdown_selfplay.training.metrics import averaged_rounds, role_rollout_metrics, truncated_rows
+from countdown_selfplay.training.book import averaged_rounds, role_rollout_metrics, truncated_rows
 
 END, PAD = 2, 0
 

@@ -10,7 +10,6 @@ from transformers import AutoModelForCausalLM
 from countdown_selfplay.errors import ConfigError, GenerationError
 from countdown_selfplay.generation.turns import VLLMSampler
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.training.round import PlayedRound
 from tests.distributed.two_processes import launched_under
 from tests.probe_games import TRAINED, memory, probe
 from tests.trainer.conftest import equal, make_trainer, rounds, weights
@@ -132,10 +131,9 @@ def test_stop_strings_end_tokens_and_the_length_are_the_roles_own(tmp_path):
     trainer = build(tmp_path, max_steps=1, conjecturer_max_completion_length=3)
     domain = trainer.domain
     stops = {"prover": ["*"], "conjecturer": None}
-    trainer.domain = type("Stopping", (), {"__getattr__": lambda self, name: getattr(domain, name)})()
-    trainer.domain.stop_strings = stops.get
+    domain.stop_strings = stops.get
     problems = trainer_problems(trainer)
-    played = PlayedRound(trainer, [])
+    played = trainer.player.begin([])
     result = played.sample("prover", [domain.prove_row(p) for p in problems], 4, problems)
     for text in result.texts:
         assert "*" not in text[:-1], text

@@ -8,7 +8,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.random_state import seed_from
 from countdown_selfplay.tiny import LADDER_MODEL_PATHS
-from countdown_selfplay.training import trainer as trainer_module
+from countdown_selfplay.training.round_player import RoundPlayer
 from tests.trainer.conftest import equal, on_sample, rounds, weights
 from tests.trainer.test_moves import SMALL
 
@@ -81,16 +81,16 @@ class Rows:
 
     def __init__(self, trainer, monkeypatch):
         self.trainer, self.played, self.gaps, self.shifted = trainer, [], [], []
-        play = trainer_module.play_round
+        play = RoundPlayer.play
 
-        def cut(trainer, rows):
-            window = play(trainer, rows)
+        def cut(player, rows):
+            window = play(player, rows)
             for batch in window:
                 if batch["role"] == "prover":
                     self._compare(batch)
             return window
 
-        monkeypatch.setattr(trainer_module, "play_round", cut)
+        monkeypatch.setattr(RoundPlayer, "play", cut)
         on_sample(trainer, lambda role, rollout: role == "prover" and self.played.append(rollout))
 
     @property
@@ -171,7 +171,7 @@ def test_the_same_seed_gives_the_same_episodes_with_kept_answers_and_demonstrati
     for name in ("a", "b"):
         trainer = build(tmp_path / name, wide_prover, **again)
         trainer.train()
-        found.append((weights(trainer), [answer.key for answer in trainer.replays["prover"].kept]))
+        found.append((weights(trainer), [answer.key for answer in trainer.learners["prover"].replay.kept]))
     assert equal(found[0][0], found[1][0]) and found[0][1] == found[1][1] and found[0][1]
     lines = rounds(tmp_path / "a")
     assert sum(line["prover/steps"] for line in lines) > 0

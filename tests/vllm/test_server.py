@@ -18,8 +18,6 @@ from countdown_selfplay.countdown.verifier import MoveReason, Reason, Verdict
 from countdown_selfplay.errors import GenerationError
 from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.training import rollbacks
-from countdown_selfplay.training.round import PlayedRound
 from tests.trainer.conftest import make_trainer, rounds, weights
 from tests.trainer.test_generation_backends import watch_differences
 from tests.trainer.test_round import LORA
@@ -155,7 +153,7 @@ def test_the_same_server_and_seed_give_the_same_samples(tmp_path, running):
     texts = []
     for name in ("a", "b"):
         trainer = build(tmp_path / name, running.url)
-        texts.append(PlayedRound(trainer, []).sample("conjecturer", [trainer.domain.propose_row(3)], 16).texts)
+        texts.append(trainer.player.begin([]).sample("conjecturer", [trainer.domain.propose_row(3)], 16).texts)
     assert texts[0] == texts[1] and len(set(texts[0])) > 8
 
 
@@ -256,6 +254,6 @@ def test_a_server_killed_in_mid_run_leaves_the_checkpoint_and_the_run_goes_on_wi
         resumed.train(resume_from_checkpoint=True)
         assert resumed.state.global_step == 3
         assert all(len(d) == 1 and max(d) < 1e-4 for d in differences.values()), differences
-        assert rollbacks.resolve(resumed, True).name == "checkpoint-3"
+        assert resumed.store.resolve(True).name == "checkpoint-3"
     finally:
         server.kill()

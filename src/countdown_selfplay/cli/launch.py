@@ -119,15 +119,15 @@ def launch_command(command: str, options: dict[str, str], argv: list[str]) -> tu
 
 
 def planned(options: dict[str, str]) -> Any:
-    """The Engine that `launch` with these options would run under, for a memory estimate. Without a config file: DDP
+    """The Launch that `launch` with these options would run under, for a memory estimate. Without a config file: DDP
     on this machine's kind of device."""
-    from ..planning.model_shape import planned_engine
+    from ..planning.memory import planned_launch
 
     processes = int(options["num_processes"]) if "num_processes" in options else None
     if "accelerate_config" in options:
-        return planned_engine(_read_config(config_path(options["accelerate_config"])), processes)
+        return planned_launch(_read_config(config_path(options["accelerate_config"])), processes)
     on_cpu = _accelerators() == 0
-    return planned_engine({"use_cpu": on_cpu, "mixed_precision": "no" if on_cpu else "bf16"}, processes)
+    return planned_launch({"use_cpu": on_cpu, "mixed_precision": "no" if on_cpu else "bf16"}, processes)
 
 
 def _read_config(path: Path) -> dict[str, Any]:

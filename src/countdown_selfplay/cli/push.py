@@ -74,8 +74,8 @@ def finished_run(run: Path) -> tuple[dict[str, Any], list[Path]]:
     if not roles:
         raise ConfigError(
             f"The run in '{run}' is not finished: it has exported no role. Play it to its end with the command that "
-            "began it and --resume_from_checkpoint true; after a run in Python, training.exports.export_policies "
-            "writes the roles."
+            "began it and --resume_from_checkpoint true; after a run in Python, trainer.save_model() writes "
+            "the roles."
         )
     return described, roles
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 from datasets import Dataset, IterableDataset
 
@@ -20,6 +21,40 @@ GENERATED_ANCHORS = 2048  # many epochs of a tiny run; generated in seconds
 # What a row does not hand on beside the problem itself, which is rendered anew: names that TRL passes or reads.
 _NO_EXTRA = frozenset(("prompt", "image", "images", "prompts", "verdict", "completion", "completions"))
 _NO_EXTRA |= {"completion_ids", "trainer_state", "log_extra", "log_metric"}
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """Problems of a run."""
+
+    rows: Dataset | IterableDataset
+    """The data set or stream that anchors are drawn from, as the data loader repeats it."""
+    held_out: Dataset | None
+    """Rows of the evaluation."""
+    listed: list[str] | None
+    """Keys of the data set's problems, in its order; None for a stream."""
+    keys_held_out: frozenset[str]
+
+
+def run_anchors(
+    args: Any,
+    domain: Domain[Any],
+    train: Dataset | IterableDataset | None,
+    held_out: Dataset | None,
+    as_targets: bool,
+) -> Anchors:
+    """The problems of a run; DataError for a bad row, and where a round draws more than there are. `as_targets`: the
+    proposer chooses from the whole set, in which a problem counts once."""
+    eval_rows = None if held_out is None else cast("Dataset", anchor_dataset(held_out, domain, args.seed))
+    keys = problem_keys(eval_rows, domain)
+    rows = anchor_dataset(train, domain, args.seed, keys)
+    listed = listed_keys(rows, domain)
+    if as_targets:
+        warn_twice(listed)
+        rows = repeated(rows, args)
+    check_enough(rows, args)
+    warn_overlap(listed, keys)
+    return Anchors(rows, eval_rows, listed, keys)
 
 
 def anchor_dataset(
@@ -87,7 +122,7 @@ def check_enough(rows: Dataset | IterableDataset, args: Any) -> None:
     """DataError if a round draws more distinct problems than there are, or a setting counts in epochs of a stream."""
     needed = args.loader_problems
     if isinstance(rows, IterableDataset):
-        counted = [name for name in ("save_strategy", "eval_strategy") if getattr(args, name) == "epoch"]
+        counted = [name for name in ("save_strategy", "eval_strategy") if vars(args)[name] == "epoch"]
         if args.max_steps <= 0 or counted:
             cure = f"{counted[0]}=steps" if counted else "max_steps to the number of rounds"
             raise DataError(f"train_dataset is a stream, which has no length to count epochs by; set {cure}.")

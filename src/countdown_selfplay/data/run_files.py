@@ -91,7 +91,9 @@ def disk_was_full(error: BaseException | None) -> bool:
     names its number."""
     numbers = (errno.ENOSPC, errno.EDQUOT)
     while error is not None:
-        if getattr(error, "errno", None) in numbers or any(f"(os error {n})" in str(error) for n in numbers):
+        if (isinstance(error, OSError) and error.errno in numbers) or any(
+            f"(os error {n})" in str(error) for n in numbers
+        ):
             return True
         error = error.__cause__ or error.__context__
     return False

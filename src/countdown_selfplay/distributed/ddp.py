@@ -24,8 +24,7 @@ Score = Callable[[nn.Module, dict[str, torch.Tensor]], tuple[torch.Tensor, torch
 class Engine:
     """DDP and a single process. Subclasses say in what they differ.
 
-    Chosen before anything is loaded; `bind` gives it what the Trainer has built. `wrapped`: the module as the engine
-    runs it, which before training is the policies' own.
+    Chosen before anything is loaded; `bind` gives it the Trainer's accelerator and the policies.
     """
 
     name = "ddp"
@@ -33,6 +32,9 @@ class Engine:
     shards_weights = False
     accelerator: Any
     policies: PolicySet
+    wrapped: Callable[[], nn.Module]
+    """The module as the engine runs it at the moment, which before training is the policies' own. Set by the trainer,
+    whose attribute it is."""
 
     def bind(self, accelerator: Any, policies: PolicySet, max_grad_norm: float | None) -> None:
         """Called once the Trainer is built: is this engine really on, and does it know all that it must?
@@ -50,7 +52,7 @@ class Engine:
         return model.to(self.accelerator.device)
 
     @contextmanager
-    def whole_weights(self, wrapped: nn.Module) -> Iterator[None]:
+    def whole_weights(self) -> Iterator[None]:
         """Inside the block the unwrapped module can generate. All processes must enter together.
 
         Before training, under DeepSpeed and FSDP, the Trainer leaves the model on the CPU, where an evaluation would
@@ -58,7 +60,7 @@ class Engine:
         """
         module, device = self.policies.module, self.accelerator.device
         home = next(module.parameters()).device
-        away = wrapped is module and home.type != device.type and not cut_up(module)
+        away = self.wrapped() is module and home.type != device.type and not cut_up(module)
         if away:
             module.to(device)
         try:
@@ -83,7 +85,7 @@ class Engine:
         the clip, by role."""
         return clip_roles(optimizer, settings, held)
 
-    def full_state(self, wrapped: nn.Module) -> Mapping[str, Any] | None:
+    def full_state(self) -> Mapping[str, Any] | None:
         """The module's whole state dict where no process holds it by itself, else None. All processes must call."""
         return None
 
@@ -93,8 +95,8 @@ class Engine:
     def before_first_round(self, optimizer: Any) -> None:
         """Called when training begins at round 0, after the checkpoint that the guard may have written there."""
 
-    def release(self, wrapped: nn.Module) -> bool:
-        """Called before training again in the same process (a rollback of the collapse guard). True if `wrapped` is of
-        no use any more: whatever names it must let go of it, or it keeps its optimizer's state while the new one is
-        built."""
+    def release(self) -> bool:
+        """Called before training again in the same process (a rollback of the collapse guard). True if the wrapped
+        module is of no further use: every reference to it must go, or it keeps its optimizer's state while the new one
+        is built."""
         return False

@@ -24,9 +24,8 @@ logger = logging.getLogger(__name__)
 def deepspeed_settings(args: JointSelfPlayConfig) -> dict[str, Any] | None:
     """The DeepSpeed config that `args` or the launcher's environment names, or None."""
     given: Any = args.deepspeed
-    plugin = getattr(args, "deepspeed_plugin", None)
-    if plugin is not None:
-        return dict(plugin.deepspeed_config)
+    if args.deepspeed_plugin is not None:
+        return dict(args.deepspeed_plugin.deepspeed_config)
     if given is None:
         return None
     return dict(given) if isinstance(given, Mapping) else json_file(Path(given), "`deepspeed` names it")
@@ -71,11 +70,11 @@ class ZeroEngine(Engine):
         return _trl.inference_copy(model, self.accelerator, "deepspeed")
 
     @contextmanager
-    def whole_weights(self, wrapped: nn.Module) -> Iterator[None]:
+    def whole_weights(self) -> Iterator[None]:
         if self.stage == 3:
-            whole = _trl.whole_for_generation(wrapped, self.accelerator, self.gather_for_generation)
+            whole = _trl.whole_for_generation(self.wrapped(), self.accelerator, self.gather_for_generation)
         else:
-            whole = super().whole_weights(wrapped)
+            whole = super().whole_weights()
         with whole:
             yield
 
@@ -108,11 +107,11 @@ class ZeroEngine(Engine):
     def clip(self, optimizer: Any, settings: Mapping[str, RoleSettings], held: frozenset[str]) -> dict[str, float]:
         return {}  # done, inside backward
 
-    def full_state(self, wrapped: nn.Module) -> Mapping[str, Any] | None:
-        return self.accelerator.get_state_dict(wrapped) if self.stage == 3 else None
+    def full_state(self) -> Mapping[str, Any] | None:
+        return self.accelerator.get_state_dict(self.wrapped()) if self.stage == 3 else None
 
-    def release(self, wrapped: nn.Module) -> bool:
-        engine: Any = wrapped
+    def release(self) -> bool:
+        engine: Any = self.wrapped()
         engine.destroy()
         self.accelerator.free_memory()
         return True

@@ -13,6 +13,7 @@ from torch import nn
 from .. import _trl
 from ..errors import ConfigError
 from ..policies import PolicySet
+from ..policies.optimization import bare
 from .ddp import Engine
 
 
@@ -41,18 +42,18 @@ class FsdpEngine(Engine):
     def place_reference(self, model: nn.Module) -> nn.Module:
         return _trl.inference_copy(model, self.accelerator, "fsdp")
 
-    def full_state(self, wrapped: nn.Module) -> Mapping[str, Any] | None:
-        return self.accelerator.get_state_dict(wrapped)
+    def full_state(self) -> Mapping[str, Any] | None:
+        return self.accelerator.get_state_dict(self.wrapped())
 
     def before_save(self, optimizer: Any) -> None:
         """A role that was held in every round so far has no optimizer state, and torch refuses to load a checkpoint
         that lacks a parameter's: give it the state of step 0."""
-        fill_optimizer_state(getattr(optimizer, "optimizer", optimizer))
+        fill_optimizer_state(bare(optimizer))
 
     def before_first_round(self, optimizer: Any) -> None:
         """torch reads the state of an optimizer that has not stepped by stepping it once with gradients and learning
         rate 0. Weights stay, but AdamW's step counter is then one ahead: its first step was 0.74 of the right one."""
-        getattr(optimizer, "optimizer", optimizer).state.clear()
+        bare(optimizer).state.clear()
 
 
 def full_precision_outputs(policy: Any) -> Any:

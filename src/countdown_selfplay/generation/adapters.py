@@ -1,4 +1,4 @@
-"""Adapters on their way to vLLM: as PEFT folders, each version under a name of its own."""
+"""Adapters on their way to vLLM: as PEFT folders, with a new name for each version."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from peft import LoraConfig
+from torch.distributed.tensor import DTensor
 
 from ..errors import ConfigError
 from ..policies import PolicySet, inner_name
@@ -19,12 +21,17 @@ def adapter_rank(policies: PolicySet) -> int:
     of an adapter."""
     largest = 1
     for name in policies.weight_names:
-        config: Any = policies.module.peft_config[inner_name(name)]
+        config = policies.module.peft_config[inner_name(name)]
+        if not isinstance(config, LoraConfig):
+            raise ConfigError(
+                f"The `peft_config` ({type(config).__name__}) is not a LoraConfig, and vLLM serves no other adapters; "
+                "pass one, or use generation_backend=generate."
+            )
         skipped = {
-            "modules_to_save": getattr(config, "modules_to_save", None),
-            "use_dora": getattr(config, "use_dora", False),
-            "bias": config.bias if getattr(config, "bias", "none") != "none" else None,
-            "lora_bias": getattr(config, "lora_bias", False),
+            "modules_to_save": config.modules_to_save,
+            "use_dora": config.use_dora,
+            "bias": None if config.bias == "none" else config.bias,
+            "lora_bias": config.lora_bias,
         }
         for field, value in skipped.items():
             if value:
@@ -32,7 +39,7 @@ def adapter_rank(policies: PolicySet) -> int:
                     f"The adapter's `{field}` ({value}) is not known to vLLM's LoRA; leave it out of the peft_config, "
                     "or use generation_backend=generate."
                 )
-        largest = max(largest, config.r, *getattr(config, "rank_pattern", {}).values())
+        largest = max(largest, config.r, *(config.rank_pattern or {}).values())
     ranks = (1, 8, 16, 32, 64, 128, 256, 320, 512)
     fitting = [rank for rank in ranks if rank >= largest]
     if not fitting:
@@ -45,7 +52,7 @@ def adapter_state(policies: PolicySet, name: str) -> dict[str, torch.Tensor]:
     call."""
     state = {}
     for key, parameter in policies.named_parameters(name):
-        whole: Any = parameter.full_tensor() if hasattr(parameter, "full_tensor") else parameter  # FSDP2
+        whole: Any = parameter.full_tensor() if isinstance(parameter, DTensor) else parameter  # FSDP2
         with gathered([whole]):
             state[key] = whole.detach().clone()
     return state

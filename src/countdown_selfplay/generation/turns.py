@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor import DTensor
 
 from .. import _trl
 from ..errors import ConfigError, GenerationError, MissingExtraError
@@ -130,7 +131,7 @@ def fingerprint(parameters: Iterable[torch.nn.Parameter]) -> tuple[int, ...]:
     """
     sums = []
     for parameter in parameters:
-        shard: Any = parameter.to_local() if hasattr(parameter, "to_local") else parameter  # of a DTensor (FSDP2)
+        shard: Any = parameter.to_local() if isinstance(parameter, DTensor) else parameter  # FSDP2
         shard = getattr(shard, "ds_tensor", shard).detach()  # of a parameter that ZeRO-3 has taken apart
         if shard.numel() == 0:
             continue

@@ -18,8 +18,6 @@ from ..domains import HELD_OUT_SEED, domain_from
 from ..errors import ConfigError
 from ..games.rungs import has_rungs
 from ..random_state import seed_from
-from ..training.evaluation import evaluate_provers
-from ..training.format_probe import probe_format
 from ..training.trainer import JointConjecturerProverTrainer
 from .gates import Counts
 
@@ -133,7 +131,7 @@ class Runs:
         trainer = self.trainer(name, {**changes, **again}, Stop(end * self.steps_per_round, keep))
         self.processes = trainer.processes
         if start is None:
-            probe_format(trainer)  # before the minutes of an evaluation
+            trainer.evaluator.probe_format()  # before the minutes of an evaluation
         if end:
             trainer.train(resume_from_checkpoint=None if start is None else str(start))
         counts = [self._solved(trainer, one) for one in measured]
@@ -148,5 +146,5 @@ class Runs:
     def _solved(self, trainer: JointConjecturerProverTrainer, asked: Measured) -> Counts:
         """Right answers, of n each, to each problem by rung; of several provers those of the first."""
         flat = [problem for own in asked.problems.values() for problem in own]
-        found = iter(next(iter(evaluate_provers(trainer, flat, asked.n, (1,), seed=asked.seed).values())).correct)
+        found = iter(next(iter(trainer.evaluator.provers(flat, asked.n, (1,), seed=asked.seed).values())).correct)
         return {rung: [next(found) for _ in own] for rung, own in asked.problems.items()}

@@ -44,11 +44,11 @@ class HeadroomArguments(JointScriptArguments):
                 f"{self.gate_samples}; raise that, or lower gate_k."
             )
         for name in ("dry_run", "probe", "control", "early_stopping_patience", "report_every"):
-            if getattr(self, name):
+            if vars(self)[name]:
                 raise ConfigError(f"`{name}` is for a run, and headroom plays several short ones; leave it out.")
         for name in ("dataset_name", "eval_dataset_name"):
-            if getattr(self, name) is not None:
+            if vars(self)[name] is not None:
                 raise ConfigError(
-                    f"`{name}` ({getattr(self, name)}) is not read by headroom, which takes its problems from the "
+                    f"`{name}` ({vars(self)[name]}) is not read by headroom, which takes its problems from the "
                     "domain, rung by rung; leave it out."
                 )

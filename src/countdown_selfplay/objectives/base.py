@@ -104,6 +104,22 @@ class Replay:
     per_problem: int | None = None
 
 
+_OPTIONAL: dict[str, Any] = {
+    "replay": None,
+    "observe": None,
+    "reads_behavior": True,
+    "normalization": "sequence",
+    "needs_samples": 1,
+    "overlong_replaces": "credit",
+    "sampler_correction": "ratio",
+}
+
+
+def optional(objective: object, name: str) -> Any:
+    """The objective's attribute of that name, or its default: an objective need only have `advantages` and `loss`."""
+    return getattr(objective, name, _OPTIONAL[name])
+
+
 class Objective(Protocol):
     """Selection, credit and loss of a role. Built once per role."""
 

@@ -16,8 +16,7 @@ from ..domains import asked_of, domain_from, longest_problem
 from ..evaluation.sampling import prompt_ids
 from ..evaluation.terminal import aligned
 from ..games import GAMES, game_class
-from .memory import GIB, LEFT_OUT, MemoryEstimate, Vllm, estimate_memory
-from .model_shape import Engine, bytes_of, engine_of, model_shape
+from .memory import GIB, LEFT_OUT, Launch, MemoryEstimate, Vllm, bytes_of, estimate_memory, launch_of, model_shape
 
 
 def print_dry_run(
@@ -25,11 +24,11 @@ def print_dry_run(
     args: JointSelfPlayConfig,
     model: ModelConfig,
     model_path: str,
-    engine: Engine | None = None,
+    launch: Launch | None = None,
 ) -> None:
     """Print the resolved settings, the batch arithmetic, problems per round and a memory estimate.
 
-    `engine`: what would be launched; None: what this process runs under.
+    `launch`: that of a run; None: the one of this process.
     """
     print("# Settings that differ from the library's defaults")
     print(aligned([("field", "value"), *changed(args), *changed(script), *changed(model)]))
@@ -37,20 +36,20 @@ def print_dry_run(
     kinds = {s.kind: len(args.players_of(s.kind)) for s in args.all_roles.values()}
     roles = [asdict(args.role(kind)) | {"role": kind, "players": n} for kind, n in kinds.items()]
     print(aligned(role_rows(roles)))
-    engine = engine_of(args) if engine is None else engine
+    launch = launch_of(args) if launch is None else launch
     steps = args.steps_per_round
     at_most = "at most " if any(s.trained and s.sequences_per_step for s in args.all_roles.values()) else ""
     print(f"\n# One round = {'one optimizer step' if steps == 1 else f'{at_most}{steps} optimizer steps'}")
-    for line in batch_arithmetic(args, engine.processes):
+    for line in batch_arithmetic(args, launch.processes):
         print(textwrap.fill(line, 80, subsequent_indent="  "))
-    print(f"\n# Memory per process, estimated in GiB ({engine.sentence})")
-    if engine.bf16 and engine.device == "cpu" and not args.use_cpu:
+    print(f"\n# Memory per process, estimated in GiB ({launch.sentence})")
+    if launch.bf16 and launch.device == "cpu" and not args.use_cpu:
         print(
             "A run would be refused here: bf16 on a CPU needs --use_cpu. To plan for a GPU:\n"
             "--accelerate_config single_gpu, ddp, zero2, zero3 or fsdp2."
         )
     try:
-        print(memory_table(estimate_for(script, args, model, model_path, engine)))
+        print(memory_table(estimate_for(script, args, model, model_path, launch)))
     except (OSError, ValueError) as error:
         print(f"No estimate: the config of '{model_path}' cannot be read here ({type(error).__name__}).")
 
@@ -79,10 +78,10 @@ def print_probe(
     except (OSError, ValueError):
         estimate = None  # the trainer says in its own words what cannot be read
     rows = None if script.dataset_name is None else load_problem_rows(script.dataset_name, script.dataset_train_split)
-    engine = engine_of(args)
+    launch = launch_of(args)
     found = probe(args, {"train_dataset": rows, "domain": domain_from(args), **trainer_arguments})
     if args.process_index == 0:
-        print(f"# Memory of the main process in GiB ({engine.sentence})\n{probe_table(found, estimate)}")
+        print(f"# Memory of the main process in GiB ({launch.sentence})\n{probe_table(found, estimate)}")
 
 
 def estimate_for(
@@ -90,20 +89,20 @@ def estimate_for(
     args: JointSelfPlayConfig,
     model: ModelConfig,
     path: str,
-    engine: Engine | None = None,
+    launch: Launch | None = None,
 ) -> MemoryEstimate:
     """`estimate_of` the options of a command."""
     rank = None
     if model.use_peft or args.policy_sharing == "lora":
         rank = model.lora_r if model.use_peft else DEFAULT_LORA_RANK
     one_source = script.conjecturer_model_name_or_path in (None, model.model_name_or_path)
-    return estimate_of(path, args, engine, lora_rank=rank, dtype=model.dtype, one_source=one_source)
+    return estimate_of(path, args, launch, lora_rank=rank, dtype=model.dtype, one_source=one_source)
 
 
 def estimate_of(
     model_path: str,
     args: JointSelfPlayConfig,
-    engine: Engine | None = None,
+    launch: Launch | None = None,
     *,
     lora_rank: int | None = None,
     dtype: Any = None,
@@ -123,7 +122,7 @@ def estimate_of(
         model_shape(config),
         # A turn samples what all steps of its round will be trained on.
         [_of_a_round(s, args) for s in args.all_roles.values()],
-        engine_of(args) if engine is None else engine,
+        launch_of(args) if launch is None else launch,
         _prompt_tokens(model_path, args),
         rows=args.per_device_train_batch_size,
         sharing=args.policy_sharing,

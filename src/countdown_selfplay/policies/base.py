@@ -123,8 +123,12 @@ class PolicySet(ABC):
 def cut_up(module: nn.Module) -> bool:
     """Has ZeRO-3 or FSDP2 cut `module` up, so that no process holds the whole of it? Then each forward pass is a
     collective of all processes."""
-    by_fsdp = any(isinstance(part, FSDPModule) for part in module.modules())
-    return by_fsdp or any(hasattr(p, "ds_id") for p in module.parameters())
+    return any(isinstance(part, FSDPModule) for part in module.modules()) or by_zero3(module.parameters())
+
+
+def by_zero3(parameters: Iterable[nn.Parameter]) -> bool:
+    """Has DeepSpeed's ZeRO-3 cut them up?"""
+    return any(hasattr(parameter, "ds_id") for parameter in parameters)
 
 
 @contextmanager
@@ -132,7 +136,7 @@ def gathered(parameters: Iterable[nn.Parameter]) -> Iterator[None]:
     """Inside the block the parameters are whole on every process, to be read only. Without DeepSpeed's ZeRO-3 they are
     anyway. All processes must enter together."""
     parameters = list(parameters)
-    if any(hasattr(p, "ds_id") for p in parameters):
+    if by_zero3(parameters):
         import deepspeed
 
         with deepspeed.zero.GatheredParameters(parameters):

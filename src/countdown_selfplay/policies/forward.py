@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from peft import PeftModel
 
 from .. import _trl
 from ..errors import ConfigError
@@ -52,13 +53,14 @@ def score_completions_only(model: Any) -> None:
     SFTTrainer; it needs an attention that knows packed rows (see `allow_padding_free`).
     """
     fused = model.forward
+    model.padding_free = False
 
     @functools.wraps(fused)  # generate checks its arguments against the signature
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         labels = kwargs.get("labels")
         if not kwargs.get("fused_lm_head") or labels is None or args:
             return fused(*args, **kwargs)
-        if getattr(self, "padding_free", False) and kwargs.get("attention_mask") is not None:
+        if self.padding_free and kwargs.get("attention_mask") is not None:
             return _packed(fused, kwargs)
         if labels.device.type != "cpu":
             return fused(**kwargs)
@@ -101,7 +103,7 @@ def allow_padding_free(model: Any) -> None:
     heads = [m for m in model.modules() if "forward" in vars(m) and hasattr(m, "config") and hasattr(m, "base_model")]
     for head in heads:
         kind = str(head.config._attn_implementation)
-        if not kind.startswith("flash_attention") or getattr(head, "_is_stateful", False):
+        if not kind.startswith("flash_attention") or head._is_stateful:
             raise ConfigError(
                 f"`padding_free` needs an attention that keeps packed rows apart, and {type(head).__name__} runs "
                 f"'{kind}'; pass model_init_kwargs={{'attn_implementation': 'flash_attention_2'}}, or leave it off."
@@ -195,8 +197,8 @@ def _plain(model: Any, config: Any) -> bool:
         or config.prefill_chunk_size is not None
     ):
         return False
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    base: Any = model.get_base_model() if isinstance(model, PeftModel) else model
     kinds = getattr(base.config.get_text_config(), "layer_types", None) or ["full_attention"]
-    if getattr(base, "_is_stateful", False) or set(kinds) != {"full_attention"} or base.config.is_encoder_decoder:
+    if base._is_stateful or set(kinds) != {"full_attention"} or base.config.is_encoder_decoder:
         return False
     return not cut_up(base)

@@ -98,7 +98,7 @@ def generate_with_stops(generate: Any, tokenizer: Any, /, *args: Any, **kwargs: 
     """`model.generate`, which insists on being handed the tokenizer when the config has stop strings, and which would
     read a prompt once per completion. Positional-only: a caller may pass `tokenizer=` on to generate itself."""
     config = kwargs.get("generation_config")
-    if config is not None and getattr(config, "stop_strings", None):
+    if config is not None and config.stop_strings:
         kwargs.setdefault("tokenizer", tokenizer)
     if dist.is_initialized() and cut_up(generate.__self__):
         # A step of generation is a collective: a process that is done must go on until all are. transformers knows it

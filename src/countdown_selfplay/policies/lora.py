@@ -49,6 +49,7 @@ class LoraPolicies(PolicySet):
     ) -> None:
         self.weights_of, self.frozen = weights_of, frozen
         first, *others = self.weight_names
+        self._now = first
         self.module = get_peft_model(base, peft_config, adapter_name=inner_name(first))
         for name in others:
             self.module.add_adapter(inner_name(name), peft_config)
@@ -58,7 +59,7 @@ class LoraPolicies(PolicySet):
         if name in self.frozen:
             self.module.base_model.disable_adapter_layers()
         else:
-            if getattr(self, "_now", name) in self.frozen:
+            if self._now in self.frozen:
                 self.module.base_model.enable_adapter_layers()
             self.module.set_adapter(inner_name(name))
         self._now = name

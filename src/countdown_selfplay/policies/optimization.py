@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from accelerate.optimizer import AcceleratedOptimizer
+from accelerate.scheduler import AcceleratedScheduler
+from torch.distributed.tensor import DTensor
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import Trainer, get_scheduler
 
@@ -115,6 +118,11 @@ def role_schedule(
     return LambdaLR(optimizer, [factor(group["role"]) for group in optimizer.param_groups])
 
 
+def bare(optimizer: Any) -> Any:
+    """The optimizer inside accelerate's wrapper."""
+    return optimizer.optimizer if isinstance(optimizer, AcceleratedOptimizer) else optimizer
+
+
 def group_settings(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
     """Learning rate, weight decay, betas and so on of each group, as they are now."""
     return [{name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups]
@@ -122,7 +130,7 @@ def group_settings(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
 
 def use_settings(optimizer: Any, scheduler: Any, groups: list[dict[str, Any]]) -> None:
     """Put `groups` (group_settings) in the place of what a checkpoint has restored, at the schedule's present step."""
-    schedule = getattr(scheduler, "scheduler", scheduler)
+    schedule = scheduler.scheduler if isinstance(scheduler, AcceleratedScheduler) else scheduler
     schedule.base_lrs = [group["lr"] for group in groups]
     for group, configured, factor in zip(optimizer.param_groups, groups, schedule.lr_lambdas, strict=True):
         lr = configured["lr"] * factor(schedule.last_epoch)
@@ -147,7 +155,7 @@ def clip_roles(
             continue
         limit = settings[role].max_grad_norm or float("inf")
         norm: Any = torch.nn.utils.clip_grad_norm_(parameters, limit)
-        norms[role] = float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)  # a DTensor under FSDP2
+        norms[role] = float(norm.full_tensor() if isinstance(norm, DTensor) else norm)  # FSDP2
         if role in dropped:
             for parameter in parameters:
                 parameter.grad = None

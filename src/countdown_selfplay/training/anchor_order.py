@@ -16,7 +16,6 @@ from torch.utils.data import IterableDataset as TorchStream
 
 from ..errors import CheckpointError, DataError
 from ..random_state import seed_from
-from .host import Host
 
 
 class RoundBatches(Sampler[list[int]]):
@@ -150,45 +149,40 @@ class AnchorStream(TorchStream[dict[str, Any]]):
             )
 
 
-def rounds_loader(trainer: Host) -> Any:
-    """The data loader of a run on a data set."""
-    args, rows = trainer.args, RoundRows(trainer.train_dataset)
+def rounds_loader(args: Any, rows: Dataset, rounds_done: Callable[[], int], shuffle: bool) -> DataLoader[Any]:
+    """The data loader of a run on a data set. `rounds_done`: see RoundBatches."""
+    copies = int(args.steps_per_generation or 1)
     batches = RoundBatches(
         len(rows),
         args.loader_problems,
         args.loader_repeat,
-        int(args.steps_per_generation or 1),
-        args.per_device_train_batch_size * int(args.steps_per_generation or 1),
-        lambda: trainer.state.global_step // args.steps_per_round,
-        int(args.seed) if trainer.shuffle_dataset else None,
-    )
-    return trainer.accelerator.prepare(DataLoader(rows, batch_sampler=batches, collate_fn=_as_read))
-
-
-def stream_loader(trainer: Host) -> Any:
-    """The data loader of a run on a stream; leaves the stream in `trainer.anchor_stream`."""
-    args = trainer.args
-    copies = int(args.steps_per_generation or 1)
-    seed = args.seed if trainer.shuffle_dataset else None
-    trainer.anchor_stream = AnchorStream(
-        trainer.train_dataset,
-        args.max_steps // args.steps_per_round,
-        args.loader_problems,
-        args.loader_repeat,
         copies,
-        seed,
+        args.per_device_train_batch_size * copies,
+        rounds_done,
+        int(args.seed) if shuffle else None,
     )
-    size = args.per_device_train_batch_size * copies
-    return trainer.accelerator.prepare(DataLoader(trainer.anchor_stream, batch_size=size, collate_fn=RowBatch))
+    return DataLoader(RoundRows(rows), batch_sampler=batches, collate_fn=_as_read)
+
+
+def anchor_stream(args: Any, rows: IterableDataset, shuffle: bool) -> AnchorStream:
+    """The rounds of a run on a stream."""
+    rounds, copies = args.max_steps // args.steps_per_round, int(args.steps_per_generation or 1)
+    seed = args.seed if shuffle else None
+    return AnchorStream(rows, rounds, args.loader_problems, args.loader_repeat, copies, seed)
+
+
+def stream_loader(args: Any, stream: AnchorStream) -> DataLoader[Any]:
+    """The data loader of a run on a stream."""
+    size = args.per_device_train_batch_size * int(args.steps_per_generation or 1)
+    return DataLoader(stream, batch_size=size, collate_fn=RowBatch)
 
 
 def _as_read(rows: list[Any]) -> list[Any]:
     return rows
 
 
-def planned_rounds(trainer: Host) -> int:
+def planned_rounds(args: Any, rows: Any) -> int:
     """The round at which the run ends, as the Trainer computes it from `max_steps` or `num_train_epochs`."""
-    args, rows = trainer.args, trainer.train_dataset
     if args.max_steps > 0 or not isinstance(rows, Dataset):
-        return args.max_steps
+        return int(args.max_steps)
     return math.ceil(args.num_train_epochs * (len(rows) // args.loader_problems))

@@ -1,20 +1,21 @@
-"""Model cards: base model and licence, what the model was measured to do before and after, how it was trained, and
-code that loads it. One text for all that training leaves behind and for what is uploaded."""
+"""Model cards: base model and licence, evaluation before and after, training, and code that loads it. One text for all
+exported models and for uploads."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
 from ..countdown import CountdownDomain, Problem
 from ..data.jsonl import json_file
 from ..data.run_files import ROLES_FILE, numbered_folders
 from ..evaluation.terminal import before_after_table
 from ..tiny import embedded_name
 
+_VERSION = version("countdown-selfplay")  # of the metadata: the package's own name would be a circle of imports
 _EXAMPLE = Problem((3, 5, 7), 22)
 _SHOWN = ("objective", "learning_rate", "beta")
 _MOVES = (
@@ -57,7 +58,7 @@ def card(
         f"[{base}](https://huggingface.co/{base})" if on_hub else f"`{embedded or base}`" if base else "not recorded"
     )
     under = "" if rules is None else f" under these rules: `{rules}`"
-    whose = f", embedded in countdown-selfplay {__version__}" if embedded else ""
+    whose = f", embedded in countdown-selfplay {_VERSION}" if embedded else ""
     parts = [
         "---",
         *(f"{name}: {value}" for name, value in head.items()),
@@ -135,7 +136,12 @@ def example_prompt(domain: Any, kind: str) -> Any:
 
 def settings_of(role: Any) -> dict[str, Any]:
     """Of a role's settings those that its card shows, and its token budget."""
-    return {name: getattr(role, name) for name in (*_SHOWN, "max_completion_length")}
+    return {
+        "objective": role.objective,
+        "learning_rate": role.learning_rate,
+        "beta": role.beta,
+        "max_completion_length": role.max_completion_length,
+    }
 
 
 def exported_roles(run: Path) -> list[Path]:
@@ -178,7 +184,7 @@ def role_card(
     start = described.get("start", "")
     base = said.get("from") or (start.get(folder.name, "") if isinstance(start, Mapping) else start)
     together = " and ".join(roles)
-    domain, by = recorded.get("domain", config.get("domain")), f"trained with countdown-selfplay {__version__}"
+    domain, by = recorded.get("domain", config.get("domain")), f"trained with countdown-selfplay {_VERSION}"
     made = f"The {together} of an iterated self-play run on {domain}, {by}."
     if "rounds" in said:
         made = (

@@ -1,134 +1,43 @@
-"""Checkpoints that are complete or absent: how one is written, found and checked (rollbacks.py resumes them)."""
+"""Checkpoints as folders that are complete or absent: finding and checking them, and the way back to one (store.py
+writes and reads them)."""
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import logging
+import math
 import os
 import shutil
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from ..config.changes import allowed_names, changed_settings
 from ..data.jsonl import json_file
-from ..data.run_files import checkpoint_folders, disk_was_full, set_aside, step_of, write_atomically
-from ..errors import CheckpointError, DataError, RunFolderError
+from ..data.run_files import (
+    GOING_BACK,
+    ROLLBACKS,
+    checkpoint_folders,
+    discard_logs,
+    read_lines,
+    set_aside,
+    step_of,
+    write_atomically,
+)
+from ..errors import DataError
 from . import states
-from .exports import export_policies, write_proposer_files
-from .host import Host
-from .steps import ends_round
 
 logger = logging.getLogger(__name__)
 
 COMPLETE = "complete.json"
 FORMAT = 2
-"""Of what a checkpoint holds: one that an earlier version wrote cannot be read."""
+"""Of the contents of a checkpoint: one that an earlier version wrote cannot be read."""
 CONJECTURER_HEALTHY = "conjecturer_healthy"
 """In COMPLETE, under guard_scope=conjecturer."""
-_STAGING = ".incomplete"
 _OLD = ".old-"
 
 
-# -- writing ----------------------------------------------------------------------------------------------------------
-
-
-def save(trainer: Host, stock_save: Callable[..., None], model: Any, trial: Any) -> None:
-    """Write `checkpoint-<step>`: everything into a staging folder, the list of files last, then one rename.
-
-    A run that dies at any point leaves either the whole checkpoint under its name or none. Called by all processes; a
-    RunFolderError says that the disk did not take it and what is left to resume from.
-    """
-    args, main = trainer.args, trainer.processes.main
-    output = Path(args.output_dir)
-    staging, name = output / _STAGING, f"checkpoint-{trainer.state.global_step}"
-    try:
-        if main:
-            shutil.rmtree(staging, ignore_errors=True)
-            staging.mkdir(parents=True)
-        trainer.processes.wait()
-        trainer.engine.before_save(trainer.optimizer)
-        args.output_dir = str(staging)  # where the stock Trainer puts the folder, and rotates (nothing, in here)
-        try:
-            stock_save(model, trial)
-        finally:
-            args.output_dir = str(output)
-        _name_best(trainer, staging / name, output)
-        trainer.processes.wait()
-        if args.policy_sharing != "lora":  # PEFT has written the adapters' folders already
-            export_policies(trainer, staging / name)
-        if main:
-            _finish(trainer, staging / name)
-            _replace(staging / name, output / name)
-            shutil.rmtree(staging, ignore_errors=True)
-            _rotate(output, trainer.save_total_limit, trainer.state.best_model_checkpoint)
-    except Exception as error:
-        full = disk_was_full(error) or shutil.disk_usage(output).free < _LITTLE  # torch may not say why
-        shutil.rmtree(staging, ignore_errors=True)
-        if not full and not isinstance(error, OSError):
-            raise
-        why = os.strerror(errno.ENOSPC) if full else " ".join(str(error).split())
-        raise RunFolderError(
-            f"{output / name} could not be written ({why}); free space, then go on: {how_to_go_on(output)}"
-        ) from error
-    trainer.processes.wait()
-
-
-_LITTLE = 1 << 20  # bytes that are free on a disk that counts as full
-
-
-def _name_best(trainer: Host, staged: Path, output: Path) -> None:
-    """The best checkpoint's path, in memory and in trainer_state.json: it lay in staging when the stock Trainer named
-    it, or under another name of the run folder, which has been moved since."""
-    state, name = trainer.state, f"checkpoint-{trainer.state.best_global_step}"
-    if name == staged.name or (output / name).is_dir():
-        state.best_model_checkpoint = str(output / name)
-        if trainer.processes.main:
-            state.save_to_json(str(staged / "trainer_state.json"))
-
-
-def between_rounds(trainer: Host) -> bool:
-    """May a checkpoint be written now? A callback of a user's own may ask after any optimizer step."""
-    step, steps = trainer.state.global_step, trainer.args.steps_per_round
-    if ends_round(trainer.args, step):
-        return True
-    logger.warning(
-        "No checkpoint at step %d, in the middle of a round, which could not be resumed; ask at multiples of "
-        "steps_per_round (%d).",
-        step,
-        steps,
-    )
-    return False
-
-
-def _finish(trainer: Host, folder: Path) -> None:
-    alone = trainer.conjecturer_guard
-    facts = {
-        "loop": trainer.loop,
-        "roles": list(trainer.roles),
-        "policy_sharing": trainer.args.policy_sharing,
-        "settings": trainer.settings,
-    }
-    states.write(folder, states.states_of(trainer), facts)
-    write_proposer_files(trainer, folder)
-    manifest = {
-        "step": trainer.state.global_step,
-        "format": FORMAT,
-        "attempt": trainer.frame.attempt,
-        "healthy": trainer.guard.healthy,
-        **({} if alone is None else {CONJECTURER_HEALTHY: alone.healthy}),
-        "processes": trainer.processes.world,
-        "engine": trainer.engine.name,
-        "optimizer": trainer.engine.optimizer_file,
-        "files": _digests(folder, [p for p in sorted(folder.rglob("*")) if p.is_file()], settle=True),
-    }
-    write_atomically(folder / COMPLETE, json.dumps(manifest, indent=1))
-
-
-def _digests(folder: Path, files: list[Path], settle: bool = False) -> dict[str, list[Any]]:
+def digests(folder: Path, files: list[Path], settle: bool = False) -> dict[str, list[Any]]:
     """{name: [bytes, SHA-256]}; hashing lets go of the interpreter's lock, so that each core takes a file. `settle`:
     wait until the disk holds each one, for rotation deletes older checkpoints and a power cut may follow."""
 
@@ -142,8 +51,8 @@ def _digests(folder: Path, files: list[Path], settle: bool = False) -> dict[str,
         return dict(zip((str(p.relative_to(folder)) for p in files), pool.map(one, files), strict=True))
 
 
-def _replace(source: Path, target: Path) -> None:
-    """Rename onto a checkpoint of the same step. Who dies between the two renames leaves the old one under a name that
+def replace_checkpoint(source: Path, target: Path) -> None:
+    """Rename onto a checkpoint of the same step. A death between the two renames leaves the old one under a name that
     `restore_replaced` knows."""
     old = target.with_name(f"{_OLD}{target.name}")
     shutil.rmtree(old, ignore_errors=True)
@@ -166,7 +75,7 @@ def restore_replaced(output: Path) -> None:
             old.rename(target)
 
 
-def _rotate(output: Path, limit: int | None, best: str | None) -> None:
+def rotate(output: Path, limit: int | None, best: str | None) -> None:
     """Keep the newest `limit` checkpoints, and beyond them the best one, the newest healthy one and the two newest
     with a healthy conjecturer (conjecturer_back.py); of abandoned ones as many."""
     if not limit or limit <= 0:
@@ -188,7 +97,7 @@ _FIELDS: dict[str, type] = {"step": int, "attempt": int, "healthy": bool, "proce
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
-    """What COMPLETE says; {} without a readable one. Of another FORMAT it may say anything."""
+    """The contents of COMPLETE; {} without a readable one. Of another FORMAT they may be anything."""
     try:
         found = json_file(folder / COMPLETE)
         if found.get("format") != FORMAT:
@@ -213,7 +122,7 @@ def checkpoints(output: Path) -> list[Path]:
 
 
 def defect(folder: Path, processes: int, engine: str | None = None, contents: bool = True) -> str | None:
-    """What keeps `folder` from being resumed, in a few words, or None. The stock Trainer would resume without an
+    """The reason in a few words why `folder` cannot be resumed, or None. The stock Trainer would resume without an
     optimizer, RNG or curriculum and say nothing. `contents`: compare digests too and not sizes alone."""
     if not folder.is_dir():
         return "there is no such folder"
@@ -237,7 +146,7 @@ def defect(folder: Path, processes: int, engine: str | None = None, contents: bo
     if engine not in (None, written):
         return f"it was written under {written} and this run uses {engine}"
     if contents:
-        found = _digests(folder, [folder / name for name in manifest["files"]])
+        found = digests(folder, [folder / name for name in manifest["files"]])
         for name, what in manifest["files"].items():
             if found[name] != what:
                 return f"{name} is damaged: its contents are not those that were written"
@@ -268,38 +177,49 @@ def how_to_go_on(output: Path) -> str:
     )
 
 
-def changes(trainer: Host, folder: Path, state: dict[str, Any] | None = None) -> dict[str, list[Any]]:
-    """The settings that differ from those of the run that wrote `folder`, as {name: [there, here]}; CheckpointError if
-    one must not. `state`: of the checkpoint, where it has been read."""
-    state = states.read(folder) if state is None else state
-    here = {"roles": list(trainer.roles), "policy_sharing": trainer.args.policy_sharing}
-    for name, value in here.items():
-        if state[name] != value:
-            raise CheckpointError(
-                f"Cannot resume from {folder}: its {name} is {state[name]} and this run's is {value}."
-            )
-    allowed = allowed_names(trainer.args.allow_changed)
-    more = {"train_dataset": _changed_targets(trainer, state)}
-    return changed_settings(state.get("settings", {}), trainer.settings, allowed, folder, more)
+# -- going back -------------------------------------------------------------------------------------------------------
+# It first sets aside what lies beyond the checkpoint: no later resume, rollback or rotation can meet the checkpoints
+# of a trajectory that was given up. Every step is repeated whole if the process died in the middle of it.
+
+_UNKNOWN_WAY = "it says to which step a way back had begun: remove it, and resume from a checkpoint's folder by name"
+_RECORD: dict[str, type] = {"to": str, "attempt": int, "spent": dict}
+"""Of a line of ROLLBACKS."""
 
 
-def _changed_targets(trainer: Host, state: dict[str, Any]) -> str:
-    """What a proposer with targets, whose state holds their keys, says of a data set that changed; "" where this run's
-    proposer or that of the checkpoint is another."""
-    changed = getattr(getattr(trainer.game, "proposer", None), "changed", None)
-    known = state["states"].get("game", {}).get("state", {}).get("proposer")
-    keys = None if trainer.solve_rate is None else trainer.solve_rate.keys
-    return "" if changed is None or keys is None or "known" not in (known or {}) else changed(known, keys)
+def finish_going_back(output: Path) -> None:
+    """Finish the work of a process that died: a checkpoint between two names, a way back that was begun, and
+    checkpoints that a rollback gave up, which were written under a lower attempt than the one that it led to."""
+    restore_replaced(output)
+    if (output / GOING_BACK).exists():
+        bring(output, json_file(output / GOING_BACK, _UNKNOWN_WAY, to=int)["to"])
+    given_up = [
+        folder
+        for record in rollbacks_of(output)
+        for folder in checkpoints(output)
+        if step_in(folder) > step_of(record["to"]) and manifest_of(folder).get("attempt", math.inf) < record["attempt"]
+    ]
+    _abandon(output, given_up)
 
 
-def load_state(trainer: Host, folder: Path) -> dict[str, list[Any]]:
-    """Curriculum and guard as they were; the stock Trainer loads weights, optimizer, schedule and RNG. Returns the
-    settings that differ from those of the run that wrote it and may, as {name: [there, here]}."""
-    state = states.read(folder)
-    changed = changes(trainer, folder, state)
-    parts = states.states_of(trainer)
-    if "train_dataset" in changed:
-        parts.pop("solve_rate", None)  # it counts the problems of another data set
-    states.load(parts, state["states"])
-    trainer.loop = state.get("loop", {})  # put back by RoundEnd, once the Trainer has set up its loop
-    return changed
+def rollbacks_of(output: Path) -> list[dict[str, Any]]:
+    """The rollbacks that a run folder has written down."""
+    return read_lines(output / ROLLBACKS, **_RECORD)
+
+
+def _abandon(output: Path, folders: list[Path]) -> None:
+    aside = set_aside(output, folders, "abandoned")
+    if aside is not None:
+        names = ", ".join(sorted({folder.name for folder in folders}, key=step_of))
+        logger.warning("%s of the trajectory that is given up: moved to %s.", names, aside)
+
+
+def bring(output: Path, step: int) -> list[dict[str, Any]]:
+    """Set aside what lies beyond `step`; the rollbacks that are left. A note says so first: a death between two moves
+    would leave the rest to be resumed from."""
+    later = [folder for folder in checkpoints(output) if step_in(folder) > step]
+    if later:
+        write_atomically(output / GOING_BACK, json.dumps({"to": step}))
+        _abandon(output, later)
+    discard_logs(output, step)
+    (output / GOING_BACK).unlink(missing_ok=True)
+    return rollbacks_of(output)

@@ -1,13 +1,17 @@
-"""What the trained roles can do, before, while and after they are trained; the trajectory is not touched."""
+"""Evaluation of the players, before, while and after they are trained, and the probe of the answer format; the
+trajectory is not touched."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
+from ..config import RoleSettings
 from ..config.script import EvaluationArguments
+from ..contract.domain import in_moves
+from ..distributed.ddp import Engine
 from ..domains import held_out_of, name_of
 from ..errors import ConfigError
 from ..evaluation.pooled import pooled
@@ -15,174 +19,228 @@ from ..evaluation.presets import preset
 from ..evaluation.progress import ProgressLine
 from ..evaluation.roles import ProverEvaluation, evaluate_conjecturer, evaluate_prover
 from ..evaluation.rungs import pass_by_rung
-from ..evaluation.sampling import evaluating
+from ..evaluation.sampling import sample_texts
+from ..generation.base import Turns
 from ..random_state import seed_from
 from ..statistics.bootstrap import paired_bootstrap
 from ..statistics.pass_at_k import pass_at_k
-from .host import Host
+from .rollouts import sampling_as
 
 SOLVE_RATE_PROBLEMS = 256  # unique playable proposals on which the conjecturer's mean solve rate is measured
 SOLVE_RATE_ANSWERS = 8
+PROBED_EACH = 4
+"""First moves to each problem of the format's probe."""
 
 
-def evaluate_in_training(trainer: Host, dataset: Iterable[Mapping[str, Any]] | None, prefix: str) -> dict[str, float]:
-    """`<prefix>_pass@k` for k = 1, 2, 4, ... up to `num_generations_eval` answers per problem, by the verifier's bit
-    alone; of problems of several rungs also by rung, for the least and the greatest k.
+@dataclass(eq=False)
+class Evaluator:
+    """Measures players with private randomness. All methods are called by all processes, which share the work out, for
+    one that worked alone could outlast the others' time limit; all return the same."""
 
-    The processes share the problems out. Sampling is the prover's own setting, or that of `eval_preset`; its seed
-    depends on the step only.
-    """
-    rows: Any = trainer.eval_dataset if dataset is None else dataset
-    if rows is None:
-        problems = held_out_side(trainer)
-    else:
-        problems = [trainer.domain.problem(row, index) for index, row in enumerate(rows)]
-    n = trainer.num_generations_eval
-    size, seed = (
-        trainer.args.per_device_eval_batch_size,
-        seed_from(trainer.args.seed, "eval", trainer.state.global_step),
+    turns: Turns
+    engine: Engine
+    domain: Any
+    answers: int
+    """To a problem (num_generations_eval)."""
+    format_probed: bool = False
+    """Whether the provers have shown that they can write a move."""
+
+    def __post_init__(self) -> None:
+        self.args, self.processes = self.turns.args, self.turns.processes
+
+    def held_out_side(self) -> list[Any]:
+        """The problems that the command line measures a run on when no data set is named. ConfigError for a domain
+        without a held-out side, whose training would have had to be told which problems to leave out."""
+        if not hasattr(self.domain, "held_out"):
+            raise ConfigError(
+                f"evaluate() needs problems: the domain '{name_of(self.domain)}' has no held-out side; pass "
+                "`eval_dataset` to the trainer, which keeps its problems out of training."
+            )
+        return held_out_of(self.domain, EvaluationArguments().eval_problems)
+
+    def pass_at(self, rows: Iterable[Mapping[str, Any]] | None, prefix: str, step: int) -> dict[str, float]:
+        """`<prefix>_pass@k` for k = 1, 2, 4, ... up to `answers`, by the verifier's bit alone; of problems of several
+        rungs also by rung, for the least and the greatest k. `rows`: None for the held-out side.
+
+        Sampling is the prover's own setting, or that of `eval_preset`; its seed depends on the optimizer `step` only.
+        """
+        if rows is None:
+            problems = self.held_out_side()
+        else:
+            problems = [self.domain.problem(row, index) for index, row in enumerate(rows)]
+        n, size, seed = self.answers, self.args.per_device_eval_batch_size, seed_from(self.args.seed, "eval", step)
+        found = pooled([*self.provers(problems, n, label="held-out", batch_size=size, seed=seed).values()])
+        ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128) if k <= n]
+        scores = {k: sum(pass_at_k(found.n, c, k) for c in found.correct) / len(problems) for k in ks}
+        metrics = {f"{prefix}_pass@{k}": score for k, score in scores.items()}
+        if found.rungs is not None:
+            for name, value in pass_by_rung(found.correct, found.rungs, found.n, sorted({ks[0], ks[-1]})).items():
+                metrics[f"{prefix}_{name}"] = value
+        metrics[f"{prefix}_several_answers_rate"] = found.several_answers_rate
+        metrics[f"{prefix}_truncated_rate"] = found.truncated_rate
+        metrics[f"{prefix}_problems"] = float(len(problems))
+        return metrics
+
+    def measure(self, problems: list[Any], proposals: int, when: str) -> dict[str, Any]:
+        """Evaluate every player, conjecturers by their number of `proposals`; {} without held-out problems. "prover"
+        is the pool of all provers. `when`: words of the line that is printed."""
+        result: dict[str, Any] = {}
+        if problems:
+            say, answers = self.engine.accelerator.print, self.answers
+            say(f"Evaluating {when} on {len(problems)} held-out problems, {answers} answers each ...")
+            ks = tuple(k for k in (1, 4, 8, 16, 32) if k <= answers)
+            found = self.provers(problems, answers, ks, label="")
+            result = {one: evaluation.to_dict() for one, evaluation in found.items()}
+            result["prover"] = pooled([*found.values()], ks).to_dict()
+            writers = self.args.players_of("conjecturer")
+            result |= {one: self.proposals(proposals // len(writers), one) for one in writers}
+        self.processes.wait()
+        return result
+
+    @contextmanager
+    def acting_as(self, role: str, label: str | None, unit: str) -> Iterator[dict[str, Any]]:
+        """Inside the block the module generates as `role`; yields the role's sampling and how processes share the
+        work. `label`: of the bar, None for none."""
+        settings, main = self.turns.roles[role], self.processes.main
+        bar = ProgressLine(label or role, unit, enabled=label is not None and main and not self.args.disable_tqdm)
+        with sampling_as(self.engine, role), self.engine.whole_weights(), bar:
+            sampling: dict[str, Any] = _sampling_of(settings)
+            if settings.kind == self.args.solver.kind:  # proposals are sampled as in training
+                sampling = preset(self.args.eval_preset, sampling)
+            yield {**sampling, "processes": self.processes, "progress": bar}
+
+    def player(
+        self,
+        role: str,
+        problems: list[Any],
+        n: int,
+        ks: Sequence[int] = (),
+        *,
+        label: str | None = None,
+        batch_size: int | None = None,
+        seed: int = 0,
+    ) -> ProverEvaluation:
+        """`n` answers of `role`, sampled as `eval_preset` says, to each problem. `batch_size`: None for at least
+        `n`."""
+        size = max(self.args.per_device_eval_batch_size, n) if batch_size is None else batch_size
+        with self.acting_as(role, label, "answers") as sampling:
+            return evaluate_prover(
+                self.engine.policies.module,
+                self.turns.tokenizer,
+                problems,
+                self.domain,
+                n,
+                ks,
+                stop_strings=self.turns.stops(role) or [],
+                batch_size=size,
+                seed=seed,
+                **sampling,
+            )
+
+    def provers(
+        self,
+        problems: list[Any],
+        n: int,
+        ks: Sequence[int] = (),
+        *,
+        label: str | None = None,
+        seed: int = 0,
+        **more: Any,
+    ) -> dict[str, ProverEvaluation]:
+        """`n` answers of each prover by its name, as `player`; their seeds differ, or equal provers would give equal
+        answers."""
+        found = {}
+        for i, one in enumerate(self.args.players_of("prover")):
+            own = seed_from(seed, one) if i else seed
+            words = None if label is None else f"{one} {label}".strip()
+            found[one] = self.player(one, problems, n, ks, label=words, seed=own, **more)
+        return found
+
+    def proposals(self, n: int, player: str = "conjecturer") -> dict[str, Any]:
+        """Rates of `n` proposals, and the provers' mean solve rate on the unique playable ones among them."""
+        with self.acting_as(player, player, "proposals") as sampling:
+            found = evaluate_conjecturer(
+                self.engine.policies.module,
+                self.turns.tokenizer,
+                self.domain,
+                n=n,
+                stop_strings=self.turns.stops(player) or [],
+                batch_size=self.args.per_device_eval_batch_size,
+                **sampling,
+            )
+        result = found.to_dict()
+        playable = list({self.domain.key(p): p for p in found.problems}.values())[:SOLVE_RATE_PROBLEMS]
+        if playable:
+            found_P = self.provers(playable, SOLVE_RATE_ANSWERS, (1,), label="on proposals")
+            result["solve_rate"] = pooled([*found_P.values()], (1,)).pass_at[1].to_dict()
+        return result
+
+    # -- before a run in moves ---------------------------------------------------------------------------------------
+
+    def probe_format(self) -> None:
+        """ConfigError if not one of a prover's first `format_probe` moves, on problems of the lowest rung, is legal:
+        a warm start that has never seen the format earns nothing, and under expert iteration, whose right answers buy
+        the steps, it would play all rounds without one.
+
+        Sampled as in training, with private generators, so that a run is the same with it and without; once a run, not
+        on a resume.
+        """
+        domain, asked = self.domain, self.args.format_probe
+        if self.format_probed or not asked or not in_moves(domain) or not _says_its_format(domain):
+            return
+        rung, each = min(domain.rungs), min(PROBED_EACH, asked)
+        problems = domain.random_of_rung(-(-asked // each), rung, seed_from(self.args.seed, "probe"), frozenset())
+        for player, settings in self.turns.roles.items():
+            if settings.kind != self.args.solver.kind:
+                continue
+            texts = self._first_moves(player, problems, each)
+            own = [problem for problem in problems for _ in range(each)]
+            found = domain.moved(texts, own, [domain.begin(problem) for problem in own])
+            verdicts = [result for result in found if hasattr(result, "correct")]
+            if verdicts and len(verdicts) == len(found) and not any(map(domain.was_legal, verdicts)):
+                raise ConfigError(_refusal(player, rung, texts, verdicts, domain.move_format))
+        self.format_probed = True
+
+    def _first_moves(self, player: str, problems: list[Any], each: int) -> list[str]:
+        """`each` first moves to each problem, side by side; all of them on every process."""
+        with sampling_as(self.engine, player), self.engine.whole_weights():
+            texts, _ = sample_texts(
+                self.engine.policies.module,
+                self.turns.tokenizer,
+                [self.domain.prove_row(problem)["prompt"] for problem in problems],
+                each,
+                processes=self.processes,
+                seed=seed_from(self.args.seed, "probe", player),
+                batch_size=self.args.per_device_eval_batch_size,
+                stop_strings=self.turns.stops(player),
+                **_sampling_of(self.turns.roles[player]),
+            )
+        return [text for group in texts for text in group]
+
+
+def _sampling_of(settings: RoleSettings) -> dict[str, Any]:
+    return {
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "top_k": settings.top_k,
+        "max_new_tokens": settings.max_completion_length,
+    }
+
+
+def _says_its_format(domain: Any) -> bool:
+    """Is it a ProbedDomain? Of another nobody knows whether a wrong move was one."""
+    return all(hasattr(domain, name) for name in ("move_format", "was_legal", "rungs", "random_of_rung"))
+
+
+def _refusal(player: str, rung: int, texts: list[str], verdicts: list[Any], expected: str) -> str:
+    seen = texts[0].strip()
+    shown = seen if len(seen) <= 80 else f"{seen[:77]}..."
+    return (
+        f"The {player} has not learned to answer in moves: of its first {len(texts)} moves, on problems of rung "
+        f"{rung}, none is legal. It wrote {shown!r} ({verdicts[0].reason}); expected is {expected}. Warm-start it "
+        "with `countdown-selfplay sft --answers moves` and the prompt of this run, or set format_probe to 0 to train "
+        "all the same."
     )
-    found = pooled([*evaluate_provers(trainer, problems, n, label="held-out", batch_size=size, seed=seed).values()])
-    ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128) if k <= n]
-    metrics = {f"{prefix}_pass@{k}": sum(pass_at_k(found.n, c, k) for c in found.correct) / len(problems) for k in ks}
-    if found.rungs is not None:
-        for name, value in pass_by_rung(found.correct, found.rungs, found.n, sorted({ks[0], ks[-1]})).items():
-            metrics[f"{prefix}_{name}"] = value
-    metrics[f"{prefix}_several_answers_rate"] = found.several_answers_rate
-    metrics[f"{prefix}_truncated_rate"] = found.truncated_rate
-    metrics[f"{prefix}_problems"] = float(len(problems))
-    # In training mode TRL would put what the rounds have collected for the next training log (time/*) into this one.
-    with evaluating(trainer.model):
-        trainer.log(dict(metrics))
-    trainer.control = trainer.callback_handler.on_evaluate(trainer.args, trainer.state, trainer.control, metrics)
-    return metrics
-
-
-def held_out_side(trainer: Host) -> list[Any]:
-    """The problems that the command line measures a run on when no data set is named. ConfigError for a domain without
-    a held-out side, whose training would have had to be told which problems to leave out."""
-    if not hasattr(trainer.domain, "held_out"):
-        raise ConfigError(
-            f"evaluate() needs problems: the domain '{name_of(trainer.domain)}' has no held-out side; pass "
-            "`eval_dataset` to the trainer, which keeps its problems out of training."
-        )
-    return held_out_of(trainer.domain, EvaluationArguments().eval_problems)
-
-
-def write_report_of(trainer: Host, output: str | Path | None = None) -> Path:
-    """report.html of the run so far, written by the main process; its path."""
-    from ..evaluation.report import write_report  # matplotlib
-
-    folder = Path(trainer.args.output_dir)
-    path = folder / "report.html" if output is None else Path(output)
-    if trainer.processes.main:
-        write_report([folder], path)
-    return path
-
-
-def measure(trainer: Host, problems: list[Any], proposals: int, when: str) -> dict[str, Any]:
-    """Evaluate every player with private randomness, conjecturers by their number of `proposals`; {} without held-out
-    problems. "prover" is the pool of all provers. `when`: words of the line that is printed. The processes share the
-    work out, for one that worked alone could outlast the others' time limit, and all return the same."""
-    result: dict[str, Any] = {}
-    if problems:
-        answers = trainer.num_generations_eval
-        trainer.accelerator.print(
-            f"Evaluating {when} on {len(problems)} held-out problems, {answers} answers each ..."
-        )
-        ks = tuple(k for k in (1, 4, 8, 16, 32) if k <= answers)
-        found = evaluate_provers(trainer, problems, answers, ks, label="")
-        result = {one: evaluation.to_dict() for one, evaluation in found.items()}
-        result["prover"] = pooled([*found.values()], ks).to_dict()
-        writers = trainer.args.players_of("conjecturer")
-        result |= {one: evaluate_proposals(trainer, proposals // len(writers), one) for one in writers}
-    trainer.processes.wait()
-    return result
-
-
-@contextmanager
-def evaluating_as(trainer: Host, role: str, label: str | None, unit: str) -> Iterator[dict[str, Any]]:
-    """Inside the block the module generates as `role`; yields the role's sampling and how processes share the work.
-    `label`: of the bar, None for none."""
-    settings, main = trainer.roles[role], trainer.processes.main
-    bar = ProgressLine(label or role, unit, enabled=label is not None and main and not trainer.args.disable_tqdm)
-    with trainer.sampling_as(role), trainer.engine.whole_weights(trainer.model_wrapped), bar:
-        own = {name: getattr(settings, name) for name in ("temperature", "top_p", "top_k")}
-        own["max_new_tokens"] = settings.max_completion_length
-        answers = settings.kind == trainer.args.solver.kind  # proposals are sampled as in training
-        yield {
-            **(preset(trainer.args.eval_preset, own) if answers else own),
-            "processes": trainer.processes,
-            "progress": bar,
-        }
-
-
-def evaluate_role(
-    trainer: Host,
-    role: str,
-    problems: list[Any],
-    n: int,
-    ks: Sequence[int] = (),
-    *,
-    label: str | None = None,
-    batch_size: int | None = None,
-    seed: int = 0,
-) -> ProverEvaluation:
-    """`n` answers of `role`, sampled as `eval_preset` says, to each problem. `batch_size`: None for at least `n`."""
-    size = max(trainer.args.per_device_eval_batch_size, n) if batch_size is None else batch_size
-    with evaluating_as(trainer, role, label, "answers") as sampling:
-        return evaluate_prover(
-            trainer.policies.module,
-            trainer.processing_class,
-            problems,
-            trainer.domain,
-            n,
-            ks,
-            stop_strings=trainer.stops(role) or [],
-            batch_size=size,
-            seed=seed,
-            **sampling,
-        )
-
-
-def evaluate_provers(
-    trainer: Host,
-    problems: list[Any],
-    n: int,
-    ks: Sequence[int] = (),
-    *,
-    label: str | None = None,
-    batch_size: int | None = None,
-    seed: int = 0,
-) -> dict[str, ProverEvaluation]:
-    """`n` answers of each prover by its name, as evaluate_role; each has a seed of its own, or equal provers would
-    give equal answers."""
-    found = {}
-    for i, one in enumerate(trainer.args.players_of("prover")):
-        own = seed_from(seed, one) if i else seed
-        words = None if label is None else f"{one} {label}".strip()
-        found[one] = evaluate_role(trainer, one, problems, n, ks, label=words, batch_size=batch_size, seed=own)
-    return found
-
-
-def evaluate_proposals(trainer: Host, n: int, player: str = "conjecturer") -> dict[str, Any]:
-    """Rates of `n` proposals, and the provers' mean solve rate on the unique playable ones among them."""
-    with evaluating_as(trainer, player, player, "proposals") as sampling:
-        found = evaluate_conjecturer(
-            trainer.policies.module,
-            trainer.processing_class,
-            trainer.domain,
-            n=n,
-            stop_strings=trainer.stops(player) or [],
-            batch_size=trainer.args.per_device_eval_batch_size,
-            **sampling,
-        )
-    result = found.to_dict()
-    playable = list({trainer.domain.key(p): p for p in found.problems}.values())[:SOLVE_RATE_PROBLEMS]
-    if playable:
-        found_P = evaluate_provers(trainer, playable, SOLVE_RATE_ANSWERS, (1,), label="on proposals")
-        result["solve_rate"] = pooled([*found_P.values()], (1,)).pass_at[1].to_dict()
-    return result
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, list[float]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 
 from ..config import RoleSettings
-from ..objectives.base import LossInputs, Objective, checked_loss, first_B, of_completion
+from ..objectives.base import LossInputs, Objective, checked_loss, first_B, of_completion, optional
 from ..objectives.importance import truncated_weight
 from ..objectives.normalization import normalise
 from ..objectives.regularizers import KL_ESTIMATORS, EntropyCoefficient, entropy_bonus, kl_k3
@@ -89,7 +89,7 @@ class RoleLoss:
     @property
     def imitates(self) -> bool:
         """Does it train on kept samples? Token accuracy is logged of those."""
-        return getattr(self.objective, "replay", None) is not None
+        return optional(self.objective, "replay") is not None
 
     def count_accuracy(self, top1_BT: torch.Tensor, batch: dict[str, torch.Tensor]) -> None:
         """Add a micro-batch's share of the tokens that are the likeliest ones."""
@@ -113,7 +113,7 @@ class RoleLoss:
         self._mismatch(logps.detach() if trained is None else trained, sampler, mask, batch.get("sequence"))
         if not settings.sampler_correction:
             return _behavior(logps, trained), None
-        if getattr(self.objective, "sampler_correction", "ratio") == "ratio":
+        if optional(self.objective, "sampler_correction") == "ratio":
             return _behavior(logps, sampler), None
         old = _behavior(logps, trained)
         weight = truncated_weight(

@@ -1,86 +1,214 @@
-"""The loss of one micro-batch of one role: rows with credit get a gradient, the others are only measured."""
+"""Micro-batches of one role: a window's batches sorted by length, cut and trimmed, and the loss of each."""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from ..distributed.ddp import Engine
+from ..distributed.processes import Processes
+from ..errors import GameError
 from ..policies.forward import Watched
-from .cut import split_idle, trim
-from .host import Host
+from .learners import Learner
+from .losses import RoleLoss
+from .window import RoleBatch, groups_of, joined, sequences_of, trained_mask, unselected
+
+_PER_ROW = ("advantages", "group_tokens", "sequence")
 
 
-def role_loss(trainer: Host, model: torch.nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
-    """Forward pass and loss of a micro-batch, as the engine wants it.
+@dataclass(eq=False)
+class WindowLoss:
+    """Losses of a window's micro-batches: rows with credit get a gradient, the others are only measured. It knows the
+    micro-batch at hand, and with it which players of the window have no signal or have taken all their steps."""
 
-    Where the loss is proportional to the advantages, a sample with advantage 0 has gradient 0: its forward pass runs
-    without a graph, for entropy and the other metrics, and no backward pass follows. The gradient is the same.
-    `model`: the wrapped one; passes without a graph go to the bare module, for their number differs between processes.
-    """
-    role = inputs["role"]
-    if is_empty(trainer, inputs):
-        return torch.zeros((), device=trainer.accelerator.device, requires_grad=True)
-    batch = {name: value for name, value in inputs.items() if torch.is_tensor(value)}
-    trainer.losses[role].normalise_by(*inputs["counts"])
-    trainer.policies.activate(role)
-    if skips_idle_rows(trainer, role):
-        batch, idle = split_idle(batch)
-        if idle is not None:
-            with torch.no_grad():
-                _scored(trainer, trainer.policies.module, role, trim(idle))
-    loss = _scored(trainer, model, role, trim(batch))
-    if trainer.last_of_window:
-        trainer.engine.before_last_backward(trainer.optimizer, held_roles(trainer))
-    score = partial(log_probs, trainer)
-    return trainer.engine.before_backward(loss, role, score, model, trainer.first_of_window)
+    learners: Mapping[str, Learner]
+    engine: Engine
+    processes: Processes
+    score: Callable[..., Any]
+    """TRL's (model, ids, mask, length) -> log-probs and entropies."""
+    drop_signalless: bool
+    """Whether weights that no player with a signal shares stay where they are."""
+    size: int
+    """Micro-batches of a window."""
+    signalless: frozenset[str] = frozenset()
+    idle: frozenset[str] = frozenset()
+    """Players that have taken all their steps of the round (`sequences_per_step`)."""
+
+    def begin(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The micro-batch that comes next, as it is."""
+        self.signalless, self.idle = inputs["signalless"], inputs["idle"]
+        return inputs
+
+    def __call__(self, model: torch.nn.Module, inputs: dict[str, Any], place: int, optimizer: Any) -> torch.Tensor:
+        """Forward pass and loss of a micro-batch, as the engine wants it. `place`: micro-batches of the run before it.
+
+        Where the loss is proportional to the advantages, a sample with advantage 0 has gradient 0: its forward pass
+        runs without a graph, for entropy and the other metrics, and no backward pass follows. The gradient is the
+        same. `model`: the wrapped one; passes without a graph go to the bare module, for their number differs between
+        processes.
+        """
+        role, policies = inputs["role"], self.engine.policies
+        if self.is_empty(inputs):
+            return torch.zeros((), device=self.engine.accelerator.device, requires_grad=True)
+        batch = {name: value for name, value in inputs.items() if torch.is_tensor(value)}
+        loss = self.learners[role].loss
+        loss.normalise_by(*inputs["counts"])
+        policies.activate(role)
+        if skips_idle_rows(loss, self.engine):
+            batch, idle = split_idle(batch)
+            if idle is not None:
+                with torch.no_grad():
+                    self._scored(loss, policies.module, trim(idle))
+        found = self._scored(loss, model, trim(batch))
+        if self._is_last(place):
+            self.engine.before_last_backward(optimizer, self.held_roles())
+        return self.engine.before_backward(found, role, self._log_probs, model, place % self.size == 0)
+
+    def held_roles(self) -> frozenset[str]:
+        """The roles whose weights this window must not move."""
+        return self.engine.policies.without_signal(self.signalless) if self.drop_signalless else frozenset()
+
+    def _is_last(self, place: int) -> bool:
+        return (place + 1) % self.size == 0
+
+    def is_skipped(self, inputs: dict[str, Any], place: int) -> bool:
+        """Does the Trainer not see this micro-batch, since it is empty and ends no step?"""
+        return not self._is_last(place) and self.is_empty(inputs)
+
+    def is_empty(self, inputs: dict[str, Any]) -> bool:
+        """Has a micro-batch nothing to compute, on all processes? DDP sums gradients in a window's last backward pass:
+        with several processes, only a window that all roles are through with is passed over."""
+        alone, idle = self.processes.world == 1, inputs["idle"]
+        if self.engine.name != "ddp":
+            return False
+        through = inputs["role"] in idle and (alone or idle == frozenset(self.learners))
+        if through and self.drop_signalless:
+            return True
+        if "sequence" not in inputs or not alone:  # the empty end of a window of episodes: others may have rows there
+            return False
+        return not inputs["completion_mask"].any() and not ("sft_mask" in inputs and inputs["sft_mask"].any())
+
+    def _scored(self, loss: RoleLoss, model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        watched = Watched(model) if loss.imitates else None
+        logps, entropies = self._log_probs(watched or model, batch)
+        if watched is not None:
+            loss.count_accuracy(watched.top1_BT(logps.size(1)), batch)
+        return loss(logps, entropies, batch)
+
+    def _log_probs(self, model: Any, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """(B, T) log-probs and entropies of the completions' tokens under `model`."""
+        ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
+        answers = batch["completion_mask"]
+        if "sft_mask" in batch:  # the supervised term also reads rows that the objective did not select
+            answers = torch.maximum(answers, batch["sft_mask"])
+        mask = torch.cat([batch["prompt_mask"], answers], 1)
+        logps, entropies, *_ = self.score(model, ids, mask, batch["completion_ids"].size(1), compute_entropy=True)
+        return logps, entropies
 
 
-def held_roles(trainer: Host) -> frozenset[str]:
-    """The roles whose weights this round must not move."""
-    dropped = trainer.args.drop_signalless_gradients
-    return trainer.policies.without_signal(trainer.signalless) if dropped else frozenset()
-
-
-def is_empty(trainer: Host, inputs: dict[str, Any]) -> bool:
-    """Has a micro-batch nothing to compute, on all processes? DDP sums gradients in a window's last backward pass:
-    with several processes, only a window that all roles are through with is passed over."""
-    alone, idle = trainer.processes.world == 1, inputs["idle"]
-    if trainer.engine.name != "ddp":
-        return False
-    through = inputs["role"] in idle and (alone or idle == frozenset(trainer.trained))
-    if through and trainer.args.drop_signalless_gradients:
-        return True
-    if "sequence" not in inputs or not alone:  # the empty end of a window of episodes: others may have rows there
-        return False
-    return not inputs["completion_mask"].any() and not ("sft_mask" in inputs and inputs["sft_mask"].any())
-
-
-def skips_idle_rows(trainer: Host, role: str) -> bool:
+def skips_idle_rows(loss: RoleLoss, engine: Engine) -> bool:
     """One process and DDP only. Where weights are sharded (ZeRO-3, FSDP2) every process must run the same passes;
     under ZeRO-1 and 2 a pass beside DeepSpeed's wrapper is untested: all rows go through it."""
-    return trainer.losses[role].proportional and trainer.engine.name == "ddp"
+    return loss.proportional and engine.name == "ddp"
 
 
-def _scored(trainer: Host, model: torch.nn.Module, role: str, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    loss = trainer.losses[role]
-    watched = Watched(model) if loss.imitates else None
-    logps, entropies = log_probs(trainer, watched or model, batch)
-    if watched is not None:
-        loss.count_accuracy(watched.top1_BT(logps.size(1)), batch)
-    return loss(logps, entropies, batch)
+def micro_batches(
+    batches: dict[str, RoleBatch], counts: dict[str, int], idle_last: frozenset[str] = frozenset(), most: int = 0
+) -> list[dict[str, Any]]:
+    """One dict of tensors per micro-batch of a window, with its "role"; the roles one after the other, the same order
+    on all processes.
+
+    The rows of a role are sorted by length, the longest first: each micro-batch is then trimmed to about its own
+    length, processes meet with rows of like length, and a round that does not fit in memory fails at its first
+    micro-batch. For the roles in `idle_last` the rows without credit come after all others, for they are only measured
+    (see WindowLoss). The losses do not depend on the order (their normalisers are the window's). Where answers are
+    episodes, each is in one micro-batch, whole, and these have `most` rows at most; the last ones may have nothing.
+    """
+    window: list[dict[str, Any]] = []
+    for role, count in counts.items():
+        batch = batches[role]
+        if batch.sequence_B is not None:
+            batch = joined([batch, unselected(batch, 1)])
+        tensors = dict(batch.tensors)
+        tensors["completion_mask"] = trained_mask(batch)
+        tensors["advantages"] = batch.advantages_B.to(tensors["completion_ids"].device)
+        lengths = tensors["completion_mask"].sum(1)
+        _, group_B = groups_of(batch).to(lengths.device).unique(return_inverse=True)
+        tensors["group_tokens"] = lengths.new_zeros(batch.rows).index_add(0, group_B, lengths)[group_B]
+        if batch.sequence_B is not None:
+            tensors["sequence"] = batch.sequence_B.to(lengths.device)
+            for rows in whole_answers(batch, count, most):
+                place = torch.tensor(rows, device=lengths.device)
+                window.append({name: value[place] for name, value in tensors.items()} | {"role": role})
+            continue
+        if role in idle_last:
+            lengths = lengths + (lengths.max() + 1) * (tensors["advantages"] != 0)
+        order = torch.argsort(lengths, descending=True, stable=True)
+        tensors = {name: value[order] for name, value in tensors.items()}
+        size = batch.rows // count
+        for i in range(count):
+            window.append({name: value[i * size : (i + 1) * size] for name, value in tensors.items()} | {"role": role})
+    return window
 
 
-def log_probs(
-    trainer: Host, model: torch.nn.Module | Watched, batch: dict[str, torch.Tensor]
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """(B, T) log-probs and entropies of the completions' tokens under `model`."""
-    ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
-    answers = batch["completion_mask"]
-    if "sft_mask" in batch:  # the supervised term also reads rows that the objective did not select
-        answers = torch.maximum(answers, batch["sft_mask"])
-    mask = torch.cat([batch["prompt_mask"], answers], 1)
-    length = batch["completion_ids"].size(1)
-    logps, entropies, *_ = trainer._get_per_token_logps_and_entropies(model, ids, mask, length, compute_entropy=True)
-    return logps, entropies
+def whole_answers(batch: RoleBatch, count: int, most: int) -> list[list[int]]:
+    """The rows of `count` micro-batches of at most `most` rows, longest first; one that has nothing to learn from gets
+    the last row, which has no trained token. GameError if they do not fit."""
+    learnt_B = trained_mask(batch).any(1)
+    if "sft_mask" in batch.tensors:
+        learnt_B = learnt_B | batch.tensors["sft_mask"].any(1)
+    lengths = (batch.tensors["prompt_mask"].sum(1) + batch.tensors["completion_mask"].sum(1)).tolist()
+    answers: dict[int, list[int]] = {}
+    for row, (sequence, learnt) in enumerate(zip(sequences_of(batch).tolist(), learnt_B.tolist(), strict=True)):
+        if learnt:
+            answers.setdefault(sequence, []).append(row)
+    cut: list[list[int]] = [[]]
+    for rows in sorted(answers.values(), key=lambda rows: -max(lengths[row] for row in rows)):
+        if len(cut[-1]) + len(rows) > most:
+            cut.append([])
+        cut[-1] += rows
+    if len(cut) > count:
+        raise GameError(
+            f"{sum(map(len, cut))} rows of {len(answers)} episodes do not fit into {count} micro-batches of {most} "
+            "rows, in which episodes stay whole; raise the role's micro_batches."
+        )
+    return [rows or [batch.rows - 1] for rows in cut] + [[batch.rows - 1]] * (count - len(cut))
+
+
+def split_idle(
+    batch: dict[str, torch.Tensor],
+) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor] | None]:
+    """The rows with credit, and those without that have a token to measure (None if there are none).
+
+    Without any credit the shortest row stays among the first: every micro-batch has a backward pass.
+    """
+    lengths = batch["completion_mask"].sum(1)
+    live = (batch["advantages"] != 0) & (lengths > 0)
+    if not bool(live.any()):
+        live[lengths.argmin()] = True
+    idle = ~live & (lengths > 0)
+    if bool(live.all()):
+        return batch, None
+    rest = {name: value[idle] for name, value in batch.items()} if bool(idle.any()) else None
+    return {name: value[live] for name, value in batch.items()}, rest
+
+
+def trim(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Drop columns that are padding in every row of this micro-batch: prompts on the left, completions on the
+    right."""
+    prompt = int(batch["prompt_mask"].any(0).int().argmax())
+    mask = batch["completion_mask"] + batch["sft_mask"] if "sft_mask" in batch else batch["completion_mask"]
+    used = mask.any(0).nonzero()
+    length = int(used[-1]) + 1 if used.numel() else 1
+    trimmed = {}
+    for name, value in batch.items():
+        if name.startswith("prompt_"):
+            trimmed[name] = value[:, prompt:]
+        elif name in _PER_ROW:
+            trimmed[name] = value
+        else:
+            trimmed[name] = value[:, :length]
+    return trimmed

@@ -25,18 +25,15 @@ from ..domains import example_rows, name_of
 from ..errors import ConfigError, GameError
 from ..evaluation.sampling import check_stop_strings, end_token_ids
 from ..games import GAMES, check_game, game_class
-from ..generation.base import Turns
 from ..guides import check_guide
 from ..objectives import make_objective
 from ..objectives.base import Objective
+from ..policies import PolicySet
 from ..proposers import check_proposer
 from ..registry import suggestion
 from ..rewards import ConjecturerReward, make_conjecturer_reward
 from ..rewards.base import takes_context
 from ..rewards.prover.checked import default_reward_funcs
-from .demonstrations import Demonstrations, demonstrations_of
-from .host import Host
-from .losses import RoleLoss
 from .states import check_state
 
 
@@ -301,29 +298,13 @@ def refuse_mixed_tables(args: JointSelfPlayConfig, domain: Any, rows: Any) -> No
         )
 
 
-def turns_of(trainer: Host) -> Turns:
-    """What the generation backends are told."""
-    return Turns(
-        args=trainer.args,
-        roles=trainer.roles,
-        policies=trainer.policies,
-        processes=trainer.processes,
-        tokenizer=trainer.processing_class,
-        ends=trainer.eos_token_ids,
-        stops=trainer.stops,
-        key=trainer.frame.key,
-        record=lambda name, value: trainer._metrics["train"][name].append(value),
-    )
-
-
-def end_tokens(trainer: Host) -> list[int]:
-    """What ends a completion of either role: the ids that evaluation stops at too, the end of a chat turn included."""
-    rows = examples(trainer.args, trainer.domain, trainer.train_dataset)
-    chat = any(isinstance(row["prompt"], list) for row in rows.values())
+def end_tokens(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> list[int]:
+    """Tokens that end a completion of any role; evaluation stops at them too. The end of a chat turn is among them."""
+    chat = any(isinstance(row["prompt"], list) for row in examples(args, domain, rows).values())
     found: list[int] = []
-    for role in trainer.roles:
-        with trainer.policies.active(role):
-            found += end_token_ids(trainer.policies.module, trainer.processing_class, chat)
+    for role in policies.roles:
+        with policies.active(role):
+            found += end_token_ids(policies.module, tokenizer, chat)
     return list(dict.fromkeys(found))
 
 
@@ -363,15 +344,3 @@ def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:
         return []
     check_episode_rows(args, int(domain.most_moves))
     return [role for role in args.trained_roles if args.role(role).kind == args.solver.kind]
-
-
-def losses_of(trainer: Host) -> tuple[dict[str, RoleLoss], dict[str, Demonstrations | None]]:
-    """By trained role its loss, and the demonstrations beside its own answers."""
-    losses = {r: RoleLoss(trainer.objectives[r], trainer.roles[r], moves_of(trainer, r)) for r in trainer.trained}
-    return losses, {role: demonstrations_of(trainer, role) for role in trainer.trained}
-
-
-def moves_of(trainer: Host, role: str) -> int:
-    """The most moves of an answer of the role: of one that solves, in a domain in moves, else 1."""
-    solves = trainer.roles[role].kind == trainer.args.solver.kind
-    return int(trainer.domain.most_moves) if solves and in_moves(trainer.domain) else 1

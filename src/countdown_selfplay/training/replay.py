@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,33 +11,11 @@ import numpy as np
 import torch
 
 from ..config import RoleSettings
-from ..errors import CheckpointError, ConfigError
+from ..errors import CheckpointError
 from ..objectives.base import Replay
 from .window import RoleBatch
 
 _ALIGNED = ("ref_per_token_logps",)  # per completion token; the reference never changes, so its log-probs may be kept
-
-
-def replays_of(
-    objectives: Mapping[str, object], settings: Mapping[str, RoleSettings], episodes: Collection[str] = ()
-) -> dict[str, Any]:
-    """By role, a store for each objective that trains on kept samples. episodes: roles whose answers are such."""
-    from .answer_buffer import AnswerBuffer
-    from .episode_replay import EpisodeReplay
-
-    rules = {role: getattr(objective, "replay", None) for role, objective in objectives.items()}
-    for role, rule in rules.items():
-        if rule is not None and rule.all_kept and settings[role].replayed_rounds < (rule.rounds or 0):
-            raise ConfigError(
-                f"`all_kept` of the {role}'s objective, which is an object, finds no room: a step's micro-batches are "
-                "derived from the configuration; name the objective and its `objective_kwargs` there."
-            )
-    stores: dict[str, Any] = {}
-    for role, rule in rules.items():
-        if rule is not None:
-            store = EpisodeReplay if role in episodes else SampleReplay
-            stores[role] = (store if rule.reuse is None else AnswerBuffer)(rule, settings[role])
-    return stores
 
 
 @dataclass(frozen=True)

@@ -1,140 +1,244 @@
-"""One turn of a player: completions through TRL's own generation and scoring, reference log-probs, verdicts; the
-rewards of episodes."""
+"""Turns of a player: completions through TRL's own generation and scoring, reference log-probs, verdicts, rewards of
+episodes, and the table of `log_completions`."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from .. import _trl
 from ..contract.episodes import Episodes
-from ..contract.round import Rollout
+from ..contract.round import Rollout, Turn
+from ..distributed.ddp import Engine
+from ..evaluation.sampling import neutral_generation
+from ..generation.base import Sampler, Turns
+from ..objectives.base import optional
 from ..random_state import private_generator
-from .host import Host
+from .book import Book
+from .learners import Learner
+from .parts import checked_verdicts, summed_rewards
 from .window import mask_after_stops
 
 
-def roll_out(
-    trainer: Host,
-    role: str,
-    rows: list[dict[str, Any]],
-    n: int,
-    problems: list[Any] | None,
-) -> Rollout:
-    """Sample one completion per row with the player's policy. `n` rows, side by side, are the same. `problems`: one
-    per row, which the completions are judged by."""
-    start = time.perf_counter()
-    key = (trainer.args.seed, "rollout", *trainer.frame.key(), role, trainer.processes.rank)
-    with trainer.acting_as(role, n, problems), private_generator(trainer.accelerator.device, *key):
-        with nullcontext() if _scored_again(trainer, role) else _unscored(trainer):
-            tensors = trainer._generate_and_score_completions(rows)
-        texts, verdicts, rewards_B = trainer.captured()
-        logs: dict[str, Any] = trainer._logs
-        trainer.completion_logs[role].append(logs)
-        for name, values in logs["rewards"].items():
-            scored = 0 if verdicts is None else sum(not math.isnan(value) for value in values)
-            trainer._metrics["train"][f"rewards/{name}/count"].append(scored)
-        tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
-        if not _scored_again(trainer, role):
-            tensors.pop("old_per_token_logps", None)
-        trainer.sampler.finish(tensors)
-        mask_after_stops(tensors, texts, trainer.stops(role), trainer.processing_class.pad_token_id)
-        if role in trainer.trained and trainer.roles[role].beta > 0:
-            with trainer.policies.reference(role, trainer.model_wrapped) as reference:
-                tensors["ref_per_token_logps"] = _log_probs(trainer, reference, tensors)
-        penalty_B = _kl_penalty(trainer, role, tensors)
-    trainer._time(f"time/rollout_{role}", start)
-    return Rollout(role, rows, texts, n, verdicts, rewards_B, tensors, penalty_B)
-
-
-def _scored_again(trainer: Host, role: str) -> bool:
-    """Does anybody read what the trained model gives to a sample of the role before the step?"""
-    reads = getattr(trainer.objectives.get(role), "reads_behavior", True)
-    return reads or trainer.roles[role].beta > 0 or trainer.use_vllm
-
-
 @contextmanager
-def _unscored(trainer: Host) -> Iterator[None]:
-    """Sampling without TRL's second pass over the samples, where a round has several steps."""
-
-    def unknown(model: Any, input_ids: torch.Tensor, mask: torch.Tensor, count: int, **_: Any) -> tuple[Any, ...]:
-        return input_ids.new_full((len(input_ids), count), torch.nan, dtype=torch.float32), None, None
-
-    vars(trainer)["_get_per_token_logps_and_entropies"] = unknown
-    try:
+def sampling_as(engine: Engine, role: str) -> Iterator[None]:
+    """Inside the block the module's forward and generate are those of `role`, in the precision of the loss (accelerate
+    puts autocast on the module's forward alone, and generate goes past it) and of its distribution."""
+    with engine.policies.active(role), neutral_generation(engine.policies.module), engine.accelerator.autocast():
         yield
-    finally:
-        del vars(trainer)["_get_per_token_logps_and_entropies"]
 
 
-def score_episodes(trainer: Host, episodes: Episodes, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Give episodes of this process the rewards of TRL's reward functions, which see a transcript as the completion of
-    its first prompt; and what `completion_table` shows of them. `rows`: one per episode. Called by all processes: TRL
-    wants them to have equally many, and those that lack some score copies."""
-    role, gather, count = episodes.role, trainer.processes.gather, len(episodes.texts)
-    mine = list(zip(rows, episodes.texts, episodes.verdicts or [], strict=True))
-    most = max(gather([count]))
-    logs = _trl.empty_logs()
-    if most == 0:
+@dataclass(eq=False)
+class Rollouts:
+    """Samples and scores the turns of all players."""
+
+    trl: Any
+    """The GRPOTrainer, for its generation and reward functions, and for the attributes that a turn swaps (_trl.py).
+    Its `_calculate_rewards` must be `rewards`."""
+    turns: Turns
+    engine: Engine
+    sampler: Sampler
+    book: Book
+    domain: Any
+    learners: Mapping[str, Learner]
+    _judged: list[Any] | None = None
+    """Problems of the completions that are sampled at the moment."""
+    _verdicts: list[Any] | None = None
+    """Verdicts on completions that are only scored."""
+    _captured: tuple[list[str], list[Any] | None, torch.Tensor] | None = None
+
+    @contextmanager
+    def acting_as(self, role: str, n: int, judged: list[Any] | None = None) -> Iterator[None]:
+        """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`, which
+        samples `n` completions per prompt. `judged`: the problems that each completion is verified by."""
+        trl = self.trl
+        swapped = {
+            **_trl.sampling_overrides(
+                trl.generation_kwargs, trl.eos_token_ids, self.turns.roles[role], self.turns.stops(role), n
+            ),
+            **self.sampler.begin(role, trl.state.global_step),
+            "_metrics": self.book.collected[role],
+            "_logs": _trl.empty_logs(),
+        }
+        with sampling_as(self.engine, role), _trl.swapped(trl, swapped), _trl.swapped(self, {"_judged": judged}):
+            yield
+
+    def rewards(
+        self,
+        stock: Callable[..., torch.Tensor],
+        inputs: list[dict[str, Any]],
+        prompts: list[Any],
+        completions: list[Any],
+        completion_ids: list[Any],
+    ) -> torch.Tensor:
+        """TRL's rewards (`stock`) for completions that are judged, which get the verdict as a column; for others none,
+        since a game knows them later. Keeps the texts."""
+        texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]  # no function may change them
+        verdicts = self._verdicts if self._judged is None else checked_verdicts(self.domain, texts, self._judged)
+        processes = self.turns.processes
+        if verdicts is None:
+            per_func = torch.zeros(len(prompts) * processes.world, len(self.trl.reward_funcs)).to(processes.device)
+        else:
+            inputs = [row | {"verdict": verdict} for row, verdict in zip(inputs, verdicts, strict=True)]
+            per_func = stock(inputs, prompts, completions, completion_ids)
+        mine = per_func[processes.rank * len(prompts) :][: len(prompts)]
+        self._captured = (texts, verdicts, summed_rewards(mine, self.trl.reward_weights))
+        return per_func
+
+    def captured(self) -> tuple[list[str], list[Any] | None, torch.Tensor]:
+        """Texts, verdicts and summed rewards of the completions that were sampled last; once."""
+        found, self._captured = self._captured, None
+        assert found is not None
+        return found
+
+    def roll_out(
+        self, role: str, rows: list[dict[str, Any]], n: int, problems: list[Any] | None
+    ) -> tuple[Rollout, dict[str, Any]]:
+        """Sample one completion per row with the player's policy; the rollout, and TRL's logs of it. `n` rows, side by
+        side, are the same. `problems`: one per row, which the completions are judged by."""
+        start, trl, turns = time.perf_counter(), self.trl, self.turns
+        key = (turns.args.seed, "rollout", *turns.key(), role, turns.processes.rank)
+        with self.acting_as(role, n, problems), private_generator(turns.processes.device, *key):
+            scored_again = trl.use_vllm or self._scored_again(role)
+            with nullcontext() if scored_again else self._unscored():
+                tensors = trl._generate_and_score_completions(rows)
+            texts, verdicts, rewards_B = self.captured()
+            logs: dict[str, Any] = trl._logs
+            for name, values in logs["rewards"].items():
+                scored = 0 if verdicts is None else sum(not math.isnan(value) for value in values)
+                trl._metrics["train"][f"rewards/{name}/count"].append(scored)
+            tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
+            if not scored_again:
+                tensors.pop("old_per_token_logps", None)
+            self.sampler.finish(tensors)
+            mask_after_stops(tensors, texts, turns.stops(role), turns.tokenizer.pad_token_id)
+            if role in self.learners and turns.roles[role].beta > 0:
+                with self.engine.policies.reference(role, self.engine.wrapped()) as reference:
+                    tensors["ref_per_token_logps"] = self._log_probs(reference, tensors)
+            penalty_B = self._kl_penalty(role, tensors)
+        self.book.record(f"time/rollout_{role}", time.perf_counter() - start)
+        return Rollout(role, rows, texts, n, verdicts, rewards_B, tensors, penalty_B), logs
+
+    def _scored_again(self, role: str) -> bool:
+        """Are the trained model's log-probs of a sample of the role read before the step?"""
+        learner = self.learners.get(role)
+        reads = learner is None or optional(learner.objective, "reads_behavior")
+        return bool(reads) or self.turns.roles[role].beta > 0
+
+    @contextmanager
+    def _unscored(self) -> Iterator[None]:
+        """Sampling without TRL's second pass over the samples, where a round has several steps."""
+
+        def unknown(model: Any, input_ids: torch.Tensor, mask: torch.Tensor, count: int, **_: Any) -> tuple[Any, ...]:
+            return input_ids.new_full((len(input_ids), count), torch.nan, dtype=torch.float32), None, None
+
+        vars(self.trl)["_get_per_token_logps_and_entropies"] = unknown
+        try:
+            yield
+        finally:
+            del vars(self.trl)["_get_per_token_logps_and_entropies"]
+
+    def score_episodes(self, episodes: Episodes, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        """Give episodes of this process the rewards of TRL's reward functions, which see a transcript as the
+        completion of its first prompt; the logs of them. `rows`: one per episode. Called by all processes: TRL wants
+        them to have equally many, and those that lack some score copies."""
+        role, processes, count = episodes.role, self.turns.processes, len(episodes.texts)
+        mine = list(zip(rows, episodes.texts, episodes.verdicts or [], strict=True))
+        most = max(processes.gather([count]))
+        logs = _trl.empty_logs()
+        if most == 0:
+            return logs
+        if processes.world > 1:
+            fill = next(one for one in processes.gather([mine[:1]]) if one)
+            mine += [fill] * (most - count)
+        asked, texts, verdicts = (list(part) for part in zip(*mine, strict=True))
+        prompts = [row["prompt"] for row in asked]
+        chat = not isinstance(prompts[0], str)
+        completions = [[{"role": "assistant", "content": text}] for text in texts] if chat else texts
+        collected = self.book.collected[role]
+        with (
+            _trl.swapped(self.trl, {"_metrics": collected, "_logs": logs}),
+            _trl.swapped(self, {"_verdicts": verdicts}),
+        ):
+            per_func = self.trl._calculate_rewards(asked, prompts, completions, [[] for _ in asked])
+        episodes.rewards_B = self.captured()[2][:count]
+        logs["prompt"], logs["completion"] = processes.gather([str(p) for p in prompts]), processes.gather(texts)
+        for i, name in enumerate(self.trl.reward_func_names):
+            logs["rewards"][name] = per_func[:, i].tolist()
+            scored = per_func[:, i][~torch.isnan(per_func[:, i])]
+            mean = float(scored.mean()) if scored.numel() else math.nan
+            collected["train"][f"rewards/{name}/mean"].append(mean)
+            collected["train"][f"rewards/{name}/count"].append(scored.numel())
         return logs
-    if trainer.processes.world > 1:
-        fill = next(one for one in gather([mine[:1]]) if one)
-        mine += [fill] * (most - count)
-    asked, texts, verdicts = (list(part) for part in zip(*mine, strict=True))
-    prompts = [row["prompt"] for row in asked]
-    chat = not isinstance(prompts[0], str)
-    completions = [[{"role": "assistant", "content": text}] for text in texts] if chat else texts
-    swapped = {"_metrics": trainer._role_metrics[role], "_logs": logs, "_verdicts": verdicts}
-    kept = {name: getattr(trainer, name) for name in swapped}
-    try:
-        vars(trainer).update(swapped)
-        per_func = trainer._calculate_rewards(asked, prompts, completions, [[] for _ in asked])
-    finally:
-        vars(trainer).update(kept)
-    episodes.rewards_B = trainer.captured()[2][:count]
-    logs["prompt"], logs["completion"] = gather([str(p) for p in prompts]), gather(texts)
-    metrics = trainer._role_metrics[role]["train"]
-    for i, name in enumerate(trainer.reward_func_names):
-        logs["rewards"][name] = per_func[:, i].tolist()
-        known = per_func[:, i][~torch.isnan(per_func[:, i])]
-        metrics[f"rewards/{name}/mean"].append(float(known.mean()) if known.numel() else math.nan)
-        metrics[f"rewards/{name}/count"].append(known.numel())
-    return logs
+
+    def blank_row(self, rollouts: Sequence[Rollout]) -> dict[str, torch.Tensor]:
+        """The tensors of a sample without a completion, for a player that sampled nothing in a round on this process.
+        `rollouts`: its samples on the others have log-probs that all must have: metrics are summed over processes."""
+        token = torch.full((1, 1), self.turns.tokenizer.pad_token_id, device=self.turns.processes.device)
+        masks = {"prompt": torch.ones_like(token), "completion": torch.zeros_like(token)}
+        row = {f"{name}_{part}": v for name, mask in masks.items() for part, v in (("ids", token), ("mask", mask))}
+        logps = {name: v for rollout in rollouts for name, v in rollout.tensors.items() if name.endswith("_logps")}
+        return row | {name: value.new_zeros(1, 1) for name, value in logps.items()}
+
+    def _kl_penalty(self, role: str, tensors: dict[str, torch.Tensor]) -> torch.Tensor | None:
+        """beta x the sampled KL of each completion (sum of log pi - log ref), as in TRL's RLOO trainer."""
+        settings = self.turns.roles[role]
+        if settings.kl_in != "reward" or "ref_per_token_logps" not in tensors:
+            return None
+        logps = tensors.get("old_per_token_logps")
+        if logps is None:
+            logps = self._log_probs(self.engine.wrapped(), tensors)
+        gap = (logps - tensors["ref_per_token_logps"]) * tensors["completion_mask"]
+        return settings.beta * gap.sum(1).cpu()
+
+    @torch.no_grad()
+    def _log_probs(self, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+        ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
+        mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
+        length, size = tensors["completion_ids"].size(1), self.turns.args.per_device_train_batch_size
+        logps, *_ = self.trl._get_per_token_logps_and_entropies(model, ids, mask, length, batch_size=size)
+        return logps
 
 
-def blank_row(trainer: Host, rollouts: Sequence[Rollout]) -> dict[str, torch.Tensor]:
-    """The tensors of a sample without a completion, for a player that sampled nothing in a round on this process.
-    `rollouts`: what it sampled on the others has log-probs that all must have: metrics are summed over processes."""
-    pad = trainer.processing_class.pad_token_id
-    token = torch.full((1, 1), pad, dtype=torch.long, device=trainer.accelerator.device)
-    masks = {"prompt": torch.ones_like(token), "completion": torch.zeros_like(token)}
-    row = {f"{name}_{what}": v for name, mask in masks.items() for what, v in (("ids", token), ("mask", mask))}
-    logps = {name: value for rollout in rollouts for name, value in rollout.tensors.items() if name.endswith("_logps")}
-    return row | {name: value.new_zeros(1, 1) for name, value in logps.items()}
+def completion_table(
+    turns: Sequence[Turn],
+    logs: Mapping[int, dict[str, Any]],
+    order: Sequence[str],
+    gather: Callable[[list[Any]], list[Any]],
+) -> dict[str, Any]:
+    """The round's completions of all processes in the form in which TRL prints and writes them, role by role (`order`)
+    and turn by turn. `logs`: those of each rollout, by its identity. Called by all processes.
+
+    TRL has filled in its own GRPO advantages, and 0 for proposals, whose rewards nobody knew by then. Here `reward` is
+    the credited reward of a sample (NaN: it was not measured) and `advantages` its credit; the reward functions'
+    columns are those of judged samples alone. Samples that fill up a process's part of a turn are left out.
+    """
+    table = _trl.empty_logs()
+    sampled = [(turn, log) for turn in turns if (log := logs.get(id(turn.rollout))) and log["prompt"]]
+    sampled.sort(key=lambda pair: order.index(pair[0].rollout.role))
+    functions = list(dict.fromkeys(name for _, log in sampled for name in log["rewards"]))
+    extras = list(dict.fromkeys(name for _, log in sampled for name in log["extra"]))
+    for turn, log in sampled:
+        counts = gather([len(turn.rollout.texts)])
+        own = len(log["prompt"]) // len(counts)  # rows of each process in the log
+        rows = [rank * own + i for rank, count in enumerate(counts) for i in range(count)]
+        table["rewards"]["reward"] += gather(_known(turn))
+        table["advantages"] += gather(turn.advantages_B.tolist())
+        table["extra"]["role"] += [turn.rollout.role] * len(rows)
+        judged = {} if turn.rollout.verdicts is None else log["rewards"]
+        columns = [(table[name], log[name]) for name in ("prompt", "completion")]
+        columns += [(table["rewards"][name], judged.get(name, [math.nan] * len(log["prompt"]))) for name in functions]
+        columns += [(table["extra"][name], log["extra"].get(name, [None] * len(log["prompt"]))) for name in extras]
+        for column, values in columns:
+            column += [values[row] for row in rows]
+    return table
 
 
-def _kl_penalty(trainer: Host, role: str, tensors: dict[str, torch.Tensor]) -> torch.Tensor | None:
-    """beta x the sampled KL of each completion (sum of log pi - log ref), as in TRL's RLOO trainer."""
-    settings = trainer.roles[role]
-    if settings.kl_in != "reward" or "ref_per_token_logps" not in tensors:
-        return None
-    logps = tensors.get("old_per_token_logps")
-    if logps is None:
-        logps = _log_probs(trainer, trainer.model_wrapped, tensors)
-    gap = (logps - tensors["ref_per_token_logps"]) * tensors["completion_mask"]
-    return settings.beta * gap.sum(1).cpu()
-
-
-@torch.no_grad()
-def _log_probs(trainer: Host, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
-    ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
-    mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
-    length = tensors["completion_ids"].size(1)
-    size = trainer.args.per_device_train_batch_size
-    logps, *_ = trainer._get_per_token_logps_and_entropies(model, ids, mask, length, batch_size=size)
-    return logps
+def _known(turn: Turn) -> list[float]:
+    return [math.nan] * len(turn.rollout.texts) if turn.rewards_B is None else turn.rewards_B.tolist()

@@ -20,10 +20,8 @@ from ..data.run_files import write_atomically
 from ..domains import domain_from
 from ..evaluation.rungs import differences_by_rung
 from ..evaluation.terminal import before_after_table, control_table, findings_text
-from .evaluation import differences, measure
-from .exports import export_policies, write_cards
-from .format_probe import probe_format
-from .rollbacks import resolve
+from .evaluation import differences
+from .exports import write_cards
 from .run_lock import run_lock
 from .trainer import JointConjecturerProverTrainer
 
@@ -41,16 +39,18 @@ def run_joint(
         domain = domain_from(args)
         data, held_out = data_sets(script, domain)
         trainer = JointConjecturerProverTrainer(args=args, domain=domain, **data, **trainer_arguments)
-        resume = resolve(trainer, args.resume_from_checkpoint)  # a wrong one is reported before minutes of evaluation
+        resume = trainer.store.resolve(
+            args.resume_from_checkpoint
+        )  # a wrong one is reported before minutes of evaluation
         if resume is None:
-            probe_format(trainer)
+            trainer.evaluator.probe_format()
         watch = shlex.join(["countdown-selfplay", "report", str(args.output_dir), "--watch"])
         trainer.accelerator.print(f"Watch this run in a browser: {watch}")
-        before = measure(trainer, held_out, script.eval_proposals, "before training")
+        before = trainer.evaluator.measure(held_out, script.eval_proposals, "before training")
         trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
-        for folder in export_policies(trainer, Path(args.output_dir)):  # before anything that could still fail
+        for folder in trainer.exports.write(Path(args.output_dir)):  # before anything that could still fail
             trainer.accelerator.print(f"Exported {folder}")
-        after = measure(trainer, held_out, script.eval_proposals, "after training")
+        after = trainer.evaluator.measure(held_out, script.eval_proposals, "after training")
         if trainer.processes.main:
             tell(Path(args.output_dir), before, after, script.report)
         trainer.processes.wait()
@@ -75,10 +75,10 @@ def play_control(
 
     trainer = JointConjecturerProverTrainer(args=args, domain=domain_from(args), **data, **trainer_arguments)
     trainer.accelerator.print(f"Control: the same run without a conjecturer, in {args.output_dir}")
-    resume = resolve(trainer, "auto" if args.resume_from_checkpoint else None)
+    resume = trainer.store.resolve("auto" if args.resume_from_checkpoint else None)
     trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
-    export_policies(trainer, Path(args.output_dir))
-    alone = measure(trainer, held_out, script.eval_proposals, "the control")
+    trainer.exports.write(Path(args.output_dir))
+    alone = trainer.evaluator.measure(held_out, script.eval_proposals, "the control")
     if trainer.processes.main:
         folder, start = Path(args.output_dir), {"prover": before["prover"]}
         tell(folder, start, alone, script.report)

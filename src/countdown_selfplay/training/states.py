@@ -1,4 +1,4 @@
-"""Everything of a run that remembers something, by name: what a checkpoint holds beside weights and optimizer."""
+"""States of a run's parts by name: the contents of a checkpoint beside weights and optimizer."""
 
 from __future__ import annotations
 
@@ -12,20 +12,13 @@ from safetensors.numpy import load_file, save_file
 
 from ..contract.stateful import Stateful
 from ..errors import GameError
-from .host import Host
 
 FILE, ARRAYS = "selfplay_state.json", "selfplay_state.safetensors"
 _ARRAY = "__array__"
 
 
-def states_of(trainer: Host) -> dict[str, Stateful]:
-    """A new part that remembers something is one entry here. A user's own part need not have a state."""
-    parts: dict[str, Any] = {"frame": trainer.frame, "game": trainer.game, "guard": trainer.guard}
-    parts |= {f"objective/{role}": objective for role, objective in trainer.objectives.items()}
-    parts |= {f"entropy/{role}": loss.entropy for role, loss in trainer.losses.items()}
-    parts |= {f"replay/{role}": replay for role, replay in trainer.replays.items()}
-    parts["guard/conjecturer"] = trainer.conjecturer_guard
-    parts["solve_rate"] = trainer.solve_rate
+def stateful(parts: Mapping[str, object]) -> dict[str, Stateful]:
+    """Those of the parts that have a state: a user's need not."""
     return {name: part for name, part in parts.items() if isinstance(part, Stateful)}
 
 

@@ -2,12 +2,11 @@
 others is in TRL's log and in no turn."""
 
 from collections import defaultdict
-from types import SimpleNamespace
 
 import torch
 
 from countdown_selfplay.contract.round import Rollout, Turn
-from countdown_selfplay.training.completion_table import completion_table
+from countdown_selfplay.training.rollouts import completion_table
 
 
 def log(prompts, **rewards):
@@ -25,16 +24,13 @@ def test_rows_that_fill_up_a_process_are_left_out_and_every_turn_is_there():
     turns = [turn("prover", [1.0, 2.0], True), turn("prover", [], True), turn("critic", [5.0], False)]
     never = turn("prover", [], True)  # sampled on no process
     there = iter([[1], [3.0], [2.0], [1], [4.0], [3.0], [1], [6.0], [5.0]])  # counts, rewards, advantages of each
-    trainer = SimpleNamespace(
-        roles={"prover": None, "critic": None},
-        processes=SimpleNamespace(gather=lambda items: [*items, *next(there)]),
-        completion_logs={
-            "prover": [log(["a", "b", "c", "fill"], f=[1.0, 2.0, 3.0, 0.0]), log(["fill", "d"], f=[0.0, 4.0])],
-            "critic": [log(["e", "g"], f=[0.0, 0.0])],
-        },
-    )
-    rollouts = {"prover": [turns[0].rollout, turns[1].rollout], "critic": [turns[2].rollout]}
-    table = completion_table(trainer, [turns[0], turns[1], never, turns[2]], rollouts)
+    logs = {
+        id(turns[0].rollout): log(["a", "b", "c", "fill"], f=[1.0, 2.0, 3.0, 0.0]),
+        id(turns[1].rollout): log(["fill", "d"], f=[0.0, 4.0]),
+        id(turns[2].rollout): log(["e", "g"], f=[0.0, 0.0]),
+    }
+    played = [turns[0], turns[1], never, turns[2]]
+    table = completion_table(played, logs, ["prover", "critic"], lambda items: [*items, *next(there)])
     assert table["prompt"] == ["a", "b", "c", "d", "e", "g"] and table["completion"] == ["A", "B", "C", "D", "E", "G"]
     assert table["rewards"]["reward"] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     assert table["advantages"] == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]

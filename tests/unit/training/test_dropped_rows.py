@@ -7,7 +7,7 @@ import torch
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.base import LossInputs
 from countdown_selfplay.objectives.rloo import RLOO
-from countdown_selfplay.training.cut import micro_batches
+from countdown_selfplay.training.micro_batch import micro_batches
 from countdown_selfplay.training.window import credited_as_sampled, fitted, trained_counts, windows
 
 from .test_window import RoleBatch, numbers, tensors_of

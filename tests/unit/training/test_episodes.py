@@ -11,14 +11,12 @@ from countdown_selfplay.distributed.processes import ALONE
 from countdown_selfplay.errors import ConfigError, GameError
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.base import LossInputs, Replay
-from countdown_selfplay.training.answer_buffer import AnswerBuffer
-from countdown_selfplay.training.cut import micro_batches
-from countdown_selfplay.training.demonstrations import Demonstrations
-from countdown_selfplay.training.episode_replay import EpisodeReplay
+from countdown_selfplay.training.answer_buffer import AnswerBuffer, EpisodeReplay
+from countdown_selfplay.training.credit import merged, token_counts
+from countdown_selfplay.training.learners import Demonstrations
+from countdown_selfplay.training.micro_batch import micro_batches
 from countdown_selfplay.training.replay import Kept
-from countdown_selfplay.training.sequences import sequence_windows
-from countdown_selfplay.training.turn_rows import merged, token_counts
-from countdown_selfplay.training.window import RoleBatch, trained_counts
+from countdown_selfplay.training.window import RoleBatch, sequence_windows, trained_counts
 
 
 class Countdowns:

@@ -2,7 +2,7 @@
 
 import json
 
-from countdown_selfplay.training.frame import Frame
+from countdown_selfplay.training.book import Frame
 
 
 def counted():

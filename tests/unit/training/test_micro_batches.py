@@ -2,7 +2,7 @@
 
 import torch
 
-from countdown_selfplay.training.cut import micro_batches, trim
+from countdown_selfplay.training.micro_batch import micro_batches, trim
 from countdown_selfplay.training.window import RoleBatch, trained_counts
 
 

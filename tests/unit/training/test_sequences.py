@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from countdown_selfplay.distributed.processes import ALONE
-from countdown_selfplay.training.sequences import sequence_windows
-from countdown_selfplay.training.window import RoleBatch, trained_counts
+from countdown_selfplay.training.window import RoleBatch, sequence_windows, trained_counts
 
 from .test_window import batch, numbers, tensors_of
 

@@ -3,7 +3,7 @@
 import torch
 
 from countdown_selfplay.random_state import private_generator, seed_from
-from countdown_selfplay.training.frame import Frame
+from countdown_selfplay.training.book import Frame
 
 
 def keys():

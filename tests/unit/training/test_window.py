@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from countdown_selfplay.contract.round import Rollout, Turn
-from countdown_selfplay.training.cut import micro_batches
-from countdown_selfplay.training.turn_rows import merged
+from countdown_selfplay.training.credit import merged
+from countdown_selfplay.training.micro_batch import micro_batches
 from countdown_selfplay.training.window import RoleBatch, fitted, joined, trained_counts, windows
 
 BLANK = {

@@ -36,6 +36,13 @@ def show_rounds(trainer: Any, metrics: Iterable[Metric]) -> None:
             trainer.add_callback(_in_notebook(type(callback), metrics))
 
 
+def close_bars(callbacks: Iterable[TrainerCallback]) -> None:
+    """End the bars of a loop that was left by an exception."""
+    for callback in callbacks:
+        if isinstance(callback, RoundProgress):
+            callback.close()
+
+
 class RoundProgress(ProgressCallback):
     """Differs from ProgressCallback in that a log becomes the bar's suffix: the metrics that are declared with a word,
     such as `solve rate` for that of conjectured problems. A narrow terminal shows the bar before its rate."""

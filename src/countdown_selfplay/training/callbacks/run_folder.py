@@ -1,4 +1,5 @@
-"""The run folder: run.json, metrics.jsonl and samples.jsonl, from which reports are made."""
+"""The run folder: run.json, metrics.jsonl and samples.jsonl, from which reports are made, and the report of a run that
+is still training."""
 
 from __future__ import annotations
 
@@ -10,44 +11,53 @@ import platform
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from transformers import TrainerCallback
 
-from ... import __version__
-from ...contract.metric import as_json
+from ...contract.metric import Metric, as_json
 from ...data.jsonl import json_file
 from ...data.run_files import append_lines, write_atomically
 from ...errors import DataError
-from ..exports import write_proposer_files
-from ..host import Host
-from ..metrics import HISTOGRAM
+from ...statistics.solve_rate import CumulativeSolveRate
+from ..book import HISTOGRAM, Book
+from ..exports import Exports
 
 logger = logging.getLogger(__name__)
 
 _PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets")
 
 
-def describe_run(trainer: Host, resumed: Path | None, step: int) -> None:
-    """Write run.json. A resume leaves the start and adds an entry to `resumes`: from where, and what has changed, as
-    [before, now]; `config` is the one in force."""
-    path, args = Path(trainer.args.output_dir) / "run.json", trainer.args
+def describe_run(
+    args: Any,
+    domain: Any,
+    metrics: Iterable[Metric],
+    resumed: Path | None = None,
+    step: int = 0,
+    changed: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Write run.json. A resume leaves start and command, and adds an entry to `resumes`: from which checkpoint
+    (written at optimizer `step`), by which command, and the `changed` settings as [before, now]; `config` is the one
+    in force."""
+    path = Path(args.output_dir) / "run.json"
     before = _before(path) if resumed is not None and path.exists() else {}
+    kept = {name: before[name] for name in ("started", "command") if name in before}
     resumes = before.get("resumes", [])
     if resumed is not None:
-        entry = {"at": _now(), "from": str(resumed), "step": step, "changed": trainer.changed_settings}
-        resumes = [*resumes, entry]
-    config = {**args.to_dict(), "max_grad_norm": trainer.max_grad_norm}
-    started = {"started": before["started"]} if "started" in before else {}
-    declared = {metric.name: as_json(metric) for metric in trainer.guard.metrics}
-    write_description(args, config, trainer.domain, **started, metrics=declared, resumes=resumes)
+        entry = {"at": _now(), "from": str(resumed), "step": step, "changed": dict(changed)}
+        by = {"command": command} if (command := command_line(sys.argv)) else {}
+        resumes = [*resumes, entry | by]
+    declared = {metric.name: as_json(metric) for metric in metrics}
+    write_description(args, args.to_dict(), domain, **kept, metrics=declared, resumes=resumes)
 
 
 def _before(path: Path) -> dict[str, Any]:
-    """What run.json says. Training goes on without it: a damaged one is kept under another name, and begins again."""
+    """The contents of run.json. Training goes on without it: a damaged one is kept under another name, and begins
+    again."""
     try:
         return json_file(path, resumes=list)
     except DataError as error:
@@ -70,7 +80,7 @@ def write_description(args: Any, config: dict[str, Any], domain: Any, **more: An
         "domain": said,
         **({"rules": said["rules"]} if "rules" in said else {}),
         "environment": {
-            "countdown-selfplay": __version__,
+            "countdown-selfplay": version("countdown-selfplay"),
             "python": platform.python_version(),
             "device": str(args.device),
             "processes": args.world_size,
@@ -120,30 +130,47 @@ def _now() -> str:
 class RunFolder(TrainerCallback):
     """Writes one line per log."""
 
-    def __init__(self, trainer: Host) -> None:
-        self.trainer = trainer
+    def __init__(self, book: Book, exports: Exports, solve_rate: CumulativeSolveRate | None) -> None:
+        self.book, self.exports, self.solve_rate = book, exports, solve_rate
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         if not state.is_world_process_zero or not logs:
             return
         folder = Path(args.output_dir)
         record = record_of(state.global_step, logs)
-        if "loss" in logs and self.trainer.logged_histogram is not None:
-            record[HISTOGRAM] = self.trainer.logged_histogram
+        if "loss" in logs and self.book.histogram is not None:
+            record[HISTOGRAM] = self.book.histogram
         append_lines(folder / "metrics.jsonl", [record])
         if "loss" in logs:
-            append_lines(
-                folder / "samples.jsonl", [{"step": state.global_step, **s} for s in self.trainer.round_samples]
-            )
+            append_lines(folder / "samples.jsonl", [{"step": state.global_step, **s} for s in self.book.samples])
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.is_world_process_zero and self.trainer.solve_rate is not None:
-            self.trainer.solve_rate.write(Path(args.output_dir), self.trainer.frame.rounds)
-        if state.is_world_process_zero:
-            write_proposer_files(self.trainer, Path(args.output_dir), "run_files")
+        if not state.is_world_process_zero:
+            return
+        if self.solve_rate is not None:
+            self.solve_rate.write(Path(args.output_dir), self.exports.frame.rounds)
+        self.exports.write_proposer_files(Path(args.output_dir), "run_files")
 
     on_train_end = on_save
 
 
 def _finite(value: Any) -> bool:
     return value is not None and not (isinstance(value, float) and not math.isfinite(value))
+
+
+class ReportEvery(TrainerCallback):
+    """Rewrites report.html at the first log after every `rounds` rounds. It samples nothing: the trajectory stays."""
+
+    def __init__(self, rounds: int) -> None:
+        self.rounds = rounds
+        self.written = 0  # the round of the last report
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        now = state.global_step // args.steps_per_round
+        if not state.is_world_process_zero or not logs or "loss" not in logs:
+            return
+        if now // self.rounds > self.written // self.rounds:
+            from ...evaluation.report import write_report  # matplotlib
+
+            self.written = now
+            write_report([args.output_dir], Path(args.output_dir) / "report.html")

@@ -1,18 +1,18 @@
-"""SIGTERM ends a run at the end of its round, with a checkpoint: what a scheduler sends before it kills."""
+"""SIGTERM, which a scheduler sends before it kills, ends a run at the end of its round, with a checkpoint."""
 
 from __future__ import annotations
 
 import logging
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from transformers import TrainerCallback
 
-from ..host import Host
-from ..steps import ends_round
+from ...distributed.processes import Processes
+from ..book import ends_round
 
 logger = logging.getLogger(__name__)
 
@@ -30,13 +30,14 @@ class Termination(TrainerCallback):
     nothing: the round is still played to its end. It leaves before the next round and not in `on_save`, where the
     callbacks of a user (that copy a checkpoint away, for one) come later."""
 
-    def __init__(self, trainer: Host) -> None:
-        self.trainer = trainer
+    def __init__(self, processes: Processes, save: Callable[[], None]) -> None:
+        """`save`: writes a checkpoint."""
+        self.processes, self.save = processes, save
         self.asked = self.ending = self.saved = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Inside the block SIGTERM is noted. A handler of the user's own, and any outside the main thread, stays."""
+        """Inside the block SIGTERM is noted. A user's handler, and any outside the main thread, stays."""
         self.asked = self.ending = self.saved = False
         ours = threading.current_thread() is threading.main_thread()
         if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
@@ -54,7 +55,7 @@ class Termination(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if not ends_round(args, state.global_step):
             return
-        self.ending = any(self.trainer.processes.gather([self.asked]))
+        self.ending = any(self.processes.gather([self.asked]))
         if self.ending and args.save_strategy == "no":
             raise Terminated(state.global_step)
         control.should_save |= self.ending
@@ -66,7 +67,7 @@ class Termination(TrainerCallback):
         if not self.ending:
             return
         if not self.saved:  # save_strategy="best" took the save back, for the round was not the best one
-            self.trainer._save_checkpoint(self.trainer.model, None)
+            self.save()
         raise Terminated(state.global_step)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

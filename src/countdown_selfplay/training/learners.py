@@ -1,0 +1,124 @@
+"""Trained players: objective, loss, kept samples, and demonstrations beside a step's own answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from ..config import JointSelfPlayConfig, RoleSettings
+from ..errors import ConfigError
+from ..evaluation.token_ids import many_ids
+from ..objectives.base import Objective, optional
+from ..random_state import seed_from
+from .answer_buffer import AnswerBuffer, EpisodeReplay
+from .losses import RoleLoss
+from .parts import check_episodes, role_objectives
+from .replay import Kept, SampleReplay, batch_of
+from .window import RoleBatch, joined
+
+
+@dataclass
+class Learner:
+    """A player that is trained."""
+
+    objective: Objective
+    loss: RoleLoss
+    replay: SampleReplay | AnswerBuffer | None = None
+    """Kept samples, for an objective that trains on them."""
+    demonstrations: Demonstrations | None = None
+
+
+def learners_of(
+    args: JointSelfPlayConfig,
+    domain: Any,
+    roles: Mapping[str, RoleSettings],
+    given: Mapping[str, Objective | str] | None,
+) -> dict[str, Learner]:
+    """By role, in the order of `args`. `given`: a user's objectives, which replace those of `args`."""
+    objectives = role_objectives(args, {role: roles[role] for role in args.trained_roles}, given)
+    episodes = check_episodes(args, domain)
+    found = {}
+    for role, objective in objectives.items():
+        most_moves = int(domain.most_moves) if role in episodes else 1
+        replay = replay_of(objective, roles[role], role in episodes)
+        found[role] = Learner(objective, RoleLoss(objective, roles[role], most_moves), replay)
+    return found
+
+
+def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
+    """By the names of a checkpoint, the parts of learners that may have a state."""
+    found: dict[str, object] = {f"objective/{role}": learner.objective for role, learner in learners.items()}
+    found |= {f"entropy/{role}": learner.loss.entropy for role, learner in learners.items()}
+    return found | {f"replay/{role}": learner.replay for role, learner in learners.items()}
+
+
+def replay_of(objective: Objective, settings: RoleSettings, episodes: bool) -> SampleReplay | AnswerBuffer | None:
+    """A store for an objective that trains on kept samples. `episodes`: whether the answers of its role are such."""
+    rule = optional(objective, "replay")
+    if rule is None:
+        return None
+    if rule.all_kept and settings.replayed_rounds < (rule.rounds or 0):
+        raise ConfigError(
+            f"`all_kept` of the {settings.role}'s objective, which is an object, finds no room: a step's "
+            "micro-batches are derived from the configuration; name the objective and its `objective_kwargs` there."
+        )
+    if rule.reuse is not None:
+        return AnswerBuffer(rule, settings)
+    return EpisodeReplay(rule, settings) if episodes else SampleReplay(rule, settings)
+
+
+@dataclass(frozen=True)
+class Demonstrations:
+    """Demonstrated answers of a role, each one row or several moves, drawn for each step alike on all processes. In
+    the supervised term (`sft_coef`) they are an anchor that keeps coverage."""
+
+    count: int
+    """In an optimizer step, over all processes."""
+    make: Callable[[int, int], Sequence[Sequence[Kept]]]
+    """(how many, seed) -> answers."""
+
+    def beside(self, window: RoleBatch, key: Sequence[object], rank: int, world: int) -> RoleBatch:
+        """The window with this process's share of the step's demonstrations, which the objective does not select."""
+        drawn = self.make(self.count, seed_from(*key, "demonstrations"))[rank::world]
+        if not drawn:
+            return window
+        rows = [row for answer in drawn for row in answer]
+        more = batch_of(window, rows, [i for i, answer in enumerate(drawn) for _ in answer], window.has_signal)
+        mask = more.tensors["completion_mask"]
+        for name in ("old_per_token_logps", "sampling_per_token_logps", "ref_per_token_logps"):
+            if name in window.tensors:  # nobody asks for those of a row that is not selected, but all rows have them
+                more.tensors[name] = torch.full(mask.shape, torch.nan, device=mask.device)
+        if "ref_per_token_logps" in more.tensors:
+            more.tensors["ref_per_token_logps"] = torch.zeros_like(more.tensors["ref_per_token_logps"])
+        more.tensors["sft_mask"] = mask.clone()
+        more.selected_B = torch.zeros(more.rows, dtype=torch.bool)
+        more.advantages_B = torch.zeros(more.rows)
+        base = window if window.sequence_B is not None else replace(window, sequence_B=torch.arange(window.rows))
+        return joined([base, more])
+
+
+def demonstrations_of(
+    role: str, settings: RoleSettings, domain: Any, tokenizer: Any, rungs: Sequence[int] | None
+) -> Demonstrations | None:
+    """Those of a role that `demonstrations_per_step` asks for, of problems of `rungs` (None: all). ConfigError where
+    the domain makes none."""
+    if not settings.demonstrations_per_step:
+        return None
+    make: Any = getattr(domain, "demonstrations", None)
+    if make is None:
+        raise ConfigError(
+            f"`demonstrations_per_step` ({settings.demonstrations_per_step}) of the {role} needs a domain that "
+            f"demonstrates (`demonstrations(n, seed, rungs)`), and {type(domain).__name__} does not; set it to 0."
+        )
+
+    def encoded(n: int, seed: int) -> list[list[Kept]]:
+        answers = make(n, seed, tuple(rungs) if rungs else None)
+        asked, texts = zip(*((row["prompt"], text) for answer in answers for row, text in answer), strict=True)
+        rows = (Kept(0, 0.0, *ids, {}) for ids in many_ids(tokenizer, asked, texts))
+        return [[next(rows) for _ in answer] for answer in answers]
+
+    encoded(1, 0)  # what cannot be made is said before the run starts
+    return Demonstrations(settings.demonstrations_per_step, encoded)

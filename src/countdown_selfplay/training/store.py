@@ -1,0 +1,231 @@
+"""The store of a run's checkpoints: writes them from the states of its parts, finds the one that a resume means, and
+hands the states back."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerState
+
+from .._trl import swapped
+from ..config import JointSelfPlayConfig
+from ..config.changes import allowed_names, changed_settings
+from ..contract.stateful import Stateful
+from ..data.run_files import disk_was_full, write_atomically
+from ..distributed.ddp import Engine
+from ..distributed.processes import Processes
+from ..errors import CheckpointError, RunFolderError
+from . import states
+from .book import ends_round
+from .checkpoints import (
+    COMPLETE,
+    CONJECTURER_HEALTHY,
+    FORMAT,
+    defect,
+    digests,
+    finish_going_back,
+    how_to_go_on,
+    newest,
+    replace_checkpoint,
+    rotate,
+)
+from .exports import Exports
+
+logger = logging.getLogger(__name__)
+
+_STAGING = ".incomplete"
+_LITTLE = 1 << 20  # bytes that are free on a disk that counts as full
+
+
+@dataclass(eq=False)
+class Store:
+    """Checkpoints of a run."""
+
+    args: JointSelfPlayConfig
+    engine: Engine
+    processes: Processes
+    states: Mapping[str, Stateful]
+    """By name, with "frame", "guard" and perhaps "guard/conjecturer": the contents beside weights and optimizer."""
+    settings: dict[str, Any]
+    """Those that a resume must leave as they were."""
+    exports: Exports
+    limit: int | None
+    """Of checkpoints that are kept; hidden from the stock Trainer while it trains (rollbacks.py)."""
+    loop: dict[str, Any] = field(default_factory=dict)
+    """State of the Trainer's loop (book.Loop) in the last checkpoint that was written or resumed."""
+    changed: dict[str, list[Any]] = field(default_factory=dict)
+    """Settings that a resume has changed: {name: [there, here]}."""
+    _verified: Path | None = None
+
+    @property
+    def output(self) -> Path:
+        return Path(self.args.output_dir)
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def save(self, stock_save: Callable[[], None], state: TrainerState, optimizer: Any) -> None:
+        """Write `checkpoint-<step>`: everything into a staging folder, the list of files last, then one rename.
+
+        A run that dies at any point leaves either the whole checkpoint under its name or none. Called by all
+        processes; a RunFolderError says that the disk did not take it and what is left to resume from.
+        """
+        args, main, output = self.args, self.processes.main, self.output
+        staging, name = output / _STAGING, f"checkpoint-{state.global_step}"
+        try:
+            if main:
+                shutil.rmtree(staging, ignore_errors=True)
+                staging.mkdir(parents=True)
+            self.processes.wait()
+            self.engine.before_save(optimizer)
+            # Where the stock Trainer puts the folder, and rotates (nothing, in here).
+            with swapped(args, {"output_dir": str(staging)}):
+                stock_save()
+            self._name_best(state, staging / name)
+            self.processes.wait()
+            if args.policy_sharing != "lora":  # PEFT has written the adapters' folders already
+                self.exports.write(staging / name)
+            if main:
+                self._finish(staging / name, state.global_step)
+                replace_checkpoint(staging / name, output / name)
+                shutil.rmtree(staging, ignore_errors=True)
+                rotate(output, self.limit, state.best_model_checkpoint)
+        except Exception as error:
+            full = disk_was_full(error) or shutil.disk_usage(output).free < _LITTLE  # torch may not say why
+            shutil.rmtree(staging, ignore_errors=True)
+            if not full and not isinstance(error, OSError):
+                raise
+            why = os.strerror(errno.ENOSPC) if full else " ".join(str(error).split())
+            raise RunFolderError(
+                f"{output / name} could not be written ({why}); free space, then go on: {how_to_go_on(output)}"
+            ) from error
+        self.processes.wait()
+
+    def _name_best(self, state: TrainerState, staged: Path) -> None:
+        """The best checkpoint's path, in memory and in trainer_state.json: it lay in staging when the stock Trainer
+        named it, or under another name of the run folder, which has been moved since."""
+        name = f"checkpoint-{state.best_global_step}"
+        if name == staged.name or (self.output / name).is_dir():
+            state.best_model_checkpoint = str(self.output / name)
+            if self.processes.main:
+                state.save_to_json(str(staged / "trainer_state.json"))
+
+    def _finish(self, folder: Path, step: int) -> None:
+        parts: Mapping[str, Any] = self.states
+        alone = parts.get("guard/conjecturer")
+        facts = {"loop": self.loop, **self._shape(), "settings": self.settings}
+        states.write(folder, self.states, facts)
+        self.exports.write_proposer_files(folder)
+        manifest = {
+            "step": step,
+            "format": FORMAT,
+            "attempt": parts["frame"].attempt,
+            "healthy": parts["guard"].healthy,
+            **({} if alone is None else {CONJECTURER_HEALTHY: alone.healthy}),
+            "processes": self.processes.world,
+            "engine": self.engine.name,
+            "optimizer": self.engine.optimizer_file,
+            "files": digests(folder, [p for p in sorted(folder.rglob("*")) if p.is_file()], settle=True),
+        }
+        write_atomically(folder / COMPLETE, json.dumps(manifest, indent=1))
+
+    def _shape(self) -> dict[str, Any]:
+        """Facts that must be equal at a resume."""
+        return {"roles": list(self.args.all_roles), "policy_sharing": self.args.policy_sharing}
+
+    # -- resuming ----------------------------------------------------------------------------------------------------
+
+    def resolve(self, resume: str | bool | None) -> Path | None:
+        """The checkpoint that `resume` means: a folder, True for the newest complete one in the output folder, "auto"
+        for that or, without one, a fresh start (None). CheckpointError if it is absent, damaged or of another run."""
+        if resume == "":  # an unset variable of a shell: a fresh run would move the old one aside
+            raise CheckpointError(
+                "`resume_from_checkpoint` is empty; pass a checkpoint's folder, true, auto or nothing."
+            )
+        if isinstance(resume, (str, os.PathLike)):
+            resume = {"true": True, "false": False}.get(str(resume).lower(), str(resume))  # the command line's words
+        if not resume:
+            return None
+        found = self.processes.together(lambda: self._find(resume))
+        if found is None:
+            return None
+        self.changes(Path(found))
+        return Path(found)
+
+    def _find(self, resume: str | bool) -> str | None:
+        output, processes, engine = self.output, self.processes.world, self.engine.name
+        finish_going_back(output)
+        if resume in (True, "auto"):
+            folder = newest(output, processes, engine=engine)
+            if folder is None and resume is True:
+                raise CheckpointError(
+                    f"There is no complete checkpoint in {output} to resume from; start without "
+                    "resume_from_checkpoint, or with auto, which starts a run that has none."
+                )
+        else:
+            folder = Path(str(resume))
+            problem = defect(folder, processes, engine, contents=folder != self._verified)
+            if problem is not None:
+                raise CheckpointError(
+                    f"Cannot resume from {folder}: {problem}; pass true to take the newest complete checkpoint."
+                )
+        self._verified = folder
+        return None if folder is None else str(folder)
+
+    def changes(self, folder: Path, state: dict[str, Any] | None = None) -> dict[str, list[Any]]:
+        """The settings that differ from those of the run that wrote `folder`, as {name: [there, here]};
+        CheckpointError if one must not. `state`: of the checkpoint, where it has been read."""
+        state = states.read(folder) if state is None else state
+        for name, value in self._shape().items():
+            if state[name] != value:
+                raise CheckpointError(
+                    f"Cannot resume from {folder}: its {name} is {state[name]} and this run's is {value}."
+                )
+        allowed = allowed_names(self.args.allow_changed)
+        more = {"train_dataset": self._changed_targets(state)}
+        return changed_settings(state.get("settings", {}), self.settings, allowed, folder, more)
+
+    def _changed_targets(self, state: dict[str, Any]) -> str:
+        """The words of a proposer with targets, whose state holds their keys, on a data set that changed; "" where
+        this run's proposer or that of the checkpoint is another."""
+        changed = getattr(self.exports.proposer, "changed", None)
+        known = state["states"].get("game", {}).get("state", {}).get("proposer")
+        counted: Any = self.states.get("solve_rate")
+        keys = None if counted is None else counted.keys
+        return "" if changed is None or keys is None or "known" not in (known or {}) else changed(known, keys)
+
+    def load(self, folder: Path) -> dict[str, list[Any]]:
+        """Curriculum and guard as they were; the stock Trainer loads weights, optimizer, schedule and RNG. Returns the
+        settings that differ from those of the run that wrote it and may, as {name: [there, here]}."""
+        state = states.read(folder)
+        changed = self.changes(folder, state)
+        parts = dict(self.states)
+        if "train_dataset" in changed:
+            parts.pop("solve_rate", None)  # it counts the problems of another data set
+        states.load(parts, state["states"])
+        self.loop = state.get("loop", {})  # put back by RoundEnd, once the Trainer has set up its loop
+        return changed
+
+    def newest(self, healthy_only: bool = False) -> Path | None:
+        """The newest complete checkpoint of this run."""
+        return newest(self.output, self.processes.world, healthy_only, self.engine.name)
+
+
+def may_save(args: JointSelfPlayConfig, step: int) -> bool:
+    """May a checkpoint be written now? A user's callback may ask after any optimizer step."""
+    if ends_round(args, step):
+        return True
+    logger.warning(
+        "No checkpoint at step %d, in the middle of a round, which could not be resumed; ask at multiples of "
+        "steps_per_round (%d).",
+        step,
+        args.steps_per_round,
+    )
+    return False
