@@ -233,6 +233,7 @@ def test_a_launch_becomes_the_launcher_with_its_environment_added(monkeypatch):
     assert path == sys.executable
     assert line[-3:] == ["joint", "--seed", "3"]
     assert environment["ACCELERATE_USE_CPU"] == "true"
+    assert environment[launch.LAUNCHED] == "1"  # the processes of a launch do not say again that they load PyTorch
     assert environment["PATH"] == launch.os.environ["PATH"]
 
 
