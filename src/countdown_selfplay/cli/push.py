@@ -111,7 +111,7 @@ def written(run: Path, role: Path, described: dict[str, Any], repo: str) -> Path
     (target / "README.md").write_text(text, encoding="utf-8")
     report = run / "report.html"
     if not report.exists() and (run / "metrics.jsonl").exists() and role != run:
-        from ..training.run import report_of
+        from ..training.callbacks.run_folder import report_of
 
         report_of(run)
     for file in (run / "run.json", path, report):

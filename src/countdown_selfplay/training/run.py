@@ -20,6 +20,7 @@ from ..data.run_files import write_atomically
 from ..domains import domain_from
 from ..evaluation.rungs import differences_by_rung
 from ..evaluation.terminal import before_after_table, control_table, findings_text
+from .callbacks.run_folder import report_of
 from .evaluation import differences
 from .exports import write_cards
 from .run_lock import run_lock
@@ -129,10 +130,3 @@ def write_evaluation(folder: Path, before: dict[str, Any], after: dict[str, Any]
             result["difference_by_rung"] = by_rung
     write_atomically(folder / "evaluation.json", json.dumps(result, indent=1) + "\n")
     return result
-
-
-def report_of(folder: Path) -> Path:
-    """Write report.html of a run into its folder; its path."""
-    from ..evaluation.report import write_report  # matplotlib
-
-    return write_report([folder], folder / "report.html")

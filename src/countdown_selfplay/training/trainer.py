@@ -46,6 +46,7 @@ from .callbacks import (
     Termination,
     show_rounds,
 )
+from .callbacks.run_folder import report_of
 from .evaluation import Evaluator
 from .exports import Exports
 from .learners import demonstrations_of, learners_of, states_of
@@ -352,13 +353,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def report(self, output: str | Path | None = None) -> Path:
         """Write the page about the run so far, report.html in its folder unless `output` is given; its path."""
-        from ..evaluation.report import write_report  # matplotlib
-
         folder = Path(self.args.output_dir)
         path = folder / "report.html" if output is None else Path(output)
-        if self.processes.main:
-            write_report([folder], path)
-        return path
+        return report_of(folder, path) if self.processes.main else path
 
     @python_random_kept()  # TRL draws the completions that it prints
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:

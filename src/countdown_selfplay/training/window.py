@@ -283,12 +283,8 @@ def sequence_windows(
 
 def _numbered(parts: list[RoleBatch]) -> list[RoleBatch]:
     """With groups that no two of them share."""
-    first, found = 0, []
-    for part in parts:
-        _, group_B = torch.unique_consecutive(groups_of(part), return_inverse=True)
-        found.append(replace(part, group_B=group_B + first))
-        first += int(group_B.max()) + 1
-    return found
+    groups = _apart(torch.unique_consecutive(groups_of(part), return_inverse=True)[1] for part in parts)
+    return [replace(part, group_B=group_B) for part, group_B in zip(parts, groups, strict=True)]
 
 
 def _to(batch: RoleBatch, device: torch.device | str) -> RoleBatch:

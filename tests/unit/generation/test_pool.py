@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from peft import LoraConfig
+from peft import IA3Config, LoraConfig
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.distributed.processes import ALONE
-from countdown_selfplay.errors import GenerationError
+from countdown_selfplay.errors import ConfigError, GenerationError
 from countdown_selfplay.generation.adapters import AdapterFolders, adapter_rank, adapter_state
 from countdown_selfplay.generation.base import Turns
 from countdown_selfplay.generation.colocate import Colocate
@@ -62,6 +62,19 @@ def test_each_player_has_its_own_adapter_and_folder(policies, tmp_path):
     policies.module.save_pretrained(tmp_path / "checkpoint")
     found = {p.name for p in (tmp_path / "checkpoint").iterdir() if p.is_dir()}
     assert found == {"prover_0", "prover_1", "conjecturer"}
+
+
+@pytest.mark.parametrize(
+    ("adapter", "message"),
+    [
+        (IA3Config(), r"`peft_config` \(IA3Config\) is not a LoraConfig"),
+        (LoraConfig(use_dora=True), r"`use_dora` \(True\) is not known to vLLM's LoRA"),
+    ],
+)
+def test_an_adapter_that_vllm_does_not_serve_is_refused(adapter, message):
+    module = SimpleNamespace(peft_config={"prover": adapter})
+    with pytest.raises(ConfigError, match=message):
+        adapter_rank(SimpleNamespace(weight_names=("prover",), module=module))
 
 
 def test_the_active_player_is_switched_and_put_back(policies):

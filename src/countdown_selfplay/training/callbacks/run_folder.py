@@ -170,7 +170,12 @@ class ReportEvery(TrainerCallback):
         if not state.is_world_process_zero or not logs or "loss" not in logs:
             return
         if now // self.rounds > self.written // self.rounds:
-            from ...evaluation.report import write_report  # matplotlib
-
             self.written = now
-            write_report([args.output_dir], Path(args.output_dir) / "report.html")
+            report_of(Path(args.output_dir))
+
+
+def report_of(folder: Path, path: Path | None = None) -> Path:
+    """Write the page about a run to `path`, by default report.html in its folder; its path."""
+    from ...evaluation.report import write_report  # matplotlib
+
+    return write_report([folder], folder / "report.html" if path is None else path)
