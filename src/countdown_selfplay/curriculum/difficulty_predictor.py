@@ -202,7 +202,7 @@ def read_labels(path: str, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndar
         attempts.append(float(tried))
     if not problems:
         raise DataError(f"'{path}' holds no line; it must have the solve rate of one problem a line.")
-    return domain.features(problems), np.array(rates), np.array(attempts)
+    return domain.mutations.features(problems), np.array(rates), np.array(attempts)
 
 
 def platt(logit_L: np.ndarray, rate_L: np.ndarray, weight_L: np.ndarray) -> tuple[float, float]:

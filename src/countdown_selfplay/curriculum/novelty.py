@@ -37,7 +37,7 @@ class Trees(Stateless):
     columns = 7
 
     def points(self, round: Round, problems: Sequence[Any], features_PF: np.ndarray) -> np.ndarray:
-        return np.asarray(round.domain.novelty(problems, self.columns, features_PF))
+        return np.asarray(round.domain.mutations.novelty(problems, self.columns, features_PF))
 
 
 class TreesAndNumbers(Trees):

@@ -20,6 +20,6 @@ class Mutation(Symbolic):
 
     def choose(self, round: Round, seeds: Sequence[Any]) -> Choice:
         generator = np.random.default_rng(round.seed("actions"))
-        numbers = generator.choice(list(round.domain.number_actions), len(seeds)).tolist()
-        kinds = generator.choice(list(round.domain.expression_actions), len(seeds)).tolist()
+        numbers = generator.choice(list(round.domain.mutations.number_actions), len(seeds)).tolist()
+        kinds = generator.choice(list(round.domain.mutations.expression_actions), len(seeds)).tolist()
         return Choice(numbers, kinds, pairs(numbers, kinds))
