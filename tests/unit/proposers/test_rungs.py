@@ -199,7 +199,7 @@ def test_what_does_not_fit_the_run_is_refused_before_it_begins():
     with pytest.raises(ConfigError, match=r"set `roles.conjecturer.players` to 0"):
         proposer.check({"prover": ["prover"], "conjecturer": ["conjecturer"]}, Numbered())
     for name in ("uniform_rungs", "uniform_texts"):
-        with pytest.raises(ConfigError, match="random_of_rung"):
+        with pytest.raises(ConfigError, match="the domain BaseDomain has no"):
             make_proposer(name).check({"prover": ["prover"]}, BaseDomain())
 
 
