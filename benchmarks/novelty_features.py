@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.curriculum.embedding import Embedding, seen
+from countdown_selfplay.proposers.symbolic.embedding import Embedding, seen
 
 
 class Separation(NamedTuple):

@@ -82,7 +82,7 @@ class BaseDomain(Generic[P]):
     rules: Any = None
     """What counts as an answer, likewise."""
 
-    # -- data sets
+    # Data sets
 
     columns: Sequence[str] = ()
     """Columns of data sets that hold the problem itself."""
@@ -110,7 +110,7 @@ class BaseDomain(Generic[P]):
         None if they do not."""
         return None
 
-    # -- proposals
+    # Proposals
 
     @property
     def asks(self) -> Sequence[Mapping[str, Any]]:
@@ -140,7 +140,7 @@ class BaseDomain(Generic[P]):
     """`repaired(problem, seed)`: a problem as like this one as can be that is solvable by construction, of the same
     rung and not of the held-out side; None where none was found."""
 
-    # -- rungs of rising difficulty
+    # Rungs of rising difficulty
 
     @property
     def rungs(self) -> Sequence[int]:
@@ -154,7 +154,7 @@ class BaseDomain(Generic[P]):
     held_out_of_rung: Any = None
     """`held_out_of_rung(n, rung)`: `held_out` of one rung."""
 
-    # -- answers in moves, each to a fresh prompt
+    # Answers in moves, each to a fresh prompt
 
     answers: str = ""
     """Of a domain that can be played both ways: "moves", or another word. "": as it can be played."""
@@ -183,7 +183,7 @@ class BaseDomain(Generic[P]):
     demonstrations: Any = None
     """`demonstrations(n, seed, rungs, exclude)`: n right answers, each a list of (row, text), one entry a move."""
 
-    # -- parts, None where the domain has none
+    # Parts, None where the domain has none
 
     @property
     def critique(self) -> Critique | None:

@@ -12,7 +12,7 @@ from countdown_selfplay.countdown.mutations import CountdownMutations, Mutants
 from countdown_selfplay.errors import ConfigError, GameError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
-from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
+from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
 from countdown_selfplay.random_state import seed_from
 from countdown_selfplay.testing import ScriptedRound, in_ranks
 

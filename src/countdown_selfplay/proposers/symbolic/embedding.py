@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from annotated_types import Ge
 
-from ..contract.round import Round, from_main
-from ..errors import ConfigError
-from ..random_state import seed_from
-from ..registry import Amount, Count, Share
+from ...contract.round import Round, from_main
+from ...errors import ConfigError
+from ...random_state import seed_from
+from ...registry import Amount, Count, Share
 
 VERSION = 1
 """Of what the encoder sees and is trained for; a checkpoint with another one holds another space."""

@@ -10,17 +10,15 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from annotated_types import Ge
 
-from ..contract.game import BaseProposer, Outcome, Proposal
-from ..contract.round import Round, Turn, from_main
-from ..curriculum.difficulty import DIFFICULTIES, Difficulty, measured_rates
-from ..curriculum.novelty import NOVELTIES, NoveltyArchive, distance_among
-from ..curriculum.problem_replay import ProblemReplay
-from ..curriculum.reservoir import Reservoir
-from ..curriculum.selection import Rule, Selection
-from ..errors import ConfigError, GameError
-from ..registry import Count, Registry, Share
-from ..statistics.calibration import brier, calibration_error
-from .symbolic_metrics import SYMBOLIC, cascade
+from ...contract.game import BaseProposer, Outcome, Proposal
+from ...contract.round import Round, Turn, from_main
+from ...errors import ConfigError, GameError
+from ...registry import Count, Registry, Share
+from ...statistics.calibration import brier, calibration_error
+from .difficulty import DIFFICULTIES, Difficulty, measured_rates
+from .metrics import SYMBOLIC, cascade
+from .novelty import NOVELTIES, NoveltyArchive, distance_among
+from .selection import ProblemReplay, Reservoir, Rule, Selection
 
 _PARTS: Registry[Any] = Registry("symbolic setting", {"selection_kwargs": Selection, "replay": ProblemReplay})
 
@@ -286,3 +284,16 @@ class Symbolic(BaseProposer):
 def pairs(number_actions: Sequence[str], expression_actions: Sequence[str]) -> list[str]:
     """ "small+divide": each action is counted for itself."""
     return [f"{number}+{kind}" for number, kind in zip(number_actions, expression_actions, strict=True)]
+
+
+@dataclass
+class Mutation(Symbolic):
+    """Candidates by actions drawn uniformly: the control of the proposers that learn, and the paper's P-Solver with a
+    predictor (sections 3.3 and 4). Differs from Symbolic in that any pair of a number action and an expression action
+    is as likely as any other. It learns nothing."""
+
+    def choose(self, round: Round, seeds: Sequence[Any]) -> Choice:
+        generator = np.random.default_rng(round.seed("actions"))
+        numbers = generator.choice(list(round.domain.mutations.number_actions), len(seeds)).tolist()
+        kinds = generator.choice(list(round.domain.mutations.expression_actions), len(seeds)).tolist()
+        return Choice(numbers, kinds, pairs(numbers, kinds))

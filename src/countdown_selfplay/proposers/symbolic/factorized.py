@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..contract.round import Round
-from ..errors import ConfigError
-from ..registry import Amount, Count, Share
-from .symbolic import Choice, Scored, Symbolic, pairs
+from ...contract.round import Round
+from ...errors import ConfigError
+from ...registry import Amount, Count, Share
+from .refresh import Choice, Scored, Symbolic, pairs
 
 STATISTICS = 3
 """Acceptance rate, log size of the archive, difficulty of the selected."""

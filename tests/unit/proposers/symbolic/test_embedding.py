@@ -9,15 +9,15 @@ import pytest
 from tests.toy_domain import Sums
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
-from countdown_selfplay.curriculum.embedding import Embedding, Wanted, seen
-from countdown_selfplay.curriculum.novelty import NOVELTIES
 from countdown_selfplay.errors import ConfigError, UnknownNameError
+from countdown_selfplay.proposers.symbolic.embedding import Embedding, Wanted, seen
+from countdown_selfplay.proposers.symbolic.novelty import NOVELTIES
 from countdown_selfplay.testing import ScriptedRound, in_ranks
 
 DOMAIN = CountdownDomain.tiny()
 SMALL = {"problems": 100, "steps": 3}
 SPEC = importlib.util.spec_from_file_location(
-    "novelty_features", Path(__file__).parents[3] / "benchmarks" / "novelty_features.py"
+    "novelty_features", Path(__file__).parents[4] / "benchmarks" / "novelty_features.py"
 )
 MEASURE = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(MEASURE)
