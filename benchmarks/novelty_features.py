@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.curriculum.embedding import Embedding, seen
+from countdown_selfplay.proposers.symbolic.embedding import Embedding, seen
 
 
 class Separation(NamedTuple):
@@ -40,10 +40,10 @@ def separation(points_PF: np.ndarray, structures_PS: np.ndarray) -> Separation:
 
 def spaces(domain: Any, problems: list[Any], **settings: Any) -> dict[str, np.ndarray]:
     """Points of problems by each kind of features."""
-    features_PF = domain.features(problems)
+    features_PF = domain.mutations.features(problems)
     learned = Embedding(**settings)
     learned.fit(domain)
-    known = {str(count): domain.novelty(problems, count, features_PF) for count in (7, 13)}
+    known = {str(count): domain.mutations.novelty(problems, count, features_PF) for count in (7, 13)}
     return {**known, "learned": learned.encode(seen(domain, problems, features_PF))}
 
 
@@ -55,7 +55,7 @@ def main() -> None:
     for name, domain in (("3 numbers to 20", twenty), ("3 and 4 numbers to 99", CountdownDomain.countdown_3to4())):
         problems, start = domain.held_out(600), time.process_time()
         for features, points_PF in spaces(domain, problems).items():
-            found = separation(points_PF, domain.structures(problems))
+            found = separation(points_PF, domain.mutations.structures(problems))
             print(f"| {name} | {features} | {found.parted:.4f} | {found.nearest:.3f} | {found.gap:.4f} |")
         print(f"Training and all of this: {time.process_time() - start:.1f} s.")
 

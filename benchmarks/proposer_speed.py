@@ -17,9 +17,9 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import numpy as np
 
 from countdown_selfplay.countdown import CountdownDomain, ProblemSpec, generate_problems
-from countdown_selfplay.curriculum.difficulty_predictor import Predictor
-from countdown_selfplay.curriculum.nearest import Nearest
-from countdown_selfplay.curriculum.selection import Selection
+from countdown_selfplay.proposers.symbolic.difficulty import Predictor
+from countdown_selfplay.proposers.symbolic.novelty import Nearest
+from countdown_selfplay.proposers.symbolic.selection import Selection
 
 COUNT, REPEATS = 1000, 15
 LIMITS = {3: 50, 4: 100, 100_000: 100, 1_000_000: 500}
@@ -29,9 +29,9 @@ LIMITS = {3: 50, 4: 100, 100_000: 100, 1_000_000: 500}
 def mutants(domain, seeds, count, seed):
     generator = np.random.default_rng(seed)
     chosen = [seeds[i] for i in generator.integers(len(seeds), size=count)]
-    numbers = generator.choice(domain.number_actions, count).tolist()
-    kinds = generator.choice(domain.expression_actions, count).tolist()
-    return domain.mutate(chosen, numbers, kinds, seed)
+    numbers = generator.choice(domain.mutations.number_actions, count).tolist()
+    kinds = generator.choice(domain.mutations.expression_actions, count).tolist()
+    return domain.mutations.mutate(chosen, numbers, kinds, seed)
 
 
 def refresh(domain, seeds, predictor, archive, seed):
@@ -45,7 +45,7 @@ def refresh(domain, seeds, predictor, archive, seed):
     rows = list(kept.values())
     problems = [made.problems[row] for row in rows]
     p = predictor.estimate(SimpleNamespace(domain=domain), problems, made.features[rows])
-    points = domain.novelty(problems, 13, made.features[rows])
+    points = domain.mutations.novelty(problems, 13, made.features[rows])
     selection = Selection()
     selection.select(p, archive.distance(points) / 13**0.5, 256, seed)
     return points
@@ -55,9 +55,9 @@ def candidates(operands):
     domain = CountdownDomain(ProblemSpec((operands,)))
     seeds = generate_problems(1000, domain.spec, seed=1)
     predictor, archive = Predictor(), Nearest(13)
-    known = domain.features(seeds)
+    known = domain.mutations.features(seeds)
     predictor.learn(known, np.random.default_rng(0).integers(9, size=len(seeds)) / 8, 8)
-    archive.add(domain.novelty(seeds, 13, known))
+    archive.add(domain.mutations.novelty(seeds, 13, known))
     times = []
     for repeat in range(REPEATS):
         start = time.process_time()
@@ -76,7 +76,7 @@ def archive(size):
     while total < size + COUNT:
         made = mutants(domain, seeds, 20_000, seed)
         rows = [row for row, reason in enumerate(made.reasons) if reason == "ok"]
-        parts.append(domain.novelty([made.problems[row] for row in rows], 13, made.features[rows]))
+        parts.append(domain.mutations.novelty([made.problems[row] for row in rows], 13, made.features[rows]))
         total, seed = total + len(rows), seed + 1
     points = np.concatenate(parts)[: size + COUNT]
     for columns in (13, 7):

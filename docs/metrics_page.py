@@ -14,7 +14,7 @@ from countdown_selfplay.contract.metric import Metric, range_text
 from countdown_selfplay.games import critic_metrics, metrics
 from countdown_selfplay.guides import judge, learned
 from countdown_selfplay.proposers import policies, rung_oracle, targets_metrics, tiers
-from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
+from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
 
 PAGE = Path(__file__).parent / "metrics.md"
 BEGIN, END = "<!-- declared: docs/metrics_page.py writes from here -->", "<!-- declared: to here -->"

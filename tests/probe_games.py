@@ -8,14 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from countdown_selfplay.contract.game import Proposal
+from countdown_selfplay.contract.game import BaseGame, BaseProposer, Proposal
 from countdown_selfplay.contract.metric import Metric
 from countdown_selfplay.contract.round import RoundResult
 from countdown_selfplay.proposers import PROPOSERS
 
 
 @dataclass
-class Debate:
+class Debate(BaseGame):
     """A prover answers, two critics speak, the prover answers again. How many rows each has depends on the round and
     on the process: in every third round the misleading critic has none on any process, and in the next on the first
     alone. Which problems are played depends on what was solved before.
@@ -70,11 +70,9 @@ class Debate:
         self.played, self.solved_3 = state["played"], np.array(state["solved"])
 
 
-class Symbolic:
+class Symbolic(BaseProposer):
     """A proposer without a model: the solver's problems, from one of three arms of how many are proposed, of which it
     keeps the mean solve rates."""
-
-    needs = ()
 
     def __init__(self):
         self.pulled, self.rate_3 = 0, np.full(3, 0.5)

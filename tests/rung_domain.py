@@ -1,16 +1,19 @@
 """A domain of numbered problems in rungs, for proposers that know no more of it."""
 
+from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.testing import ScriptedRound
 
 HELD_OUT = 8
 """Of each rung every eighth problem, beginning with the first."""
 
 
-class Numbered:
+class Numbered(BaseDomain):
     """A problem is (rung, number); number % 8 == 0 is held out. A right answer is "yes"."""
 
     facts = ()
     asks = ({},)
+
+    rungs = (3, 4, 5)
 
     def __init__(self, rungs=(3, 4, 5), size=1000):
         self.rungs, self.size, self.asked = rungs, size, []

@@ -4,7 +4,7 @@ import random
 import re
 from typing import Any, NamedTuple
 
-from countdown_selfplay.contract.domain import Checked
+from countdown_selfplay.contract.domain import BaseDomain, Checked
 from countdown_selfplay.errors import DataError
 
 
@@ -24,7 +24,7 @@ class Read(NamedTuple):
     reason: str
 
 
-class Sums:
+class Sums(BaseDomain):
     """Two numbers from 1 to `high` are to be added. A proposal is written as "3 + 5"."""
 
     asks = ({"terms": 2},)

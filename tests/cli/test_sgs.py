@@ -313,5 +313,7 @@ def test_the_reviews_that_warm_start_a_guide_fit_a_chat_template():
         assert tokenizer.decode(learned) == reply["content"] + END
         assert tokenizer.decode(ids["input_ids"][: -len(learned)]).endswith(f"{START}assistant\n")
         target = Problem(**json.loads(asked["content"].splitlines()[1]))
-        assert domain.read_review(reply["content"]) == domain.review(target, Problem(row["numbers"], row["target"]))
+        assert domain.helping.read_review(reply["content"]) == domain.helping.review(
+            target, Problem(row["numbers"], row["target"])
+        )
     assert clean_demonstrations(rows, "guide", domain, set(), False, "generated").rows == rows

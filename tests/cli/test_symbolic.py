@@ -15,11 +15,10 @@ from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipe_fields
 from countdown_selfplay.countdown import CountdownDomain, heldout_key
-from countdown_selfplay.curriculum.difficulty import Rollout
-from countdown_selfplay.curriculum.difficulty_predictor import read_labels
-from countdown_selfplay.curriculum.problem_replay import ProblemReplay
 from countdown_selfplay.evaluation.report import load_run, write_report
 from countdown_selfplay.evaluation.report.symbolic import drawn_symbolic, filtering, reliability
+from countdown_selfplay.proposers.symbolic.difficulty import Rollout, read_labels
+from countdown_selfplay.proposers.symbolic.selection import ProblemReplay
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 

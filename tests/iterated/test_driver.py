@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from countdown_selfplay.countdown import CountdownDomain, generate_problems
-from countdown_selfplay.countdown.critique import steps_of
+from countdown_selfplay.countdown.critique import CountdownCritique, steps_of
 from countdown_selfplay.errors import ConfigError, DataError, GameError, RunFolderError
 from countdown_selfplay.evaluation.critics.iterations import iterations_of
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
@@ -26,7 +26,7 @@ from countdown_selfplay.warm_starts.iterated.plan import plan, samples_of
 ROOT = Path(__file__).parents[2]
 
 
-class Talkative(CountdownDomain):
+class Talkative(CountdownCritique):
     """The shipped weights do not know the game: a critique names the answer's first step, and a revision of five words
     (most have five) rejects it."""
 
@@ -37,7 +37,11 @@ class Talkative(CountdownDomain):
         return int(len(text.split()) == 5)
 
 
-DOMAIN = Talkative.tiny()
+class Game(CountdownDomain):
+    critique = property(lambda self: Talkative(self.rules, self.prover_prompt))
+
+
+DOMAIN = Game.tiny()
 PROBLEMS = generate_problems(12, DOMAIN.spec, seed=5, split="train")
 FAST = dict(learning_rate=(1e-3,), batch_size=(16,))
 ROLES = {

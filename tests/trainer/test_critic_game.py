@@ -8,14 +8,14 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.countdown.critique import steps_of
+from countdown_selfplay.countdown.critique import CountdownCritique, steps_of
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.losses import RoleLoss
 from tests.trainer.conftest import equal, make_trainer, rounds, weights
 
 
-class Talkative(CountdownDomain):
+class Talkative(CountdownCritique):
     """The shipped weights do not know the game: whatever a critic writes names the answer's first step, and a revision
     of an odd length rejects it."""
 
@@ -24,6 +24,10 @@ class Talkative(CountdownDomain):
 
     def rejections(self, text):
         return len(text.split()) % 2
+
+
+class Game(CountdownDomain):
+    critique = property(lambda self: Talkative(self.rules, self.prover_prompt))
 
 
 CRITIC = {"micro_batches": 1, "num_generations": 2}
@@ -35,7 +39,7 @@ GAME = dict(
     prover_micro_batches=3,
     num_generations=2,
     roles={"helpful": CRITIC, "misleading": CRITIC},
-    trainer={"domain": Talkative.tiny()},
+    trainer={"domain": Game.tiny()},
 )
 
 

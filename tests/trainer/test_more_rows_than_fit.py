@@ -4,12 +4,13 @@ from typing import ClassVar
 
 import pytest
 
+from countdown_selfplay.contract.game import BaseGame
 from countdown_selfplay.contract.round import RoundResult
 
 from .conftest import make_trainer, rounds
 
 
-class Sparse:
+class Sparse(BaseGame):
     """16 problems with 4 answers each, of which those of the first 4 problems have credit."""
 
     roles: ClassVar = {"prover": "answers"}

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from countdown_selfplay.contract.game import BaseGame, BaseProposer
 from countdown_selfplay.contract.round import RoundResult
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.errors import ConfigError, DataError, GameError, RewardError
@@ -56,11 +57,11 @@ def test_a_folder_of_saved_policies_passed_as_a_model_names_them(build, tmp_path
         build(model=str(tmp_path / "saved"))
 
 
-class NoRoles:
+class NoRoles(BaseGame):
     def play(self, round, anchors): ...
 
 
-class Plain:
+class Plain(BaseGame):
     """The prover answers the anchors."""
 
     roles = {"prover": "answers"}  # noqa: RUF012
@@ -74,7 +75,7 @@ class Plain:
         return RoundResult([round.credit(rollout)], {})
 
 
-class NoPlay:
+class NoPlay(BaseGame):
     roles = Plain.roles
 
 
@@ -82,7 +83,7 @@ class Forgetful(Plain):
     def load_state_dict(self, state): ...
 
 
-class Proposes:
+class Proposes(BaseProposer):
     needs = ("conjecturer",)
 
     def propose(self, round, anchors): ...
@@ -93,12 +94,12 @@ class Proposes:
 @pytest.mark.parametrize(
     "game, changes, message",
     [
-        (NoRoles(), {}, r"`game` \(NoRoles\) must have `roles`, a dict from each kind of role.*; it has None"),
-        (NoPlay(), {}, r"`game` \(NoPlay\) must have a method `play\(round, anchors\)`"),
+        (NoRoles(), {}, r"`game` \(NoRoles\) must have `roles`, a dict from each kind of role.*; it has \{\}"),
+        (NoPlay(), {}, r"`game` \(NoPlay\) must have a method `play`"),
         (Plain, {}, r"`game` is the class Plain; pass an object of it, such as Plain\(\)"),
         (Forgetful(), {}, r"`game` \(Forgetful\) has no method `state_dict`, so that its state would be in no"),
         (ProposeAndSolve(Proposes), {}, r"`proposer` is the class Proposes; pass an object"),
-        (ProposeAndSolve(RLOO()), {}, r"`proposer` of the game \(RLOO\) must have a method `propose`"),
+        (ProposeAndSolve(RLOO()), {}, r"`proposer` of the game \(RLOO\) must be derived from BaseProposer"),
         (
             ProposeAndSolve(Proposes()),
             {"conjecturer_num_generations": None, "conjecturer_micro_batches": 0},

@@ -7,12 +7,13 @@ from typing import ClassVar
 import pandas
 import pytest
 
+from countdown_selfplay.contract.game import BaseGame
 from countdown_selfplay.contract.round import RoundResult
 
 from .conftest import make_trainer, rounds
 
 
-class TwoTurns:
+class TwoTurns(BaseGame):
     """Two problems: 8 answers that earn 1 each, and in the first round 24 more that earn 0. In the second round the
     second turn is empty."""
 

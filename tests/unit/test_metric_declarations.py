@@ -20,7 +20,7 @@ from countdown_selfplay.games import critic_metrics
 from countdown_selfplay.games.metrics import METRICS
 from countdown_selfplay.guides.judge import Judge
 from countdown_selfplay.proposers import targets_metrics
-from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
+from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
 from countdown_selfplay.proposers.tiers import TIERS
 
 

@@ -155,7 +155,7 @@ def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: A
         rows = load_problem_rows(script.dataset_name, script.dataset_train_split)
         read = checked_problems(domain, rows, script.dataset_name)
         return list({domain.key(problem): problem for problem in read}.values())
-    if not hasattr(domain, "random"):
+    if domain.random is None:
         raise ConfigError(f"The domain '{script.domain}' does not generate problems; pass --dataset_name.")
     return domain.random(script.problems, settings.seed, frozenset(evaluated))
 

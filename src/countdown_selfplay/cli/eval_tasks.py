@@ -89,10 +89,10 @@ def check_task(options: argparse.Namespace) -> None:
 def run_task(options: argparse.Namespace, setting: Setting) -> Result:
     """Play the task, print its table; what was found as JSON values."""
     domain = setting.domain
-    if not hasattr(domain, "recheck_row"):
+    if domain.critique is None or domain.critique.recheck_row is None:
         raise ConfigError(
             f"`--task {options.task}` needs a domain whose answers can be judged in steps, criticised and revised "
-            "(StepDomain in contract/critique.py), such as countdown and math_qa."
+            "(`critique`; contract/critique.py), such as countdown and math_qa."
         )
     started = time.perf_counter()
     task = {"error_detection": _detection, "self_correction": _correction, "win_rates": _meetings}[options.task]
@@ -105,7 +105,7 @@ def run_task(options: argparse.Namespace, setting: Setting) -> Result:
 def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
     """The step set is read or made; then the model judges."""
     domain, path, count = setting.domain, options.step_set, options.items or COUNT
-    exact = hasattr(domain, "first_wrong")
+    exact = domain.critique.first_wrong is not None
     if path is None and not exact:
         raise ConfigError(
             "`--step_set` is not set, and only Countdown's steps are labelled by the solver; pass a file name: it is "

@@ -49,7 +49,7 @@ def training_problems(options: argparse.Namespace, domain: Any) -> list[Any]:
         if not kept:
             raise DataError(f"'{options.problems}' has no problem of the training side.")
         return kept[: options.n_problems]
-    if not hasattr(domain, "random"):
+    if domain.random is None:
         raise ConfigError("The domain does not generate problems; pass those of its training set as --problems.")
     return list(domain.random(count, options.seed, frozenset()))
 
@@ -60,7 +60,7 @@ def added_rows(path: Path, domain: Any, problems: list[Any]) -> list[dict[str, A
     from ..warm_starts.iterated import select
 
     known = {domain.key(problem): problem for problem in problems}
-    by_key = getattr(domain, "problem_of_key", None)
+    by_key = None if domain.mutations is None else domain.mutations.problem_of_key
     found = []
     rows = select.read(path, cure="pass an iteration's prover.parquet")
     if any("rejected" in row or row.get("role") != "prover" for row in rows):

@@ -287,8 +287,7 @@ def _check_names(config: JointSelfPlayConfig) -> None:
     _check_game(config)
     if config.proposer is not None:
         proposer = make_proposer(config.proposer, config.proposer_arguments)
-        domain = domain_from(config) if hasattr(proposer, "check") else None
-        check_proposer(f"`proposer` ({config.proposer})", proposer, config.players_by_kind, domain)
+        check_proposer(f"`proposer` ({config.proposer})", proposer, config.players_by_kind, domain_from(config))
         check_slots(config, proposer)
     elif config.proposer_arguments:
         _fail(
@@ -308,7 +307,7 @@ def _check_game(config: JointSelfPlayConfig) -> None:
         _fail(f"`game_kwargs` ({given}) is for a game that `game` names, and it is None; pass them to your object.")
     if config.game is None:
         return
-    if not hasattr(game_class(config.game), "from_config"):
+    if game_class(config.game).from_config is None:
         GAMES.make(config.game, given)
     elif given:
         _fail(

@@ -58,7 +58,7 @@ def check_placebo(config: JointSelfPlayConfig) -> None:
 
 def check_slots(config: JointSelfPlayConfig, proposer: Any) -> None:
     """Has a proposer that fills a round the whole round?"""
-    if getattr(proposer, "fills_slots", False) and config.anchor_fraction:
+    if proposer.fills_slots and config.anchor_fraction:
         raise ConfigError(
             f"`proposer` ({config.proposer}) fills every slot of a round, and `anchor_fraction` "
             f"({config.anchor_fraction}) leaves it fewer; set anchor_fraction to 0."

@@ -103,7 +103,7 @@ class JointSelfPlayConfig(Settled, RoleFields, CurriculumFields, GuardFields, Ge
         if self.game is not None:
             check_game(f"`game` ({self.game})", game_class(self.game))
             self._kinds = kinds_of(self.game)
-            self._optional = tuple(getattr(game_class(self.game), "optional_roles", ()))
+            self._optional = tuple(game_class(self.game).optional_roles)
         else:
             used = {name.partition("_")[0] for name in self._flat} | set(self._asked or FLAT)
             self._kinds = (*(k for k in FLAT if k in used), *(k for k in self._asked if k not in FLAT))

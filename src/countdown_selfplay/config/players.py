@@ -98,7 +98,7 @@ class RoleSettings:
 
 def kinds_of(game: str) -> tuple[str, ...]:
     """The kinds of roles that the game of that name has, in the order in which their players are listed."""
-    return tuple(getattr(game_class(game), "roles", FLAT))
+    return tuple(game_class(game).roles)
 
 
 def parsed_roles(given: Any) -> dict[str, dict[str, Any]]:

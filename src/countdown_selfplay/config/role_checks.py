@@ -174,7 +174,7 @@ def _check_supervised(config: JointSelfPlayConfig, kind: str, objective: Any) ->
     if config.role(kind).demonstrations_per_step:
         return
     start = f"`{field_of(config, kind, 'sft_coef')}` ({config.role(kind).sft_coef}) has no effect"
-    if config.game is not None and kind not in getattr(game_class(config.game), "imitated", ()):
+    if config.game is not None and kind not in game_class(config.game).imitated:
         raise ConfigError(
             f"{start}: the game {config.game} marks no samples of the {kind} for a supervised term; set it to 0, "
             "or give it demonstrations_per_step."

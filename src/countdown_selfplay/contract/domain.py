@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from .critique import Critique
 
 P = TypeVar("P")
 Row = dict[str, Any]
@@ -42,199 +45,225 @@ class Checked:
     """What was found on the way, such as {"in_range": True}: logged as `<proposer>/<fact>_rate` over all proposals."""
 
 
-class Domain(Protocol[P]):
-    """An answer-checked domain. Equal on every process; `verify` and `check` take batches, for a domain may hand them
-    to a pool of workers."""
+class BaseDomain(Generic[P]):
+    """An answer-checked domain: six methods that each has, and defaults of the optional rest, None for a method or a
+    part that a domain lacks. Equal on every process; `verify` and `check` take batches, for a domain may hand them to
+    a pool of workers."""
 
     def problem(self, row: Mapping[str, Any], index: int = 0) -> P:
         """The problem of a data set's row; DataError names row and column."""
-        ...
+        raise NotImplementedError
 
     def key(self, problem: P) -> str:
         """Its identity: equal problems have equal keys."""
-        ...
+        raise NotImplementedError
 
     def prove_row(self, problem: P) -> Row:
         """A row that asks for a solution, rendered from the problem alone. `problem` reads it back."""
-        ...
+        raise NotImplementedError
 
     def verify(self, texts: Sequence[str], problems: Sequence[P]) -> list[Any]:
         """One Verdict per answer; never raises on any text."""
-        ...
+        raise NotImplementedError
 
     def stop_strings(self, role: str) -> list[str] | None:
         """Where the generation of `role` ends besides the end token. `role`: a kind, or a player such as prover/0."""
-        ...
+        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """What a result must record: ranges, rules, prompt styles. Plain JSON."""
-        ...
+        raise NotImplementedError
 
+    from_config: Any = None
+    """A class method `from_config(config)` of a domain whose settings are fields of the configuration; None: it is
+    built with `domain_kwargs`."""
+    spec: Any = None
+    """Ranges of its problems, for rewards that look at them (`RewardContext.spec`)."""
+    rules: Any = None
+    """What counts as an answer, likewise."""
 
-class OpenDomain(Domain[P], Protocol):
-    """A domain in which problems can be proposed."""
+    # Data sets
+
+    columns: Sequence[str] = ()
+    """Columns of data sets that hold the problem itself."""
+
+    def outside(self, problem: P) -> str | None:
+        """What lies beyond the domain's ranges, in words; None for a problem in range."""
+        return None
+
+    def unreadable(self, problems: Sequence[P]) -> list[int]:
+        """The places of the problems whose right answer the checker cannot read."""
+        return []
+
+    def is_held_out(self, problem: P) -> bool:
+        """Whether the problem is kept out of training for good."""
+        return False
+
+    held_out: Any = None
+    """`held_out(n)`: n problems of the held-out side, always the same; `random` makes none of that side. None:
+    held-out problems are random ones with a separate seed, left out of a run's training by key."""
+    longest: Any = None
+    """A problem with one of the longest prompts."""
+
+    def cut_by(self, role: str, stops: Sequence[str]) -> str | None:
+        """A text as the role is asked for that these stop strings would cut before its answer or problem can be read;
+        None if they do not."""
+        return None
+
+    # Proposals
 
     @property
     def asks(self) -> Sequence[Mapping[str, Any]]:
         """What proposers are asked for in turn: keyword arguments of `propose_row`."""
-        ...
+        return ()
 
     @property
     def facts(self) -> Sequence[str]:
         """Names of the facts that `check` finds out."""
-        ...
+        return ()
 
-    def propose_row(self, *args: Any, **asked: Any) -> Row:
-        """A row that asks for a problem: called with what is asked for as keyword arguments."""
-        ...
+    admit_unsolvable = False
+    """Whether proposals without a solution may be played."""
+    propose_row: Any = None
+    """`propose_row(**asked)`: a row that asks for a problem."""
+    parse: Any = None
+    """`parse(texts)`: one Parsed per proposal; never raises on any text."""
+    check: Any = None
+    """`check(problems, asked)`: one Checked per problem: whether it may be played, and is what was asked for."""
+    random: Any = None
+    """`random(n, seed, exclude)`: n distinct playable problems, a function of the arguments alone, none with a key in
+    `exclude`. Where there are fewer: all of them, or a DataError."""
+    random_text: Any = None
+    """`random_text(n, seed, exclude)`: n distinct problems, uniform over what can be proposed and solvable or not;
+    none with a key in `exclude` or of the held-out side."""
+    repaired: Any = None
+    """`repaired(problem, seed)`: a problem as like this one as can be that is solvable by construction, of the same
+    rung and not of the held-out side; None where none was found."""
 
-    def parse(self, texts: Sequence[str]) -> list[Any]:
-        """One Parsed per proposal; never raises on any text."""
-        ...
-
-    def check(self, problems: Sequence[P], asked: Sequence[Mapping[str, Any] | None]) -> list[Checked]:
-        """Whether each may be played, and is what was asked for."""
-        ...
-
-    def random(self, n: int, seed: int, exclude: frozenset[str]) -> list[P]:
-        """`n` distinct playable problems, a function of the arguments alone, none with a key in `exclude`. Where there
-        are fewer: all of them, or a DataError."""
-        ...
-
-
-class SplitDomain(Domain[P], Protocol):
-    """A domain that keeps some problems out of training for good. Without these two, held-out problems are random ones
-    with a seed of their own, left out of a run's training by key."""
-
-    def held_out(self, n: int) -> list[P]:
-        """`n` problems of the held-out side, always the same; `random` makes none of that side."""
-        ...
-
-    def is_held_out(self, problem: P) -> bool: ...
-
-
-class MoveDomain(Domain[P], Protocol):
-    """A domain in which an answer is given in moves, each to a fresh prompt. A domain that can be played both ways has
-    an attribute `answers`, "moves" or another word (`in_moves`)."""
-
-    @property
-    def most_moves(self) -> int:
-        """The most moves of any episode: a bound that memory is planned with."""
-        ...
-
-    def begin(self, problem: P) -> Any:
-        """The state in which an episode begins: plain data, as every state."""
-        ...
-
-    def move_row(self, problem: P, state: Any) -> Row:
-        """A row that asks for the next move; the state is all that the player needs, nothing is remembered."""
-        ...
-
-    def moved(self, texts: Sequence[str], problems: Sequence[P], states: Sequence[Any]) -> list[Any]:
-        """After one move each: the next state, or the Verdict on the episode, which is what has an attribute
-        `correct`; never raises on any text."""
-        ...
-
-    def rung(self, problem: P) -> int:
-        """The step of the ladder that it stands on, such as its size: what tables and proposers group by."""
-        ...
-
-
-class ProbedDomain(MoveDomain[P], Protocol):
-    """A MoveDomain with rungs (RungDomain) whose prover is asked, before a run, whether it can write a move at all
-    (training/format_probe.py)."""
-
-    @property
-    def move_format(self) -> str:
-        """How a move is to be written: what a message says is expected."""
-        ...
-
-    def was_legal(self, verdict: Any) -> bool:
-        """Whether the move that ended an episode with this verdict was legal; those that go on were."""
-        ...
-
-
-class RungDomain(Domain[P], Protocol):
-    """A domain whose problems come in rungs of rising difficulty."""
+    # Rungs of rising difficulty
 
     @property
     def rungs(self) -> Sequence[int]:
         """All rungs, ascending."""
-        ...
+        return ()
 
-    def rung(self, problem: P) -> int: ...
+    rung: Any = None
+    """`rung(problem)`: the step of the ladder that it is on, such as its size: what tables and proposers group by."""
+    random_of_rung: Any = None
+    """`random_of_rung(n, rung, seed, exclude)`: `random` of one rung."""
+    held_out_of_rung: Any = None
+    """`held_out_of_rung(n, rung)`: `held_out` of one rung."""
 
-    def random_of_rung(self, n: int, rung: int, seed: int, exclude: frozenset[str]) -> list[P]:
-        """`random` of one rung."""
-        ...
+    # Answers in moves, each to a fresh prompt
 
-    def held_out_of_rung(self, n: int, rung: int) -> list[P]:
-        """`held_out` of one rung."""
-        ...
+    answers: str = ""
+    """Of a domain that can be played both ways: "moves", or another word. "": as it can be played."""
+
+    @property
+    def most_moves(self) -> int:
+        """The most moves of any episode: a bound that memory is planned with."""
+        return 0
+
+    begin: Any = None
+    """`begin(problem)`: the state in which an episode begins: plain data, as every state."""
+    move_row: Any = None
+    """`move_row(problem, state)`: a row that asks for the next move; the player remembers nothing else."""
+    moved: Any = None
+    """`moved(texts, problems, states)`: after one move each the next state, or the Verdict on the episode, which is
+    what has an attribute `correct`; never raises on any text."""
+
+    @property
+    def move_format(self) -> str:
+        """How a move is to be written. With `was_legal` a run probes, before it begins, whether its prover can write
+        one (training/format_probe.py)."""
+        return ""
+
+    was_legal: Any = None
+    """`was_legal(verdict)`: whether the move that ended an episode with this verdict was legal."""
+    demonstrations: Any = None
+    """`demonstrations(n, seed, rungs, exclude)`: n right answers, each a list of (row, text), one entry a move."""
+
+    # Parts, None where the domain has none
+
+    @property
+    def critique(self) -> Critique | None:
+        """For the Critic-Discernment Game and its evaluations."""
+        return None
+
+    @property
+    def helping(self) -> Helping | None:
+        """For guides, which judge a problem as a help with a target."""
+        return None
+
+    @property
+    def mutations(self) -> Mutations | None:
+        """For symbolic proposers."""
+        return None
 
 
-class TextDomain(Domain[P], Protocol):
-    """What proposers need that ask whether proposals are solvable: uniform_texts, and policies with `repair`."""
-
-    def random_text(self, n: int, seed: int, exclude: frozenset[str]) -> list[P]:
-        """`n` distinct problems, uniform over what can be proposed and solvable or not; none with a key in `exclude`
-        or of the held-out side."""
-        ...
-
-    def repaired(self, problem: P, seed: int) -> P | None:
-        """A problem as like this one as can be that is solvable by construction, of the same rung and not of the
-        held-out side; None where none was found."""
-        ...
+Domain = BaseDomain
+OpenDomain = BaseDomain
+"""The names in signatures; an OpenDomain is one in which problems can be proposed."""
 
 
 def in_moves(domain: Any) -> bool:
     """Whether the domain's answers are given in moves."""
-    return callable(getattr(domain, "moved", None)) and getattr(domain, "answers", "moves") == "moves"
+    return domain.moved is not None and domain.answers in ("", "moves")
 
 
-class SymbolicDomain(OpenDomain[P], Protocol):
-    """What symbolic proposers (Task Difficulty and Diversity) need besides. Arrays have a row per problem."""
+class Helping:
+    """A domain's judgement of a problem as a help with a target (SGS 2026)."""
 
-    @property
-    def number_actions(self) -> Sequence[str]:
-        """What may be done to a seed problem."""
-        ...
+    def review(self, target: Any, problem: Any, solution: str | None = None) -> Any:
+        """The rubric's judgement: an object with a `score` from 0 to 8. solution: a right answer to the problem."""
+        raise NotImplementedError
 
-    @property
-    def expression_actions(self) -> Sequence[str]:
-        """What kind of solution a candidate may be made to ask for."""
-        ...
+    review_row: Any = None
+    """`review_row(target, problem, solution)`: a row that asks a model for the same."""
+    read_review: Any = None
+    """`read_review(text)`: the review in its answer; None if there is none."""
+    help_features: Any = None
+    """`help_features(target, problem)`: numbers that the guide `learned` looks at, each about within [0, 1]."""
 
-    @property
-    def feature_names(self) -> Sequence[str]:
-        """The columns of `features`."""
-        ...
+
+class Mutations:
+    """What symbolic proposers (Task Difficulty and Diversity) need. Arrays have a row per problem."""
+
+    number_actions: Sequence[str] = ()
+    """What may be done to a seed problem."""
+    expression_actions: Sequence[str] = ()
+    """What kind of solution a candidate may be made to ask for."""
+    feature_names: Sequence[str] = ()
+    """The columns of `features`."""
 
     def mutate(
-        self, seeds: Sequence[P], number_actions: Sequence[str], expression_actions: Sequence[str], seed: int
+        self, seeds: Sequence[Any], number_actions: Sequence[str], expression_actions: Sequence[str], seed: int
     ) -> Any:
         """One candidate per seed and pair of actions: an object with `problems` (None: there is none), `reasons`
         ("ok", or why it is refused) and `features` (N, features)."""
-        ...
+        raise NotImplementedError
 
-    def features(self, problems: Sequence[P]) -> Any:
+    def features(self, problems: Sequence[Any]) -> Any:
         """(P, features) what a difficulty predictor sees."""
-        ...
+        raise NotImplementedError
 
-    def novelty(self, problems: Sequence[P], feature_set: int, features_PF: Any = None) -> Any:
-        """(P, columns) each in [0, 1]: where a problem lies among others."""
-        ...
+    def novelty(self, problems: Sequence[Any], feature_set: int = 13, features_PF: Any = None) -> Any:
+        """(P, columns) each in [0, 1]: where a problem lies among others; `features_PF`, if known, is what `features`
+        returned."""
+        raise NotImplementedError
 
-    def structures(self, problems: Sequence[P]) -> Any:
-        """(P, structures) the share of a problem's solutions that have each structure. Only `features: learned` asks
-        for it."""
-        ...
-
-    def seed_features(self, problems: Sequence[P]) -> Any:
+    def seed_features(self, problems: Sequence[Any]) -> Any:
         """(P, columns) about [0, 1]: what may be known of a problem without solving it."""
-        ...
+        raise NotImplementedError
 
-    def problem_of_key(self, key: str) -> P:
-        """A problem with this key. Where a key stands for several presentations of one problem, such as orders of its
-        numbers, a method `reordered(problem, seed)` should draw one: generated problems are shown in it."""
-        ...
+    def problem_of_key(self, key: str) -> Any:
+        """A problem with this key."""
+        raise NotImplementedError
+
+    def reordered(self, problem: Any, seed: int) -> Any:
+        """One of the presentations of a problem that share its key, such as orders of its numbers."""
+        return problem
+
+    structures: Any = None
+    """`structures(problems)`: (P, structures) the share of a problem's solutions that have each structure. `features:
+    learned` alone asks for it."""

@@ -4,36 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .metric import Metric
 from .round import Round, RoundResult, Turn
+from .stateful import Stateless
 
 
-class Game(Protocol):
-    """One round, read top to bottom. A game may leave out `metrics`, and both methods on state if it has none. It may
-    have `check(args)`: a ConfigError, before a model loads, for a configuration that it cannot be played with;
-    `labels`: kind -> the words of its `Turn.labels`; and `to_dict()`: its arguments as plain JSON, with which
-    IteratedSelfPlay compares a resume."""
+class BaseGame(Stateless):
+    """One round, read top to bottom. A game has `roles` and `play`; the rest is optional, and these are its
+    defaults."""
 
-    roles: Mapping[str, str]
+    roles: ClassVar[Mapping[str, str]] = {}
     """Kind -> what it does. A config gives each one player or several."""
-    metrics: Sequence[Metric]
+    optional_roles: Sequence[str] = ()
+    """Kinds that a configuration may leave out."""
+    metrics: Sequence[Metric] = ()
     """Declarations of what `play` logs."""
+    imitated: Sequence[str] = ()
+    """Kinds of which `play` marks samples for a supervised term (`sft_coef`)."""
+    labels: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """Kind -> the words of its `Turn.labels`."""
+    proposer: BaseProposer | None = None
+    guide: BaseGuide | None = None
+    from_config: Any = None
+    """A class method `from_config(args, reward=None)` of a game whose settings are fields of the configuration; None:
+    it is built with `game_kwargs`."""
 
     def play(self, round: Round, anchors: Sequence[Any]) -> RoundResult:
         """`anchors`: problems from the data set, the same list on every process, at least as many as the first kind's
-        capacity holds groups.
+        capacity holds groups."""
+        raise NotImplementedError
 
-        A game may also have `planned(anchors, capacity, group, world)`, for a dry run: from the number of anchors and,
-        by player, the room for samples in a round over all `world` processes and the samples per prompt, how many
-        problems a round plays, and the most samples that each player writes in it."""
-        ...
+    def planned(
+        self, anchors: int, capacity: Mapping[str, int], group: Mapping[str, int], world: int
+    ) -> tuple[int, dict[str, int]] | None:
+        """For a dry run, from the number of anchors and, by player, the room for samples in a round over all `world`
+        processes and the samples per prompt: the problems that a round plays, and the most samples that each player
+        writes in it. None: every anchor that fits is played once."""
+        return None
 
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+    def check(self, args: Any) -> None:
+        """ConfigError, before a model loads, for a configuration that the game cannot be played with."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The game's arguments as plain JSON, by which IteratedSelfPlay compares a resume."""
+        return {}
 
 
 @dataclass
@@ -86,41 +104,78 @@ def solve_rates(correct_MPG: np.ndarray, over: str = "attempts") -> np.ndarray:
     return correct_MPG.any(2).mean(0) if over == "provers" else correct_MPG.mean((0, 2))
 
 
-class Proposer(Protocol):
-    """Where a round's candidates come from, and what they teach it. Called by all processes.
+class BaseProposer(Stateless):
+    """Where a round's candidates come from, and what they teach it; called by all processes. A proposer has `propose`;
+    the rest is optional, and these are its defaults."""
 
-    It may also have `metrics`, declarations as a game's, and `logged()`, their values in this round, which is asked
-    for after `learn`: name -> value, equal on all processes, absent when there is none. And `targets(round, anchors)`,
-    asked before `propose`: the problems that are played beside the proposals, all of them, instead of anchors; slots
-    that neither fills stay empty."""
-
-    needs: Sequence[str]
+    needs: Sequence[str] = ()
     """Kinds that must have a player."""
+    metrics: Sequence[Metric] = ()
+    """Declarations of what `logged` returns."""
+    fills_slots = False
+    """Whether its proposals take every slot of a round."""
+    chooses_targets = False
+    """Whether `targets` chooses what is played beside the proposals."""
+
+    def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
+        """ConfigError for players (kind -> its players) or a domain that do not fit."""
+
+    def targets(self, round: Round, anchors: Sequence[Any]) -> list[Any]:
+        """Asked before `propose` where `chooses_targets`: the problems that are played beside the proposals, all of
+        them, instead of anchors; slots that neither fills stay empty."""
+        raise NotImplementedError
 
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
         """The candidates of all processes, in rank order."""
-        ...
+        raise NotImplementedError
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         """Turns of its players; a bandit moves an arm and returns []."""
-        ...
+        return []
 
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+    def logged(self) -> dict[str, Any]:
+        """Values of its metrics in this round, asked for after `learn`: equal on all processes, absent without one."""
+        return {}
+
+    def files(self) -> dict[str, Any]:
+        """Name -> JSON of files beside a checkpoint and beside exported players, for people and for a later run."""
+        return {}
+
+    def run_files(self) -> dict[str, Any]:
+        """Name -> JSON of files in the run folder."""
+        return {}
+
+    def changed(self, state: Mapping[str, Any], keys: Sequence[str]) -> str:
+        """How a data set with the problems `keys` differs from the one of a saved `state`, in words; "": it does not,
+        or the proposer has none."""
+        return ""
 
 
-class Guide(Protocol):
-    """Scores proposals beside the provers (SGS). It may log as a proposer does, and have `needs`: kinds that must
-    have a player."""
+class BaseGuide(Stateless):
+    """Scores proposals beside the provers (SGS). A guide has `score`; the rest is optional."""
 
-    scale: tuple[float, float]
+    scale: tuple[float, float] = (-np.inf, np.inf)
     """Least and greatest score."""
+    needs: Sequence[str] = ()
+    """Kinds that must have a player."""
+    metrics: Sequence[Metric] = ()
+    """Declarations of what `logged` returns."""
 
     def score(self, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
         """A score for each proposal of `proposals`, which were played and are the first of `outcome.problems`, in
         that order; NaN: the review failed, or there was none. `outcome` has no rewards yet: they are NaN."""
-        ...
+        raise NotImplementedError
 
-    def learn(self, round: Round, outcome: Outcome) -> list[Turn]: ...
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+    def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
+        """Turns of its players."""
+        return []
+
+    def logged(self) -> dict[str, Any]:
+        """As a proposer's."""
+        return {}
+
+
+Game = BaseGame
+Proposer = BaseProposer
+Guide = BaseGuide
+"""The names in signatures."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from ..errors import ConfigError
@@ -31,11 +32,27 @@ class Stateless:
         """Nothing to load."""
 
 
-def check_stateful(what: str, part: object) -> None:
-    """ConfigError for a part with one of the two methods: it would be left out of checkpoints without a word."""
-    missing = [name for name in ("state_dict", "load_state_dict") if not callable(getattr(part, name, None))]
-    if len(missing) == 1:
+def check_part(what: str, part: Any, base: type, methods: Sequence[str]) -> None:
+    """ConfigError for a part, or a class of parts, that is not derived from `base`, lacks one of the `methods` that
+    `base` leaves to it, or has one of the two methods on state alone, whose state no checkpoint would hold."""
+    cls = part if isinstance(part, type) else type(part)
+    if not issubclass(cls, base):
         raise ConfigError(
-            f"{what} has no method `{missing[0]}`, so that its state would be in no checkpoint; add it, or remove the "
+            f"{what} must be derived from {base.__name__} (`from {base.__module__} import {base.__name__}`), which "
+            f"has the defaults of all optional methods; {cls.__name__} is not."
+        )
+    states = {"state_dict", "load_state_dict"}
+    own = {name for name in (*methods, *states) if _written(cls, name) is not _written(base, name)}
+    for name in methods:
+        if name not in own:
+            raise ConfigError(f"{what} must have a method `{name}`; {base.__module__} describes it ({base.__name__}).")
+    if len(own & states) == 1:
+        (missing,) = states - own
+        raise ConfigError(
+            f"{what} has no method `{missing}`, so that its state would be in no checkpoint; add it, or remove the "
             "other one."
         )
+
+
+def _written(cls: type, name: str) -> Any:
+    return next((vars(one)[name] for one in cls.__mro__ if name in vars(one)), None)

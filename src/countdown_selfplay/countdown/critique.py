@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
 
 from ..contract.critique import (
+    Critique,
     Message,
     critique_prompt,
     hints_rejection_in,
     read_marked,
+    reads_wrong,
     recheck_prompt,
     rejections_in,
     revise_prompt,
@@ -23,11 +26,13 @@ from ..contract.critique import (
 from .exact.written import Written, combined
 from .expression import to_postfix
 from .problem import Problem
+from .prompts import PROVER_PROMPTS
 from .rules import Rules
 from .verifier import verify
 
 REJECT = "right"
 """The tiny model's word for "this critique is not critical"."""
+TAGS = "<answer> </answer> tags"
 
 
 _NUMBER_AND_CLOSING = re.compile(r"[0-9]+(?:\s*\))*")
@@ -159,82 +164,103 @@ def cut_at_mistake(problem: Problem, answer: str, rules: Rules) -> tuple[str, st
     return None
 
 
-def next_step(answer: str, before: str) -> str | None:
-    """The part of an answer behind `before`, if it begins with it and a part ends there."""
-    so_far = ""
-    for text, _ in pieces_of(answer):
-        if so_far == before:
-            return text
-        so_far += text
-    return None
+@dataclass(frozen=True)
+class CountdownCritique(Critique):
+    """Critiques of Countdown answers: rows in the paper's words, judgements by exact steps.
+
+    Under the compact prompts rows are a text of words, `critic 3 5 7 = 22 : 3 + 5 + 7 :` and
+    `again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :`, and a critique is a step of the answer."""
+
+    rules: Rules
+    prover_prompt: str
+
+    @property
+    def bare(self) -> bool:
+        return self.rules.answer_format == "bare"
+
+    def critique_row(self, problem: Problem, answer: str) -> dict[str, Any]:
+        return self._row(problem, "critic", answer, lambda question: critique_prompt(_text(question), answer))
+
+    def revise_row(self, problem: Problem, answer: str, critique: str) -> dict[str, Any]:
+        def asked(question: list[Message]) -> list[Message]:
+            return revise_prompt(question, answer, critique, TAGS)
+
+        return self._row(problem, "again", answer, asked, f" {critique} :")
+
+    def recheck_row(self, problem: Problem, answer: str) -> dict[str, Any]:
+        return self._row(problem, "again", answer, lambda question: recheck_prompt(question, answer, TAGS))
+
+    def step_row(self, problem: Problem, answer: str, step: str) -> dict[str, Any]:
+        """Compact: the game's revision after a critique of this step, the only turn in which that model says
+        "right"."""
+
+        def asked(question: list[Message]) -> list[Message]:
+            return step_prompt(_text(question), answer, step)
+
+        return self._row(problem, "again", answer, asked, f" {step} :")
+
+    def _row(
+        self, problem: Problem, word: str, answer: str, asked: Callable[[list[Message]], list[Message]], more: str = ""
+    ) -> dict[str, Any]:
+        """word, more: of the compact form. Of a text prompt a question of one turn stays a text, and one that goes on
+        from the answer becomes the two parts of a dialogue."""
+        prompt: Any = PROVER_PROMPTS[self.prover_prompt](problem)
+        found: Any
+        if isinstance(prompt, str) and prompt.endswith(f"= {problem.target} :"):
+            found = f"{word} {prompt} {answer} :{more}"
+        else:
+            turns = asked([{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt)
+            found = turns
+            if isinstance(prompt, str) and len(turns) == 1:
+                found = turns[0]["content"] + "\n"
+            elif isinstance(prompt, str):
+                found = f"{prompt}{answer}\nUser: {turns[-1]['content']}\nAssistant:"
+        return {"prompt": found, "numbers": list(problem.numbers), "target": problem.target}
+
+    def read_critique(self, text: str, answer: str) -> str | None:
+        """bare: the text must name a step of the answer (so it cannot give a solution away), and is written as
+        steps_of writes it; else the text from its one marker on."""
+        if not self.bare:
+            return read_marked(text)
+        named = steps_of(text)
+        return named[-1].text if named and named[-1] in steps_of(answer) else None
+
+    def rejections(self, text: str) -> int:
+        return text.split().count(REJECT) if self.bare else rejections_in(text)
+
+    def hints_rejection(self, text: str) -> bool:
+        """The tiny model's word has one form only."""
+        return self.rejections(text) > 0 if self.bare else hints_rejection_in(text)
+
+    def calls_wrong(self, text: str) -> bool | None:
+        """A bare reply calls a step wrong by giving another answer instead of "right"."""
+        if not self.bare:
+            return reads_wrong(text)
+        if self.rejections(text):
+            return False if text.split() == [REJECT] else None
+        return True if steps_of(text) else None
+
+    def steps(self, problem: Problem, answer: str) -> list[str]:
+        """The sub-expressions of an answer, as they are computed."""
+        return [step.text for step in steps_in(problem, answer, self.rules)]
+
+    def first_wrong(self, problem: Problem, answer: str) -> int | None:
+        """The place of the first step that lies on no solution path; None if there is none."""
+        found = first_wrong_step(problem, answer, self.rules)
+        return None if found is None else found[0]
+
+    def cut_at_mistake(self, problem: Problem, answer: str) -> tuple[str, str] | None:
+        return cut_at_mistake(problem, answer, self.rules)
+
+    def next_step(self, answer: str, before: str) -> str | None:
+        """The part of an answer behind `before`, if it begins with it and a part ends there."""
+        so_far = ""
+        for text, _ in pieces_of(answer):
+            if so_far == before:
+                return text
+            so_far += text
+        return None
 
 
-def critique_row(problem: Problem, prompt: str | list[Message], answer: str) -> dict[str, Any]:
-    """A row that asks for the first mistake in `answer`. prompt: the prover's for the problem; compact: a text of
-    words, `critic 3 5 7 = 22 : 3 + 5 + 7 :`."""
-    asked: Any = critique_prompt(_question(prompt), answer)
-    if _compact(problem, prompt):
-        asked = f"critic {prompt} {answer} :"
-    elif isinstance(prompt, str):
-        asked = asked[0]["content"] + "\n"
-    return {"prompt": asked, "numbers": list(problem.numbers), "target": problem.target}
-
-
-def revise_row(problem: Problem, prompt: str | list[Message], answer: str, critique: str) -> dict[str, Any]:
-    """A row that shows the prover its answer and a critique; compact: `again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :`."""
-    question = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-    asked: Any = revise_prompt(question, answer, critique, "<answer> </answer> tags")
-    if _compact(problem, prompt):
-        asked = f"again {prompt} {answer} : {critique} :"
-    elif isinstance(prompt, str):
-        asked = f"{prompt}{answer}\nUser: {asked[-1]['content']}\nAssistant:"
-    return {"prompt": asked, "numbers": list(problem.numbers), "target": problem.target}
-
-
-def step_row(problem: Problem, prompt: str | list[Message], answer: str, step: str) -> dict[str, Any]:
-    """A row that asks whether a step is right; compact: the game's revision after a critique of this step, the only
-    turn in which that model says "right"."""
-    if _compact(problem, prompt):
-        return revise_row(problem, prompt, answer, step)
-    asked: Any = step_prompt(_question(prompt), answer, step)
-    if isinstance(prompt, str):
-        asked = asked[0]["content"] + "\n"
-    return {"prompt": asked, "numbers": list(problem.numbers), "target": problem.target}
-
-
-def recheck_row(problem: Problem, prompt: str | list[Message], answer: str) -> dict[str, Any]:
-    """A row that asks the prover to check its answer again; compact: `again 3 5 7 = 22 : 3 + 5 + 7 :`."""
-    question = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-    asked: Any = recheck_prompt(question, answer, "<answer> </answer> tags")
-    if _compact(problem, prompt):
-        asked = f"again {prompt} {answer} :"
-    elif isinstance(prompt, str):
-        asked = f"{prompt}{answer}\nUser: {asked[-1]['content']}\nAssistant:"
-    return {"prompt": asked, "numbers": list(problem.numbers), "target": problem.target}
-
-
-def read_critique(text: str, answer: str, bare: bool) -> str | None:
-    """What the prover is shown. bare: the text must name a step of the answer (so it cannot give a solution away), and
-    is written as steps_of writes it; else the text from its one marker on."""
-    if not bare:
-        return read_marked(text)
-    named = steps_of(text)
-    return named[-1].text if named and named[-1] in steps_of(answer) else None
-
-
-def rejections(text: str, bare: bool) -> int:
-    """How often a revision rejects the critique."""
-    return text.split().count(REJECT) if bare else rejections_in(text)
-
-
-def hints_rejection(text: str, bare: bool) -> bool:
-    """Whether a revision rejects the critique in any form; the tiny model's word has one only."""
-    return rejections(text, bare) > 0 if bare else hints_rejection_in(text)
-
-
-def _compact(problem: Problem, prompt: str | Sequence[Message]) -> bool:
-    return isinstance(prompt, str) and prompt.endswith(f"= {problem.target} :")
-
-
-def _question(prompt: str | Sequence[Message]) -> str:
-    return prompt if isinstance(prompt, str) else prompt[-1]["content"]
+def _text(question: list[Message]) -> str:
+    return question[-1]["content"]

@@ -7,21 +7,17 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from ..contract.domain import Checked
+from ..contract.domain import BaseDomain, Checked
 from ..errors import ConfigError
-from . import critique
-from .checking import Checking
+from .critique import CountdownCritique
 from .exact.batch import is_solvable_batch
 from .exact.solver import is_solvable
-from .features import FEATURES, feature_matrix, features, structures
-from .guide import Review, help_features, rubric
-from .helping import HELP_PROMPTS, REVIEW_PROMPTS, VARIANT_PROMPTS, read_review
+from .features import features
+from .helping import HELP_PROMPTS, VARIANT_PROMPTS, CountdownHelping
 from .moves import check_moves
-from .mutations import EXPRESSION_ACTIONS, NUMBER_ACTIONS, Mutants, mutate, seed_features
+from .mutations import CountdownMutations
 from .planted import VALUE_HIGH
-from .problem import Problem, ProblemSpec, heldout_key, problem_from_row, problem_of_key
+from .problem import Problem, ProblemSpec, heldout_key, problem_from_row
 from .prompts import (
     BARE_PROMPTS,
     COMPLETION_STOP,
@@ -34,7 +30,6 @@ from .prompts import (
 from .proposals import Proposal, parse_proposal
 from .rules import DEFAULT_RULES, Rules
 from .rungs import Rungs
-from .similarity import scaled_features
 from .text import CLOSE
 from .uniform_texts import Texts
 from .verifier import Verdict, verify
@@ -52,8 +47,8 @@ _MOVES = {"tags": "<think> 3 - 2 = 1 </think>\n<answer> 3 - 2 = 1 </answer>", "b
 
 
 @dataclass(frozen=True)
-class CountdownDomain(Checking, Rungs, Texts):
-    """An OpenDomain (contract/domain.py), and with `answers` moves a MoveDomain.
+class CountdownDomain(Rungs, Texts, BaseDomain[Problem]):
+    """Countdown, with proposals, rungs, critiques, helps and mutations; with `answers` moves played move by move.
 
     spec: which proposals are in range. rules: what counts as an answer, in training and in evaluation. The two
     prompts are names in PROVER_PROMPTS and CONJECTURER_PROMPTS (UnknownNameError otherwise)."""
@@ -133,24 +128,6 @@ class CountdownDomain(Checking, Rungs, Texts):
         bounds = {name: value for name, value in asked.items() if name in _BOUNDS}
         spec = replace(self.spec, **bounds) if bounds else self.spec
         return {"prompt": CONJECTURER_PROMPTS[self.conjecturer_prompt](operands, spec, **asked), "operands": operands}
-
-    def review(self, target: Problem, problem: Problem, solution: str | None = None) -> Review:
-        """The rubric's judgement on `problem` as a help with `target`. solution: a right answer to it, as a prover
-        wrote it, if there is one."""
-        expression = None if solution is None else verify(solution, problem, self.rules).expression
-        return rubric(target, problem, self.rules, expression)
-
-    def review_row(self, target: Problem, problem: Problem, solution: str | None = None) -> dict[str, Any]:
-        """A row that asks a model for the same."""
-        return {"prompt": REVIEW_PROMPTS[self.conjecturer_prompt](target, problem)}
-
-    def read_review(self, text: str) -> Review | None:
-        """The review in its answer; None if there is none."""
-        return read_review(text, self.conjecturer_prompt)
-
-    def help_features(self, target: Problem, problem: Problem) -> list[float]:
-        """What a learned guide looks at, each about within [0, 1]."""
-        return help_features(target, problem, self.rules)
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -261,27 +238,6 @@ class CountdownDomain(Checking, Rungs, Texts):
         prompt = PROVER_PROMPTS[self.prover_prompt](problem)
         return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
 
-    def critique_row(self, problem: Problem, answer: str) -> dict[str, Any]:
-        """A row that asks a critic for the first mistake in an answer."""
-        return critique.critique_row(problem, PROVER_PROMPTS[self.prover_prompt](problem), answer)
-
-    def read_critique(self, text: str, answer: str) -> str | None:
-        """What the prover is shown of a critique; None for one that cannot be used. Under the compact prompt it is a
-        sub-expression of the answer."""
-        return critique.read_critique(text, answer, self.rules.answer_format == "bare")
-
-    def revise_row(self, problem: Problem, answer: str, said: str) -> dict[str, Any]:
-        """A row that shows the prover its own answer and a critique."""
-        return critique.revise_row(problem, PROVER_PROMPTS[self.prover_prompt](problem), answer, said)
-
-    def rejections(self, text: str) -> int:
-        """How often a revision says that the critique is not critical."""
-        return critique.rejections(text, self.rules.answer_format == "bare")
-
-    def hints_rejection(self, text: str) -> bool:
-        """Whether it says so in any form."""
-        return critique.hints_rejection(text, self.rules.answer_format == "bare")
-
     def verify(self, texts: Iterable[object], problems: Iterable[Problem]) -> list[Verdict]:
         """The verdicts on completions under `rules`; in moves on episodes of one move (`moved` plays longer ones)."""
         if self.answers == "moves":
@@ -292,41 +248,17 @@ class CountdownDomain(Checking, Rungs, Texts):
         """The problem of a data set's row, in any of the public schemas."""
         return problem_from_row(row, index)
 
-    number_actions = tuple(NUMBER_ACTIONS)
-    expression_actions = tuple(EXPRESSION_ACTIONS)
-    feature_names = tuple(FEATURES)
+    @cached_property
+    def critique(self) -> CountdownCritique:
+        return CountdownCritique(self.rules, self.prover_prompt)
 
-    def mutate(
-        self, seeds: Sequence[Problem], number_actions: Sequence[str], expression_actions: Sequence[str], seed: int
-    ) -> Mutants:
-        """One candidate per seed, in range, reachable and not trivial where its reason is "ok"."""
-        return mutate(seeds, number_actions, expression_actions, self.spec, self.rules, seed)
+    @cached_property
+    def helping(self) -> CountdownHelping:
+        return CountdownHelping(self.rules, self.conjecturer_prompt)
 
-    def features(self, problems: Sequence[Problem]) -> np.ndarray:
-        """(P, 21) the features of FEATURES."""
-        return feature_matrix(problems, self.rules)
-
-    def novelty(
-        self, problems: Sequence[Problem], feature_set: int = 13, features_PF: np.ndarray | None = None
-    ) -> np.ndarray:
-        """(P, 7 or 13) where a problem lies among others; `features_PF`, if known, is what `features` returned."""
-        return scaled_features(problems, self.spec, self.rules, feature_set, features_PF)
-
-    def structures(self, problems: Sequence[Problem]) -> np.ndarray:
-        """(P, structures) the share of a problem's solutions that have each structure."""
-        return structures(problems, self.rules)
-
-    def seed_features(self, problems: Sequence[Problem]) -> np.ndarray:
-        """(P, 7) the features of SEED_FEATURES, divided by what makes them about 1."""
-        return seed_features(problems, self.spec)
-
-    def problem_of_key(self, key: str) -> Problem:
-        """The problem with this key, its numbers ascending."""
-        return problem_of_key(key)
-
-    def reordered(self, problem: Problem, seed: int) -> Problem:
-        """The problem with its numbers in a random order, as the generator of a data set leaves them."""
-        return Problem(tuple(np.random.default_rng(seed).permutation(problem.numbers).tolist()), problem.target)
+    @cached_property
+    def mutations(self) -> CountdownMutations:
+        return CountdownMutations(self.spec, self.rules)
 
     def to_dict(self) -> dict[str, Any]:
         """Ranges, rules and prompt styles."""

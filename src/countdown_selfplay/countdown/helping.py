@@ -8,13 +8,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from ..contract.domain import Helping
 from ..registry import Registry
+from . import guide
 from .guide import Review
 from .problem import Problem, ProblemSpec
 from .prompts import COMPLETION_PREFIX, Prompt, chat, compact, problem_json, problem_tag, propose_any
+from .rules import Rules
 from .text import completion_text, tagged_answers
+from .verifier import verify
 
 T = TypeVar("T")
 
@@ -202,3 +207,25 @@ def read_review(text: object, style: str) -> Review | None:
     whole = len(scores) == 3 and all(isinstance(n, int) and not isinstance(n, bool) for n in scores)
     fits = whole and all(0 <= n <= most for n, most in zip(scores, (5, 1, 4), strict=True))
     return Review(*scores) if fits else None
+
+
+@dataclass(frozen=True)
+class CountdownHelping(Helping):
+    """The rubric by exact rules, and its prompts for a model that reviews."""
+
+    rules: Rules
+    conjecturer_prompt: str
+
+    def review(self, target: Problem, problem: Problem, solution: str | None = None) -> Review:
+        """solution: a right answer, as a prover wrote it, if there is one."""
+        expression = None if solution is None else verify(solution, problem, self.rules).expression
+        return guide.rubric(target, problem, self.rules, expression)
+
+    def review_row(self, target: Problem, problem: Problem, solution: str | None = None) -> dict[str, Any]:
+        return {"prompt": REVIEW_PROMPTS[self.conjecturer_prompt](target, problem)}
+
+    def read_review(self, text: str) -> Review | None:
+        return read_review(text, self.conjecturer_prompt)
+
+    def help_features(self, target: Problem, problem: Problem) -> list[float]:
+        return guide.help_features(target, problem, self.rules)

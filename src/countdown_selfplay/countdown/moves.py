@@ -108,7 +108,7 @@ def check_moves(answers: str, prover_prompt: str, rules: Rules, spec: ProblemSpe
 
 
 class Moving:
-    """The methods of a MoveDomain (contract/domain.py)."""
+    """Answers in moves (contract/domain.py)."""
 
     spec: ProblemSpec
     rules: Rules

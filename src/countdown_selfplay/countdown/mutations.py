@@ -8,18 +8,30 @@ mean the same for numbers up to 12 and up to 99.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..contract.domain import Mutations
 from ..errors import ConfigError
 from .exact.shapes import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT
 from .exact.solver import MAX_OPERANDS
 from .exact.values import Array
-from .features import FEATURES, Found, feature_columns, number_columns, solution_columns, solutions_between
-from .problem import Problem, ProblemSpec
+from .features import (
+    FEATURES,
+    Found,
+    feature_columns,
+    feature_matrix,
+    number_columns,
+    solution_columns,
+    solutions_between,
+    structures,
+)
+from .problem import Problem, ProblemSpec, problem_of_key
 from .rules import Rules
+from .similarity import scaled_features
 
 NUMBER_ACTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -200,3 +212,44 @@ def _features(
     ordered_PK, target_P = ordered_PK[good], target_P[good]
     columns = number_columns(ordered_PK, target_P)
     return feature_columns(columns | solution_columns(ordered_PK, target_P, own, rules, workers))
+
+
+@dataclass(frozen=True)
+class CountdownMutations(Mutations):
+    """Countdown for symbolic proposers. `structures`: the share of a problem's solutions that have each structure."""
+
+    spec: ProblemSpec
+    rules: Rules
+
+    number_actions = tuple(NUMBER_ACTIONS)
+    expression_actions = tuple(EXPRESSION_ACTIONS)
+    feature_names = tuple(FEATURES)
+
+    def mutate(
+        self, seeds: Sequence[Problem], number_actions: Sequence[str], expression_actions: Sequence[str], seed: int
+    ) -> Mutants:
+        """One candidate per seed, in range, reachable and not trivial where its reason is "ok"."""
+        return mutate(seeds, number_actions, expression_actions, self.spec, self.rules, seed)
+
+    def features(self, problems: Sequence[Problem]) -> Array:
+        """(P, 21) the features of FEATURES."""
+        return feature_matrix(problems, self.rules)
+
+    def novelty(self, problems: Sequence[Problem], feature_set: int = 13, features_PF: Any = None) -> Array:
+        """(P, 7 or 13)."""
+        return scaled_features(problems, self.spec, self.rules, feature_set, features_PF)
+
+    def structures(self, problems: Sequence[Problem]) -> Array:
+        return structures(problems, self.rules)
+
+    def seed_features(self, problems: Sequence[Problem]) -> Array:
+        """(P, 7) the features of SEED_FEATURES, divided by what makes them about 1."""
+        return seed_features(problems, self.spec)
+
+    def problem_of_key(self, key: str) -> Problem:
+        """The problem with this key, its numbers ascending."""
+        return problem_of_key(key)
+
+    def reordered(self, problem: Problem, seed: int) -> Problem:
+        """The problem with its numbers in a random order, as the generator of a data set leaves them."""
+        return Problem(tuple(np.random.default_rng(seed).permutation(problem.numbers).tolist()), problem.target)

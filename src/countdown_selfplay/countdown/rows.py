@@ -104,8 +104,8 @@ def variant_row(problem: Problem, domain: CountdownDomain) -> Row:
 def reviewed_row(problem: Problem, domain: CountdownDomain) -> Row:
     """The same for a guide: the rubric's review of a problem that may help with `problem`."""
     found = _helping(problem, domain)
-    prompt = domain.review_row(problem, found)["prompt"]
-    text = review_text(domain.review(problem, found), domain.conjecturer_prompt)
+    prompt = domain.helping.review_row(problem, found)["prompt"]
+    text = review_text(domain.helping.review(problem, found), domain.conjecturer_prompt)
     return {"prompt": prompt, "completion": _reply(prompt, text), **nums_of(found)}
 
 

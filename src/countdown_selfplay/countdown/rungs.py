@@ -15,7 +15,7 @@ from .rules import Rules
 
 
 class Rungs(Moving):
-    """The methods of a RungDomain (contract/domain.py), and whole episodes for a warm start.
+    """Rungs (contract/domain.py), and whole episodes for a warm start.
 
     In moves problems are planted; for whole answers they are the exact solver's."""
 

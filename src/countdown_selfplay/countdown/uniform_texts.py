@@ -14,7 +14,7 @@ _DERIVATIONS = 64
 
 
 class Texts:
-    """What CountdownDomain adds for proposals whose solvability is in question (TextDomain of contract/domain.py)."""
+    """What CountdownDomain adds for proposals whose solvability is in question (contract/domain.py)."""
 
     spec: ProblemSpec
     answers: str

@@ -71,10 +71,9 @@ def anchor_dataset(
     evaluation's problems; None: these are they, and nothing is said of their ranges.
     """
     if dataset is None:
-        generate = getattr(domain, "random", None)
-        if generate is None:
+        if domain.random is None:
             raise DataError(f"{type(domain).__name__} does not generate problems; pass a train_dataset.")
-        problems = generate(GENERATED_ANCHORS, seed, held_out or frozenset())
+        problems = domain.random(GENERATED_ANCHORS, seed, held_out or frozenset())
         return Dataset.from_list([domain.prove_row(problem) for problem in problems])
     if isinstance(dataset, IterableDataset):
         return IterableDataset.from_generator(
@@ -86,11 +85,11 @@ def anchor_dataset(
 def _rendered(rows: Any, domain: Domain[Any], held_out: frozenset[str] | None) -> Iterator[dict[str, Any]]:
     """Says which row is the first out of range and which the first in `held_out`. Both are played: a data set may be
     harder than what the conjecturer is to write (--number_high of the study)."""
-    outside, own = getattr(domain, "outside", None), getattr(domain, "columns", ())
+    own = domain.columns
     said: set[str] = set() if held_out is not None else {"range", "held out"}
     for index, row in enumerate(rows):
         problem = domain.problem(row, index)
-        if "range" not in said and outside is not None and (beyond := outside(problem)) is not None:
+        if "range" not in said and (beyond := domain.outside(problem)) is not None:
             said.add("range")
             logger.warning(
                 f"Row {index} of train_dataset ({domain.key(problem)}) is out of range: {beyond}. Such rows are "

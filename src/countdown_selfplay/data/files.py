@@ -95,7 +95,7 @@ def checked_problems(domain: Domain[P], rows: Iterable[Mapping[str, Any]], sourc
     """The problems of a data set's rows. A domain that knows which answers it cannot read (`unreadable`) has their
     number said, and the first of them named: they stay in the data set."""
     problems = [domain.problem(row, i) for i, row in enumerate(rows)]
-    unread: list[int] = getattr(domain, "unreadable", lambda _: [])(problems)
+    unread = domain.unreadable(problems)
     if unread:
         first: Any = problems[unread[0]]
         logger.warning(

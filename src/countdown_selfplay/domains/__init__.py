@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..contract.domain import in_moves
+from ..contract.domain import BaseDomain, in_moves
+from ..contract.stateful import check_part
 from ..errors import ConfigError, DataError
 from ..registry import Registry
 
@@ -26,11 +27,9 @@ def make_domain(name: str, arguments: dict[str, Any] | str | None = None, config
     """The domain called `name`, built with `arguments` (a dict, or JSON); one with `from_config` from `config`, whose
     fields describe it. ConfigError names an argument that it does not take."""
     entry, given = DOMAINS.load(name), arguments_of(arguments)
-    if config is None or not hasattr(entry, "from_config"):
+    if config is None or entry.from_config is None:
         made = DOMAINS.make(name, given)
-        for method in ("problem", "key", "prove_row", "verify", "stop_strings", "to_dict"):
-            if not callable(getattr(made, method, None)):
-                raise ConfigError(f"The domain '{name}' must have a method `{method}`; contract/domain.py lists all.")
+        check_domain(f"The domain '{name}'", made)
         return made
     if given:
         raise ConfigError(
@@ -40,6 +39,11 @@ def make_domain(name: str, arguments: dict[str, Any] | str | None = None, config
     return entry.from_config(config)
 
 
+def check_domain(what: str, domain: Any) -> None:
+    """ConfigError for an object that is no domain."""
+    check_part(what, domain, BaseDomain, ("problem", "key", "prove_row", "verify", "stop_strings", "to_dict"))
+
+
 def domain_from(config: Any) -> Any:
     """The domain that a configuration names: its fields `domain` and `domain_kwargs`, and those that describe
     Countdown."""
@@ -47,7 +51,7 @@ def domain_from(config: Any) -> Any:
     if answers == "moves" and not in_moves(domain):
         raise ConfigError(
             f"`answers` (moves) needs a domain that is played in moves, and '{config.domain}' has no `moved` "
-            "(contract/domain.py, MoveDomain); set answers to whole, or play countdown."
+            "(contract/domain.py); set answers to whole, or play countdown."
         )
     return domain
 
@@ -79,28 +83,28 @@ def verdicts_of(domain: Any, groups: Sequence[Sequence[str]], problems: Sequence
 def held_out_of(domain: Any, n: int) -> list[Any]:
     """`n` problems that a run is measured on when no data set is named: of the domain's held-out side if it has one,
     else random ones, which training then leaves out by their keys."""
-    if n and not (hasattr(domain, "held_out") or hasattr(domain, "random")):
+    if n and domain.held_out is None and domain.random is None:
         raise ConfigError(
             f"The domain '{name_of(domain)}' does not generate problems; pass held-out ones as eval_dataset_name "
             "(eval: --problems), or set eval_problems to 0."
         )
-    own = getattr(domain, "held_out", None)
-    return [] if not n else own(n) if own is not None else domain.random(n, HELD_OUT_SEED, frozenset())
+    if not n or domain.held_out is not None:
+        return domain.held_out(n) if n else []
+    return domain.random(n, HELD_OUT_SEED, frozenset())
 
 
 def is_held_out(domain: Any, problem: Any, evaluated: Iterable[str] = ()) -> bool:
     """Whether a problem may not be trained on: it lies on the domain's held-out side, or is one of the `evaluated`
     keys."""
-    reserved = getattr(domain, "is_held_out", None)
-    return (reserved is not None and reserved(problem)) or domain.key(problem) in evaluated
+    return domain.is_held_out(problem) or domain.key(problem) in evaluated
 
 
 def longest_problem(domain: Any, rows: Iterable[Mapping[str, Any]] = ()) -> Any:
     """A problem whose prompt is among the longest: the domain's own word, else of 64 random ones; of a domain that
     makes none the first of `rows`."""
-    if hasattr(domain, "longest"):
+    if domain.longest is not None:
         return domain.longest
-    if not hasattr(domain, "random"):
+    if domain.random is None:
         return next(domain.problem(row) for row in _some(domain, rows))
     return max(domain.random(64, 0, frozenset()), key=lambda problem: len(str(domain.prove_row(problem)["prompt"])))
 
@@ -112,7 +116,7 @@ def _some(domain: Any, rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[st
 
 def asked_of(domain: Any) -> list[dict[str, Any]]:
     """Each thing that proposers are asked for, once."""
-    asks = [dict(ask) for ask in getattr(domain, "asks", ())]
+    asks = [dict(ask) for ask in domain.asks]
     return [ask for i, ask in enumerate(asks) if ask not in asks[:i]]
 
 
@@ -130,7 +134,7 @@ def example_rows(domain: Any, proposals: bool, rows: Iterable[Mapping[str, Any]]
 def held_out_by_rung(domain: Any, rungs: Sequence[int] | None, each: int, asked_by: str = "`--rungs`") -> list[Any]:
     """`each` held-out problems of each of `rungs` (None: all that the domain has), rung by rung. ConfigError, which
     names the setting that asked, for a rung that it does not have."""
-    if not callable(getattr(domain, "held_out_of_rung", None)):
+    if domain.held_out_of_rung is None:
         raise ConfigError(
             f"The domain '{type(domain).__name__}' has no problems by rung (`held_out_of_rung`); leave {asked_by} out."
         )

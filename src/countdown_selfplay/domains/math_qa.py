@@ -13,6 +13,7 @@ from annotated_types import Gt
 
 from ..contract.critique import (
     NOT_CRITICAL,
+    Critique,
     Message,
     critique_prompt,
     first_error_prompt,
@@ -24,6 +25,7 @@ from ..contract.critique import (
     revise_prompt,
     step_prompt,
 )
+from ..contract.domain import BaseDomain
 from ..errors import ConfigError, DataError
 from ..registry import Count
 from .math_answers import MAX_ANSWER, balanced, last_box, plain, reading, values_of
@@ -92,7 +94,7 @@ class MathVerdict:
 
 
 @dataclass
-class MathQA:
+class MathQA(BaseDomain[Question], Critique):
     """Rows with `question` and `answer` (GSM8K's, where the answer stands behind ####), or `problem` and `answer` or
     `solution` (MATH's, where it stands in the last \\boxed{}).
 
@@ -172,6 +174,10 @@ class MathQA:
     def to_dict(self) -> dict[str, Any]:
         """What a result records."""
         return {"domain": "math_qa", "checker": "math-verify", "deadline": self.deadline}
+
+    @property
+    def critique(self) -> Critique:
+        return self
 
     def critique_row(self, problem: Question, answer: str) -> dict[str, Any]:
         """Figure 6."""

@@ -30,8 +30,8 @@ def evaluate_guide(
     texts, _ = sample_texts(
         model, tokenizer, [row["prompt"] for row in rows], 1, processes=processes, seed=seed, **sampling
     )
-    found = [domain.read_review(text) for (text,) in texts]
-    wanted = [domain.read_review(_text(row["completion"])) for row in rows]
+    found = [domain.helping.read_review(text) for (text,) in texts]
+    wanted = [domain.helping.read_review(_text(row["completion"])) for row in rows]
     same = sum(a is not None and b is not None and a.score == b.score for a, b in zip(found, wanted, strict=True))
     readable = len(found) - found.count(None)
     shares = {"readable": readable, "as the rubric": same}

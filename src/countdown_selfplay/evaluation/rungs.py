@@ -26,7 +26,7 @@ LADDER = tuple(range(4, 11))
 
 def rungs_of(domain: Any, problems: Sequence[Any]) -> list[int] | None:
     """The rung of each problem; None for a domain without rungs, and where all problems are of one."""
-    rung = getattr(domain, "rung", None)
+    rung = domain.rung
     found = None if rung is None else [int(rung(problem)) for problem in problems]
     return found if found is not None and len(set(found)) > 1 else None
 

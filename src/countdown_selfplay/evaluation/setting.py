@@ -187,7 +187,7 @@ def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
     if options.problems is None and (options.rungs or options.problems_per_rung or in_moves(domain)):
         return _of_rungs(domain, options)
     if options.problems is None:
-        source = "the generator's held-out side" if hasattr(domain, "held_out") else "random problems of the domain"
+        source = "the generator's held-out side" if domain.held_out is not None else "random problems of the domain"
         return ProblemSet(source, held_out_of(domain, options.n_problems or DEFAULT_COUNT))
     if options.problems == HELDOUT and isinstance(domain, CountdownDomain):
         kept = [p for p in heldout_problems() if not options.operands or len(p.numbers) in options.operands]
@@ -204,21 +204,21 @@ def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
 
 def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:
     """As many held-out problems of each rung; of a domain in moves that has none by rung what it holds out."""
-    if not hasattr(domain, "held_out_of_rung") and not (options.rungs or options.problems_per_rung):
+    if domain.held_out_of_rung is None and not (options.rungs or options.problems_per_rung):
         return ProblemSet("the domain's held-out problems", held_out_of(domain, options.n_problems or DEFAULT_COUNT))
     if options.n_problems and options.problems_per_rung:
         raise ConfigError(
             f"`--n_problems` ({options.n_problems}) and `--problems_per_rung` ({options.problems_per_rung}) say two "
             "things; pass one of them."
         )
-    count = len(options.rungs or getattr(domain, "rungs", ())) or 1
+    count = len(options.rungs or domain.rungs) or 1
     each = options.problems_per_rung or max(1, (options.n_problems or DEFAULT_COUNT) // count)
     return ProblemSet("the held-out side, by rung", held_out_by_rung(domain, options.rungs, each))
 
 
 def _some_rungs(found: ProblemSet, domain: Any, options: argparse.Namespace) -> ProblemSet:
     """Those of a file that are of the rungs asked for, the first ones of each. ConfigError for a domain without."""
-    if not callable(getattr(domain, "rung", None)):
+    if domain.rung is None:
         raise ConfigError(
             f"`--rungs` and `--problems_per_rung` choose problems by rung, and the domain '{name_of(domain)}' has no "
             "`rung` (contract/domain.py); leave them out."

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..contract.game import Game, Guide, Outcome, Proposal, Proposer
+from ..contract.game import BaseGame, Game, Guide, Outcome, Proposal, Proposer
 from ..contract.metric import Metric
 from ..contract.round import Rollout, Round, RoundResult, Turn
-from ..contract.stateful import Stateful, Stateless, check_stateful
+from ..contract.stateful import Stateful, Stateless, check_part
 from ..errors import ConfigError
 from ..registry import Registry
 
@@ -31,15 +31,12 @@ def game_class(name: str) -> Any:
 
 def check_game(what: str, game: Any) -> None:
     """ConfigError unless it has what the frame asks of a game, or of a game's class."""
-    roles = getattr(game, "roles", None)
-    if not isinstance(roles, Mapping) or not roles:
+    check_part(what, game, BaseGame, ("play",))
+    if not isinstance(game.roles, Mapping) or not game.roles:
         raise ConfigError(
             f"{what} must have `roles`, a dict from each kind of role to what it does, such as "
-            f"{{'prover': 'solves problems'}}; it has {roles!r}."
+            f"{{'prover': 'solves problems'}}; it has {game.roles!r}."
         )
-    if not callable(getattr(game, "play", None)):
-        raise ConfigError(f"{what} must have a method `play(round, anchors)` that returns a RoundResult.")
-    check_stateful(what, game)
 
 
 def __getattr__(name: str) -> Any:
@@ -50,6 +47,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "GAMES",
+    "BaseGame",
     "Game",
     "Guide",
     "Metric",

@@ -4,15 +4,16 @@ wants."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from annotated_types import Ge
 
+from ..contract.critique import Critique
+from ..contract.game import BaseGame
 from ..contract.round import Rollout, Round, RoundResult, Turn
-from ..contract.stateful import Stateless
 from ..errors import ConfigError
 from ..objectives import make_objective
 from ..registry import Amount, Count
@@ -57,7 +58,7 @@ def outcome_of(was_right: bool, is_right: bool, rejections: int, hinted: bool = 
     return "kept" if is_right else "misled"
 
 
-class CriticDiscernment(Stateless):
+class CriticDiscernment(BaseGame):
     """Each of the prover's answers is criticised, a wrong one by the helpful critic and a right one by the misleading
     critic, and revised.
 
@@ -155,6 +156,13 @@ class CriticDiscernment(Stateless):
             round.world,
         )
 
+        critic = domain.critique
+        if critic is None:
+            raise ConfigError(
+                f"The game critic_discernment needs a domain whose answers can be criticised (`critique`, "
+                f"contract/critique.py), and {type(domain).__name__} has none; play countdown or math_qa."
+            )
+
         # Solve.
         own = round.share(anchors[:count])
         first = round.sample(prover, [domain.prove_row(problem) for problem in own], problems=own)
@@ -165,7 +173,7 @@ class CriticDiscernment(Stateless):
         spoken: dict[str, tuple[list[int], Rollout]] = {}
         for kind, player in critics.items():
             about = [i for i, good in enumerate(right) if good == (kind == "misleading")]
-            rows = [domain.critique_row(asked[i], first.texts[i]) for i in about]
+            rows = [critic.critique_row(asked[i], first.texts[i]) for i in about]
             spoken[kind] = about, round.sample(player, rows)
 
         # Revise what can be read.
@@ -173,16 +181,20 @@ class CriticDiscernment(Stateless):
         critiques: dict[str, list[str | None]] = {}
         for kind, (about, said) in spoken.items():
             of = [about[j // said.n] for j in range(len(said.texts))]
-            critiques[kind] = [domain.read_critique(t, first.texts[i]) for t, i in zip(said.texts, of, strict=True)]
+            critiques[kind] = [critic.read_critique(t, first.texts[i]) for t, i in zip(said.texts, of, strict=True)]
             for j, (i, critique) in enumerate(zip(of, critiques[kind], strict=True)):
                 if critique is not None:
                     shown.append((i, kind, j))
-                    rows.append(domain.revise_row(asked[i], first.texts[i], critique))
+                    rows.append(critic.revise_row(asked[i], first.texts[i], critique))
         second = round.sample(prover, rows, n=self.revisions, problems=[asked[i] for i, _, _ in shown])
         ends = zip(second.texts, second.verdicts or [], strict=True)
-        hints = getattr(domain, "hints_rejection", lambda text: domain.rejections(text) > 0)
         episodes = [
-            Episode(i, kind, j, outcome_of(right[i], verdict.correct, domain.rejections(text), hints(text)))
+            Episode(
+                i,
+                kind,
+                j,
+                outcome_of(right[i], verdict.correct, critic.rejections(text), critic.hints_rejection(text)),
+            )
             for (i, kind, j), (text, verdict) in zip(
                 (about for about in shown for _ in range(second.n)), ends, strict=True
             )
@@ -216,7 +228,7 @@ class CriticDiscernment(Stateless):
         ]
         return RoundResult(turns, metrics, samples, [(key, correct, first.n) for key, correct in known])
 
-    def _questions(self, capacity: dict[str, int], group: dict[str, int], world: int) -> int:
+    def _questions(self, capacity: Mapping[str, int], group: Mapping[str, int], world: int) -> int:
         """Problems of a round, a multiple of the processes; ConfigError if not even one a process fits."""
         answers = next(group[player] for player in group if player.split("/")[0] == "prover")
         critics = [player for player in group if player.split("/")[0] != "prover"]
@@ -238,7 +250,7 @@ class CriticDiscernment(Stateless):
         return fits[worst] * world
 
     def planned(
-        self, anchors: int, capacity: dict[str, int], group: dict[str, int], world: int
+        self, anchors: int, capacity: Mapping[str, int], group: Mapping[str, int], world: int
     ) -> tuple[int, dict[str, int]]:
         """(problems of a round, the most samples of each player): a critic's if all answers are of its kind, the
         prover's if they are of the kind whose critic says most."""
@@ -300,6 +312,10 @@ class CriticDiscernment(Stateless):
         rewards = torch.as_tensor(turn.rewards_B).tolist()
         found = examples(round, turn.rollout, count, rewards, labels, about)
         return [found[labels.index(label)] for label in dict.fromkeys(labels)] if every_label else found
+
+
+def _rejections(critic: Critique, text: str) -> tuple[int, bool]:
+    return critic.rejections(text), critic.hints_rejection(text)
 
 
 def _critic_rewards(kind: str, count: int, episodes: Sequence[Episode]) -> list[float]:

@@ -58,7 +58,7 @@ def unsolvable_share(domain: Any, proposals: Sequence[Proposal], played: Sequenc
     a rule adds to those of players, all of them solvable, are not counted."""
     wrote = any(p.by is not None for p in proposals)
     facts = [p.facts for p, got in zip(proposals, played, strict=True) if got and (p.by is not None or not wrote)]
-    if not facts or not getattr(domain, "admit_unsolvable", False):
+    if not facts or not domain.admit_unsolvable:
         return {}
     unsolvable = [f.get("solvable") is False and not f.get("repaired") for f in facts]
     return {"round/unsolvable_share": sum(unsolvable) / len(unsolvable)}

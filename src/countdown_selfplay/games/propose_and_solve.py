@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from ..contract.game import Guide, Outcome, Proposal, Proposer, solve_rates
-from ..contract.round import Rollout, Round, RoundResult
+from ..contract.game import BaseGame, Guide, Outcome, Proposal, Proposer
+from ..contract.round import Rollout, Round, RoundResult, Turn
 from ..contract.stateful import Stateful
 from ..curriculum.admission import Admission, admit, dealt, slots_filled
 from ..curriculum.archive import Archive
@@ -48,7 +48,34 @@ class Settings:
     shuffled_rewards: bool = False
 
 
-class ProposeAndSolve:
+@dataclass(frozen=True)
+class Slots:
+    """What a round plays: proposals that found a slot, then random problems, then targets or anchors."""
+
+    proposals: Sequence[Proposal]
+    admission: Admission
+    targets: list[Any] | None
+    """Chosen by the proposer; None: it leaves that to the data set."""
+    problems: list[Any]
+    keys: list[str]
+    """Of `problems`."""
+    kept: int
+    """So many of `problems`, the first, are proposals."""
+    randoms: int
+    mastered: frozenset[str]
+    """Keys that the first prover's objective is done with."""
+
+    @property
+    def problem_of(self) -> list[int | None]:
+        """Of each proposal its index in `problems`; None: it is not played."""
+        return [None if index is None or index >= self.kept else index for index in self.admission.problem_of]
+
+    @property
+    def played(self) -> list[bool]:
+        return [index is not None for index in self.problem_of]
+
+
+class ProposeAndSolve(BaseGame):
     """Propose, admit, fill, solve, reward, credit. Without a proposer it is plain RL on the anchor problems.
 
     Its state: the archive of what was played, and that of its proposer and guide.
@@ -76,167 +103,183 @@ class ProposeAndSolve:
         self.guide, self.settings, self.archive = guide, settings or Settings(), Archive()
 
     def play(self, round: Round, anchors: Sequence[Any]) -> RoundResult:
-        domain, rules, provers = round.domain, self.settings, round.players("prover")
+        proposals, targets = self._propose(round, anchors)
+        slots = self._fill(round, anchors, proposals, targets)
+        answers, outcome = self._solve(round, slots)
+        outcome, rewarded = self._reward(round, slots, outcome)
+        turns, credited = self._credit(round, slots, answers, outcome)
+        metrics = {**rewarded, **credited, **self._told(round, slots, answers, turns, outcome)}
+        solved = zip(slots.keys, outcome.correct_MPG.sum((0, 2)).astype(int).tolist(), strict=True)
+        count = outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2]
+        samples = self._samples(round, slots, answers, turns, outcome)
+        return RoundResult(turns, metrics, samples, [(key, correct, count) for key, correct in solved])
+
+    def _propose(self, round: Round, anchors: Sequence[Any]) -> tuple[list[Proposal], list[Any] | None]:
+        """The proposals of all processes, and the targets if the proposer chooses them."""
         if self.proposer is None and round.players("conjecturer"):
             self.proposer = Policies()
-        slots = min(round.room(prover) for prover in provers)
-        metrics: dict[str, Any] = {}
-        choose = getattr(self.proposer, "targets", None)
-        targets = None if choose is None else list(choose(round, anchors))
+        if self.proposer is None:
+            return [], None
+        targets = list(self.proposer.targets(round, anchors)) if self.proposer.chooses_targets else None
+        return self.proposer.propose(round, anchors), targets
 
-        # Propose and admit: the processes examine their own proposals and decide together on all of them.
-        proposals = self.proposer.propose(round, anchors) if self.proposer else []
+    def _fill(
+        self, round: Round, anchors: Sequence[Any], proposals: Sequence[Proposal], targets: list[Any] | None
+    ) -> Slots:
+        """Fixed slots: the processes decide together which proposals are admitted, and anchors pad whatever these
+        leave open, unless `fill` says otherwise."""
+        domain, rules, provers = round.domain, self.settings, round.players("prover")
         admission = admit(
             domain, proposals, self.archive, round.held_out, rules.novelty_window, rules.duplicate_proposals
         )
         if proposals:
             admission = dealt(admission, proposals, domain.asks, round.index)
-
-        # Fill: fixed slots, anchors pad whatever the proposer left open, unless `fill` says otherwise.
-        kept, fixed, admitted = 0, slots, len(admission.problems)
+        slots, admitted = min(round.room(prover) for prover in provers), len(admission.problems)
+        kept, fixed = 0, slots
         if targets is not None:
             kept = min(admitted, max(slots - len(targets), 0))
             fixed = slots - kept
         elif self.proposer:
             kept, fixed = slots_filled(admitted, slots, rules.anchor_fraction, rules.fill, rules.truncate_multiple)
-        # Anchors that the provers have mastered come last (a stable order; False is less than True).
         limit = round.solved_limit(provers[0])
         mastered = frozenset() if limit is None else self.archive.mastered(limit)
-        anchors = sorted(anchors, key=lambda problem: domain.key(problem) in mastered) if mastered else anchors
-        if targets is not None:  # there is nothing to pad: what was mastered is played no more
-            anchors = [problem for problem in targets if domain.key(problem) not in mastered] or targets
-        randoms = self._random_problems(round, slots)
-        metrics |= {"round/random_slots": len(randoms)} if randoms else {}
-        problems = [*admission.problems[:kept], *randoms, *anchors[: fixed - len(randoms)]]
+        beside = list(anchors if targets is None else targets)
+        if mastered and targets is None:  # mastered anchors come last; a stable order, for False is less than True
+            beside = sorted(beside, key=lambda problem: domain.key(problem) in mastered)
+        elif mastered:  # there is nothing to pad: mastered targets are played no more
+            beside = [problem for problem in beside if domain.key(problem) not in mastered] or beside
+        count = _whole(rules.random_fraction * slots)
+        randoms = domain.random(count, round.seed("random problems"), round.held_out) if count else []
+        problems = [*admission.problems[:kept], *randoms, *beside[: fixed - len(randoms)]]
         keys = [domain.key(problem) for problem in problems]
+        return Slots(proposals, admission, targets, problems, keys, kept, len(randoms), mastered)
 
-        # Solve: every prover attempts every problem; the solve rate comes from the verifier's bit, never a reward.
-        own = round.share(problems)
-        rows = [domain.prove_row(problem) for problem in own]
+    def _solve(self, round: Round, slots: Slots) -> tuple[list[Rollout], Outcome]:
+        """Every prover attempts every problem; the solve rate comes from the verifier's bit, never a reward."""
+        provers, own = round.players("prover"), round.share(slots.problems)
+        rows = [round.domain.prove_row(problem) for problem in own]
         answers = [round.sample(prover, rows, problems=own) for prover in provers]
         judged = [round.gather(_judged(found)) for found in answers]
         correct_MPG = np.asarray([[bits for bits, _ in one] for one in judged], dtype=float)
-        correct_MPG = correct_MPG.reshape(len(provers), len(problems), answers[0].n)  # also without a problem
-        solve_rate_P = solve_rates(correct_MPG, rules.solve_rate_over)
-
-        # Reward: a played proposal earns by its solve rate, a refused one what the reward says of its reason, or else
-        # the invalid reward; one that was admitted but found no slot was not measured: without an `unplayed_reward` it
-        # has no reward and takes no part in a baseline.
-        played = [index is not None and index < kept for index in admission.problem_of]
-        problem_of = [index if got else None for index, got in zip(admission.problem_of, played, strict=True)]
+        correct_MPG = correct_MPG.reshape(len(provers), len(slots.problems), answers[0].n)  # also without a problem
         right = [[text for _, text in one if text is not None] for one in zip(*judged, strict=True)]
         solutions = [texts[0] if texts else None for texts in right]
-        unknown_N = np.full(len(proposals), np.nan)
-        over = rules.solve_rate_over
-        outcome = Outcome(proposals, unknown_N, problems, problem_of, correct_MPG, solutions, over)
-        reward_N, found_out = self._rewards(round, admission, outcome, kept)
-        outcome, metrics = replace(outcome, rewards_N=reward_N), metrics | found_out
-        if proposals:
-            metrics |= proposal_health(round, proposals, admission.reasons, played, reward_N)
-            metrics |= unsolvable_share(domain, proposals, played)
+        unknown_N, over = np.full(len(slots.proposals), np.nan), self.settings.solve_rate_over
+        return answers, Outcome(
+            slots.proposals, unknown_N, slots.problems, slots.problem_of, correct_MPG, solutions, over
+        )
 
-        # Credit: advantages per player, over whole groups of this process.
-        frontier = frontier_of(rules.frontier_low, rules.frontier_high)
-        wanted = wanted_answers(rules.prover_trains_on, frontier, solve_rate_P, correct_MPG)
-        if mastered:
-            wanted = [
-                key not in mastered and good for key, good in zip(keys, wanted or [True] * len(keys), strict=True)
-            ]
-        kept_B = wanted and torch.tensor([good for good in round.share(wanted) for _ in range(answers[0].n)])
-        turns = [round.credit(found, kept_B=kept_B) for found in answers]
-        if self.proposer:
-            inside = None if frontier is None else in_frontier(frontier, problem_of, solve_rate_P)
-            metrics |= {} if inside is None else frontier_share(proposals, played, inside)
-            outcome = replace(outcome, trainable_N=inside)
-            placebo = rules.shuffled_rewards
-            learned = shuffled(outcome, round.seed("shuffled rewards")) if placebo else outcome
-            turns += self.proposer.learn(round, learned)
-            if self.guide:
-                turns += self.guide.learn(round, outcome)
-            for part in (self.proposer, self.guide):
-                logged = getattr(part, "logged", None)
-                metrics |= logged() if logged is not None else {}
+    def _reward(self, round: Round, slots: Slots, outcome: Outcome) -> tuple[Outcome, dict[str, Any]]:
+        """A played proposal earns by its solve rate, a refused one what the reward says of its reason, or else the
+        invalid reward; one that was admitted but found no slot was not measured: without an `unplayed_reward` it has
+        no reward and takes no part in a baseline."""
+        metrics: dict[str, Any] = {"round/random_slots": slots.randoms} if slots.randoms else {}
+        if not slots.proposals:
+            return outcome, metrics
+        known, reward_N = self._context(round, slots, outcome), outcome.rewards_N.copy()
+        solve_rate_P = outcome.solve_rate_P[: slots.kept]
+        reward_P = checked_rewards(self.reward, solve_rate_P, known)
+        if slots.kept and hasattr(self.reward, "parts"):
+            parts = self.reward.parts(solve_rate_P, known)
+            metrics |= {f"round/reward_{name}": float(part_P.mean()) for name, part_P in parts.items()}
+        reasons = slots.admission.reasons
+        for n, index in enumerate(slots.admission.problem_of):
+            if index is None:
+                reward_N[n] = refused_reward(self.reward, reasons[n], self.settings.invalid_reward)
+            elif index < slots.kept:
+                reward_N[n] = reward_P[index]
+            elif self.settings.unplayed_reward is not None:
+                reward_N[n] = self.settings.unplayed_reward
+        metrics |= proposal_health(round, slots.proposals, reasons, slots.played, reward_N)
+        metrics |= unsolvable_share(round.domain, slots.proposals, slots.played)
+        return replace(outcome, rewards_N=reward_N), metrics
 
-        count = correct_MPG.shape[0] * correct_MPG.shape[2]
-        metrics |= solve_rate_health(solve_rate_P, kept, rules.easy_above, rules.hard_below, count)
-        metrics |= rung_health(domain, proposals, problems, solve_rate_P)
-        of_data = round.share([i >= kept for i in range(len(problems))])
-        for found, turn in zip(answers, turns, strict=False):
-            metrics |= prover_health(round, found, turn.advantages_B, of_data)
-        solved = list(zip(keys, correct_MPG.sum((0, 2)).astype(int).tolist(), strict=True))
-        if limit is not None:
-            self.archive.record_solved(solved, limit)
-            metrics["round/mastered_problems"] = len(self.archive.mastered(limit))
-        # One that chooses its targets has nothing to propose once they are solved: that is no starvation.
-        asked = bool(self.proposer) and (bool(proposals) or targets is None)
-        starved = asked and is_starved(proposals, played)
-        if asked:
-            metrics |= {"round/starved": int(starved), "round/conjectured_slots": kept}
-            self.archive.record_played(keys[:kept], solve_rate_P[:kept].tolist())
-        self.archive.record_round(keys[:kept], rules.novelty_window, starved)
-
-        samples = []
-        for found in answers:
-            mine = [p for p in own for _ in range(found.n)]
-            reasons = [v.reason for v in found.verdicts or []]
-            samples += examples(round, found, rules.samples_per_log, found.rewards_B.tolist(), reasons, mine)
-        for turn in turns[len(answers) :]:
-            samples += self._proposal_examples(round, turn.rollout, proposals, admission.reasons, reward_N)
-        return RoundResult(turns, metrics, samples, [(key, correct, count) for key, correct in solved])
-
-    def _random_problems(self, round: Round, slots: int) -> list[Any]:
-        """New problems of the round, uniform over the domain's playable ones; the same on every process."""
-        count = _share(self.settings.random_fraction, slots)
-        return round.domain.random(count, round.seed("random problems"), round.held_out) if count else []
-
-    def _rewards(
-        self, round: Round, admission: Admission, outcome: Outcome, kept: int
-    ) -> tuple[np.ndarray, dict[str, float]]:
-        """(N) rewards of the proposals, of which the first `kept` problems are; and what is logged of their parts."""
-        proposals, reward_N, metrics = outcome.proposals, outcome.rewards_N.copy(), dict[str, float]()
-        if not proposals:
-            return reward_N, metrics
-        correct_MPG = outcome.correct_MPG[:, :kept]
-        over = self.settings.solve_rate_over
-        solve_rate_P = solve_rates(correct_MPG, over)
+    def _context(self, round: Round, slots: Slots, outcome: Outcome) -> RewardContext:
+        """What the reward may look at, of the played proposals."""
+        domain, correct_MPG = round.domain, outcome.correct_MPG[:, : slots.kept]
         guide_P = None
         if self.guide:
-            first = {index: p for p, index in reversed(list(zip(proposals, outcome.problem_of, strict=True)))}
-            guide_P = checked_scores(self.guide, round, [first[i] for i in range(kept)], outcome)
-        ranges = {name: getattr(round.domain, name) for name in ("spec", "rules") if hasattr(round.domain, name)}
-        known = RewardContext(
-            attempts=correct_MPG.shape[0] * (correct_MPG.shape[2] if over == "attempts" else 1),
+            pairs = reversed(list(zip(slots.proposals, outcome.problem_of, strict=True)))
+            first = {index: proposal for proposal, index in pairs}
+            guide_P = checked_scores(self.guide, round, [first[i] for i in range(slots.kept)], outcome)
+        ranges = {"spec": domain.spec, "rules": domain.rules}
+        return RewardContext(
+            attempts=correct_MPG.shape[0] * (correct_MPG.shape[2] if outcome.solve_rate_over == "attempts" else 1),
             round=round.index,
-            problems=tuple(outcome.problems[:kept]),
+            problems=tuple(outcome.problems[: slots.kept]),
             archive=tuple(self.archive.played),
             recent_rates=tuple(self.archive.recent_rates),
             prover_rates_MP=correct_MPG.mean(2) if len(correct_MPG) > 1 else None,
             guide_P=guide_P,
-            **ranges,
+            **{name: value for name, value in ranges.items() if value is not None},
         )
-        reward_P = checked_rewards(self.reward, solve_rate_P, known)
-        if kept and hasattr(self.reward, "parts"):
-            parts = self.reward.parts(solve_rate_P, known)
-            metrics = {f"round/reward_{name}": float(part_P.mean()) for name, part_P in parts.items()}
-        for n, index in enumerate(admission.problem_of):
-            if index is None:
-                reward_N[n] = refused_reward(self.reward, admission.reasons[n], self.settings.invalid_reward)
-            elif index < kept:
-                reward_N[n] = reward_P[index]
-            elif self.settings.unplayed_reward is not None:
-                reward_N[n] = self.settings.unplayed_reward
-        return reward_N, metrics
 
-    def _proposal_examples(
-        self, round: Round, rollout: Rollout, proposals: Sequence[Proposal], reasons: Sequence[str], reward_N: Any
+    def _credit(
+        self, round: Round, slots: Slots, answers: Sequence[Rollout], outcome: Outcome
+    ) -> tuple[list[Turn], dict[str, Any]]:
+        """Advantages per player, over whole groups of this process; then proposer and guide learn."""
+        rules, solve_rate_P = self.settings, outcome.solve_rate_P
+        frontier = frontier_of(rules.frontier_low, rules.frontier_high)
+        wanted = wanted_answers(rules.prover_trains_on, frontier, solve_rate_P, outcome.correct_MPG)
+        if slots.mastered:
+            both = zip(slots.keys, wanted or [True] * len(slots.keys), strict=True)
+            wanted = [key not in slots.mastered and good for key, good in both]
+        kept_B = wanted and torch.tensor([good for good in round.share(wanted) for _ in range(answers[0].n)])
+        turns, metrics = [round.credit(found, kept_B=kept_B) for found in answers], dict[str, Any]()
+        if self.proposer is None:
+            return turns, metrics
+        inside = None if frontier is None else in_frontier(frontier, slots.problem_of, solve_rate_P)
+        if inside is not None:
+            metrics |= frontier_share(slots.proposals, slots.played, inside)
+        outcome = replace(outcome, trainable_N=inside)
+        placebo = rules.shuffled_rewards
+        turns += self.proposer.learn(round, shuffled(outcome, round.seed("shuffled rewards")) if placebo else outcome)
+        if self.guide:
+            turns += self.guide.learn(round, outcome)
+        return turns, metrics | self.proposer.logged() | (self.guide.logged() if self.guide else {})
+
+    def _told(
+        self, round: Round, slots: Slots, answers: Sequence[Rollout], turns: Sequence[Turn], outcome: Outcome
+    ) -> dict[str, Any]:
+        """The health of the round; the archive takes it in."""
+        rules, solve_rate_P, kept = self.settings, outcome.solve_rate_P, slots.kept
+        count = outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2]
+        metrics = solve_rate_health(solve_rate_P, kept, rules.easy_above, rules.hard_below, count)
+        metrics |= rung_health(round.domain, slots.proposals, slots.problems, solve_rate_P)
+        of_data = round.share([i >= kept for i in range(len(slots.problems))])
+        for found, turn in zip(answers, turns, strict=False):
+            metrics |= prover_health(round, found, turn.advantages_B, of_data)
+        limit = round.solved_limit(answers[0].role)
+        if limit is not None:
+            correct_P = outcome.correct_MPG.sum((0, 2)).astype(int).tolist()
+            self.archive.record_solved(zip(slots.keys, correct_P, strict=True), limit)
+            metrics["round/mastered_problems"] = len(self.archive.mastered(limit))
+        # One that chooses its targets has nothing to propose once they are solved: that is no starvation.
+        asked = self.proposer is not None and (bool(slots.proposals) or slots.targets is None)
+        starved = asked and is_starved(slots.proposals, slots.played)
+        if asked:
+            metrics |= {"round/starved": int(starved), "round/conjectured_slots": kept}
+            self.archive.record_played(slots.keys[:kept], solve_rate_P[:kept].tolist())
+        self.archive.record_round(slots.keys[:kept], rules.novelty_window, starved)
+        return metrics
+
+    def _samples(
+        self, round: Round, slots: Slots, answers: Sequence[Rollout], turns: Sequence[Turn], outcome: Outcome
     ) -> list[dict[str, Any]]:
-        own = [i for i, proposal in enumerate(proposals) if proposal.by == rollout.role]
-        mine = round.share(own)
-        if len(mine) != len(rollout.texts):  # a guide's turn, or a proposer that samples more than it proposes
-            return []
-        rewards = [reward_N[i] for i in mine]
-        problems = [proposals[i].problem for i in mine]
-        return examples(round, rollout, self.settings.samples_per_log, rewards, [reasons[i] for i in mine], problems)
+        """Rows for samples.jsonl: of each prover's answers, and of each turn of proposals."""
+        found, limit, own = [], self.settings.samples_per_log, round.share(slots.problems)
+        for rollout in answers:
+            mine = [problem for problem in own for _ in range(rollout.n)]
+            reasons = [verdict.reason for verdict in rollout.verdicts or []]
+            found += examples(round, rollout, limit, rollout.rewards_B.tolist(), reasons, mine)
+        for turn in turns[len(answers) :]:
+            written = round.share([i for i, p in enumerate(slots.proposals) if p.by == turn.rollout.role])
+            if len(written) == len(turn.rollout.texts):  # else a guide's, or of a proposer that samples more
+                rewards = [outcome.rewards_N[i] for i in written]
+                reasons = [slots.admission.reasons[i] for i in written]
+                problems = [slots.proposals[i].problem for i in written]
+                found += examples(round, turn.rollout, limit, rewards, reasons, problems)
+        return found
 
     def state_dict(self) -> dict[str, Any]:
         parts = self._parts()
@@ -252,9 +295,9 @@ class ProposeAndSolve:
                 part.load_state_dict(state[name])
 
     def _parts(self) -> dict[str, Stateful]:
-        """What remembers something; a user's own proposer need not."""
-        parts = {"archive": self.archive, "proposer": self.proposer, "guide": self.guide}
-        return {name: part for name, part in parts.items() if isinstance(part, Stateful)}
+        """Archive, proposer and guide, as far as the game has them."""
+        parts: dict[str, Any] = {"archive": self.archive, "proposer": self.proposer, "guide": self.guide}
+        return {name: part for name, part in parts.items() if part is not None}
 
     @classmethod
     def from_config(
@@ -274,10 +317,6 @@ class ProposeAndSolve:
         return cls(proposer, reward, guide, settings)
 
 
-def _share(fraction: float, slots: int) -> int:
-    return round(fraction * slots)
-
-
 def _judged(answers: Rollout) -> list[tuple[list[bool], str | None]]:
     """Of each problem: the verifier's bits, and the first right answer."""
     bits = [verdict.correct for verdict in answers.verdicts or []]
@@ -285,3 +324,7 @@ def _judged(answers: Rollout) -> list[tuple[list[bool], str | None]]:
     right = [text if good else None for text, good in zip(answers.texts, bits, strict=True)]
     first = [next((text for text in right[i : i + answers.n] if text is not None), None) for i in groups]
     return [(bits[i : i + answers.n], text) for i, text in zip(groups, first, strict=True)]
+
+
+def _whole(count: float) -> int:  # in methods `round` is the round
+    return round(count)

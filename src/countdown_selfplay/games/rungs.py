@@ -31,7 +31,7 @@ BY_RUNG = (
 
 def has_rungs(domain: Any) -> bool:
     """Whether problems of the domain may be of several rungs."""
-    return callable(getattr(domain, "rung", None)) and len(getattr(domain, "rungs", (0, 1))) > 1
+    return domain.rung is not None and len(domain.rungs) != 1
 
 
 def rung_health(
@@ -41,11 +41,10 @@ def rung_health(
     does not have is no problem of it."""
     if not has_rungs(domain):
         return {}
-    known = getattr(domain, "rungs", None)
     of_played = np.asarray([domain.rung(problem) for problem in problems], dtype=int)
     proposed = Counter(domain.rung(p.problem) for p in proposals if p.problem is not None)
     found: dict[str, Any] = {}
-    for rung in sorted({*(proposed if known is None else known), *of_played.tolist()}):
+    for rung in sorted({*(domain.rungs or proposed), *of_played.tolist()}):
         own_P = solve_rate_P[of_played == rung]
         found[f"round/rung_{rung}_proposed"] = proposed[rung]
         found[f"round/rung_{rung}_played"] = int(own_P.size)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..contract.game import Guide, Outcome, Proposal
+from ..contract.game import BaseGuide, Guide, Outcome, Proposal
 from ..contract.round import Round
-from ..contract.stateful import check_stateful
+from ..contract.stateful import check_part
 from ..errors import ConfigError, RewardError
 from ..registry import Registry
 
@@ -36,15 +36,11 @@ def make_guide(name: str, arguments: dict[str, Any] | None = None) -> Guide | No
 def check_guide(what: str, guide: Any, players: Mapping[str, Sequence[str]]) -> None:
     """ConfigError unless it is a guide (or None), and a role `guide` has a player exactly if it needs one. `players`:
     kind -> its players."""
-    needs = getattr(guide, "needs", ())
+    if guide is not None:
+        check_part(what, guide, BaseGuide, ("score",))
+    needs = () if guide is None else guide.needs
     if players.get("guide") and "guide" not in needs:
         raise ConfigError(f"`roles.guide` is played by the guide `judge` alone, and {what} is another; leave it out.")
-    if guide is None:
-        return
-    for method in ("score", "learn"):
-        if not callable(getattr(guide, method, None)):
-            raise ConfigError(f"{what} must have a method `{method}`; contract/game.py has a Guide's methods.")
-    check_stateful(what, guide)
     for kind in needs:
         if not players.get(kind):
             raise ConfigError(
@@ -55,7 +51,7 @@ def check_guide(what: str, guide: Any, players: Mapping[str, Sequence[str]]) -> 
 
 def checked_scores(guide: Guide, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
     """What `guide.score` returns; RewardError unless it is one number on its scale, or NaN, per proposal."""
-    returned, (low, high) = guide.score(round, proposals, outcome), getattr(guide, "scale", (-np.inf, np.inf))
+    returned, (low, high) = guide.score(round, proposals, outcome), guide.scale
     rule = (
         f"one number from {low:g} to {high:g}, or NaN for a failed review, for each of the {len(proposals)} problems"
     )
@@ -87,4 +83,4 @@ def targets_of(proposals: Sequence[Proposal]) -> list[Any]:
     return found
 
 
-__all__ = ["GUIDES", "Guide", "check_guide", "checked_scores", "make_guide", "targets_of"]
+__all__ = ["GUIDES", "BaseGuide", "Guide", "check_guide", "checked_scores", "make_guide", "targets_of"]

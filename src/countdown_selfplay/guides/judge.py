@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..contract.game import Outcome, Proposal
+from ..contract.game import BaseGuide, Outcome, Proposal
 from ..contract.metric import Metric
-from ..contract.round import Round, Turn
-from ..contract.stateful import Stateless
+from ..contract.round import Round
 from ..errors import ConfigError
 from . import targets_of
 
 
-class Judge(Stateless):
+class Judge(BaseGuide):
     """R_guide = the score of a review that the role `guide` writes, with the rubrics in its prompt (appendix E.3).
 
     Called after the provers, and only for problems with a right answer; one review each, NaN if it cannot be read. Of
@@ -42,20 +41,20 @@ class Judge(Stateless):
 
     def score(self, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
         domain: Any = round.domain
-        if not (hasattr(domain, "review_row") and hasattr(domain, "read_review")):
+        if domain.helping is None or domain.helping.review_row is None:
             raise ConfigError(
-                f"The guide judge needs a domain with `review_row` and `read_review`, and {type(domain).__name__} "
-                "lacks them; use a guide of your own."
+                f"The guide judge needs a domain whose `helping` has `review_row`, and {type(domain).__name__} has "
+                "none; use a guide of your own."
             )
         targets, self.values = targets_of(proposals), {}
         asked = [i for i, text in enumerate(outcome.solution_P[: len(proposals)]) if text is not None]
         mine = round.share(asked)
-        rows = [domain.review_row(targets[i], proposals[i].problem, outcome.solution_P[i]) for i in mine]
+        rows = [domain.helping.review_row(targets[i], proposals[i].problem, outcome.solution_P[i]) for i in mine]
         players = round.players("guide")
         scores_GP = np.full((len(players), len(proposals)), np.nan)
         for player, scores_P in zip(players, scores_GP, strict=True):
             texts = round.sample(player, rows, n=1).texts
-            found = [domain.read_review(text) for text in texts]
+            found = [domain.helping.read_review(text) for text in texts]
             own = [(i, None if review is None else float(review.score)) for i, review in zip(mine, found, strict=True)]
             for i, score in round.gather(own):
                 scores_P[i] = np.nan if score is None else score
@@ -66,9 +65,6 @@ class Judge(Stateless):
         score_P = np.full(len(proposals), np.nan)
         score_P[known_P] = np.nanmean(scores_GP[:, known_P], axis=0)
         return score_P
-
-    def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
-        return []
 
     def logged(self) -> dict[str, float]:
         return self.values

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..contract.game import Outcome, Proposal
+from ..contract.game import BaseGuide, Outcome, Proposal
 from ..contract.metric import Metric
 from ..contract.round import Round, Turn
 from ..errors import ConfigError
@@ -21,7 +21,7 @@ RIDGE = 1.0
 """Weight of the squared coefficients against the log-likelihood: a standard normal prior."""
 
 
-class Learned:
+class Learned(BaseGuide):
     """score = 8 x P(the target is solved within `rounds` rounds | features of target and problem), by a logistic
     regression that is fitted anew each round. Beyond the paper.
 
@@ -35,7 +35,6 @@ class Learned:
     """
 
     scale = (0.0, 8.0)
-    needs: Sequence[str] = ()
     metrics = (
         Metric(
             "guide/labelled", "Synthetic problems with a label, of both kinds, that the learned guide is fitted to."
@@ -50,15 +49,17 @@ class Learned:
         self.waiting: list[list[Any]] = []  # [key of the target, round, features]
 
     def score(self, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
-        if not hasattr(round.domain, "help_features"):
+        if round.domain.helping is None or round.domain.helping.help_features is None:
             raise ConfigError(
-                "The guide learned needs a domain with `help_features(target, problem)`, and "
+                "The guide learned needs a domain whose `helping` has `help_features`, and "
                 f"{type(round.domain).__name__} has none; use guide=judge, or a guide of your own."
             )
         targets, weights = targets_of(proposals), self._fitted()
         if weights is None or not proposals:
             return np.full(len(proposals), np.nan)
-        x = _with_one([round.domain.help_features(t, p.problem) for t, p in zip(targets, proposals, strict=True)])
+        x = _with_one(
+            [round.domain.helping.help_features(t, p.problem) for t, p in zip(targets, proposals, strict=True)]
+        )
         return self.scale[1] / (1 + np.exp(-x @ weights))
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
@@ -68,7 +69,7 @@ class Learned:
         for proposal, index in zip(outcome.proposals, outcome.problem_of, strict=True):
             target = proposal.asked.get("target") if isinstance(proposal.asked, Mapping) else None
             if target is not None and index is not None and rate_P[index] > 0 and domain.key(target) not in solved:
-                found = domain.help_features(target, proposal.problem)
+                found = domain.helping.help_features(target, proposal.problem)
                 new.append([domain.key(target), round.index, [float(value) for value in found]])
         still: list[list[Any]] = []
         for key, since, features in self.waiting:

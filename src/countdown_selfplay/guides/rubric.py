@@ -7,33 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from ..contract.game import Outcome, Proposal
-from ..contract.round import Round, Turn
-from ..contract.stateful import Stateless
+from ..contract.game import BaseGuide, Outcome, Proposal
+from ..contract.round import Round
 from ..errors import ConfigError
 from . import targets_of
 
 
-class Rubric(Stateless):
+class Rubric(BaseGuide):
     """R_guide = the score of the domain's `review(target, problem, solution)`, 0 to 8 (SGS 2026, appendix E.3,
     equation 3). As in the paper's runs only problems with a right answer are reviewed; others get NaN."""
 
     scale = (0.0, 8.0)
-    needs: Sequence[str] = ()
 
     def score(self, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
         domain: Any = round.domain
-        if not hasattr(domain, "review"):
+        if domain.helping is None:
             raise ConfigError(
-                "The guide rubric needs a domain with `review(target, problem, solution)`, and "
+                "The guide rubric needs a domain with `helping` (Helping in contract/domain.py), and "
                 f"{type(domain).__name__} has none; use guide=judge, or a guide of your own."
             )
         targets = targets_of(proposals)
         pairs = zip(targets, proposals, outcome.solution_P, strict=False)
         return np.array(
-            [np.nan if text is None else domain.review(target, p.problem, text).score for target, p, text in pairs],
+            [
+                np.nan if text is None else domain.helping.review(target, p.problem, text).score
+                for target, p, text in pairs
+            ],
             dtype=float,
         )
-
-    def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
-        return []

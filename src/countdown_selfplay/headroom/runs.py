@@ -64,17 +64,17 @@ class Runs:
         self.processes = Processes()  # those of a run, once there was one
         config, _ = options({})
         self.domain: Any = domain_from(config)
-        if not has_rungs(self.domain) or not hasattr(self.domain, "random_of_rung"):
+        if not has_rungs(self.domain) or self.domain.random_of_rung is None:
             raise ConfigError(
-                f"The domain '{config.domain}' has no rungs (`rungs`, `rung`, `random_of_rung`; contract/domain.py, "
-                "RungDomain), and headroom measures rung by rung; give it some, or ask about another domain "
+                f"The domain '{config.domain}' has no rungs (`rungs`, `rung`, `random_of_rung`; contract/domain.py"
+                "), and headroom measures rung by rung; give it some, or ask about another domain "
                 "(Countdown: several --operands)."
             )
         self.rungs = sorted(self.domain.rungs)
         self.trained_conjecturer = "conjecturer" in config.trained_roles
         self.seed, self.steps_per_round = int(config.seed), config.steps_per_round
         self.group = config.all_roles[next(iter(config.players_of("prover")))].num_generations
-        own = getattr(self.domain, "held_out_of_rung", None)
+        own = self.domain.held_out_of_rung
         self.held_out: dict[int, list[Any]] = {
             rung: own(max(problems, HELD_OUT_EACH), rung)
             if own is not None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..contract.game import Proposal, Proposer
-from ..contract.stateful import check_stateful
+from ..contract.game import BaseProposer, Proposal, Proposer
+from ..contract.stateful import check_part
 from ..errors import ConfigError
 from ..registry import Registry
 
@@ -17,10 +17,10 @@ PROPOSERS: Registry[Any] = Registry(
         "targets": "countdown_selfplay.proposers.targets:Targets",
         "stp": "countdown_selfplay.proposers.stp:STP",
         "tiers": "countdown_selfplay.proposers.tiers:Tiers",
-        "mutation": "countdown_selfplay.proposers.mutations:Mutation",
-        "ucb": "countdown_selfplay.proposers.bandits:UCB",
-        "thompson": "countdown_selfplay.proposers.bandits:Thompson",
-        "factorized": "countdown_selfplay.proposers.factorized:Factorized",
+        "mutation": "countdown_selfplay.proposers.symbolic:Mutation",
+        "ucb": "countdown_selfplay.proposers.symbolic.bandits:UCB",
+        "thompson": "countdown_selfplay.proposers.symbolic.bandits:Thompson",
+        "factorized": "countdown_selfplay.proposers.symbolic.factorized:Factorized",
         "uniform_rungs": "countdown_selfplay.proposers.rungs:UniformRungs",
         "bandit_rungs": "countdown_selfplay.proposers.rungs:BanditRungs",
         "ucb_rungs": "countdown_selfplay.proposers.rung_bandits:UCBRungs",
@@ -42,21 +42,17 @@ def proposer_class(name: str) -> Any:
 
 
 def check_proposer(what: str, proposer: Any, players: Mapping[str, Sequence[str]], domain: Any = None) -> None:
-    """ConfigError unless it is a proposer, and every kind that it needs has a player. `players`: kind -> its players.
-    A proposer with a method `check(players, domain)` says itself what does not fit; it is asked if there is a
-    `domain`."""
-    for method in ("propose", "learn"):
-        if not callable(getattr(proposer, method, None)):
-            raise ConfigError(f"{what} must have a method `{method}`; contract/game.py has a Proposer's methods.")
-    check_stateful(what, proposer)
-    for kind in getattr(proposer, "needs", ()):
+    """ConfigError unless it is a proposer, every kind that it needs has a player, and its own `check` passes with the
+    `domain`, if that is given. `players`: kind -> its players."""
+    check_part(what, proposer, BaseProposer, ("propose",))
+    for kind in proposer.needs:
         if not players.get(kind):
             raise ConfigError(
                 f"{what} needs a {kind}, and this run has none; give `roles.{kind}` at least 1 player (and "
                 "micro-batches), or choose another proposer."
             )
-    if domain is not None and hasattr(proposer, "check"):
+    if domain is not None:
         proposer.check(players, domain)
 
 
-__all__ = ["PROPOSERS", "Proposal", "Proposer", "check_proposer", "make_proposer", "proposer_class"]
+__all__ = ["PROPOSERS", "BaseProposer", "Proposal", "Proposer", "check_proposer", "make_proposer", "proposer_class"]

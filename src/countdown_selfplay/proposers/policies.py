@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..contract.game import Outcome, Proposal
+from ..contract.game import BaseProposer, Outcome, Proposal
 from ..contract.metric import Metric
 from ..contract.round import Rollout, Round, Turn
-from ..contract.stateful import Stateless
 from ..curriculum.admission import examine
 from ..errors import ConfigError
 
@@ -20,7 +19,7 @@ REPAIRED = Metric(
 )
 
 
-class Policies(Stateless):
+class Policies(BaseProposer):
     """Allen and Ståblein, section 3.2. Each group of samples is asked for one thing; what the domain asks for takes
     turns.
 
@@ -41,10 +40,10 @@ class Policies(Stateless):
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
         """ConfigError for a domain that cannot repair."""
-        if self.repair and not hasattr(domain, "repaired"):
+        if self.repair and domain.repaired is None:
             raise ConfigError(
                 f"`repair` (true) of policies gives a proposal another target, and the domain {type(domain).__name__} "
-                "has no `repaired` (contract/domain.py, TextDomain); leave it out, or play Countdown."
+                "has no `repaired` (contract/domain.py); leave it out, or play Countdown."
             )
 
     def asks(self, round: Round, player: str, groups: int, anchors: Sequence[Any]) -> list[Mapping[str, Any]]:

@@ -11,12 +11,12 @@ import numpy as np
 from ..contract.game import Proposal
 from ..contract.metric import Metric
 from ..contract.round import Round
-from ..curriculum.difficulty import measured_rates
 from ..data.jsonl import json_file
 from ..errors import ConfigError, DataError
 from ..registry import Count
 from ..rewards.base import is_number
 from .rungs import RUNGS, RungList, Rungs
+from .symbolic.difficulty import measured_rates
 
 PLAYED = 2
 """Rungs that an oracle plays at a time."""

@@ -1,16 +1,16 @@
-"""Proposers over the rungs of a domain (RungDomain): nobody writes problems, the domain makes them, and what is chosen
+"""Proposers over the rungs of a domain: nobody writes problems, the domain makes them, and what is chosen
 is how many of each rung. Controls of a trained conjecturer, and its rivals."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from annotated_types import MinLen
 
-from ..contract.game import Outcome, Proposal
+from ..contract.game import BaseProposer, Outcome, Proposal
 from ..contract.metric import Metric
 from ..contract.round import Round, Turn, from_main
 from ..errors import ConfigError, GameError
@@ -43,7 +43,7 @@ class Heard(NamedTuple):
     """The share of all provers' answers that are right, whatever `solve_rate_over` says."""
 
 
-class Rungs:
+class Rungs(BaseProposer):
     """Base. A round's slots, all of them, get problems of rungs that a subclass chooses, made by
     `domain.random_of_rung`; asked={"rung": r}. What the provers solved of each rung is told to `hear`.
 
@@ -53,10 +53,9 @@ class Rungs:
     Draws are seeded by the round: the same on every process, and again in a resume.
     """
 
-    needs: ClassVar[Sequence[str]] = ("prover",)
-    metrics: ClassVar[Sequence[Metric]] = RUNGS
-    fills_slots: ClassVar[bool] = True
-    """Its proposals take every slot of a round."""
+    needs = ("prover",)
+    metrics: Sequence[Metric] = RUNGS
+    fills_slots = True
 
     def __init__(self, rungs: RungList | None = None) -> None:
         self.rungs = None if rungs is None else sorted(set(rungs))
@@ -91,10 +90,10 @@ class Rungs:
 
     def known(self, domain: Any) -> list[int]:
         """The rungs that are played, of those that the domain has."""
-        if not hasattr(domain, "random_of_rung"):
+        if domain.random_of_rung is None:
             raise ConfigError(
                 f"`proposer` ({type(self).__name__}) plays rungs, and the domain {type(domain).__name__} has none; "
-                "give it the methods of RungDomain (contract/domain.py), or take another proposer."
+                "give it `rungs`, `rung` and `random_of_rung` (contract/domain.py), or take another proposer."
             )
         there = list(domain.rungs)
         outside = [rung for rung in self.rungs or () if rung not in there]
@@ -130,12 +129,6 @@ class Rungs:
 
     def logged(self) -> dict[str, float]:
         return {**self.played, **{f"proposer/value_{rung}": float(v) for rung, v in self.values().items()}}
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Nothing to load."""
 
 
 class UniformRungs(Rungs):

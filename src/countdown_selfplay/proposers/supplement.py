@@ -27,7 +27,7 @@ def supplement(domain: Any, asked: Mapping[str, Any], count: int, seed: int, exc
     kind makes its own random ones, as Countdown does for a prompt that asks for no size; in moves they are planted
     ones of that size.
     """
-    if in_moves(domain) and hasattr(domain, "random_of_rung") and asked.get("operands") in domain.rungs:
+    if in_moves(domain) and domain.random_of_rung is not None and asked.get("operands") in domain.rungs:
         return list(domain.random_of_rung(count, asked["operands"], seed, exclude))
     if not isinstance(domain, CountdownDomain) or domain.answers == "moves" or "operands" not in asked:
         return list(domain.random(count, seed, exclude))

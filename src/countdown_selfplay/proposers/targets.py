@@ -46,6 +46,7 @@ class Targets(Policies):
 
     needs: Sequence[str] = ()
     metrics = METRICS
+    chooses_targets = True
 
     def __init__(self, batch: Count | None = None, conditioned: bool = True) -> None:
         super().__init__()

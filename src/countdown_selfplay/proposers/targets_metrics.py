@@ -95,10 +95,10 @@ def forms(domain: Any, problems: Sequence[Any], prefix: str) -> dict[str, float]
     for a domain without such features. In moves the mean rung alone. A problem without a solution is complex."""
     if problems and in_moves(domain):  # what is complex is a matter of whole solutions, and of a solver for them
         return {f"{prefix}_size": float(np.mean([domain.rung(problem) for problem in problems]))}
-    names = list(getattr(domain, "feature_names", ()))
+    names = [] if domain.mutations is None else list(domain.mutations.feature_names)
     if not problems or not {"operands", "depth_min", "needs_fraction"} <= set(names):
         return {}
-    found_PF = domain.features(problems)
+    found_PF = domain.mutations.features(problems)
     size_P, depth_P, fraction_P = (found_PF[:, names.index(n)] for n in ("operands", "depth_min", "needs_fraction"))
     complex_P = np.isnan(depth_P) | (depth_P >= DEEP) | (fraction_P == 1)
     return {f"{prefix}_size": float(size_P.mean()), f"{prefix}_complex": float(complex_P.mean())}

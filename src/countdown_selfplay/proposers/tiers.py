@@ -140,7 +140,7 @@ class Tiers(Policies):
                 "`proposer` (tiers) has neither a conjecturer nor a `min_valid`, so that nobody makes problems; set "
                 "`roles.conjecturer.players` or `proposer_kwargs.min_valid`."
             )
-        known = getattr(getattr(domain, "spec", None), "operands", None)
+        known = None if domain.spec is None else domain.spec.operands
         for rung in self.ladder:
             if known is not None and rung.get("operands", known[0]) not in known:
                 raise ConfigError(

@@ -24,11 +24,11 @@ class UniformTexts(Rungs):
         super().__init__()
 
     def known(self, domain: Any) -> list[int]:
-        if not hasattr(domain, "random_text") or not hasattr(domain, "rung"):
+        if domain.random_text is None or domain.rung is None:
             raise ConfigError(
                 f"`proposer` (uniform_texts) draws problems without a solution, and the domain "
-                f"{type(domain).__name__} has no `random_text` and `rung`; give it the methods of TextDomain and "
-                "RungDomain (contract/domain.py), or take uniform_rungs."
+                f"{type(domain).__name__} has no `random_text` and `rung` (contract/domain.py); give it "
+                "both, or take uniform_rungs."
             )
         return []
 

@@ -47,20 +47,18 @@ def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | s
 
 def _made_game(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | str | None, game: Any) -> Game:
     entry = game_class(str(args.game)) if game is None else game
-    if game is not None or not hasattr(entry, "from_config"):
+    if game is not None or entry.from_config is None:
         if conjecturer_reward is not None:
             raise ConfigError(
                 f"`conjecturer_reward` ({conjecturer_reward!r}) is not read by a game of your own; give it to the "
                 "game, such as ProposeAndSolve(reward=...), and leave it out."
             )
         made = GAMES.make(str(args.game), args.game_arguments) if game is None else game
-        proposer = getattr(made, "proposer", None)
+        proposer, guide = made.proposer, made.guide
         if proposer is not None:
             refuse_class("proposer", proposer)
             check_proposer(f"`proposer` of the game ({type(proposer).__name__})", proposer, args.players_by_kind)
-        if hasattr(made, "check"):
-            made.check(args)
-        guide = getattr(made, "guide", None)
+        made.check(args)
         if guide is not None:
             refuse_class("guide", guide)
             check_guide(f"`guide` of the game ({type(guide).__name__})", guide, args.players_by_kind)
@@ -77,16 +75,15 @@ def with_roles_of(args: JointSelfPlayConfig, game: Any) -> JointSelfPlayConfig:
         return args
     refuse_class("game", game)
     check_game(f"`game` ({type(game).__name__})", game)
-    return args.with_kinds(game.roles, getattr(game, "optional_roles", ()))
+    return args.with_kinds(game.roles, game.optional_roles)
 
 
-def declared_metrics(game: object, players: Mapping[str, Sequence[str]]) -> list[Metric]:
+def declared_metrics(game: Game, players: Mapping[str, Sequence[str]]) -> list[Metric]:
     """The frame's and the game's, with those of its proposer and guide, one per player; of two of one name the last.
     `players`: kind -> its players."""
     own: list[Metric] = []
-    for what in ("game", "proposer", "guide"):
-        part = game if what == "game" else getattr(game, what, None)
-        declared = getattr(part, "metrics", ())
+    for what, part in (("game", game), ("proposer", game.proposer), ("guide", game.guide)):
+        declared = () if part is None else part.metrics
         if not isinstance(declared, list | tuple) or not all(isinstance(metric, Metric) for metric in declared):
             raise ConfigError(f"`metrics` of the {what} ({declared!r}) must be a list of Metric(name, help, ...).")
         own += declared

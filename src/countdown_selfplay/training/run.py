@@ -102,7 +102,7 @@ def data_sets(script: JointScriptArguments, domain: OpenDomain[P]) -> tuple[dict
     """The trainer's data sets, and the problems that the run is measured on. None as train_dataset: made by the
     domain."""
     train = None if script.dataset_name is None else load_problem_rows(script.dataset_name, script.dataset_train_split)
-    if train is not None and script.dataset_name is not None and hasattr(domain, "unreadable"):
+    if train is not None and script.dataset_name is not None:
         checked_problems(domain, train, script.dataset_name)
     held_out = held_out_problems(script, domain) if script.eval_problems else []
     rows = [domain.prove_row(problem) for problem in held_out]

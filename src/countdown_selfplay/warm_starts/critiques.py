@@ -77,14 +77,14 @@ def _rows(
         answer = draw.choice(solutions if right else near if draw.random() < NEAR_SHARE else wrong)
         if asked == "check":
             after = answer if right else draw.choice(solutions)
-            rows.append(domain.recheck_row(shuffled, answer) | {"completion": after})
+            rows.append(domain.critique.recheck_row(shuffled, answer) | {"completion": after})
             continue
         mistake = first_mistake(shuffled, answer, domain.rules)
         if mistake is None or (asked == "revision" and draw.random() >= rightly):
             mistake = draw.choice(steps_of(answer))
         if asked == "critique":
-            rows.append(domain.critique_row(shuffled, answer) | {"completion": mistake.text})
+            rows.append(domain.critique.critique_row(shuffled, answer) | {"completion": mistake.text})
         else:
             after = REJECT if right else draw.choice(solutions)
-            rows.append(domain.revise_row(shuffled, answer, mistake.text) | {"completion": after})
+            rows.append(domain.critique.revise_row(shuffled, answer, mistake.text) | {"completion": after})
     return rows

@@ -31,7 +31,7 @@ def self_correction_rows(
         said = one.second
         if one.says_right and not said.truncated and not one.first.truncated and not is_loop(said.text):
             label, problem = "kept" if one.was_right else "corrected", problems[one.problem]
-            row = domain.recheck_row(problem, one.first.text) | {"completion": said.text, "label": label}
+            row = domain.critique.recheck_row(problem, one.first.text) | {"completion": said.text, "label": label}
             found[label].setdefault((str(row["prompt"]), said.text), row)
     counts = {label: len(rows) for label, rows in found.items()}
     room = min(each, *counts.values())

@@ -3,13 +3,13 @@
 import pytest
 
 from countdown_selfplay import JointSelfPlayConfig
-from countdown_selfplay.contract.stateful import Stateless
+from countdown_selfplay.contract.game import BaseGame, BaseProposer
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games import GAMES
 from countdown_selfplay.proposers import PROPOSERS
 
 
-class Duel:
+class Duel(BaseGame):
     roles = {"prover": "answers", "critic": "judges"}  # noqa: RUF012
 
     def __init__(self, rounds=1):
@@ -19,7 +19,7 @@ class Duel:
     def play(self, round, anchors): ...
 
 
-class NoRoles:
+class NoRoles(BaseGame):
     def play(self, round, anchors): ...
 
 
@@ -27,7 +27,7 @@ class EmptyRoles(NoRoles):
     roles = {}  # noqa: RUF012
 
 
-class NoPlay:
+class NoPlay(BaseGame):
     roles = {"prover": "answers"}  # noqa: RUF012
 
 
@@ -35,21 +35,29 @@ class Forgetful(Duel):
     def state_dict(self): ...
 
 
-class Deaf(Stateless):
+class Mute(BaseProposer):
+    def learn(self, round, outcome): ...
+
+
+class Critical(BaseProposer):
+    needs = ("critic",)
+
     def propose(self, round, anchors): ...
 
 
-class Critical(Deaf):
-    needs = ("critic",)
+class Bare:
+    roles = {"prover": "answers"}  # noqa: RUF012
 
-    def learn(self, round, outcome): ...
+    def play(self, round, anchors): ...
+
+    def propose(self, round, anchors): ...
 
 
 @pytest.fixture
 def config(monkeypatch):
-    for part in (Duel, NoRoles, EmptyRoles, NoPlay, Forgetful):
+    for part in (Duel, NoRoles, EmptyRoles, NoPlay, Forgetful, Bare):
         monkeypatch.setitem(GAMES, part.__name__, part)
-    for part in (Deaf, Critical):
+    for part in (Mute, Critical, Bare):
         monkeypatch.setitem(PROPOSERS, part.__name__, part)
     return lambda **changes: JointSelfPlayConfig("unused", use_cpu=True, **changes)
 
@@ -60,15 +68,17 @@ def test_a_game_by_name_has_its_roles_and_takes_its_arguments(config):
 
 
 REFUSED = {
-    "no roles": (dict(game="NoRoles"), r"`game` \(NoRoles\) must have `roles`, a dict from each .*; it has None"),
+    "no roles": (dict(game="NoRoles"), r"`game` \(NoRoles\) must have `roles`, a dict from each .*; it has \{\}"),
     "empty roles": (dict(game="EmptyRoles"), r"`game` \(EmptyRoles\) must have `roles`.*; it has \{\}"),
-    "no play": (dict(game="NoPlay"), r"`game` \(NoPlay\) must have a method `play\(round, anchors\)`"),
+    "no play": (dict(game="NoPlay"), r"`game` \(NoPlay\) must have a method `play`"),
     "half a state": (dict(game="Forgetful"), r"`game` \(Forgetful\) has no method `load_state_dict`"),
     "argument": (dict(game="Duel", game_kwargs={"round": 2}), r"Game 'Duel' does not take round; it takes rounds\."),
     "value": (dict(game="Duel", game_kwargs={"rounds": 0}), r"Game 'Duel': `rounds` \(0\) must be at least 1"),
     "not JSON": (dict(game="Duel", game_kwargs="{rounds"), r"`game_kwargs` \('\{rounds'\) must be a JSON object"),
     "no name": (dict(game=None, roles={}, game_kwargs={"rounds": 2}), r"`game_kwargs` \(.*\) is for a game that"),
-    "no learn": (dict(proposer="Deaf"), r"`proposer` \(Deaf\) must have a method `learn`"),
+    "no propose": (dict(proposer="Mute"), r"`proposer` \(Mute\) must have a method `propose`"),
+    "no base": (dict(game="Bare"), r"`game` \(Bare\) must be derived from BaseGame \(`from countdown_selfplay"),
+    "no proposer's base": (dict(proposer="Bare"), r"`proposer` \(Bare\) must be derived from BaseProposer"),
     "no critic": (dict(proposer="Critical"), r"`proposer` \(Critical\) needs a critic, and this run has none; give"),
     "no conjecturer": (dict(proposer="policies", roles={"conjecturer": {"players": 0}}),
                        r"`proposer` \(policies\) needs a conjecturer, and this run has none; give"),

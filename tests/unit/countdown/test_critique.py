@@ -88,7 +88,7 @@ def test_demonstrations_are_right_of_the_training_side_and_in_the_tiny_models_wo
     rights = 0
     for row in critiques:
         said = row["prompt"].removesuffix(" :").split(" : ")[-1]
-        assert domain.read_critique(row["completion"], said) == row["completion"]
+        assert domain.critique.read_critique(row["completion"], said) == row["completion"]
         mistake = first_mistake(domain.problem(row), said, domain.rules)
         rights += mistake is None
         assert mistake is None or mistake.text == row["completion"]
@@ -101,7 +101,7 @@ def test_demonstrations_are_right_of_the_training_side_and_in_the_tiny_models_wo
     kept = 0
     for row in checks:  # the evaluation's own prompt; appendix C.3: right answers kept, wrong ones corrected
         problem, said = domain.problem(row), row["prompt"].removesuffix(" :").split(" : ")[-1]
-        assert row["prompt"] == domain.recheck_row(problem, said)["prompt"]
+        assert row["prompt"] == domain.critique.recheck_row(problem, said)["prompt"]
         right = domain.verify([said], [problem])[0].correct
         assert domain.verify([row["completion"]], [problem])[0].correct and right == (row["completion"] == said)
         kept += right
@@ -139,7 +139,7 @@ def test_the_first_wrong_step_and_its_place(numbers, target, answer, place):
     assert found == (None if place is None else (place, steps[place]))
     in_tags = f"<think>3 * 5 = 15</think> <answer>{answer}</answer>"
     assert first_wrong_step(problem, in_tags, Rules()) == found  # it reads what the rules read
-    assert CountdownDomain().first_wrong(problem, in_tags) == place
+    assert CountdownDomain().critique.first_wrong(problem, in_tags) == place
 
 
 def test_the_first_wrong_step_agrees_with_all_solutions():

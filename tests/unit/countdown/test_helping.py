@@ -33,7 +33,7 @@ def test_a_prompt_for_a_target_has_the_sentences_of_the_paper(style):
 def test_the_tiny_forms_are_words_of_its_vocabulary():
     assert TINY.propose_row(target=TARGET) == {"prompt": "propose like 3 5 7 = 22 :"}
     assert TINY.propose_row() == {"prompt": "propose like :"}
-    assert TINY.review_row(TARGET, STEP) == {"prompt": "score 3 5 = 15 like 3 5 7 = 22 :"}
+    assert TINY.helping.review_row(TARGET, STEP) == {"prompt": "score 3 5 = 15 like 3 5 7 = 22 :"}
     assert TINY.propose_row(3)["prompt"] == "propose 3 :"  # what other games ask for stays as it was
 
 
@@ -58,11 +58,11 @@ def test_what_is_no_review_on_the_scales_is_none(text, style):
 
 
 def test_the_domain_reviews_as_the_rubric_does_and_reads_the_solution():
-    assert TINY.review(TARGET, STEP) == rubric(TARGET, STEP)
+    assert TINY.helping.review(TARGET, STEP) == rubric(TARGET, STEP)
     one = Problem((1, 3, 5), 16)  # 1 + 3 * 5: every number is needed
-    assert TINY.review(TARGET, one, "3 * 5 + 1").redundancy == 0
-    assert len(TINY.help_features(TARGET, STEP)) == len(HELP_FEATURES)
-    assert TINY.help_features(TARGET, STEP)[:4] == [1, 1, 0, pytest.approx(2 / 3)]
+    assert TINY.helping.review(TARGET, one, "3 * 5 + 1").redundancy == 0
+    assert len(TINY.helping.help_features(TARGET, STEP)) == len(HELP_FEATURES)
+    assert TINY.helping.help_features(TARGET, STEP)[:4] == [1, 1, 0, pytest.approx(2 / 3)]
 
 
 def test_demonstrations_are_solvable_of_the_training_side_and_half_of_them_steps():
@@ -83,7 +83,7 @@ def test_rows_ask_as_the_game_asks(schema):
     if schema == "helping":
         assert TINY.parse([row["completion"]])[0].problem == Problem(tuple(row["numbers"]), row["target"])
     else:
-        assert TINY.read_review(row["completion"]) is not None
+        assert TINY.helping.read_review(row["completion"]) is not None
 
 
 def test_warm_starts_are_made_of_such_rows_and_what_cannot_be_read_is_left_out():

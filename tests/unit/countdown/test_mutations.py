@@ -135,4 +135,4 @@ def test_seed_features_know_nothing_of_solutions():
     found = seed_features([Problem((3, 10, 2), 60)], TINY)[0]
     assert found.tolist() == pytest.approx([1, 2 / 12, 10 / 12, 5 / 12, (38 / 3) ** 0.5 / 12, 1, 60 / 99])
     unsolvable = Problem((1, 1, 1), 99)
-    assert np.isfinite(CountdownDomain.tiny().seed_features([unsolvable])).all()
+    assert np.isfinite(CountdownDomain.tiny().mutations.seed_features([unsolvable])).all()

@@ -8,6 +8,7 @@ import pytest
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.config.guard_fields import GuardFields
+from countdown_selfplay.contract.game import BaseGame
 from countdown_selfplay.contract.metric import Metric
 from countdown_selfplay.curriculum import CollapseGuard, Trip
 from countdown_selfplay.errors import ConfigError
@@ -204,7 +205,7 @@ def test_trips_of_unknown_metrics_and_malformed_ranges_are_one_sentence(tmp_path
 
 
 def test_a_game_of_ones_own_is_watched_by_what_it_declares(tmp_path):
-    class Own:
+    class Own(BaseGame):
         metrics = (
             Metric("{prover}/surprise", "", trip=(0.1, 0.9)),
             Metric("{critic}/parseable_rate", "", trip=(0.2, 1)),
@@ -218,7 +219,7 @@ def test_a_game_of_ones_own_is_watched_by_what_it_declares(tmp_path):
         "prover/entropy": ((0.3, math.inf), None),
         "critic/entropy": ((0.3, math.inf), None),
     }
-    assert watched(tmp_path, declared_metrics(object(), players)) == {}
+    assert watched(tmp_path, declared_metrics(BaseGame(), players)) == {}
     Own.metrics = ("round/surprise",)
     with pytest.raises(ConfigError, match=r"`metrics` of the game \(\('round/surprise',\)\) must be a list of Metric"):
         declared_metrics(Own(), players)

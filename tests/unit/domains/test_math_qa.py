@@ -154,15 +154,20 @@ def said_to(prompt):
 def test_prompts_are_the_papers(domain):
     question, first = Question("What is 1 + 1?", "2"), ("user", "What is 1 + 1?")
     assert said_to(domain.prove_row(question)["prompt"]) == [("user", FIGURE_5)]
-    assert said_to(domain.critique_row(question, "It is 3.")["prompt"]) == [("user", FIGURE_6)]
+    critique = domain.critique
+    assert said_to(critique.critique_row(question, "It is 3.")["prompt"]) == [("user", FIGURE_6)]
     said = f"{MARKER} 'It is 3.' The issue is: 'No.'"
-    assert domain.read_critique(f"Step: ...\n**Critic** {said}", "It is 3.") == said
+    assert critique.read_critique(f"Step: ...\n**Critic** {said}", "It is 3.") == said
     answer = ("assistant", "It is 3.")
-    assert said_to(domain.revise_row(question, "It is 3.", said)["prompt"]) == [first, answer, ("user", FIGURE_7)]
-    assert said_to(domain.recheck_row(question, "It is 3.")["prompt"]) == [first, answer, ("user", FIGURE_10)]
-    assert domain.rejections(f"{NOT_CRITICAL} and {NOT_CRITICAL}") == 2
-    assert domain.rejections("This critic is not critical.") == 0
-    assert domain.hints_rejection("So: This critic is not critical.") and not domain.hints_rejection("critical")
+    assert said_to(critique.revise_row(question, "It is 3.", said)["prompt"]) == [
+        first,
+        answer,
+        ("user", FIGURE_7),
+    ]
+    assert said_to(critique.recheck_row(question, "It is 3.")["prompt"]) == [first, answer, ("user", FIGURE_10)]
+    assert critique.rejections(f"{NOT_CRITICAL} and {NOT_CRITICAL}") == 2
+    assert critique.rejections("This critic is not critical.") == 0
+    assert critique.hints_rejection("So: This critic is not critical.") and not critique.hints_rejection("critical")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from countdown_selfplay.contract.domain import BaseDomain
+
 WORDS = ["<pad>", "</s>", "up", "down", ":", *map(str, range(100))]
 
 
@@ -25,7 +27,7 @@ class Judged:
     n_answers: int = 1
 
 
-class Stairs:
+class Stairs(BaseDomain):
     """`up` takes a step, at the top the episode is right; anything else ends it."""
 
     asks = ({},)

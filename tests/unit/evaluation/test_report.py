@@ -16,7 +16,7 @@ from countdown_selfplay.evaluation.report.page import page
 from countdown_selfplay.games import critic_metrics
 from countdown_selfplay.guides.judge import Judge
 from countdown_selfplay.proposers import targets, tiers
-from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
+from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
 from countdown_selfplay.training.run import tell
 
 from . import made_up_runs as made_up

@@ -17,7 +17,7 @@ TARGETS = [Problem((3, 5, 7), 22), Problem((2, 4, 9), 26), Problem((6, 7, 8), 50
 def test_reviews_are_counted_that_can_be_read_and_that_score_as_the_rubric(monkeypatch):
     """Of four: the rubric's own review, one with another score, one off the scale, and no review at all."""
     rows = [ROW_SCHEMAS["reviewed"](target, TINY) for target in TARGETS]
-    own = TINY.read_review(rows[1]["completion"])
+    own = TINY.helping.read_review(rows[1]["completion"])
     other = next(r for r in range(6) if Review(r, own.redundancy, 0).score != own.score)
     texts = [rows[0]["completion"], f"{other} {own.redundancy} 0", "6 0 0", "propose 3 :"]
     asked = []

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from countdown_selfplay.contract.game import Proposal
+from countdown_selfplay.contract.game import BaseGuide, BaseProposer, Proposal
 from countdown_selfplay.contract.metric import Metric
-from countdown_selfplay.contract.stateful import Stateless
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.curriculum.admission import examine
 from countdown_selfplay.errors import ConfigError
@@ -23,10 +22,8 @@ def answers(script):
     return lambda player, row, i: script[player][i] if row["target"] == 22 else "1 + 1"
 
 
-class Symbolic:
+class Symbolic(BaseProposer):
     """Proposes what it is told to; remembers what came of it."""
-
-    needs = ()
 
     def __init__(self, texts):
         self.texts, self.outcomes = texts, []
@@ -162,7 +159,7 @@ def test_one_prover_is_no_list_of_provers():
     assert seen[0].prover_rates_MP is None and seen[0].attempts == 4
 
 
-class Guide(Stateless):
+class Guide(BaseGuide):
     scale = (0.0, 1.0)
 
     def score(self, round, proposals, outcome):

@@ -3,7 +3,8 @@
 import pytest
 from tests.unit.evaluation.stairs import Climber, Stair, Stairs, Written, words
 
-from countdown_selfplay.contract.game import Proposal
+from countdown_selfplay.contract.domain import BaseDomain
+from countdown_selfplay.contract.game import BaseProposer, Proposal
 from countdown_selfplay.evaluation.sampled_round import CollectingRound, Player
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.games.rungs import rung_health
@@ -12,7 +13,7 @@ from countdown_selfplay.testing import ScriptedRound
 PROPOSED = [Stair(1, 2), Stair(2, 2), Stair(3, 3), Stair(4, 12), None]
 
 
-class Fixed:
+class Fixed(BaseProposer):
     needs = ("prover",)
 
     def propose(self, round, anchors):
@@ -51,7 +52,7 @@ def test_a_round_logs_proposals_played_problems_and_solve_rates_by_rung():
 def test_a_domain_of_one_rung_and_one_without_log_none():
     one = Stairs()
     one.rungs = (2,)
-    for domain in (one, object()):
+    for domain in (one, BaseDomain()):
         assert rung_health(domain, [], [Stair(1, 2)], [0.5]) == {}
 
 

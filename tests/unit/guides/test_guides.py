@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from tests.unit.proposers.test_targets import DOMAIN, EASY, FAR, HARD, played, script
 
-from countdown_selfplay.contract.game import Outcome, Proposal
-from countdown_selfplay.contract.stateful import Stateless
+from countdown_selfplay.contract.game import BaseGuide, Outcome, Proposal
 from countdown_selfplay.countdown import Problem
 from countdown_selfplay.errors import ConfigError, RewardError, UnknownNameError
 from countdown_selfplay.games import ProposeAndSolve
@@ -106,7 +105,7 @@ def test_a_learned_guide_prefers_what_led_to_a_solved_target():
     assert again.score(round_of(index=2), proposals, found).tolist() == scores.tolist()
 
 
-class Answering(Stateless):
+class Answering(BaseGuide):
     scale = (0.0, 8.0)
 
     def __init__(self, scores):
@@ -147,8 +146,10 @@ def test_names_and_roles_are_checked_before_a_model_loads():
         check_guide("`guide` (judge)", Judge(), {"prover": ["prover"]})
     with pytest.raises(ConfigError, match=r"`roles.guide` is played by the guide `judge` alone"):
         check_guide("`guide` (rubric)", Rubric(), {"guide": ["guide"]})
-    with pytest.raises(ConfigError, match="must have a method `score`"):
+    with pytest.raises(ConfigError, match="must be derived from BaseGuide"):
         check_guide("`guide`", object(), {})
+    with pytest.raises(ConfigError, match="must have a method `score`"):
+        check_guide("`guide`", BaseGuide(), {})
 
 
 def test_a_guide_without_targets_says_what_is_missing():

@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 from countdown_selfplay import JointSelfPlayConfig
+from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.headroom import runs as module
 from countdown_selfplay.headroom.runs import Runs, Stop
 
 
-class Few:
+class Few(BaseDomain):
     """Six problems of each rung, always in the same order, and no held-out side."""
 
     rungs = (1, 2)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.rung_domain import Numbered, scripted
 
+from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.contract.game import Outcome
 from countdown_selfplay.errors import ConfigError, GameError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
@@ -198,8 +199,8 @@ def test_what_does_not_fit_the_run_is_refused_before_it_begins():
     with pytest.raises(ConfigError, match=r"set `roles.conjecturer.players` to 0"):
         proposer.check({"prover": ["prover"], "conjecturer": ["conjecturer"]}, Numbered())
     for name in ("uniform_rungs", "uniform_texts"):
-        with pytest.raises(ConfigError, match="RungDomain"):
-            make_proposer(name).check({"prover": ["prover"]}, object())
+        with pytest.raises(ConfigError, match="the domain BaseDomain has no"):
+            make_proposer(name).check({"prover": ["prover"]}, BaseDomain())
 
 
 def test_uniform_texts_are_played_as_the_domain_draws_them():

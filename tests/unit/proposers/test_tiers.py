@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.config.changes import changed_settings
+from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.contract.game import Outcome, Proposal
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, is_solvable
 from countdown_selfplay.errors import CheckpointError, ConfigError, DataError
@@ -236,7 +237,7 @@ def test_tiers_and_players_must_fit():
         tiers(axis="number_high", levels=[5, 9], start=[5, 5]).check(PLAYERS, _Plain())
 
 
-class _Plain:
+class _Plain(BaseDomain):
     """A domain that is asked for one thing alone."""
 
     asks = ({"operands": 3},)

@@ -20,9 +20,9 @@ def error_detection(policy: Policy, domain: Any, items: Sequence[StepItem], seed
     problems, so that a problem's solutions stay together (statistics/ratios.py). judged: per item True where the step
     was called wrong, None where the reply says neither.
     """
-    rows = [domain.step_row(item.problem, item.text, item.step) for item in items]
+    rows = [domain.critique.step_row(item.problem, item.text, item.step) for item in items]
     replies = [reply for (reply,) in policy(rows, 1, seed_from("judge", seed), True)]
-    judged = [domain.calls_wrong(reply.text) for reply in replies]
+    judged = [domain.critique.calls_wrong(reply.text) for reply in replies]
     keys = [domain.key(item.problem) for item in items]
     return {
         **detection_figures([item.wrong for item in items], judged, keys, seed),

@@ -33,7 +33,7 @@ def rechecks(
     first = [
         (place, reply) for place, row in enumerate(policy(rows, n, seed_from("answers", seed), False)) for reply in row
     ]
-    again = [domain.recheck_row(problems[place], reply.text) for place, reply in first]
+    again = [domain.critique.recheck_row(problems[place], reply.text) for place, reply in first]
     second = [reply for (reply,) in policy(again, 1, seed_from("rechecks", seed), greedy)]
     asked = [problems[place] for place, _ in first]
     was = domain.verify([reply.text for _, reply in first], asked)

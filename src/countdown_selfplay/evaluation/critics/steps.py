@@ -51,7 +51,7 @@ def eligible_solutions(
     out; they count in the majority. Wrong solutions are labelled if the domain knows how (`first_wrong`)."""
     rows = [domain.prove_row(problem) for problem in problems]
     drawn = policy(rows, samples, seed_from("solutions", seed), False)
-    label = getattr(domain, "first_wrong", None)
+    label = domain.critique.first_wrong
     found = []
     judged = verdicts_of(domain, [[reply.text for reply in replies] for replies in drawn], problems)
     for problem, replies, verdicts in zip(problems, drawn, judged, strict=True):
@@ -59,7 +59,7 @@ def eligible_solutions(
             continue
         whole = {r.text: v.correct for r, v in zip(replies, verdicts, strict=True) if not r.truncated}
         for text, right in whole.items():
-            steps = tuple(domain.steps(problem, text))
+            steps = tuple(domain.critique.steps(problem, text))
             if steps:
                 place = None if right or label is None else label(problem, text)
                 found.append(Solution(problem, text, steps, right, None if place is None else place + 1))
@@ -92,8 +92,8 @@ def write_solutions(path: Path, solutions: Sequence[Solution], domain: Any) -> N
     for one in solutions:
         row = {name: value for name, value in domain.prove_row(one.problem).items() if name != "prompt"}
         row |= {"response": one.text, "steps": list(one.steps), "right": one.right, "first_wrong": one.first_wrong}
-        if not one.right and one.first_wrong is None and hasattr(domain, "annotate_row"):
-            row["annotate"] = domain.annotate_row(one.problem, one.steps)["prompt"]
+        if not one.right and one.first_wrong is None and domain.critique.annotate_row is not None:
+            row["annotate"] = domain.critique.annotate_row(one.problem, one.steps)["prompt"]
         lines.append(json.dumps(row, ensure_ascii=False) + "\n")
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, "".join(lines))
@@ -117,7 +117,7 @@ def _solution(row: Mapping[str, Any], domain: Any) -> Solution:
     text, right, first = row.get("response"), row.get("right"), row.get("first_wrong")
     if not isinstance(text, str) or not isinstance(right, bool):
         raise DataError("`response` must be a text and `right` true or false.")
-    steps = tuple(row.get("steps") or domain.steps(problem, text))
+    steps = tuple(row.get("steps") or domain.critique.steps(problem, text))
     if not steps or not all(isinstance(step, str) for step in steps):
         raise DataError("`steps` must be a list of texts, at least one; leave it out to have `response` split.")
     if first is not None and (not isinstance(first, int) or isinstance(first, bool) or not 1 <= first <= len(steps)):

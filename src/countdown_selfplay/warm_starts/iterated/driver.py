@@ -72,7 +72,7 @@ class IteratedSelfPlay:
         if settings.imitate and len(set(self.initial.values())) > 1:
             raise ConfigError(f"`imitate` ({settings.imitate}) makes one model for all roles; pass one model for all.")
         self.folder = Path(settings.output_dir)
-        metrics = for_players(getattr(game, "metrics", ()), {kind: [kind] for kind in settings.kinds})
+        metrics = for_players(game.metrics, {kind: [kind] for kind in settings.kinds})
         self.legibility = Legibility(metrics, rounds=1)  # a chunk holds as many texts as many rounds
 
     def run(self, tell: Callable[[dict[str, Any]], object] = lambda line: None) -> list[dict[str, Any]]:
@@ -154,7 +154,7 @@ class IteratedSelfPlay:
             json.dumps(
                 {
                     **self.settings.to_dict(),
-                    "game": {"name": type(self.game).__name__, **getattr(self.game, "to_dict", dict)()},
+                    "game": {"name": type(self.game).__name__, **self.game.to_dict()},
                     "domain": self.domain.to_dict(),
                     "models": self.initial,
                     "problems": keys,

@@ -234,7 +234,7 @@ def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
         raise ConfigError(
             f"`role_training` ({', '.join(kinds)}) names kinds that the game does not have; it has {', '.join(roles)}."
         )
-    lost = [kind for kind in roles if kind in settings.leave_out and kind not in getattr(game, "optional_roles", ())]
+    lost = [kind for kind in roles if kind in settings.leave_out and kind not in game.optional_roles]
     if lost:
         raise ConfigError(f"`leave_out` ({lost[0]}) names a role without which there is no game; let it play.")
     missing = [kind for kind in roles if kind not in kinds and kind not in settings.leave_out]
@@ -243,7 +243,7 @@ def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
             f"`role_training` ({', '.join(kinds)}) lacks {' and '.join(missing)}, who play too; give each its "
             f"settings ({{}} for the paper's), or set `leave_out` to play without."
         )
-    words = getattr(game, "labels", {})
+    words = game.labels
     for kind, role in kinds.items():
         for name, given in (("labels", role.labels or ()), ("failures", role.failures or ())):
             strange = [word for word in given if word not in words.get(kind, given)]
@@ -253,7 +253,7 @@ def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
                     f"name some, or null for all.{nearest(strange[0], list(words[kind]))}"
                 )
     check_state("game", game)
-    state: dict[str, Any] = getattr(game, "state_dict", dict)()
+    state = game.state_dict()
     if state:
         raise ConfigError(
             f"The game {type(game).__name__} has a state ({', '.join(map(str, state))}), which iterated play keeps "
@@ -262,12 +262,12 @@ def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
         )
     if algorithm != "step_dpo":
         return
-    if not hasattr(domain, "cut_at_mistake"):
+    if domain.critique is None or domain.critique.cut_at_mistake is None:
         raise ConfigError(
             f"`algorithm` (step_dpo) needs a domain that finds the first wrong step of an answer, and "
             f"{type(domain).__name__} has no `cut_at_mistake`; take dpo."
         )
-    if getattr(getattr(domain, "rules", None), "answer_format", "bare") != "bare":
+    if domain.rules is not None and domain.rules.answer_format != "bare":
         raise ConfigError(
             "`algorithm` (step_dpo) reads the steps of bare answers, and this prover's are in tags; set "
             "`prover_prompt` to compact, or take dpo."

@@ -107,7 +107,7 @@ def test_solutions_in_words_are_labelled_in_a_file(tmp_path):
     """math_qa: steps stand between blank lines, and the prompt for the annotator is figure 8."""
     domain, question = MathQA(), Question("What is 2 + 3 * 4?", "14")
     text = "First 2 + 3 = 5.\n\nThen 5 * 4 = 20.\n \nSo \\boxed{20}."
-    steps = tuple(domain.steps(question, text))
+    steps = tuple(domain.critique.steps(question, text))
     assert steps == ("First 2 + 3 = 5.", "Then 5 * 4 = 20.", "So \\boxed{20}.")
     path = tmp_path / "steps.jsonl"
     right = Solution(question, "So \\boxed{14}.", ("So \\boxed{14}.",), True)
@@ -124,10 +124,10 @@ def test_solutions_in_words_are_labelled_in_a_file(tmp_path):
     path.write_text(json.dumps({**row, "first_wrong": 1}) + "\n" + json.dumps(other) + "\n")
     items = drawn_items(read_solutions(path, domain))
     assert [(item.step, item.wrong) for item in items] == [("First 2 + 3 = 5.", True), ("So \\boxed{14}.", False)]
-    asked = domain.step_row(question, text, items[0].step)["prompt"][0]["content"]
+    asked = domain.critique.step_row(question, text, items[0].step)["prompt"][0]["content"]
     assert f"[Solution]\n```\n{text}\n```\n[Step]\n```\nFirst 2 + 3 = 5.\n```" in asked
     said = ["\\boxed{right}? No: \\boxed{wrong}", "\\boxed{right}", "It is wrong."]
-    assert [domain.calls_wrong(one) for one in said] == [True, False, None]
+    assert [domain.critique.calls_wrong(one) for one in said] == [True, False, None]
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,8 @@ def test_the_prompts_are_figure_10s():
         {"role": "user", "content": "Please check your answer step by step again. Put your final answer within "
                                     "\\boxed{}."},
     ]  # fmt: skip
-    assert TINY.recheck_row(PROBLEMS[0], "3 + 5 + 7")["prompt"] == "again 3 5 7 = 22 : 3 + 5 + 7 :"
-    chat = CountdownDomain().recheck_row(PROBLEMS[0], "<answer>1</answer>")["prompt"]
+    assert TINY.critique.recheck_row(PROBLEMS[0], "3 + 5 + 7")["prompt"] == "again 3 5 7 = 22 : 3 + 5 + 7 :"
+    chat = CountdownDomain().critique.recheck_row(PROBLEMS[0], "<answer>1</answer>")["prompt"]
     assert "Put your final answer within <answer> </answer> tags." in (chat if isinstance(chat, str) else str(chat))
     assert recheck_prompt([], "x")[-1]["content"].endswith("within \\boxed{}.")
 

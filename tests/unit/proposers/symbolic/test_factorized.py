@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.proposers.factorized import Policy, _drawn
+from countdown_selfplay.proposers.symbolic.factorized import Policy, _drawn
 
 
 def policy(**given):

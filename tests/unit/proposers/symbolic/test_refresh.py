@@ -8,11 +8,11 @@ from tests.toy_domain import Sums
 
 from countdown_selfplay.contract.metric import declaration_of
 from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key, solve
-from countdown_selfplay.countdown.mutations import Mutants
+from countdown_selfplay.countdown.mutations import CountdownMutations, Mutants
 from countdown_selfplay.errors import ConfigError, GameError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
-from countdown_selfplay.proposers.symbolic_metrics import SYMBOLIC
+from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
 from countdown_selfplay.random_state import seed_from
 from countdown_selfplay.testing import ScriptedRound, in_ranks
 
@@ -78,14 +78,17 @@ def test_held_out_problems_of_the_run_and_repeats_are_refused():
 
 
 def test_a_problem_made_several_times_is_taken_once():
-    class Same(CountdownDomain):
+    class Same(CountdownMutations):
         def mutate(self, seeds, *asked):
             features = np.tile(self.features([Problem((2, 3, 4), 14)]), (len(seeds), 1))
             return Mutants([Problem((2, 3, 4), 14)] * len(seeds), ["ok"] * len(seeds), features)
 
+    class Alike(CountdownDomain):
+        mutations = property(lambda self: Same(self.spec, self.rules))
+
     assert not heldout_key("2,3,4=14")
     own = make_proposer("mutation", {"refresh": 1, "candidates": 10, "keep": 9})
-    domain = Same(DOMAIN.spec, DOMAIN.rules, "compact", "compact")
+    domain = Alike(DOMAIN.spec, DOMAIN.rules, "compact", "compact")
     own.propose(a_round(domain=domain), ANCHORS)
     assert own.logged()["proposer/rejected_duplicate"] == 0.9 and own.archive.listed == ["2,3,4=14"]
     own.propose(a_round(1, domain=domain), ANCHORS)
@@ -191,7 +194,7 @@ def test_seeds_come_from_the_archive_too_and_none_at_all_is_an_error():
 
 
 def test_a_domain_without_mutations_is_refused():
-    with pytest.raises(ConfigError, match="Sums has no `mutate`"):
+    with pytest.raises(ConfigError, match="Sums has no `mutations`"):
         make_proposer("mutation", SMALL).propose(a_round(domain=Sums()), ANCHORS)
 
 
@@ -212,8 +215,8 @@ def test_the_first_refresh_is_as_far_from_the_anchors_as_brute_force_says():
     """The distance of the docs: root mean square difference over 13 columns, to the nearest anchor."""
     proposer = make_proposer("mutation", {"candidates": 40, "keep": 40, "selection_kwargs": {"diversity": 1.0}})
     proposer.propose(a_round(), ANCHORS)
-    own, known = (DOMAIN.novelty(problems, 13) for problems in (
-        [DOMAIN.problem_of_key(key) for key in proposer.archive.listed], ANCHORS
+    own, known = (DOMAIN.mutations.novelty(problems, 13) for problems in (
+        [DOMAIN.mutations.problem_of_key(key) for key in proposer.archive.listed], ANCHORS
     ))  # fmt: skip
     nearest = [np.sqrt(((known - point) ** 2).mean(1)).min() for point in own]
     assert proposer.logged()["proposer/diversity"] == pytest.approx(np.mean(nearest)) and np.mean(nearest) < 0.5
@@ -222,7 +225,7 @@ def test_the_first_refresh_is_as_far_from_the_anchors_as_brute_force_says():
 def test_generated_problems_are_shown_in_any_order_of_their_numbers():
     proposer = make_proposer("mutation", {"candidates": 200, "keep": 100, "generated_fraction": 1.0})
     shown = [proposal.problem for proposal in proposer.propose(a_round(), ANCHORS)]
-    assert len(shown) == 16 and [p.key for p in shown] == [DOMAIN.problem_of_key(p.key).key for p in shown]
+    assert len(shown) == 16 and [p.key for p in shown] == [DOMAIN.mutations.problem_of_key(p.key).key for p in shown]
     ascending = sum(list(p.numbers) == sorted(p.numbers) for p in shown)
     assert 0 < ascending < 10  # about a sixth of those with three different numbers: 16 ascending ones have p = 1e-12
 
@@ -244,11 +247,11 @@ def test_the_action_policy_takes_one_step_a_refresh_and_logs_the_probability_of_
         own.propose(a_round(index), ANCHORS)
     assert {float(moment["step"]) for moment in own.policy.adam.state.values()} == {3.0}
     logged = own.logged()
-    assert sum(logged[f"proposer/q_{action}"] for action in DOMAIN.number_actions) == pytest.approx(1)
-    assert sum(logged[f"proposer/q_{action}"] for action in DOMAIN.expression_actions) == pytest.approx(1)
+    assert sum(logged[f"proposer/q_{action}"] for action in DOMAIN.mutations.number_actions) == pytest.approx(1)
+    assert sum(logged[f"proposer/q_{action}"] for action in DOMAIN.mutations.expression_actions) == pytest.approx(1)
     # not those that it has now, after its step: what the candidates were drawn by
     now = [part.exp().mean(0).tolist() for part in own.policy.log_probs(own.state_NS)]
-    assert logged["proposer/q_small"] != pytest.approx(now[0][list(DOMAIN.number_actions).index("small")])
+    assert logged["proposer/q_small"] != pytest.approx(now[0][list(DOMAIN.mutations.number_actions).index("small")])
     assert all(declaration_of(name, SYMBOLIC) for name in logged)
 
 

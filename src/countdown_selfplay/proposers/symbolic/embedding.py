@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from annotated_types import Ge
 
-from ..contract.round import Round, from_main
-from ..errors import ConfigError
-from ..random_state import seed_from
-from ..registry import Amount, Count, Share
+from ...contract.round import Round, from_main
+from ...errors import ConfigError
+from ...random_state import seed_from
+from ...registry import Amount, Count, Share
 
 VERSION = 1
 """Of what the encoder sees and is trained for; a checkpoint with another one holds another space."""
@@ -77,16 +77,19 @@ class Embedding:
 
     def fit(self, domain: Any, held_out: frozenset[str] = frozenset()) -> None:
         """Train on problems of the domain's training side, none with a key in `held_out`."""
-        if not hasattr(domain, "structures"):
+        if domain.mutations is None or domain.mutations.structures is None:
             raise ConfigError(
-                f"`features: learned` needs what structures a problem's solutions have, and the domain "
-                f"{type(domain).__name__} has no `structures`; give it one (contract/domain.py), or set features: 13."
+                f"`features: learned` needs the structures of a problem's solutions, and the domain "
+                f"{type(domain).__name__} has no `mutations.structures` (contract/domain.py); give it one, or set "
+                "features: 13."
             )
         problems = domain.random(self.problems, seed_from("embedding", self.seed), held_out)
-        features_PF = domain.features(problems)
+        features_PF = domain.mutations.features(problems)
         seen_PI = seen(domain, problems, features_PF)
         mean_I, scale_I = seen_PI.mean(axis=0), np.maximum(seen_PI.std(axis=0), 1e-6)
-        wanted = Wanted(domain.structures(problems), domain.novelty(problems, 13, features_PF), self.within)
+        wanted = Wanted(
+            domain.mutations.structures(problems), domain.mutations.novelty(problems, 13, features_PF), self.within
+        )
         generator = torch.Generator().manual_seed(seed_from("embedding", self.seed, "weights"))
         shapes = [(self.hidden, seen_PI.shape[1]), (self.hidden,), (self.dimensions, self.hidden), (self.dimensions,)]
         layers = [
@@ -140,7 +143,7 @@ class Wanted:
 
 def seen(domain: Any, problems: Sequence[Any], features_PF: np.ndarray) -> np.ndarray:
     """(P, inputs) what the encoder sees; what does not exist of a problem is 0."""
-    return np.concatenate([np.nan_to_num(features_PF), domain.novelty(problems, 13, features_PF)], axis=1)
+    return np.concatenate([np.nan_to_num(features_PF), domain.mutations.novelty(problems, 13, features_PF)], axis=1)
 
 
 def _forward(layers: Sequence[torch.Tensor], input_PI: torch.Tensor) -> torch.Tensor:

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..contract.round import Round
-from ..contract.stateful import Stateless
-from ..errors import ConfigError
-from ..registry import Registry
-from .nearest import Nearest
+from ...contract.round import Round
+from ...contract.stateful import Stateless
+from ...errors import ConfigError
+from ...registry import Registry
 
 VERSION = 1
 """Of the feature vectors; a checkpoint with another one holds other distances."""
@@ -21,9 +20,9 @@ VERSION = 1
 NOVELTIES: Registry[Any] = Registry(
     "features",
     {
-        "7": "countdown_selfplay.curriculum.novelty:Trees",
-        "13": "countdown_selfplay.curriculum.novelty:TreesAndNumbers",
-        "learned": "countdown_selfplay.curriculum.embedding:Embedding",
+        "7": "countdown_selfplay.proposers.symbolic.novelty:Trees",
+        "13": "countdown_selfplay.proposers.symbolic.novelty:TreesAndNumbers",
+        "learned": "countdown_selfplay.proposers.symbolic.embedding:Embedding",
     },
 )
 """Where a problem lies among others: `points(round, problems, features_PF)` says it, in columns of [0, 1] that are
@@ -37,7 +36,7 @@ class Trees(Stateless):
     columns = 7
 
     def points(self, round: Round, problems: Sequence[Any], features_PF: np.ndarray) -> np.ndarray:
-        return np.asarray(round.domain.novelty(problems, self.columns, features_PF))
+        return np.asarray(round.domain.mutations.novelty(problems, self.columns, features_PF))
 
 
 class TreesAndNumbers(Trees):
@@ -117,6 +116,32 @@ def _same(old: Any, new: Any) -> bool:
     if isinstance(old, dict) and isinstance(new, dict):
         return all(_same(old.get(name), new.get(name)) for name in {**old, **new})
     return bool(old == new)
+
+
+class Nearest:
+    """Exact distance to the nearest of many points. Repeated points are held once in the tree: by the 7 features of
+    solution trees a million problems are a few hundred points, and a tree cannot part equal points."""
+
+    def __init__(self, dimensions: int) -> None:
+        self.points_AF = np.zeros((0, dimensions))
+        self._tree: Any = None
+
+    def __len__(self) -> int:
+        return len(self.points_AF)
+
+    def add(self, points_NF: np.ndarray) -> None:
+        """(N, dimensions) more points."""
+        self.points_AF, self._tree = np.concatenate([self.points_AF, points_NF]), None
+
+    def distance(self, points_NF: np.ndarray) -> np.ndarray:
+        """(N,) Euclidean distances to the nearest point; infinite where there is none."""
+        from scipy.spatial import cKDTree  # plain commands, which read this module's metrics, load no SciPy
+
+        if not len(self) or not len(points_NF):
+            return np.full(len(points_NF), np.inf)
+        if self._tree is None:  # not balanced: with 13 features of real problems three times as fast
+            self._tree = cKDTree(np.unique(self.points_AF, axis=0), balanced_tree=False)
+        return np.asarray(self._tree.query(points_NF)[0])
 
 
 def distance_among(points_NF: np.ndarray, known_AF: np.ndarray) -> np.ndarray:

@@ -1,5 +1,5 @@
-"""Gradient-boosted trees that predict a problem's solve rate from its features (Task Difficulty and Diversity,
-sections 3.3 and 3.4).
+"""How likely the current solver is to solve a problem: one contract, by rollouts or by gradient-boosted trees on its
+features (Task Difficulty and Diversity, sections 3.3 and 3.4).
 
 The paper uses XGBoost. LightGBM is used here: of three libraries the best Brier score (.0565 against .0567), the
 shortest fit and the smallest install (benchmarks/difficulty_libraries.py).
@@ -11,22 +11,86 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
 from annotated_types import Ge
 
-from ..contract.round import Round
-from ..data.jsonl import json_lines
-from ..errors import ConfigError, DataError, MissingExtraError
-from ..registry import Amount, Count
-from ..statistics.calibration import auc, brier, calibration_error, reliability
+from ...contract.round import Round
+from ...contract.stateful import Stateless
+from ...data.jsonl import json_lines
+from ...errors import ConfigError, DataError, MissingExtraError
+from ...registry import Amount, Count, Registry
+from ...statistics.calibration import auc, brier, calibration_error, reliability
 
 logger = logging.getLogger(__name__)
 
 FOLDS = 5
 PRIOR = 0.5
 Labels = Annotated[int, Ge(2 * FOLDS)]
+
+
+class Difficulty(Protocol):
+    """Called by all processes with the same problems; returns the same on all. Stateful."""
+
+    wants_labels: bool
+    """Whether `learn` makes it better: labels cost the solver's samples."""
+
+    def estimate(self, round: Round, problems: Sequence[Any], features_NF: np.ndarray) -> np.ndarray:
+        """(N,) probabilities in [0, 1] that one answer of the current solver is right."""
+        ...
+
+    def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
+        """Take in L measured solve rates, of so many answers each; numbers about it that are logged."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+
+DIFFICULTIES: Registry[Any] = Registry(
+    "difficulty",
+    {
+        "rollout": "countdown_selfplay.proposers.symbolic.difficulty:Rollout",
+        "predictor": "countdown_selfplay.proposers.symbolic.difficulty:Predictor",
+        "uncertainty": "countdown_selfplay.proposers.symbolic.difficulty:Uncertainty",
+    },
+)
+
+
+class Rollout(Stateless):
+    """p = the share of `samples` answers that the verifier accepts: only the full reward counts (K = 8 in the paper).
+    Of several provers their mean. Its cost is the solver's samples: candidates x samples in each refresh."""
+
+    wants_labels = False
+
+    def __init__(self, samples: Count = 8) -> None:
+        self.samples = samples
+
+    def estimate(self, round: Round, problems: Sequence[Any], features_NF: np.ndarray) -> np.ndarray:
+        return measured_rates(round, problems, self.samples)
+
+    def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
+        return {}
+
+
+def measured_rates(round: Round, problems: Sequence[Any], samples: int) -> np.ndarray:
+    """(N,) the share of right answers among `samples` of each prover to each problem, on all processes. The provers
+    are asked for no more at once than a round's micro-batches hold."""
+    own = round.share(problems)
+    longest = -(-len(problems) // round.world)
+    provers = round.players("prover")
+    right_N = np.zeros(len(problems))
+    for prover in provers:
+        size = max(1, round.capacity(prover) // round.world // samples)
+        found: list[float] = []
+        for start in range(0, longest, size):  # equally many turns on all processes
+            part = own[start : start + size]
+            rollout = round.sample(prover, [round.domain.prove_row(p) for p in part], samples, part)
+            bits = np.array([verdict.correct for verdict in rollout.verdicts or []], dtype=float)
+            found += bits.reshape(-1, samples).mean(axis=1).tolist()
+        right_N += np.array(round.gather(found))
+    return right_N / len(provers)
 
 
 @dataclass
@@ -202,7 +266,7 @@ def read_labels(path: str, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndar
         attempts.append(float(tried))
     if not problems:
         raise DataError(f"'{path}' holds no line; it must have the solve rate of one problem a line.")
-    return domain.features(problems), np.array(rates), np.array(attempts)
+    return domain.mutations.features(problems), np.array(rates), np.array(attempts)
 
 
 def platt(logit_L: np.ndarray, rate_L: np.ndarray, weight_L: np.ndarray) -> tuple[float, float]:

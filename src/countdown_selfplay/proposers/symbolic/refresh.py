@@ -5,22 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from annotated_types import Ge
 
-from ..contract.game import Outcome, Proposal
-from ..contract.round import Round, Turn, from_main
-from ..curriculum.difficulty import DIFFICULTIES, Difficulty, measured_rates
-from ..curriculum.novelty import NOVELTIES, NoveltyArchive, distance_among
-from ..curriculum.problem_replay import ProblemReplay
-from ..curriculum.reservoir import Reservoir
-from ..curriculum.selection import Rule, Selection
-from ..errors import ConfigError, GameError
-from ..registry import Count, Registry, Share
-from ..statistics.calibration import brier, calibration_error
-from .symbolic_metrics import SYMBOLIC, cascade
+from ...contract.game import BaseProposer, Outcome, Proposal
+from ...contract.round import Round, Turn, from_main
+from ...errors import ConfigError, GameError
+from ...registry import Count, Registry, Share
+from ...statistics.calibration import brier, calibration_error
+from .difficulty import DIFFICULTIES, Difficulty, measured_rates
+from .metrics import SYMBOLIC, cascade
+from .novelty import NOVELTIES, NoveltyArchive, distance_among
+from .selection import ProblemReplay, Reservoir, Rule, Selection
 
 _PARTS: Registry[Any] = Registry("symbolic setting", {"selection_kwargs": Selection, "replay": ProblemReplay})
 
@@ -43,7 +41,7 @@ class Scored(NamedTuple):
 
 
 @dataclass
-class Symbolic:
+class Symbolic(BaseProposer):
     """Every `refresh` rounds `candidates` seeds, of the data set (the round's anchors) and, with probability
     `archive_seeds`, of the archive of generated problems, become candidates. Those that pass the symbolic checks get
     an estimated solve rate (`difficulty`, with `difficulty_kwargs`), a distance to the archive (while it is empty: to
@@ -77,8 +75,8 @@ class Symbolic:
     played_labels: bool = False
     logged_now: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
-    needs: ClassVar[Sequence[str]] = ("prover",)
-    metrics: ClassVar = SYMBOLIC
+    needs = ("prover",)
+    metrics = SYMBOLIC
 
     def __post_init__(self) -> None:
         self.select: Selection = _PARTS.make(
@@ -116,10 +114,10 @@ class Symbolic:
 
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
         self.logged_now = {}
-        if not hasattr(round.domain, "mutate"):
+        if round.domain.mutations is None:
             raise ConfigError(
-                f"A symbolic proposer changes problems, and the domain {type(round.domain).__name__} has no `mutate`; "
-                "play Countdown, or give the domain the methods of SymbolicDomain (contract/domain.py)."
+                f"A symbolic proposer changes problems, and the domain {type(round.domain).__name__} has no "
+                "`mutations` (Mutations in contract/domain.py); play Countdown, or give the domain some."
             )
         self.archive.open(round.domain.to_dict())
         if round.index % self.refresh == 0:
@@ -162,7 +160,9 @@ class Symbolic:
         domain = round.domain
         seeds = self._seeds(round, anchors)
         choice = self.choose(round, seeds)
-        mutants = domain.mutate(seeds, choice.number_actions, choice.expression_actions, round.seed("mutate"))
+        mutants = domain.mutations.mutate(
+            seeds, choice.number_actions, choice.expression_actions, round.seed("mutate")
+        )
         reasons = self._filtered(round, mutants)
         learned, self.played = self._learned(round, self.played), {}
         rows = np.array([i for i, reason in enumerate(reasons) if reason == "ok"], dtype=int)
@@ -197,14 +197,13 @@ class Symbolic:
         all would make the first R_gen incomparable with every later one, and baseline and arms remember it."""
         if len(self.archive) or not anchors:
             return self.archive.distance(points_VF)
-        known_AF = self.space.points(round, anchors, round.domain.features(anchors))
+        known_AF = self.space.points(round, anchors, round.domain.mutations.features(anchors))
         return distance_among(points_VF, known_AF)
 
     def _shown(self, round: Round, keys: Sequence[str]) -> list[Any]:
         """The problems with these keys as a data set might show them: a key holds the numbers ascending."""
-        problems = [round.domain.problem_of_key(key) for key in keys]
-        show = getattr(round.domain, "reordered", None)
-        return problems if show is None else [show(p, round.seed("shown", i)) for i, p in enumerate(problems)]
+        make = round.domain.mutations
+        return [make.reordered(make.problem_of_key(key), round.seed("shown", i)) for i, key in enumerate(keys)]
 
     def _seeds(self, round: Round, anchors: Sequence[Any]) -> list[Any]:
         if not anchors and not len(self.archive):
@@ -217,7 +216,7 @@ class Symbolic:
         archived_N = generator.random(self.candidates) < share
         places_N = generator.random(self.candidates)
         return [
-            round.domain.problem_of_key(self.archive.listed[int(place * len(self.archive))])
+            round.domain.mutations.problem_of_key(self.archive.listed[int(place * len(self.archive))])
             if archived
             else anchors[int(place * len(anchors))]
             for archived, place in zip(archived_N, places_N, strict=True)
@@ -226,12 +225,11 @@ class Symbolic:
     def _filtered(self, round: Round, mutants: Any) -> list[str]:
         """Why each candidate is refused, or "ok": the domain's checks, held-out problems, repeats, the archive."""
         reasons, seen = list(mutants.reasons), set()
-        is_held_out = getattr(round.domain, "is_held_out", lambda problem: False)
         for i, problem in enumerate(mutants.problems):
             if reasons[i] != "ok":
                 continue
             key = round.domain.key(problem)
-            if key in round.held_out or is_held_out(problem):
+            if key in round.held_out or round.domain.is_held_out(problem):
                 reasons[i] = "held_out"
             elif key in seen:
                 reasons[i] = "duplicate"
@@ -250,9 +248,9 @@ class Symbolic:
         """Teach the predictor rates (by problem, of so many answers); how wrong it was before and is after."""
         if not found:
             return {}
-        problems = [round.domain.problem_of_key(key) for key in found]
+        problems = [round.domain.mutations.problem_of_key(key) for key in found]
         rate_L, attempts_L = (np.array(column) for column in zip(*found.values(), strict=True))
-        features_LF = round.domain.features(problems)
+        features_LF = round.domain.mutations.features(problems)
         before_L = from_main(round, self.estimator.estimate(round, problems, features_LF))
         found_out = self.estimator.learn(features_LF, rate_L, attempts_L)
         logged = {
@@ -286,3 +284,16 @@ class Symbolic:
 def pairs(number_actions: Sequence[str], expression_actions: Sequence[str]) -> list[str]:
     """ "small+divide": each action is counted for itself."""
     return [f"{number}+{kind}" for number, kind in zip(number_actions, expression_actions, strict=True)]
+
+
+@dataclass
+class Mutation(Symbolic):
+    """Candidates by actions drawn uniformly: the control of the proposers that learn, and the paper's P-Solver with a
+    predictor (sections 3.3 and 4). Differs from Symbolic in that any pair of a number action and an expression action
+    is as likely as any other. It learns nothing."""
+
+    def choose(self, round: Round, seeds: Sequence[Any]) -> Choice:
+        generator = np.random.default_rng(round.seed("actions"))
+        numbers = generator.choice(list(round.domain.mutations.number_actions), len(seeds)).tolist()
+        kinds = generator.choice(list(round.domain.mutations.expression_actions), len(seeds)).tolist()
+        return Choice(numbers, kinds, pairs(numbers, kinds))

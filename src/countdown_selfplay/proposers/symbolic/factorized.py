@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..contract.round import Round
-from ..errors import ConfigError
-from ..registry import Amount, Count, Share
-from .symbolic import Choice, Scored, Symbolic, pairs
+from ...contract.round import Round
+from ...errors import ConfigError
+from ...registry import Amount, Count, Share
+from .refresh import Choice, Scored, Symbolic, pairs
 
 STATISTICS = 3
 """Acceptance rate, log size of the archive, difficulty of the selected."""
@@ -48,8 +48,8 @@ class Factorized(Symbolic):
 
     def choose(self, round: Round, seeds: Sequence[Any]) -> Choice:
         domain = round.domain
-        names = (list(domain.number_actions), list(domain.expression_actions))
-        known_NS = domain.seed_features(seeds)
+        names = (list(domain.mutations.number_actions), list(domain.mutations.expression_actions))
+        known_NS = domain.mutations.seed_features(seeds)
         statistics = [self.accepted, float(np.log1p(len(self.archive))) / 10, 1 - self.selected_p]
         state_NS = np.concatenate([known_NS, np.tile(statistics, (len(seeds), 1))], axis=1)
         if self.policy is None:

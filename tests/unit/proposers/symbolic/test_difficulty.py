@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, generate_problems, solve
-from countdown_selfplay.curriculum.difficulty import DIFFICULTIES, measured_rates
-from countdown_selfplay.curriculum.difficulty_predictor import Predictor, Uncertainty, platt, read_labels
 from countdown_selfplay.errors import ConfigError, DataError, MissingExtraError
+from countdown_selfplay.proposers.symbolic.difficulty import (
+    DIFFICULTIES,
+    Predictor,
+    Uncertainty,
+    measured_rates,
+    platt,
+    read_labels,
+)
 from countdown_selfplay.statistics.calibration import auc, brier, calibration_error, reliability
 from countdown_selfplay.testing import ScriptedRound, in_ranks
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-from ..contract.metric import Metric
+from ...contract.metric import Metric
 
 SYMBOLIC = (
     Metric("proposer/raw", "Candidates made in a refresh, before any filter."),

@@ -9,15 +9,15 @@ import pytest
 from tests.toy_domain import Sums
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
-from countdown_selfplay.curriculum.embedding import Embedding, Wanted, seen
-from countdown_selfplay.curriculum.novelty import NOVELTIES
 from countdown_selfplay.errors import ConfigError, UnknownNameError
+from countdown_selfplay.proposers.symbolic.embedding import Embedding, Wanted, seen
+from countdown_selfplay.proposers.symbolic.novelty import NOVELTIES
 from countdown_selfplay.testing import ScriptedRound, in_ranks
 
 DOMAIN = CountdownDomain.tiny()
 SMALL = {"problems": 100, "steps": 3}
 SPEC = importlib.util.spec_from_file_location(
-    "novelty_features", Path(__file__).parents[3] / "benchmarks" / "novelty_features.py"
+    "novelty_features", Path(__file__).parents[4] / "benchmarks" / "novelty_features.py"
 )
 MEASURE = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(MEASURE)
@@ -25,12 +25,12 @@ SPEC.loader.exec_module(MEASURE)
 
 def points(embedding, problems, domain=DOMAIN):
     a_round = ScriptedRound(lambda role, row, i: "", {"prover": (8, 8)}, domain=domain)
-    return embedding.points(a_round, problems, DOMAIN.features(problems))
+    return embedding.points(a_round, problems, DOMAIN.mutations.features(problems))
 
 
 def test_structures_are_shares_of_solutions():
     problems = [Problem(numbers, target) for numbers, target in (((2, 3, 4), 14), ((2, 3, 4), 24), ((3, 4, 6), 27))]
-    found = DOMAIN.structures([*problems, Problem((1, 1, 1), 99)])
+    found = DOMAIN.mutations.structures([*problems, Problem((1, 1, 1), 99)])
     # 14 = 2 * (3 + 4) = 2 + 3 * 4: a sum in a product and a product in a sum; 24 = 2 * 3 * 4, and nothing else;
     # 27 = 3 + 4 * 6, of the second structure of 14; 1, 1, 1 do not reach 99
     assert sorted(found[0].tolist()) == [0, 0.5, 0.5] and sorted(found[1].tolist()) == [0, 0, 1]
@@ -49,7 +49,7 @@ def test_wanted_distances_by_hand():
 def test_problems_of_one_structure_are_nearest_on_held_out_problems_and_do_not_collapse():
     problems = DOMAIN.held_out(400)
     found = {
-        name: MEASURE.separation(points_PF, DOMAIN.structures(problems))
+        name: MEASURE.separation(points_PF, DOMAIN.mutations.structures(problems))
         for name, points_PF in MEASURE.spaces(DOMAIN, problems).items()
     }
     # a pair that shares all structures is nearer than one that shares none; the nearest problem shares all
@@ -88,7 +88,7 @@ def test_all_processes_have_the_points_of_the_first():
     def play(rank, gather):
         given = dict(domain=DOMAIN, rank=rank, world=2, gather=gather)
         a_round = ScriptedRound(lambda role, row, i: "", {"prover": (8, 8)}, **given)
-        return [first, second][rank].points(a_round, problems, DOMAIN.features(problems))
+        return [first, second][rank].points(a_round, problems, DOMAIN.mutations.features(problems))
 
     for found in in_ranks(2, play):
         assert found.tolist() == expected.tolist()
@@ -105,7 +105,7 @@ def test_held_out_problems_of_a_run_are_not_trained_on():
     domain = Watched(DOMAIN.spec, DOMAIN.rules, "compact", "compact")
     held_out = frozenset(["1,2,3=6"])
     a_round = ScriptedRound(lambda role, row, i: "", {"prover": (8, 8)}, domain=domain, held_out=held_out)
-    Embedding(**SMALL).points(a_round, problems, DOMAIN.features(problems))
+    Embedding(**SMALL).points(a_round, problems, DOMAIN.mutations.features(problems))
     assert asked == [held_out]
 
 
@@ -115,11 +115,11 @@ def test_another_version_or_other_columns_are_refused():
     with pytest.raises(ConfigError, match="learned features have version 0, and this run 1"):
         Embedding(**SMALL).load_state_dict({**trained.state_dict(), "version": 0})
     with pytest.raises(ConfigError, match="trained on 34 columns, and the domain now gives 33"):
-        trained.encode(seen(DOMAIN, problems, DOMAIN.features(problems))[:, 1:])
+        trained.encode(seen(DOMAIN, problems, DOMAIN.mutations.features(problems))[:, 1:])
 
 
 def test_what_cannot_be_trained_is_refused():
-    with pytest.raises(ConfigError, match="the domain Sums has no `structures`"):
+    with pytest.raises(ConfigError, match=r"the domain Sums has no `mutations.structures`"):
         Embedding().fit(Sums())
     with pytest.raises(UnknownNameError, match="Unknown features '8'"):
         NOVELTIES.make("8")

@@ -7,8 +7,8 @@ import pytest
 
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.proposers import make_proposer
-from countdown_selfplay.proposers.bandits import REGIMES
 from countdown_selfplay.proposers.symbolic import Scored
+from countdown_selfplay.proposers.symbolic.bandits import REGIMES
 from countdown_selfplay.testing import ScriptedRound
 
 NONE = dict.fromkeys(REGIMES, 0)

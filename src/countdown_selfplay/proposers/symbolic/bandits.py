@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..contract.round import Round
-from ..errors import ConfigError
-from ..registry import Amount, Count
-from .arms import Arms, Discount, Window
-from .symbolic import Choice, Scored, Symbolic
+from ...contract.round import Round
+from ...errors import ConfigError
+from ...registry import Amount, Count
+from ..arms import Arms, Discount, Window
+from .refresh import Choice, Scored, Symbolic
 
 REGIMES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "easy": (("small",), ("add_sub",)),

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from countdown_selfplay.curriculum.problem_replay import ProblemReplay
-from countdown_selfplay.curriculum.reservoir import Reservoir
-from countdown_selfplay.curriculum.selection import Selection
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.proposers import make_proposer
+from countdown_selfplay.proposers.symbolic.selection import ProblemReplay, Reservoir, Selection
 
 # too hard by .2, in the band, in the band and near the archive, too easy by .4 and new
 P = np.array([0.0, 0.4, 0.5, 1.0])

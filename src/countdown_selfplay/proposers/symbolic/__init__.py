@@ -1,0 +1,6 @@
+"""Symbolic proposers: problems made by changing others, selected by difficulty and novelty (Task Difficulty and
+Diversity)."""
+
+from .refresh import Choice, Mutation, Scored, Symbolic, pairs
+
+__all__ = ["Choice", "Mutation", "Scored", "Symbolic", "pairs"]
