@@ -206,6 +206,11 @@ OpenDomain = BaseDomain
 """The names in signatures; an OpenDomain is one in which problems can be proposed."""
 
 
+def ended(moved: Any) -> bool:
+    """Whether a result of `moved` is the verdict on an episode, and not the next state."""
+    return hasattr(moved, "correct")
+
+
 def in_moves(domain: Any) -> bool:
     """Whether the domain's answers are given in moves."""
     return domain.moved is not None and domain.answers in ("", "moves")

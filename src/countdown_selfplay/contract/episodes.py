@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import GameError
-from .domain import Row
+from .domain import Row, ended
 from .round import Rollout
 
 
@@ -74,7 +74,7 @@ def play_out(
         going = []
         for i, text, result in zip(live, rollout.texts, found, strict=True):
             written[i].append(text.strip())
-            if hasattr(result, "correct"):
+            if ended(result):
                 verdicts[i] = result
             else:
                 states[i] = result

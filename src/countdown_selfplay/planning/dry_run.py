@@ -15,7 +15,7 @@ from ..config.script import JointScriptArguments
 from ..domains import asked_of, domain_from, longest_problem
 from ..evaluation.sampling import prompt_ids
 from ..evaluation.terminal import aligned
-from ..games import GAMES, game_class
+from ..games import GAMES, Game
 from .memory import GIB, LEFT_OUT, Launch, MemoryEstimate, Vllm, bytes_of, estimate_memory, launch_of, model_shape
 
 
@@ -209,15 +209,13 @@ def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) ->
 
 def _planned_by_game(args: JointSelfPlayConfig, processes: int) -> tuple[int, dict[str, int]] | None:
     """What the game says of a round; None for one that says nothing, or that is an object which is not here."""
-    if args.game is None or not hasattr(game_class(args.game), "planned"):
+    if args.game is None:
         return None
     anchors = args.loader_problems * processes // args.world_size
     capacity = {player: args.capacity(player) * processes // args.world_size for player in args.all_roles}
     group = {player: settings.num_generations for player, settings in args.all_roles.items()}
-    found: tuple[int, dict[str, int]] = GAMES.make(args.game, args.game_arguments).planned(
-        anchors, capacity, group, processes
-    )
-    return found
+    game: Game = GAMES.make(args.game, args.game_arguments)
+    return game.planned(anchors, capacity, group, processes)
 
 
 def changed(settings: Any) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..config import RoleSettings
 from ..config.script import EvaluationArguments
-from ..contract.domain import in_moves
+from ..contract.domain import ended, in_moves
 from ..distributed.ddp import Engine
 from ..domains import held_out_of, name_of
 from ..errors import ConfigError
@@ -51,7 +51,7 @@ class Evaluator:
     def held_out_side(self) -> list[Any]:
         """The problems that the command line measures a run on when no data set is named. ConfigError for a domain
         without a held-out side, whose training would have had to be told which problems to leave out."""
-        if not hasattr(self.domain, "held_out"):
+        if self.domain.held_out is None:
             raise ConfigError(
                 f"evaluate() needs problems: the domain '{name_of(self.domain)}' has no held-out side; pass "
                 "`eval_dataset` to the trainer, which keeps its problems out of training."
@@ -196,7 +196,7 @@ class Evaluator:
             texts = self._first_moves(player, problems, each)
             own = [problem for problem in problems for _ in range(each)]
             found = domain.moved(texts, own, [domain.begin(problem) for problem in own])
-            verdicts = [result for result in found if hasattr(result, "correct")]
+            verdicts = [result for result in found if ended(result)]
             if verdicts and len(verdicts) == len(found) and not any(map(domain.was_legal, verdicts)):
                 raise ConfigError(_refusal(player, rung, texts, verdicts, domain.move_format))
         self.format_probed = True
@@ -228,8 +228,8 @@ def _sampling_of(settings: RoleSettings) -> dict[str, Any]:
 
 
 def _says_its_format(domain: Any) -> bool:
-    """Is it a ProbedDomain? Of another nobody knows whether a wrong move was one."""
-    return all(hasattr(domain, name) for name in ("move_format", "was_legal", "rungs", "random_of_rung"))
+    """Whether the domain knows a legal move from one that cannot be read."""
+    return bool(domain.move_format and domain.was_legal and domain.rungs and domain.random_of_rung)
 
 
 def _refusal(player: str, rung: int, texts: list[str], verdicts: list[Any], expected: str) -> str:

@@ -78,11 +78,11 @@ class Exports:
             self.write_proposer_files(staged)
             staged.rename(whole)
 
-    def write_proposer_files(self, folder: Path, method: str = "files") -> None:
-        """Write the proposer's `files()`, or for a run folder `run_files()`, as JSON; nothing if it has no such
-        method."""
-        for name, content in getattr(self.proposer, method, dict)().items():
-            write_atomically(folder / name, json.dumps(content) + "\n")
+    def write_proposer_files(self, folder: Path, run: bool = False) -> None:
+        """Write the proposer's `files()`, or for a run folder `run_files()`, as JSON."""
+        if self.proposer is not None:
+            for name, content in (self.proposer.run_files() if run else self.proposer.files()).items():
+                write_atomically(folder / name, json.dumps(content) + "\n")
 
 
 def write_cards(run: Path) -> None:

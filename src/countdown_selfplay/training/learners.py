@@ -107,7 +107,7 @@ def demonstrations_of(
     the domain makes none."""
     if not settings.demonstrations_per_step:
         return None
-    make: Any = getattr(domain, "demonstrations", None)
+    make: Any = domain.demonstrations
     if make is None:
         raise ConfigError(
             f"`demonstrations_per_step` ({settings.demonstrations_per_step}) of the {role} needs a domain that "

@@ -195,11 +195,13 @@ class Store:
     def _changed_targets(self, state: dict[str, Any]) -> str:
         """The words of a proposer with targets, whose state holds their keys, on a data set that changed; "" where
         this run's proposer or that of the checkpoint is another."""
-        changed = getattr(self.exports.proposer, "changed", None)
+        proposer = self.exports.proposer
         known = state["states"].get("game", {}).get("state", {}).get("proposer")
         counted: Any = self.states.get("solve_rate")
         keys = None if counted is None else counted.keys
-        return "" if changed is None or keys is None or "known" not in (known or {}) else changed(known, keys)
+        return (
+            "" if proposer is None or keys is None or "known" not in (known or {}) else proposer.changed(known, keys)
+        )
 
     def load(self, folder: Path) -> dict[str, list[Any]]:
         """Curriculum and guard as they were; the stock Trainer loads weights, optimizer, schedule and RNG. Returns the

@@ -139,8 +139,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.conjecturer_guard = conjecturer_guard_of(args)
         refuse_engine_for_conjecturer(self.conjecturer_guard, self.engine.name)
         # Data before models: a bad row is reported without waiting for a 7B model to load.
-        proposer = getattr(self.game, "proposer", None)
-        anchors = run_anchors(args, self.domain, train_dataset, eval_dataset, hasattr(proposer, "targets"))
+        proposer = self.game.proposer
+        targets = proposer is not None and proposer.chooses_targets
+        anchors = run_anchors(args, self.domain, train_dataset, eval_dataset, targets)
         refuse_mixed_tables(args, self.domain, anchors.rows)
         self.held_out, listed = anchors.keys_held_out, anchors.listed
         self.solve_rate = CumulativeSolveRate(sorted(set(listed))) if listed else None
@@ -159,7 +160,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         with _trl.trl_defaults(args):
             super().__init__(
                 model=self.policies.module,
-                reward_funcs=checked_reward_funcs(reward_funcs, getattr(self.domain, "rules", None)),
+                reward_funcs=checked_reward_funcs(reward_funcs, self.domain.rules),
                 args=args,
                 train_dataset=anchors.rows,
                 eval_dataset=anchors.held_out,

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..contract.domain import Domain, OpenDomain, in_moves
+from ..contract.domain import Domain, OpenDomain, ended, in_moves
 from ..countdown import CountdownDomain, Problem, problem_of_key
 from ..countdown.prompts import problem_in_prompt
 from ..data.jsonl import json_lines
@@ -74,11 +74,11 @@ def _right(answers: Sequence[tuple[str, Any]], role: str, domain: Any) -> list[b
     texts, problems = [text for text, _ in answers], [problem for _, problem in answers]
     if role == "prover" and in_moves(domain):  # a legal move from where the row's problem begins
         ends = domain.moved(texts, problems, [domain.begin(problem) for problem in problems])
-        return [bool(getattr(end, "correct", True)) for end in ends]
+        return [not ended(end) or bool(end.correct) for end in ends]
     if role == "prover":
         return [bool(verdict.correct) for verdict in domain.verify(texts, problems)]
     if role == "guide":
-        return [domain.read_review(text) is not None for text in texts]
+        return [domain.helping.read_review(text) is not None for text in texts]
     proposed = [one.problem for one in domain.parse(texts)]
     return [
         one is not None and domain.key(one) == domain.key(asked) and domain.check([asked], [None])[0].reason == "ok"

@@ -149,7 +149,7 @@ class RunFolder(TrainerCallback):
             return
         if self.solve_rate is not None:
             self.solve_rate.write(Path(args.output_dir), self.exports.frame.rounds)
-        self.exports.write_proposer_files(Path(args.output_dir), "run_files")
+        self.exports.write_proposer_files(Path(args.output_dir), run=True)
 
     on_train_end = on_save
 

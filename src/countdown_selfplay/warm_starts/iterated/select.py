@@ -128,10 +128,10 @@ def _step_pairs(
 ) -> list[tuple[str, str, str, Row]]:
     """(steps before, right step, wrong step, the right answer's row) of the first wrong answer that has such pairs."""
     for row in wrong:
-        cut = domain.cut_at_mistake(problems[row["problem"]], row["completion"])
+        cut = domain.critique.cut_at_mistake(problems[row["problem"]], row["completion"])
         if cut is not None:
             before, step = cut
-            next_steps = [(domain.next_step(other["completion"], before), other) for other in right]
+            next_steps = [(domain.critique.next_step(other["completion"], before), other) for other in right]
             pairs = [(before, good, step, other) for good, other in next_steps if good not in (None, step)]
             if pairs:
                 return pairs
