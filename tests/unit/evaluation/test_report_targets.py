@@ -8,7 +8,6 @@ import pytest
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.evaluation.compare.scaling_data import load_curve
 from countdown_selfplay.evaluation.report.charts import drawn
 from countdown_selfplay.evaluation.report.load import Run
 from countdown_selfplay.evaluation.report.target_sets import (
@@ -21,6 +20,7 @@ from countdown_selfplay.evaluation.report.target_sets import (
     stories,
 )
 from countdown_selfplay.evaluation.report.targets import target_figures
+from countdown_selfplay.evaluation.scaling.data import load_curve
 
 from .made_up_runs import write_run
 

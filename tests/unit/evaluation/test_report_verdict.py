@@ -36,7 +36,9 @@ def test_the_line_names_the_ends_of_k_with_their_intervals_and_that_no_control_w
     assert str(verdict(load_run(folder))) == (
         "Better: pass@1 rose from 0.330 to 0.430 (+0.100 [+0.080, +0.120]); pass@16: no change shown, from 0.850 to "
         "0.950 (+0.000 [-0.020, +0.020]) on 512 held-out problems, against before training. No control was run: the "
-        "same command with `--control` says how much of this the conjecturer made."
+        "same command with `--control` says how much of this the conjecturer made. Rates of conjecturer: parseable "
+        "rose from 0.500 to 0.600, in range rose from 0.500 to 0.600, solvable rose from 0.500 to 0.600, unique rose "
+        "from 0.500 to 0.600, solve rate rose from 0.500 to 0.600."
     )
 
 
@@ -46,15 +48,15 @@ def test_an_interval_with_0_in_it_is_never_a_gain(folder):
     assert judged(run, k1=up, k16=down).word == "mixed" and judged(run, k1=down, k16=none).word == "worse"
     assert judged(run, k1=none, k16=up).word == "better"
     unclear = judged(run, k1=none, k16=(0.02, 0.0, 0.04))  # an end at 0 does not exclude it
-    assert unclear.word == "no change shown" and "rose" not in unclear.text and "control" not in unclear.text
-    assert unclear.text.endswith("A change in pass@1 of less than about 0.080 would not show here.")  # (.13 + .03) / 2
+    assert unclear.word == "no change shown" and "pass@1 rose" not in unclear.text and "control" not in unclear.text
+    assert "A change in pass@1 of less than about 0.080 would not show here." in unclear.text  # (.13 + .03) / 2
 
 
 def test_a_control_is_what_the_gain_is_compared_to(folder):
     run = replace(load_run(folder), control={"difference": {"pass@1": Interval(0.01, -0.01, 0.03)}})
     assert "No control was run" not in str(verdict(run))
     said = "Against the control without a conjecturer: no difference shown in pass@1 (+0.010 [-0.010, +0.030])."
-    assert str(verdict(run)).endswith(said)
+    assert said in str(verdict(run))
     run = replace(run, control={"difference": {"pass@1": Interval(-0.02, -0.03, -0.01)}})
     assert "pass@1 is lower with the conjecturer (-0.020 [-0.030, -0.010])" in str(verdict(run))
 

@@ -62,11 +62,11 @@ def charts_of(runs: Sequence[Run]) -> list[Chart]:
 
 def hints(runs: Sequence[Run]) -> dict[str, str]:
     """Title of a chart -> the definitions of the metrics in it."""
-    found = {}
+    found: dict[str, str] = {}
     for chart in charts_of(runs):
-        texts = {label: definition(metric, runs) for metric, label in chart.metrics}
-        found |= {f"{chart.title}: {label}": text for label, text in texts.items()}
-        found[chart.title] = "\n".join(texts.values())
+        texts = [definition(metric, runs) for metric, _ in chart.metrics]
+        found |= {f"{chart.title}: {pair[1]}": text for pair, text in zip(chart.metrics, texts, strict=True)}
+        found[chart.title] = "\n".join(texts)
     return found
 
 

@@ -78,8 +78,10 @@ class Run:
     def declared(self) -> dict[str, Metric]:
         """Logged name -> declaration, in the order of the declarations: the run's, completed by the library's. A
         metric that the run does not declare has no range, unless the run declares nothing."""
-        ranges = {} if not self.metrics else {"healthy": UNBOUNDED, "trip": None, "in_a_row": None}
-        known = [*self.metrics, *(replace(metric, **ranges) for metric in shipped())]
+        others = shipped()
+        if self.metrics:
+            others = [replace(metric, healthy=UNBOUNDED, trip=None, in_a_row=None) for metric in others]
+        known = [*self.metrics, *others]
         places = {metric.name: i for i, metric in reversed(list(enumerate(known)))}
         patterns = [i for i, metric in enumerate(known) if re.search(r"[{<]", metric.name)]
         found: list[tuple[int, list[tuple[int, str]], Metric]] = []
@@ -309,7 +311,9 @@ def _changes(raw: Mapping[str, Any]) -> dict[str, Interval]:
 
 def _ends(value: Any) -> tuple[float, float, float]:
     """A value and the ends of its interval, from a list or an object of the three."""
-    three = [value.get(name) for name in ("value", "low", "high")] if isinstance(value, dict) else list(value)
+    three: list[Any] = (
+        [value.get(name) for name in ("value", "low", "high")] if isinstance(value, dict) else list(value)
+    )
     if len(three) != 3 or not all(map(_is_finite_number, three)):
         raise ValueError(f"{value!r} is no value with the two ends of its interval")
     return float(three[0]), float(three[1]), float(three[2])
