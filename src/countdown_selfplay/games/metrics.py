@@ -230,6 +230,7 @@ PROPOSALS = (
         "Sample more of them (`conjecturer_micro_batches`).",
         word="played",
         panel=_PLAYED.of("conjectured"),
+        subject="number of conjectured problems played",
     ),
     Metric(
         "{conjecturer}/played_rate",

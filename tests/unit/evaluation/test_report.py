@@ -209,10 +209,10 @@ def test_the_health_table_has_mean_maximum_and_share_of_rounds(tmp_path):
     ]
     (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
     text = re.sub(r"\s+", " ", report(tmp_path, folder).text)
-    assert "share of admitted proposals 0.188 0.5 50%" in text  # (.25 + .5) / 4 = .1875
+    assert "admitted proposals 0.188 0.5 50%" in text  # (.25 + .5) / 4 = .1875
     # the mean of the two rounds that have one, the share of all four
     assert "solve rate of conjectured problems 0.1 to 0.8 0.35 ✓ 0.5 50%" in text
-    assert "share of starved rounds 0 0.5 ✗ 1 50%" in text  # healthy: 0
+    assert "starved rounds 0 0.5 ✗ 1 50%" in text  # healthy: 0
 
 
 def test_runs_of_one_name_are_told_apart(tmp_path):
@@ -398,6 +398,19 @@ def test_the_terminal_has_the_reports_findings_above_the_table_and_none_of_a_hea
     logged(folder, {"round/starved": 0.0, "conjecturer/parseable_rate": 0.95})
     tell(folder, side, side, report=False)
     assert "Not healthy" not in capsys.readouterr().out
+
+
+def test_a_ladder_is_not_judged_by_the_rungs_that_are_out_of_reach(tmp_path):
+    """Answers in moves, two rungs: most groups may be without signal; a single rung is judged."""
+    row = {
+        "round/too_hard_share": 0.8,
+        "prover/zero_signal_groups": 0.9,
+        "prover/moves": 2.0,
+        "round/rung_3_played": 8,
+    }
+    folder = made_up.write_run(tmp_path)
+    assert findings(logged(folder, *[row | {"round/rung_9_played": 8}] * 3)) == []
+    assert len(findings(logged(folder, *[row] * 3))) == 2
 
 
 def test_a_report_reads_the_ranges_that_the_run_declared_and_not_its_own(tmp_path):

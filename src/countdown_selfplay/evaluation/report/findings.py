@@ -11,8 +11,8 @@ from typing import Any
 from ...contract.metric import UNBOUNDED, Metric, Range, range_text
 from .load import Run
 
-_OUT_OF_REACH = ("round/too_hard_share", "prover/zero_signal_groups")
-"""Not judged where problems come in several rungs: a ladder goes on beyond what is solved."""
+_OUT_OF_REACH = ("/too_hard_share", "/zero_signal_groups")
+"""Not judged on a ladder (answers in moves, several rungs), which goes on beyond the rungs that are solved."""
 
 FEW = 3
 """Rounds that a judgement on the end of a run needs."""
@@ -53,10 +53,9 @@ def findings(run: Run) -> list[str]:
 
 def healthy_of(run: Run, metric: Metric) -> Range:
     """The range in which the metric is healthy in this run."""
-    climbs = sum(name.startswith("round/rung_") and name.endswith("_played") for name in run.names) > 1
-    kind = "prover" if metric.name.startswith("prover/") else ""
-    name = f"{kind}/{metric.name.rpartition('/')[2]}" if kind else metric.name
-    return UNBOUNDED if climbs and name in _OUT_OF_REACH else metric.healthy
+    rungs = sum(name.startswith("round/rung_") and name.endswith("_played") for name in run.names)
+    in_moves = any(name.endswith("/moves") for name in run.names)
+    return UNBOUNDED if in_moves and rungs > 1 and metric.name.endswith(_OUT_OF_REACH) else metric.healthy
 
 
 def beyond(run: Run, metric: Metric) -> tuple[float, bool, bool] | None:

@@ -143,15 +143,17 @@ def health(runs: Sequence[Run]) -> Table | None:
             positive = sum(value > 0 for value in values) / len(run.rounds)
             cells += [shown, f"{round(max(values), 3):.4g}", f"{positive:.0%}"]
         judged = judged or bool(ranges)
-        name = {"text": subject(metric).removeprefix("the "), "hint": definition(metric.name, runs)}
+        words = subject(metric).removeprefix("the ").removeprefix("share of ")
+        name = {"text": words, "hint": definition(metric.name, runs)}
         rows.append([name, {"text": " or ".join(dict.fromkeys(ranges))}, *cells])
     groups = [run.name for run in runs] if len(runs) > 1 else []
     head = ["", "healthy", *["mean", "max", "rounds > 0"] * len(runs)]
     if not judged:
         head, rows = [head[0], *head[2:]], [[row[0], *row[2:]] for row in rows]
     note = (
-        "Means are over the rounds that have the value (a starved round has no solve rate); the share of rounds above "
-        "0 is of all logged rounds. ✓: inside the healthy range over the run and in its last fifth; ✗: not."
+        "Shares of proposals, problems, answers or rounds, where a row does not say otherwise. Means are over the "
+        "rounds that have the value (a starved round has no solve rate); the share of rounds above 0 is of all logged "
+        "rounds. ✓: inside the healthy range over the run and in its last fifth; ✗: not."
     )
     return Table(head, rows, note, 1 + judged, groups) if rows else None
 
