@@ -95,10 +95,8 @@ def declaration_of(name: str, metrics: Iterable[Metric]) -> Metric | None:
     """The declaration of a metric that is logged as `name`, under that name; None if there is none. A kind in the
     declared name is that kind's players, and `proposer`, which has what no player wrote."""
     for metric in metrics:
-        if metric.name == name:
-            return metric
-        if (places := _pattern(metric.name).fullmatch(name)) is not None and places.groupdict():
-            return replace(_filled(metric, places.groupdict()), name=name)
+        if (places := _pattern(metric.name).fullmatch(name)) is not None:
+            return replace(_filled(metric, places.groupdict()), name=name) if places.groupdict() else metric
     return None
 
 

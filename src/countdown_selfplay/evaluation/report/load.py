@@ -13,9 +13,12 @@ from ...contract.frame_metrics import FRAME_METRICS, LOG_METRICS
 from ...contract.metric import SHARE, UNBOUNDED, Metric, Panel, declaration_of, from_json
 from ...data.jsonl import json_file, json_lines, json_shape
 from ...errors import DataError
-from ...games import GAMES
-from ...guides import GUIDES
-from ...proposers import PROPOSERS
+from ...games import critic_metrics
+from ...games.metrics import METRICS
+from ...guides.judge import Judge
+from ...guides.learned import Learned
+from ...proposers import policies, rung_oracle, rungs, targets_metrics, tiers
+from ...proposers.symbolic_metrics import SYMBOLIC
 from ...statistics.bootstrap import Estimate, Interval
 from ..critics.win_rates import RATES, matrix_of
 from ..players import changes_of_players
@@ -40,9 +43,10 @@ _ANY_REWARD = (
 def shipped() -> list[Metric]:
     """The metrics that the library declares: for runs of older releases, which wrote no panels or no declarations, and
     for those that are no part of run.json (times, evaluations)."""
-    parts = [registry.load(name) for registry in (GAMES, PROPOSERS, GUIDES) for name in registry]
-    own = [metric for part in parts for metric in getattr(part, "metrics", ())]
-    return list({metric.name: metric for metric in (*own, *FRAME_METRICS, *LOG_METRICS, *_ANY_REWARD)}.values())
+    own = (*METRICS, *critic_metrics.METRICS, *tiers.TIERS, *targets_metrics.METRICS, *Judge.metrics, *Learned.metrics)
+    proposers = (*SYMBOLIC, *rungs.RUNGS, *rung_oracle.ORACLE, policies.REPAIRED)
+    found = (*own, *proposers, *FRAME_METRICS, *LOG_METRICS, *_ANY_REWARD)
+    return list({metric.name: metric for metric in found}.values())
 
 
 @dataclass(frozen=True)
