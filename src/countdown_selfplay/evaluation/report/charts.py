@@ -22,7 +22,7 @@ SECTIONS = ("Rungs", "Pool", "Curriculum", "Prover", OWN, "", "Optimisation", "T
 
 _POINTS = 600  # most points of a curve; in a longer run single rounds are not drawn
 _COLUMNS = 60  # most columns of a heat map
-_COMPARED = 24  # most metrics of a chart that are compared
+_COMPARED = 20  # most metrics of a chart that are compared
 _MAPS = 8  # most runs of a comparison that have a heat map each
 _BAND_REWARDS = ("tent", "binary_band", "learnability")  # functions of the solve rate alone
 _CONJECTURED, _SLOTS = "round/solve_rate_mean", "round/conjectured_slots"
