@@ -18,7 +18,7 @@ from ...games.metrics import METRICS
 from ...guides.judge import Judge
 from ...guides.learned import Learned
 from ...proposers import policies, rung_oracle, rungs, targets_metrics, tiers
-from ...proposers.symbolic_metrics import SYMBOLIC
+from ...proposers.symbolic.metrics import SYMBOLIC
 from ...statistics.bootstrap import Estimate, Interval
 from ..critics.win_rates import RATES, matrix_of
 from ..players import changes_of_players

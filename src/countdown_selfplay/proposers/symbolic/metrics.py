@@ -9,13 +9,13 @@ from typing import Any
 
 from ...contract.metric import HIDDEN, SHARE, Metric, Panel
 
-SYMBOLIC_SECTION = "Symbolic proposer"
-_CANDIDATES = Panel("Candidates: valid, and eligible of these", SHARE, SYMBOLIC_SECTION)
-_SELECTED = Panel("Estimated solve rate of the selected", SHARE, SYMBOLIC_SECTION)
-_BRIER = Panel("Brier score on fresh labels", (0, 0.25), SYMBOLIC_SECTION)
-_CALIBRATION = Panel("Calibration error on fresh labels", (0, 0.25), SYMBOLIC_SECTION)
-_SCORE = Panel("R_gen of the candidates", (), SYMBOLIC_SECTION)
-_KEPT = Panel("What the proposer keeps", (0,), SYMBOLIC_SECTION)
+_SECTION = "Symbolic proposer"
+_CANDIDATES = Panel("Candidates: valid, and eligible of these", SHARE, _SECTION)
+_SELECTED = Panel("Estimated solve rate of the selected", SHARE, _SECTION)
+_BRIER = Panel("Brier score on fresh labels", (0, 0.25), _SECTION)
+_CALIBRATION = Panel("Calibration error on fresh labels", (0, 0.25), _SECTION)
+_SCORE = Panel("R_gen of the candidates", (), _SECTION)
+_KEPT = Panel("What the proposer keeps", (0,), _SECTION)
 
 
 SYMBOLIC = (
@@ -77,7 +77,7 @@ SYMBOLIC = (
         trip=(0.001, inf),
         word="novelty",
         cure="Let the proposer tell more problems apart (features: 13), or raise `diversity` or `candidates`.",
-        panel=Panel("Diversity of the selected", (0, 0.1), SYMBOLIC_SECTION, "distance to the archive"),
+        panel=Panel("Diversity of the selected", (0, 0.1), _SECTION, "distance to the archive"),
         subject="diversity of the selected problems",
     ),
     Metric(
@@ -99,25 +99,25 @@ SYMBOLIC = (
     Metric(
         "proposer/arm_<arm>",
         "Share of the candidates that an arm, or an action of the policy, made.",
-        panel=Panel("Who makes the candidates", SHARE, SYMBOLIC_SECTION, "<arm>"),
+        panel=Panel("Who makes the candidates", SHARE, _SECTION, "<arm>"),
     ),
     Metric(
         "proposer/value_<arm>",
         "A bandit's estimate of an arm: mean reward, in [0, 1].",
-        panel=Panel("Estimates of a bandit", SHARE, SYMBOLIC_SECTION, "<arm>"),
+        panel=Panel("Estimates of a bandit", SHARE, _SECTION, "<arm>"),
     ),
     Metric(
         "proposer/q_<action>",
         "Probability that the action policy gives an action, mean over the seeds of a refresh, before it learns from "
         "them: whether a trained proposer has moved.",
-        panel=Panel("Probabilities of the actions", SHARE, SYMBOLIC_SECTION, "<action>"),
+        panel=Panel("Probabilities of the actions", SHARE, _SECTION, "<action>"),
     ),
     Metric(
         "proposer/policy_entropy",
         "Entropy of the action policy in nats, ln 16 = 2.77 at most.",
         healthy=(0.1, inf),
         cure="Raise `entropy` of the proposer, or lower its `learning_rate`.",
-        panel=Panel("Entropy of the action policy (nats)", (0,), SYMBOLIC_SECTION, "entropy"),
+        panel=Panel("Entropy of the action policy (nats)", (0,), _SECTION, "entropy"),
         subject="entropy of the action policy",
     ),
     Metric(
@@ -129,7 +129,7 @@ SYMBOLIC = (
         "proposer/estimate_error",
         "Mean |estimated - measured solve rate| of the problems that were played for the first time. It rises between "
         "two refreshes of the predictor: the estimates are stale.",
-        panel=Panel("Estimated against played", (0, 0.2), SYMBOLIC_SECTION, "mean error"),
+        panel=Panel("Estimated against played", (0, 0.2), _SECTION, "mean error"),
     ),
     Metric(
         "proposer/brier_before",
@@ -166,7 +166,7 @@ SYMBOLIC = (
         "AUC of the predictor on the fresh rates, by trees that had not seen the problem.",
         healthy=(0.6, inf),
         cure="Label more candidates (`relabel`, `relabel_samples`, `played_labels`).",
-        panel=Panel("AUC of the predictor", (0.5, 1), SYMBOLIC_SECTION, "AUC"),
+        panel=Panel("AUC of the predictor", (0.5, 1), _SECTION, "AUC"),
         subject="AUC of the predictor",
     ),
     Metric("proposer/labels", "Solve rates that the predictor is fitted to.", panel=_KEPT.of("labels")),
