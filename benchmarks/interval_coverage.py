@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from countdown_selfplay.evaluation import wilson_interval
-from countdown_selfplay.evaluation.compare.scaling_data import curve_of
+from countdown_selfplay.evaluation.scaling.data import curve_of
 from countdown_selfplay.statistics.bootstrap import ends, paired_differences, resampled_means
-from countdown_selfplay.statistics.scaling import Curve
+from countdown_selfplay.statistics.scaling import ScalingCurve
 from countdown_selfplay.statistics.seeds import two_level_draws
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -44,7 +44,7 @@ Simulation = Callable[[int], dict[str, bool | float | None]]
 _NORMAL = np.sort(np.random.default_rng(0).normal(size=1_000_001))  # as a table of quantiles
 
 
-def cumulative_run(rng: np.random.Generator, hardness_P: np.ndarray, run_sd: float, known: bool) -> Curve:
+def cumulative_run(rng: np.random.Generator, hardness_P: np.ndarray, run_sd: float, known: bool) -> ScalingCurve:
     """Half of the variance of a problem's place in the order of solving is its hardness, the same in all runs."""
     place_P = (hardness_P + rng.normal(size=PROBLEMS)) / 2**0.5
     asymptote = A + rng.normal(0, run_sd)
@@ -52,7 +52,7 @@ def cumulative_run(rng: np.random.Generator, hardness_P: np.ndarray, run_sd: flo
     first_P = np.searchsorted(_NORMAL[np.rint(share_J * 1e6).astype(int)], place_P)
     rate_J = (first_P[:, None] <= np.arange(len(COMPUTE))).mean(0)
     keys = tuple(map(str, range(PROBLEMS))) if known else None
-    return Curve(COMPUTE, rate_J, True, keys, first_P if known else None)
+    return ScalingCurve(COMPUTE, rate_J, True, keys, first_P if known else None)
 
 
 def scaling(number: int, runs: int, known: bool) -> dict[str, Any]:
@@ -102,7 +102,7 @@ POPULATIONS = {"even": (1.0, 1.0), "rare": (0.1, 3.0), "frequent": (3.0, 0.3)}
 
 
 def paired(number: int, problems: int, k: int, population: str) -> dict[str, Any]:
-    """Percentile and BCa from the same resamples; the truth is that of 400,000 problems."""
+    """The truth is that of 400,000 problems."""
     all_a, all_b = _population(population)
     rng = np.random.default_rng([4, problems, k, len(population), number])
     drawn = rng.integers(len(all_a), size=problems)
@@ -110,7 +110,7 @@ def paired(number: int, problems: int, k: int, population: str) -> dict[str, Any
     difference_P = paired_differences(counts[0], counts[1], 16, k)
     means = resampled_means(difference_P, RESAMPLES, number)
     truth = _truth(population, k)
-    return {m: _held(ends(difference_P, means, 0.95, m), truth) for m in ("percentile", "bca")}
+    return {"percentile": _held(ends(difference_P, means, 0.95), truth)}
 
 
 @cache

@@ -75,14 +75,15 @@ def guarded(metric: Metric) -> str:
 
 def row(metric: Metric) -> str:
     text = metric.explained.replace("|", "\\|")
-    cells = (f"`{shown(metric.name)}`", text, range_text(metric.healthy), guarded(metric))
+    chart = shown(metric.panel.title) if metric.panel else ""
+    cells = (f"`{shown(metric.name)}`", text, range_text(metric.healthy), guarded(metric), chart)
     return f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |")
 
 
 def tables() -> str:
     parts = []
     for title, (note, declared) in SECTIONS.items():
-        head = ["| metric | meaning | healthy | the guard rolls back |", "|---|---|---|---|"]
+        head = ["| metric | meaning | healthy | the guard rolls back | chart |", "|---|---|---|---|---|"]
         parts += [f"## {title}", *([note] if note else []), "\n".join([*head, *map(row, declared)])]
     return "\n\n".join(parts)
 

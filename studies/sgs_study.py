@@ -12,13 +12,13 @@ from typing import Any, Literal
 import numpy as np
 from many_runs import run_folder
 
-from countdown_selfplay.evaluation.asymptotes import ScalingArm, fit_arm
-from countdown_selfplay.evaluation.compare.scaling_data import load_curve
 from countdown_selfplay.evaluation.report import Run, load_run
 from countdown_selfplay.evaluation.report.target_sets import after_first_pass, first_solved, solved_by
+from countdown_selfplay.evaluation.scaling.asymptotes import ScalingArm, fit_arm
+from countdown_selfplay.evaluation.scaling.data import load_curve
 from countdown_selfplay.statistics.bootstrap import Estimate
 from countdown_selfplay.statistics.independent import independent_difference
-from countdown_selfplay.statistics.scaling import Curve
+from countdown_selfplay.statistics.scaling import ScalingCurve
 from countdown_selfplay.statistics.seeds import t_interval
 
 BASELINE, SAMPLING = "reinforce_half", "parallel_sampling"
@@ -206,7 +206,7 @@ def beyond_baseline(sgs: Sequence[float], base: Sequence[float]) -> str:
     return f"| {says} | {of}: {a:.3f}, {b:.3f} | {change} | {CLAIMS[0].verdict(gap.low, gap.high)} |"
 
 
-def after_pass(run: Run, curve: Curve) -> Curve:
+def after_pass(run: Run, curve: ScalingCurve) -> ScalingCurve:
     """The curve from the round on in which the run had attempted every target once. Before it the rate grows with
     every batch of targets, whatever is learned, so its first rate would be no R0."""
     generations, _ = solved_by(run)

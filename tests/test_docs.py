@@ -127,7 +127,7 @@ def test_the_metrics_page_is_what_the_declarations_say():
     assert [metric.name for metric in listed if f"| `{script.shown(metric.name)}` |" not in text] == []
     half = Metric("{prover}/x", "a | b.", healthy=(-inf, 0.5), trip=(0.1, inf), in_a_row=3, finite=True)
     rules = "mean outside at least 0.1, above 0 in 3 rounds in a row, not finite"
-    assert script.row(half) == f"| `prover/x` | a \\| b. | at most 0.5 | {rules} |"
+    assert script.row(half) == f"| `prover/x` | a \\| b. | at most 0.5 | {rules} | |"
 
 
 def test_registered_names_in_the_index_are_those_of_the_registries():

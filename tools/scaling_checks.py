@@ -18,18 +18,21 @@ import numpy as np
 
 from countdown_selfplay.cli.fit_scaling import fitted, parse, remarks, rows_of
 from countdown_selfplay.cli.main import guarded
-from countdown_selfplay.evaluation.asymptotes import (
+from countdown_selfplay.evaluation.scaling.asymptotes import (
     DRAWS,
     ONE_CUMULATIVE_RUN,
+    SUBSETS,
+    TAILS,
     Points,
     ScalingArm,
     Series,
     fit_arm,
+    fits_on_halves,
+    fits_without_tails,
 )
-from countdown_selfplay.evaluation.stability import SUBSETS, TAILS, fits_on_halves, fits_without_tails
 from countdown_selfplay.evaluation.terminal import aligned
 from countdown_selfplay.statistics.bootstrap import Interval
-from countdown_selfplay.statistics.scaling import Curve
+from countdown_selfplay.statistics.scaling import ScalingCurve
 from countdown_selfplay.statistics.seeds import two_level_draws
 
 
@@ -53,7 +56,7 @@ class Assessment(ScalingArm):
 
 def assess(
     name: str,
-    runs: Sequence[Curve | Series],
+    runs: Sequence[ScalingCurve | Series],
     drop_below: float = 0,
     resamples: int = 500,
     seed: int = 0,

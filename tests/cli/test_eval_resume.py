@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from countdown_selfplay.cli import main
-from countdown_selfplay.evaluation.answer_file import AnswerFile
+from countdown_selfplay.evaluation.answers import AnswerFile
 
 SIZE = ["--n_problems", "40", "--samples", "4", "--batch_size", "8"]  # 20 batches of two problems
 

@@ -16,7 +16,8 @@ from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipe_fields
 from countdown_selfplay.countdown import CountdownDomain, heldout_key
 from countdown_selfplay.evaluation.report import load_run, write_report
-from countdown_selfplay.evaluation.report.symbolic import drawn_symbolic, filtering, reliability
+from countdown_selfplay.evaluation.report.charts import drawn
+from countdown_selfplay.evaluation.report.panels import added, filtering, reliability
 from countdown_selfplay.proposers.symbolic.difficulty import Rollout, read_labels
 from countdown_selfplay.proposers.symbolic.selection import ProblemReplay
 from countdown_selfplay.tiny import TINY_MODEL_PATH
@@ -67,19 +68,18 @@ def test_the_report_shows_the_filter_cascade_and_the_last_reliability(tmp_path):
         "proposer/eligible_rate": "75.0%", "proposer/refused_too_hard": "25.0%", "proposer/selected": "10",
     }  # fmt: skip
     figure = reliability([run])["Reliability of the predictor"]
-    drawn = next(line for line in figure.axes[0].lines if len(line.get_xdata()) == 10)
-    assert drawn.get_ydata()[1] == 0.1 and drawn.get_ydata()[7] == 0.8 and drawn.get_xdata()[7] == pytest.approx(0.75)
-    assert {"Diversity of the selected", "Candidates: valid, and eligible of these"} <= set(
-        drawn_symbolic([run])["Symbolic proposer"]
-    )
+    line = next(line for line in figure.axes[0].lines if len(line.get_xdata()) == 10)
+    assert line.get_ydata()[1] == 0.1 and line.get_ydata()[7] == 0.8 and line.get_xdata()[7] == pytest.approx(0.75)
+    charts = drawn([run])["Symbolic proposer"]
+    assert {"Diversity of the selected", "Candidates: valid, and eligible of these"} <= set(charts)
     page = write_report([run.path], tmp_path / "report.html").read_text()
     assert "Filters of the symbolic proposer" in page and "refused: too hard" in page
 
 
 def test_a_run_without_a_symbolic_proposer_has_no_such_section(tmp_path):
     run = load_run(write_run(tmp_path / "plain", rounds=12))
-    assert drawn_symbolic([run]) == {} and filtering([run]) is None
-    assert "symbolic" not in write_report([run.path], tmp_path / "report.html").read_text().lower()
+    assert "Symbolic proposer" not in drawn([run]) and not any(added([run]).values()) and filtering([run]) is None
+    assert "symbolic proposer<" not in write_report([run.path], tmp_path / "report.html").read_text().lower()
 
 
 def program(name):

@@ -8,8 +8,8 @@ from tools.scaling_checks import assess, main, rank
 
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation import ScalingFit, fit_scaling_curve
-from countdown_selfplay.evaluation.compare.scaling_data import load_curve
-from countdown_selfplay.statistics.scaling import Curve
+from countdown_selfplay.evaluation.scaling.data import load_curve
+from countdown_selfplay.statistics.scaling import ScalingCurve
 from countdown_selfplay.statistics.solve_rate import CumulativeSolveRate
 from tools import scaling_checks
 
@@ -69,7 +69,7 @@ def cumulative(rng, known=False, problems=200, sd=0.0):
     first = np.searchsorted(rate, rng.random(problems))
     share = (first[:, None] <= np.arange(len(compute))).mean(0)
     keys = tuple(map(str, range(problems)))
-    return Curve(compute, share, True, keys, first) if known else Curve(compute, share, True)
+    return ScalingCurve(compute, share, True, keys, first) if known else ScalingCurve(compute, share, True)
 
 
 def test_one_cumulative_run_has_no_interval_and_no_rank():
@@ -105,7 +105,7 @@ def test_runs_and_their_problems_are_both_resampled():
     runs = [cumulative(rng, known=True) for _ in range(3)]
     found = assess("a", runs, subsets=0)
     assert found.over == "3 runs and 200 problems" and found.values.shape == (3, 200)
-    bare = assess("a", [Curve(one.compute, one.rate, True) for one in runs], subsets=0)
+    bare = assess("a", [ScalingCurve(one.compute, one.rate, True) for one in runs], subsets=0)
     assert bare.over == "3 runs" and bare.values[:, 0] == pytest.approx(found.values.mean(1))
 
 

@@ -35,7 +35,7 @@ def measured(arms: Arms, arm: str, control: str, metric: str, resamples: int) ->
     if above.ndim == 2:
         draws = two_level_draws(below, above, resamples, 0)
         difference_P = above.mean(0) - below.mean(0)
-        low, high = ends(difference_P, draws, 0.95, "percentile", CHANGE)
+        low, high = ends(difference_P, draws, 0.95, CHANGE)
         p = two_sided_p(draws, below.shape[1])
         return _row(arm, control, metric, float(difference_P.mean()), low, high, p, seeds)
     gap = independent_difference(*(t_interval(side) for side in (below, above)))

@@ -216,8 +216,7 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
     loaded = load(options.model, place) if folder is None else None  # a hub id that is not in the cache yet
     if folder is None:
         folder = folder_of(options.model)
-    from ..evaluation.answer_file import AnswerFile
-    from ..evaluation.answers import AnswerSet, answer_batches, batches_of
+    from ..evaluation.answers import AnswerFile, AnswerSet, answer_batches, batches_of
     from ..evaluation.episodes import answers_at_once
     from ..evaluation.progress import ProgressLine
 

@@ -4,13 +4,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from math import inf, isinf
 from typing import Any
 
 Range = tuple[float, float]
 """A closed range; an infinite end is no bound."""
 UNBOUNDED = (-inf, inf)
+SHARE = (0.0, 1.0)
+"""View of a panel of shares."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A chart of the report: metrics with a panel of the same title are its curves. Title and label may have the
+    places of the metric's name, such as `{role}` or `<k>`."""
+
+    title: str
+    """"": no chart shows the metric."""
+    view: tuple[float, ...] = ()
+    """Values that are in view in any case, such as SHARE or (0,)."""
+    section: str = ""
+    """Heading of the page above the chart."""
+    label: str = ""
+    """Of the metric's curve; "": the player, the words of its places, or its name."""
+
+    def of(self, label: str) -> Panel:
+        """The same chart for a metric whose curve is called `label`."""
+        return replace(self, label=label)
+
+
+HIDDEN = Panel("")
+"""Of metrics that no chart shows."""
 
 
 @dataclass(frozen=True)
@@ -18,8 +44,8 @@ class Metric:
     """A number that a game or the frame logs each round; a round that has no value leaves it out, never logs 0."""
 
     name: str
-    """As it is logged. `{prover}` in it stands for each player of that kind, `{role}` for each player of any kind, and
-    `<k>` for any word: the name of many metrics of one meaning."""
+    """As it is logged. `{prover}` in it is replaced by each player of that kind, `{role}` by each player of any kind,
+    and `<k>` by any word: the name of many metrics of one meaning."""
     help: str
     """Formula, unit, and what a bad value means; one paragraph of docs/metrics.md."""
     healthy: Range = UNBOUNDED
@@ -32,8 +58,13 @@ class Metric:
     """The guard goes back at once when the value is not finite."""
     word: str = ""
     """What it is called on the progress bar and in tables; "": it is not shown there."""
+    subject: str = ""
+    """The metric in words, as the subject of a finding and a row of the health table: "share of readable proposals".
+    "": its name. A metric with a subject, a word or a range is in that table."""
     cure: str = ""
-    """What to do about a value beyond its ranges: a sentence, with which a finding and a warning end."""
+    """Action for a value beyond its ranges: a sentence, with which a finding and a warning end."""
+    panel: Panel | None = None
+    """The chart of the report that shows it. None: a chart named after the metric, shared by all players."""
     legible: bool = False
     """It is the share of a player's texts that can be read: a run warns where that is next to none in its first
     rounds (curriculum/legibility.py)."""
@@ -51,19 +82,56 @@ def for_players(metrics: Iterable[Metric], players: Mapping[str, Sequence[str]])
     found = []
     for metric in metrics:
         kind = next(iter(re.findall(r"\{(\w+)\}", metric.name)), None)
-        names = [] if kind is None else everyone if kind == "role" else players.get(kind, ())
-        word = metric.word if kind is None or len(names) == 1 else ""  # one word for several would say nothing
-        listed = [metric.name] if kind is None else [metric.name.replace(f"{{{kind}}}", name) for name in names]
-        found += [replace(metric, name=name, word=word) for name in listed]
+        if kind is None:
+            found.append(metric)
+            continue
+        names = everyone if kind == "role" else players.get(kind, ())
+        word = metric.word if len(names) == 1 else ""  # one word for several would say nothing
+        found += [replace(_filled(metric, {kind: name}), word=word) for name in names]
     return found
 
 
 def declaration_of(name: str, metrics: Iterable[Metric]) -> Metric | None:
-    """The declaration of a metric that is logged as `name`, under that name; None if there is none."""
+    """The declaration of a metric that is logged as `name`, under that name; None if there is none. A kind in the
+    declared name is that kind's players, and `proposer`, which has what no player wrote."""
     for metric in metrics:
-        if re.fullmatch(re.sub(r"<\w+>", "[^<>]+", re.escape(metric.name)), name):
-            return replace(metric, name=name)
+        if (places := _pattern(metric.name).fullmatch(name)) is not None:
+            return replace(_filled(metric, places.groupdict()), name=name) if places.groupdict() else metric
     return None
+
+
+@lru_cache(maxsize=4096)
+def _pattern(name: str) -> re.Pattern[str]:
+    """Of the names that a declared name has, with a group for each of its places."""
+    parts = []
+    for part in re.split(r"(\{\w+\}|<\w+>)", name):
+        word = part[1:-1]
+        if part.startswith("{"):
+            kind = r"\w+" if word == "role" else f"(?:{word}|proposer)"
+            parts.append(rf"(?P<{word}>{kind}(?:/\d+)?)")
+        else:
+            parts.append(f"(?P<{word}>[^<>]+)" if part.startswith("<") else re.escape(part))
+    return re.compile("".join(parts))
+
+
+def _filled(metric: Metric, words: Mapping[str, str]) -> Metric:
+    """The metric with words in the places of its name, its panel and its subject. A player of several is named."""
+
+    def fill(text: str) -> str:
+        for place, word in words.items():
+            text = text.replace(f"{{{place}}}", word).replace(f"<{place}>", word)
+        return text
+
+    player = next((word for place, word in words.items() if f"{{{place}}}" in metric.name), "")
+    numbered, subject, panel = "/" in player, fill(metric.subject), metric.panel
+    if numbered and subject and player not in subject:
+        subject = f"{subject} of {player}"
+    if panel is not None and panel.title:
+        label = fill(panel.label) or ", ".join(words.values())
+        if numbered and player not in label:
+            label = f"{label}, {player}"
+        panel = replace(panel, title=fill(panel.title), label=label)
+    return replace(metric, name=fill(metric.name), subject=subject, panel=panel)
 
 
 def range_text(bounds: Range) -> str:
@@ -75,18 +143,26 @@ def range_text(bounds: Range) -> str:
 
 
 def as_json(metric: Metric) -> dict[str, Any]:
-    """What a reader of the run folder needs of a declaration, as far as it says something; null: no bound."""
-    found: dict[str, Any] = {name: getattr(metric, name) for name in ("help", "in_a_row", "word", "cure")}
+    """The fields of a declaration that a reader of the run folder needs, without the empty ones; null: no bound."""
+    found: dict[str, Any] = {name: getattr(metric, name) for name in ("help", "in_a_row", "word", "subject", "cure")}
     for name, bounds in (("healthy", metric.healthy), ("trip", metric.trip or UNBOUNDED)):
         found[name] = None if bounds == UNBOUNDED else [None if isinf(end) else end for end in bounds]
+    if metric.panel is not None:
+        found["panel"] = {name: value for name, value in asdict(metric.panel).items() if value or name == "title"}
     return {name: value for name, value in found.items() if value}
 
 
 def from_json(name: str, written: Mapping[str, Any]) -> Metric:
-    """What `as_json` has written; ValueError or TypeError for anything else."""
+    """The metric that `as_json` has written; ValueError or TypeError for anything else."""
     healthy, trip = (written.get(key) and read_range(written[key]) for key in ("healthy", "trip"))
-    text, word, cure = (str(written.get(key) or "") for key in ("help", "word", "cure"))
-    return Metric(name, text, healthy or UNBOUNDED, trip, written.get("in_a_row"), word=word, cure=cure)
+    text, word, subject, cure = (str(written.get(key) or "") for key in ("help", "word", "subject", "cure"))
+    panel = Panel(**written["panel"]) if written.get("panel") else None
+    if panel is not None:
+        if not all(isinstance(one, str) for one in (panel.title, panel.section, panel.label)):
+            raise TypeError("a panel without a title")
+        panel = replace(panel, view=tuple(map(float, panel.view)))
+    found = Metric(name, text, healthy or UNBOUNDED, trip, written.get("in_a_row"), word=word, cure=cure)
+    return replace(found, subject=subject, panel=panel)
 
 
 def read_range(value: object) -> Range:

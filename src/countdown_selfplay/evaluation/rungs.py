@@ -109,5 +109,5 @@ def stratified(
     drawn = [resampled_means(group, resamples, seed + i) for i, group in enumerate(groups)]
     value = float(np.mean([group.mean() for group in groups]))
     size = sum(map(len, groups))
-    low, high = ends(np.full(size, value), np.mean(drawn, 0), 0.95, "percentile", bounds)
+    low, high = ends(np.full(size, value), np.mean(drawn, 0), 0.95, bounds)
     return Estimate(value, low, high)

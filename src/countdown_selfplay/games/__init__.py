@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..contract.game import BaseGame, Game, Guide, Outcome, Proposal, Proposer
-from ..contract.metric import Metric
+from ..contract.metric import Metric, Panel
 from ..contract.round import Rollout, Round, RoundResult, Turn
 from ..contract.stateful import Stateful, Stateless, check_part
 from ..errors import ConfigError
@@ -51,6 +51,7 @@ __all__ = [
     "Game",
     "Guide",
     "Metric",
+    "Panel",
     "Outcome",
     "Proposal",
     "ProposeAndSolve",

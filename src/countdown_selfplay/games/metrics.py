@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from math import inf
 
-from ..contract.metric import Metric
+from ..contract.metric import HIDDEN, SHARE, Metric, Panel
 from .rungs import BY_RUNG
+
+_SOLVE_RATE = Panel("Solve rate of the problems", SHARE, "Curriculum")
+_EXTREMES = Panel("Too easy, too hard", SHARE, "Curriculum")
+_PLAYED = Panel("Problems played", (0, 1), "Curriculum")
+_PROPOSALS = Panel("The conjecturer's proposals", SHARE, "Curriculum")
+_CONJECTURER = Panel("Conjecturer's reward", (), "Curriculum")
+_PROVER = Panel("Prover's reward", (), "Prover")
+
 
 ANSWERS = (
     Metric(
@@ -13,6 +21,8 @@ ANSWERS = (
         "Share of answers that the verifier accepts, conjectured and anchor problems together; it rises. Not "
         "comparable between runs with other curricula: compare `eval_pass@k`.",
         word="solved",
+        panel=Panel("Correct answers", SHARE, "Prover"),
+        subject="share of correct answers",
     ),
     Metric(
         "{prover}/format_rate",
@@ -21,9 +31,11 @@ ANSWERS = (
         healthy=(0.5, inf),
         cure="Set `prover_prompt` to the one that the model knows, or warm-start it (`countdown-selfplay sft`).",
         legible=True,
+        panel=Panel("Answers that can be read", SHARE, "Prover"),
+        subject="share of readable answers",
     ),
-    Metric("{prover}/reward", "Mean of the summed reward functions; it rises.", finite=True),
-    Metric("{prover}/reward_std", "Standard deviation of the summed reward functions."),
+    Metric("{prover}/reward", "Mean of the summed reward functions; it rises.", finite=True, panel=_PROVER.of("mean")),
+    Metric("{prover}/reward_std", "Standard deviation of the summed reward functions.", panel=_PROVER.of("std")),
     Metric(
         "{prover}/zero_signal_groups",
         "Share of groups whose advantages are all 0: all answers of a group right or all wrong. High: the "
@@ -31,6 +43,8 @@ ANSWERS = (
         healthy=(-inf, 0.5),
         cure="Change the difficulty (`operands`, `number_high`, the conjecturer's reward), or raise "
         "`num_generations`.",
+        panel=Panel("Groups without signal", SHARE, "Prover"),
+        subject="share of groups without signal",
     ),
     Metric(
         "{prover}/sampled_entropy",
@@ -39,6 +53,7 @@ ANSWERS = (
         "Unlike `{role}/entropy` it does not depend on what the objective trains on, so it compares objectives (SGS, "
         "figures 7 and 11). Absent where no log-probs are taken at sampling: with `reuse`, and with `steps_per_round` "
         "1 without an engine that reports them.",
+        panel=Panel("Entropy of sampled answers (nats per token)", (0,), "Prover"),
     ),
     Metric(
         "{prover}/unchecked_rate",
@@ -47,12 +62,16 @@ ANSWERS = (
         "(`math_qa`). SGS keeps its verifier's errors under 0.01 (appendix B).",
         healthy=(-inf, 0.01),
         cure="Raise the domain's `deadline` or `workers` (`domain_kwargs`).",
+        panel=Panel("Answers without a verdict", (0, 0.1), "Prover"),
+        subject="share of answers without a verdict",
     ),
     Metric(
         "{prover}/several_answers_rate",
         "Share of answers with more than one answer tag. High: the model does not stop; one 0.5B run had 0.87.",
         healthy=(-inf, 0.01),
         cure="Set the model's end token, or a stop string (`prover_stop`).",
+        panel=Panel("Answers with several tags", (0, 0.1), "Prover"),
+        subject="share of answers with several tags",
     ),
 )
 """The prover's answers."""
@@ -66,6 +85,8 @@ ROUND = (
         in_a_row=20,
         cure="The reasons in samples.jsonl say why: `malformed` asks for another `conjecturer_prompt` or a warm "
         "start, `unsolvable` for a warm start, `duplicate` for a higher temperature.",
+        panel=Panel("Starved rounds", SHARE, "Curriculum", "starved"),
+        subject="share of starved rounds",
     ),
     Metric(
         "round/solve_rate_mean",
@@ -77,57 +98,75 @@ ROUND = (
         word="solve rate",
         cure="Near 1: take a `conjecturer_reward` that pays less for easy problems. Near 0: ask for easier ones "
         "(`operands`, `number_high`), or warm-start the prover.",
+        panel=_SOLVE_RATE.of("conjectured"),
+        subject="solve rate of conjectured problems",
     ),
     Metric(
         "round/solve_rate_std",
         "Standard deviation of p over conjectured problems. 0: all proposals are alike.",
         healthy=(0.15, inf),
         cure="Raise the conjecturer's temperature or entropy coefficient (of a symbolic proposer: `diversity`).",
+        panel=Panel("Spread of the solve rates", (0,), "Curriculum", "std"),
+        subject="spread of solve rates",
     ),
     Metric(
         "round/solve_rate_histogram",
         "Conjectured problems by how many of the attempts solved them: counts for 0, 1, ... all attempts, or for "
         "tenths of p from 33 attempts on (only in `metrics.jsonl`). Mass in the middle is good; two piles at 0 and 1 "
         "give no gradient to the prover.",
+        panel=HIDDEN,
     ),
     Metric(
         "round/too_easy_share",
         "Share with p >= `easy_above` (0.8). See `round/solve_rate_mean`.",
         healthy=(-inf, 0.3),
         cure="Take a `conjecturer_reward` that pays less for easy problems.",
+        panel=_EXTREMES.of("easy"),
+        subject="share of problems that are too easy",
     ),
     Metric(
         "round/too_hard_share",
         "Share with p < `hard_below` (0.05). See `round/solve_rate_mean`.",
         healthy=(-inf, 0.3),
         cure="Ask for easier problems (`operands`, `number_high`), or warm-start the prover.",
+        panel=_EXTREMES.of("hard"),
+        subject="share of problems that are too hard",
     ),
     Metric(
         "round/anchor_solve_rate_mean",
         "Mean p over anchor problems; it rises slowly. Falls while `round/solve_rate_mean` rises: the prover forgets "
         "the data set's distribution.",
+        panel=_SOLVE_RATE.of("anchors"),
     ),
     Metric(
         "round/anchor_slots",
         "Problems from the data set played, with `random_fraction` those of the solver too. Above its minimum: the "
         "rest of the slots was padded with anchors.",
+        panel=_PLAYED.of("anchors"),
     ),
     Metric(
         "round/frontier_share",
         "Share of the players' played problems whose p lies between `frontier_low` and `frontier_high`: what "
         "conjecturers are trained on; absent without a frontier. 0: they learn nothing (Multimodal LLM Self-Play saw "
         "it with `solve_rate_over: provers`).",
+        panel=Panel("Problems that conjecturers are trained on", SHARE, "Curriculum", "share"),
     ),
     Metric(
         "round/unsolvable_share",
         "Share of the played proposals that have no solution; with `admit_unsolvable` only. High: conjecturers write "
         "random numbers, and tiers go down for a reason that is not difficulty.",
+        panel=Panel("Played problems without a solution", SHARE, "Curriculum", "share"),
     ),
-    Metric("round/random_slots", "Problems that the exact solver generated in the round (`random_fraction`)."),
+    Metric(
+        "round/random_slots",
+        "Problems that the exact solver generated in the round (`random_fraction`).",
+        panel=_PLAYED.of("random"),
+    ),
     Metric(
         "round/mastered_problems",
         "Problems with as many correct answers as `expert_iteration` asks for; it grows. Reaches the size of the data "
         "set: learning stops.",
+        panel=Panel("Mastered problems", (0,), "Curriculum", "problems"),
     ),
 )
 """Is the curriculum alive?"""
@@ -141,11 +180,15 @@ PROPOSALS = (
         cure="Set `conjecturer_prompt` to the one that the model knows, or warm-start it (`countdown-selfplay sft "
         "--role conjecturer`).",
         legible=True,
+        panel=_PROPOSALS.of("parseable"),
+        subject="share of readable proposals",
     ),
     Metric(
         "{conjecturer}/in_range_rate",
         "Operand count, operands and target in range; near `parseable_rate` is good. Low: the prompt's "
         "ranges are ignored.",
+        panel=_PROPOSALS.of("in range"),
+        subject="share of proposals in range",
     ),
     Metric(
         "{conjecturer}/solvable_rate",
@@ -153,6 +196,8 @@ PROPOSALS = (
         "solvable is good (operands 1-99, targets 10-100: 3.6% with three, 13.5% with four). At that "
         "floor: proposals are random numbers.",
         word="solvable",
+        panel=_PROPOSALS.of("solvable"),
+        subject="share of solvable proposals",
     ),
     Metric(
         "{conjecturer}/unique_rate",
@@ -160,6 +205,8 @@ PROPOSALS = (
         "`duplicate_proposals: keep`.",
         healthy=(0.8, inf),
         cure="Raise the conjecturer's temperature or entropy coefficient.",
+        panel=_PROPOSALS.of("unique"),
+        subject="share of distinct proposals",
     ),
     Metric(
         "{conjecturer}/contamination_rate",
@@ -167,28 +214,37 @@ PROPOSALS = (
         "space is small.",
         healthy=(-inf, 0.05),
         cure="Ask for problems of which there are more (`operands`, `number_high`, `target_high`).",
+        panel=Panel("Proposals that are held-out problems", (0, 0.1), "Curriculum", "share"),
+        subject="share of proposals that are held-out problems",
     ),
     Metric(
         "{conjecturer}/admitted_rate",
         "Solvable, of the requested operand count, not held out, no repeat (with `duplicate_proposals: keep` repeats "
         "too), novel; well above 0 is good. 0 is a starved round.",
+        panel=_PROPOSALS.of("admitted"),
+        subject="share of admitted proposals",
     ),
     Metric(
         "round/conjectured_slots",
         "Conjectured problems played; slots minus anchor slots is good. Few: not enough proposals are admitted. "
         "Sample more of them (`conjecturer_micro_batches`).",
         word="played",
+        panel=_PLAYED.of("conjectured"),
+        subject="number of conjectured problems played",
     ),
     Metric(
         "{conjecturer}/played_rate",
         "Got a slot; near `admitted_rate` is good. Much under it: more proposals than slots; those without a slot get "
         "no reward and no credit (KL and entropy terms act on them).",
+        panel=_PROPOSALS.of("played"),
+        subject="share of played proposals",
     ),
     Metric(
         "{conjecturer}/played_rate_operands_<k>",
         "Of the proposals with this requested operand count, the share that got a slot; with several operand "
         "counts only, absent in a round without such a request. Slots go to the counts in turn, so a low one "
         "says that few proposals of its count are admitted.",
+        panel=Panel("Played, of the proposals for an operand count", SHARE, "Curriculum", "<k> operands"),
     ),
     Metric(
         "{conjecturer}/rolled_back",
@@ -196,14 +252,27 @@ PROPOSALS = (
         "conjecturer`); absent under `guard_scope: run`. Often 1: its learning rate is too high or its KL too weak.",
         healthy=(0, 0),
         cure="Lower the conjecturer's learning rate, or raise its beta.",
+        panel=Panel("Rollbacks of a conjecturer", SHARE, "Curriculum"),
+        subject="share of rounds that rolled a conjecturer back",
     ),
-    Metric("{conjecturer}/reward", "Mean over proposals that have a reward.", finite=True),
-    Metric("{conjecturer}/reward_std", "Standard deviation over proposals that have a reward. 0: no gradient."),
+    Metric(
+        "{conjecturer}/reward",
+        "Mean over proposals that have a reward.",
+        finite=True,
+        panel=_CONJECTURER.of("mean"),
+        subject="mean reward of proposals",
+    ),
+    Metric(
+        "{conjecturer}/reward_std",
+        "Standard deviation over proposals that have a reward. 0: no gradient.",
+        panel=_CONJECTURER.of("std"),
+    ),
     Metric(
         "round/reward_<part>",
         "Mean of a part of the conjecturer's reward over the proposals that were played; of `sgs` `r_solve` (at most "
         "7/8 with 8 attempts), `r_guide` (at most 8) and their product `r_synth` before it is normalised (SGS, "
         "figure 3). `r_guide` falls: the problems lose touch with their targets. `r_solve` at 0: starved.",
+        panel=Panel("What a synthetic problem earns", (0,), "Curriculum", "<part>"),
     ),
 )
 """The conjecturer's proposals."""

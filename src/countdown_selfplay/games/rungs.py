@@ -9,22 +9,25 @@ from typing import Any
 import numpy as np
 
 from ..contract.game import Proposal
-from ..contract.metric import Metric
+from ..contract.metric import HIDDEN, Metric
 
 BY_RUNG = (
     Metric(
         "round/rung_<rung>_proposed",
         "Proposals of the round whose problem is of this rung (Countdown: has so many numbers), played or not. A "
         "conjecturer that climbs moves from rung to rung. Of domains with several rungs.",
+        panel=HIDDEN,
     ),
     Metric(
         "round/rung_<rung>_played",
         "Problems of this rung that were played in the round, proposals, anchors and random ones together.",
+        panel=HIDDEN,
     ),
     Metric(
         "round/rung_<rung>_solve_rate",
         "Mean p over the played problems of this rung. It rises, from the easiest rung on; not comparable between "
         "runs, for a conjecturer chooses the easy problems of a rung: compare `eval_pass@<k>/rung_<rung>`.",
+        panel=HIDDEN,
     ),
 )
 

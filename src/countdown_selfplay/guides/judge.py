@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..contract.game import BaseGuide, Outcome, Proposal
-from ..contract.metric import Metric
+from ..contract.metric import SHARE, Metric, Panel
 from ..contract.round import Round
 from ..errors import ConfigError
 from . import targets_of
@@ -32,8 +32,14 @@ class Judge(BaseGuide):
             healthy=(0.9, np.inf),
             cure="Warm-start the guide (`countdown-selfplay sft --role guide`).",
             legible=True,
+            panel=Panel("Reviews that can be read", SHARE, "Targets", "share"),
+            subject="share of readable reviews",
         ),
-        Metric("{guide}/reviews", "Problems that it reviewed: those with a right answer."),
+        Metric(
+            "{guide}/reviews",
+            "Problems that it reviewed: those with a right answer.",
+            panel=Panel("Reviews", (0,), "Targets", "problems"),
+        ),
     )
 
     def __init__(self) -> None:

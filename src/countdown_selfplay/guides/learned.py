@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..contract.game import BaseGuide, Outcome, Proposal
-from ..contract.metric import Metric
+from ..contract.metric import SHARE, Metric, Panel
 from ..contract.round import Round, Turn
 from ..errors import ConfigError
 from ..registry import Count
@@ -37,9 +37,15 @@ class Learned(BaseGuide):
     scale = (0.0, 8.0)
     metrics = (
         Metric(
-            "guide/labelled", "Synthetic problems with a label, of both kinds, that the learned guide is fitted to."
+            "guide/labelled",
+            "Synthetic problems with a label, of both kinds, that the learned guide is fitted to.",
+            panel=Panel("Problems that the learned guide is fitted to", (0,), "Targets", "problems"),
         ),
-        Metric("guide/led_to_solved", "Share of them whose target was solved in time."),
+        Metric(
+            "guide/led_to_solved",
+            "Share of them whose target was solved in time.",
+            panel=Panel("Labels whose target was solved in time", SHARE, "Targets", "share"),
+        ),
     )
 
     def __init__(self, rounds: Count = 10) -> None:

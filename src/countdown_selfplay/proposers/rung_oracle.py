@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..contract.game import Proposal
-from ..contract.metric import Metric
+from ..contract.metric import Metric, Panel
 from ..contract.round import Round
 from ..data.jsonl import json_file
 from ..errors import ConfigError, DataError
@@ -27,6 +27,7 @@ ORACLE = (
         "proposer/probe_answers",
         "Answers of the provers that oracle_rungs (half) took in the round to measure the rungs with. They train "
         "nobody, and are in no other count of answers.",
+        panel=Panel("Answers that measure the rungs", (0,), "Curriculum", "answers"),
     ),
 )
 

@@ -6,16 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Literal
 
 import numpy as np
 
 from ..errors import ConfigError, DataError
 from .pass_at_k import pass_at_k_array
-
-Method = Literal["percentile", "bca"]
-"""How an interval is read off the resampled means. bca corrects for bias and skewness (Efron 1987). In simulations its
-coverage was no better than percentile's (docs/evaluation.md), which is the default."""
 
 Bounds = tuple[float, float]
 """Least and greatest value that a problem can have."""
@@ -63,7 +58,6 @@ def bootstrap_mean(
     resamples: int = 10_000,
     seed: int = 0,
     level: float = 0.95,
-    method: Method = "percentile",
     bounds: Bounds | None = None,
 ) -> Estimate:
     """The mean with an interval over `resamples` draws of the values with replacement (Efron 1979).
@@ -72,7 +66,7 @@ def bootstrap_mean(
     unless `bounds` says between which values they lie (`alike_ends`).
     """
     array = finite_array(values, "values")
-    low, high = ends(array, resampled_means(array, resamples, seed), level, method, bounds)
+    low, high = ends(array, resampled_means(array, resamples, seed), level, bounds)
     return Estimate(float(array.mean()), low, high)
 
 
@@ -122,7 +116,6 @@ def paired_bootstrap(
     resamples: int = 10_000,
     seed: int = 0,
     level: float = 0.95,
-    method: Method = "percentile",
 ) -> Interval:
     """pass@k of b minus pass@k of a, on the same problems in the same order, with an interval.
 
@@ -131,7 +124,7 @@ def paired_bootstrap(
     the lengths differ.
     """
     difference_P = paired_differences(correct_a, correct_b, n, k)
-    low, high = ends(difference_P, resampled_means(difference_P, resamples, seed), level, method, CHANGE)
+    low, high = ends(difference_P, resampled_means(difference_P, resamples, seed), level, CHANGE)
     return Interval(float(difference_P.mean()), low, high)
 
 
@@ -157,37 +150,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def ends(
-    values_P: np.ndarray, means: np.ndarray, level: float, method: Method, bounds: Bounds | None = None
-) -> tuple[float, float]:
-    """The interval's two ends from the resampled means of `values_P`, within `bounds`; `alike_ends` where all of these
-    means are the same."""
+def ends(values_P: np.ndarray, means: np.ndarray, level: float, bounds: Bounds | None = None) -> tuple[float, float]:
+    """The two ends of the percentile interval of resampled means of `values_P`, within `bounds`; `alike_ends` where
+    all of these means are the same."""
     low, high = tails(level)
     if bounds is not None and np.ptp(means) < _ALIKE:
         return alike_ends(float(values_P.mean()), len(values_P), bounds, level)
-    if method == "bca":
-        low, high = _bca_levels(values_P, means, low, high)
-    elif method != "percentile":
-        raise ConfigError(f"`method` ({method!r}) must be 'percentile' or 'bca'.")
     first, last = np.clip(np.quantile(means, (low, high)), *(bounds or (-np.inf, np.inf)))
     return float(first), float(last)
-
-
-def _bca_levels(values_P: np.ndarray, means: np.ndarray, low: float, high: float) -> tuple[float, float]:
-    """The quantiles to read instead of `low` and `high`: Efron (1987), with the jackknife's acceleration, which for a
-    mean is sum d^3 / (6 (sum d^2)^1.5) over the deviations d from it."""
-    deviations = values_P - values_P.mean()
-    squares = float((deviations**2).sum())
-    if squares == 0:  # all values equal: there is nothing to correct
-        return low, high
-    acceleration = float((deviations**3).sum()) / (6 * squares**1.5)
-    # Ties count half, and the share is kept off 0 and 1, where the normal quantile is infinite.
-    share = float((means < values_P.mean()).mean() + (means == values_P.mean()).mean() / 2)
-    normal = NormalDist()
-    bias = normal.inv_cdf(min(max(share, 0.5 / len(means)), 1 - 0.5 / len(means)))
-    shifted = [bias + normal.inv_cdf(tail) for tail in (low, high)]
-    first, last = (normal.cdf(bias + z / (1 - acceleration * z)) for z in shifted)
-    return first, last
 
 
 def paired_differences(

@@ -20,7 +20,7 @@ _LARGEST_ERROR = 0.1  # standard error of the asymptote above which it counts as
 
 
 @dataclass(frozen=True)
-class Curve:
+class ScalingCurve:
     """Compute and rate of one run, by rising compute.
 
     cumulative: whether the rate is a share of problems that only grows, so that its points are not independent.
@@ -34,7 +34,7 @@ class Curve:
     problems: tuple[str, ...] | None = None
     first: np.ndarray | None = None
 
-    def recentred(self, drop_below: float) -> Curve:
+    def recentred(self, drop_below: float) -> ScalingCurve:
         """The points from `drop_below` on, with compute counted from the first of them (SGS 2026, appendix A: the
         gains after the low-compute phase). Itself without a point there."""
         cut = int((self.compute < drop_below).sum())

@@ -5,27 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import stdtrit
 
 from ..errors import DataError
 from .bootstrap import CHANGE, Estimate, Interval, ends, finite_array, resampled_means
 from .pass_at_k import pass_at_k_array
 
-_ANGLES = 20_001  # of the grid on which Student's density is integrated: quantiles to six digits and more
-
 
 def t_quantile(share: float | np.ndarray, freedom: float) -> np.ndarray:
-    """Quantiles of Student's t with `freedom` degrees of freedom, 1 or more and not necessarily whole.
-
-    With t = sqrt(f) tan(angle) the angle's density is proportional to cos(angle) ** (f - 1) (substitute in Student's
-    density), a smooth function on a bounded range, whose integral is inverted by interpolation. Beyond 40 standard
-    deviations of the angle, 40 / sqrt(f), nothing is left.
-    """
-    f = max(float(freedom), 1.0)
-    angle = np.linspace(0, min(np.pi / 2, 40 / f**0.5), _ANGLES)
-    density = np.cos(angle) ** (f - 1)
-    mass = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
-    two_sided = 2 * np.asarray(share, dtype=float) - 1
-    return np.asarray(np.sign(two_sided) * f**0.5 * np.tan(np.interp(np.abs(two_sided), mass / mass[-1], angle)))
+    """Quantiles of Student's t with `freedom` degrees of freedom, 1 or more and not necessarily whole."""
+    return np.asarray(stdtrit(max(float(freedom), 1.0), share))
 
 
 def t_interval(values: Sequence[float] | np.ndarray) -> Estimate:
@@ -64,7 +53,7 @@ def two_level_interval(
     """`two_level_bootstrap` of any rates per training seed (rows) and problem (columns), such as shares of votes."""
     draws = two_level_draws(a_SP, b_SP, resamples, seed)
     difference_P = b_SP.mean(0) - a_SP.mean(0)
-    low, high = ends(difference_P, draws, level, "percentile", CHANGE)
+    low, high = ends(difference_P, draws, level, CHANGE)
     return Interval(float(difference_P.mean()), low, high)
 
 

@@ -4,8 +4,14 @@ import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, Rules, verify
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.evaluation.answer_file import AnswerFile
-from countdown_selfplay.evaluation.answers import AnswerSet, answer_batches, batch_key, batches_of, read_answers
+from countdown_selfplay.evaluation.answers import (
+    AnswerFile,
+    AnswerSet,
+    answer_batches,
+    batch_key,
+    batches_of,
+    read_answers,
+)
 from countdown_selfplay.evaluation.sampling import Completion
 from countdown_selfplay.evaluation.summary import powers_of_two, summarise
 

@@ -10,7 +10,6 @@ from countdown_selfplay.evaluation import Interval, bootstrap_mean, paired_boots
 from countdown_selfplay.statistics.bootstrap import (
     SHARE,
     Estimate,
-    _bca_levels,
     resampled_means,
     share_interval,
     wilson_interval,
@@ -156,35 +155,3 @@ def test_wilson_intervals_match_hand_computed_ones():
 def test_a_share_above_one_is_refused():
     with pytest.raises(DataError, match="got 3 of 2"):
         wilson_interval(3, 2)
-
-
-def test_the_bca_levels_by_hand():
-    # Values 0 0 0 1: deviations -1/4 (three times) and 3/4; sum of cubes 3/8, of squares 3/4:
-    # a = (3/8) / (6 (3/4)^1.5) = .0962250. Of the 256 resamples 81 have mean 0 and 108 mean 1/4, so
-    # z0 = inv_cdf((81 + 54) / 256) = .0685944; with w = z0 - 1.959964 = -1.8913696 the low level is
-    # cdf(z0 + w / (1 - a w)) = cdf(.0685944 - 1.6001474) = .0628164, with w = 2.0285584 the high one
-    # cdf(.0685944 + 2.5205686) = .9951895.
-    means = np.repeat([0.0, 0.25, 0.5, 0.75, 1.0], [81, 108, 54, 12, 1])
-    assert _bca_levels(np.array([0.0, 0, 0, 1]), means, 0.025, 0.975) == pytest.approx(
-        (0.0628164, 0.9951895), abs=1e-6
-    )
-
-
-def test_bca_and_percentile_agree_where_there_is_no_skew_and_differ_where_there_is():
-    even = [0.0, 1.0] * 200
-    plain, corrected = bootstrap_mean(even), bootstrap_mean(even, method="bca")
-    assert (corrected.low, corrected.high) == pytest.approx((plain.low, plain.high), abs=0.003)
-    rare = [0.0] * 95 + [1.0] * 5
-    plain, corrected = bootstrap_mean(rare), bootstrap_mean(rare, method="bca")
-    assert corrected.low >= plain.low and corrected.high > plain.high  # a right-skewed sample moves both ends up
-    assert bootstrap_mean([0.5, 0.5], method="bca").to_dict() == {"value": 0.5, "low": 0.5, "high": 0.5}
-
-
-def test_the_bca_interval_of_the_public_checkpoints_is_near_the_percentile_one():
-    found = paired_bootstrap(real.SFT, real.IPO, 16, method="bca")
-    assert (found.low, found.high) == pytest.approx((-0.0187, 0.0725), abs=0.006)
-
-
-def test_an_unknown_method_is_refused():
-    with pytest.raises(ConfigError, match="`method` \\('basic'\\) must be"):
-        bootstrap_mean([0.1, 0.2], method="basic")

@@ -35,7 +35,7 @@ def write_seeds(tmp_path, name, numbers=(0, 1, 2), counts=None, **config):
                 "top_p": 1,
                 "top_k": 0,
                 "max_new_tokens": 16,
-                "prompt": "compact",
+                "prover_prompt": "compact",
                 "rules": {},
             }
             own = [min(c + i % 2, 4) for c in counts]

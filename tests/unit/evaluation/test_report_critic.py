@@ -7,7 +7,8 @@ import pytest
 from countdown_selfplay.contract.metric import as_json, for_players
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation.report import load_run, write_report
-from countdown_selfplay.evaluation.report.critic import by_iteration, drawn_critic, matrices
+from countdown_selfplay.evaluation.report.charts import drawn
+from countdown_selfplay.evaluation.report.panels import by_iteration, matrices
 from countdown_selfplay.evaluation.report.tables import setting
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.warm_starts.iterated import select
@@ -126,7 +127,7 @@ def test_the_matrices_of_win_rates(run):
 
 def test_an_online_runs_metrics_are_drawn_and_other_runs_have_no_section(tmp_path):
     folder = write_run(tmp_path, "online", rounds=20)
-    assert drawn_critic([load_run(folder)]) == {}
+    assert "Critic game" not in drawn([load_run(folder)])
     path = folder / "metrics.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
@@ -136,5 +137,5 @@ def test_an_online_runs_metrics_are_drawn_and_other_runs_have_no_section(tmp_pat
     (folder / "run.json").write_text(json.dumps(json.loads((folder / "run.json").read_text()) | {"metrics": DECLARED}))
     page = write_report([folder], folder / "report.html").read_text()
     assert page.count("that the critique is not critical") == 1  # told at the chart, and in no table of other metrics
-    (charts,) = drawn_critic([load_run(folder)]).values()
+    charts = drawn([load_run(folder)])["Critic game"]
     assert len(charts) == 3 and "Revisions of right answers" in charts and by_iteration([load_run(folder)]) is None

@@ -8,7 +8,7 @@ import pytest
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.evaluation.compare.scaling_data import load_curve
+from countdown_selfplay.evaluation.report.charts import drawn
 from countdown_selfplay.evaluation.report.load import Run
 from countdown_selfplay.evaluation.report.target_sets import (
     beyond_baseline,
@@ -20,6 +20,7 @@ from countdown_selfplay.evaluation.report.target_sets import (
     stories,
 )
 from countdown_selfplay.evaluation.report.targets import target_figures
+from countdown_selfplay.evaluation.scaling.data import load_curve
 
 from .made_up_runs import write_run
 
@@ -60,10 +61,10 @@ def test_the_size_of_the_problems_is_drawn_with_the_target_sets_own_as_a_line():
     forms = {"targets/problem_size": 3.5, "targets/set_size": 4.0, "targets/problem_complex": 0.5}
     forms |= {"targets/set_complex": 0.25}
     runs = [make_run(name, [10, 20], [0.2, 0.4], **forms) for name in ("sgs", "no_guide")]
-    for figures in (target_figures(runs[:1]), target_figures(runs)):
-        for title, (drawn, own) in titles.items():
+    for figures in (drawn(runs[:1])["Targets"], drawn(runs)["Targets"]):
+        for title, (size, own) in titles.items():
             heights = [line.get_ydata().tolist() for line in figures[title].axes[0].lines if len(line.get_xdata())]
-            assert heights[0] == [drawn, drawn] and heights[-1] == [own, own]
+            assert heights[0] == [size, size] and heights[-1] == [own, own]
     assert len(heights) == 3  # two arms and one line: the target set is the same
 
 
@@ -150,12 +151,12 @@ def test_the_targets_are_counted_by_what_they_need_and_by_their_solutions(tmp_pa
 
 def test_what_a_run_did_not_log_is_not_drawn():
     assert target_figures([make_run("x", [], [])]) == {}
-    plain = target_figures([make_run("sgs", [10, 20], [0.25, 0.5])])
-    assert list(plain) == ["Cumulative solve rate of the targets", "Targets solved in a round"]
-    parts = {"round/reward_r_solve": 0.5, "targets/trainable": 3.0, "guide/format_rate": 0.9}
+    plain = make_run("sgs", [10, 20], [0.25, 0.5])
+    assert list(target_figures([plain])) == ["Cumulative solve rate of the targets"]
+    assert list(drawn([plain])["Targets"]) == ["Targets solved in a round"]
     bins = {f"targets/presolve_{k}": k / 10 for k in range(10)}
-    found = target_figures([make_run("sgs", [10, 20], [0.25, 0.5], **parts, **bins)])
-    assert len(found) == 6
+    found = target_figures([make_run("sgs", [10, 20], [0.25, 0.5], **bins)])
+    assert len(found) == 2
     bars = found["Trainable synthetic problems before a target is solved"].axes[0].lines[1]
     assert np.allclose(bars.get_ydata(), np.arange(10) / 10) and bars.get_xdata().tolist() == list(range(1, 11))
 

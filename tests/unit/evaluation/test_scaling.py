@@ -7,7 +7,7 @@ import pytest
 
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation import ScalingFit, fit_scaling_curve
-from countdown_selfplay.statistics.scaling import Curve
+from countdown_selfplay.statistics.scaling import ScalingCurve
 
 TRUTH = ScalingFit(asymptote=0.62, c_mid=8e5, slope=0.9, initial=0.05, converged=True)
 
@@ -120,7 +120,7 @@ def test_a_recentred_fit_begins_at_the_first_point_that_is_left():
 
 
 def test_a_recentred_arm_keeps_which_problems_were_solved_when():
-    curve = Curve(
+    curve = ScalingCurve(
         np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 0.25, 0.5, 0.75]), True, tuple("abcd"), np.array([1, 2, 3, 4])
     )
     found = curve.recentred(2.5)

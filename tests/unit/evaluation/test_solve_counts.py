@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 
-from countdown_selfplay.evaluation.report.charts import drawn
+from countdown_selfplay.evaluation.report.charts import drawn, solve_counts
 from countdown_selfplay.evaluation.report.load import load_runs
-from countdown_selfplay.evaluation.report.solve_counts import solve_counts
 from tests.unit.evaluation.made_up_runs import write_run
 
 

@@ -150,11 +150,9 @@ def _from_summary(path: str, place: Path, when: str) -> Result:
 
 
 def _setting(raw: dict[str, Any]) -> dict[str, Any]:
-    domain = raw.get("domain") or {"prover_prompt": raw.get("prover_prompt", raw.get("prompt"))}
+    domain = raw.get("domain") or {}
     named = {**raw, **{name: domain[name] for name in ("prover_prompt", "rules") if name in domain}}
     found = {name: _OFF.get(name) if named.get(name) is None else named[name] for name in SETTING}
-    if isinstance(found["rules"], dict):  # results of earlier versions have another name for one of them
-        found["rules"] = {{"unary_minus": "leading_minus"}.get(k, k): value for k, value in found["rules"].items()}
     # Countdown's ranges and its other prompt do not change how an answer is judged.
     return found if "prover_prompt" in domain else {**found, "domain": domain}
 

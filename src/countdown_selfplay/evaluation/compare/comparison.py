@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ConfigError
-from ...statistics.bootstrap import CHANGE, SHARE, Estimate, Interval, Method, ends, holm, two_sided_p
+from ...statistics.bootstrap import CHANGE, SHARE, Estimate, Interval, ends, holm, two_sided_p
 from ...statistics.pass_at_k import pass_at_k_array
 from ...statistics.seeds import two_level_draws
 from ..summary import powers_of_two
@@ -39,14 +39,11 @@ class Difference:
 
     percentile: the 95% interval of this difference alone; bonferroni: that at level 1 - .05 / m, which covers all m
     differences of the comparison at once; p: bootstrap p-value of no difference; p_holm: adjusted for the m of them.
-    bca: another 95% interval, None with several training seeds; in simulations it was no better (docs/evaluation.md),
-    so that no table shows it.
     """
 
     arm: str
     k: int
     percentile: Interval
-    bca: Interval | None
     bonferroni: Interval
     p: float
     p_holm: float
@@ -139,7 +136,7 @@ def compare_arms(
             own_SP = np.stack([pass_at_k_array(result.correct, result.n, k) for result in arm.results])
             passed[arm.name, k] = own_SP
             means = two_level_draws(np.zeros((1, own_SP.shape[1])), own_SP, resamples, seed)
-            low, high = ends(own_SP.mean(0), means, LEVEL, "percentile", SHARE)
+            low, high = ends(own_SP.mean(0), means, LEVEL, SHARE)
             values[arm.name, k] = Estimate(float(own_SP.mean()), low, high)
             if arm is not arms[0]:
                 drawn.append((arm.name, k, two_level_draws(passed[arms[0].name, k], own_SP, resamples, seed)))
@@ -148,16 +145,11 @@ def compare_arms(
     strict = 1 - (1 - LEVEL) / max(len(drawn), 1)
     differences = []
     for (name, k, means), p, p_holm in zip(drawn, p_values, holm(p_values), strict=True):
-        a_SP, b_SP = passed[arms[0].name, k], passed[name, k]
-        value_P = b_SP.mean(0) - a_SP.mean(0)
-        single = len(a_SP) == len(b_SP) == 1
-
-        def interval(level: float, method: Method, values_P: np.ndarray = value_P, m: np.ndarray = means) -> Interval:
-            low, high = ends(values_P, m, level, method, CHANGE)
-            return Interval(float(values_P.mean()), low, high)
-
-        own, every = interval(LEVEL, "percentile"), interval(strict, "percentile")
-        differences.append(Difference(name, k, own, interval(LEVEL, "bca") if single else None, every, p, p_holm))
+        value_P = passed[name, k].mean(0) - passed[arms[0].name, k].mean(0)
+        own, every = (
+            Interval(float(value_P.mean()), *ends(value_P, means, level, CHANGE)) for level in (LEVEL, strict)
+        )
+        differences.append(Difference(name, k, own, every, p, p_holm))
     seeds = {arm.name: len(arm.results) for arm in arms}
     return Comparison(list(seeds), list(ks), values, differences, problems, seeds, resamples)
 

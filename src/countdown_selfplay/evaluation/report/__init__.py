@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...errors import DataError
-from . import pool
-from .charts import drawn
-from .critic import drawn_critic
+from .charts import SECTIONS, drawn
 from .load import Run, load_run, load_runs
 from .page import page
-from .pictures import Figure, svg
+from .panels import added
+from .pictures import svg
 from .rungs import drawn_rungs
-from .symbolic import drawn_symbolic
 from .targets import SECTION, target_figures
 
 __all__ = ["Run", "load_run", "load_runs", "write_report"]
@@ -27,7 +25,7 @@ def write_report(
     reload: int | None = None,
 ) -> Path:
     """Write the page about `run_dirs` to `out`, and of a single run the plots into its folder; returns the path of the
-    page. `reload`: seconds after which a browser that shows it loads it anew.
+    page. `reload`: seconds after which a browser that shows it loads it again.
 
     Everything is read before anything is written. DataError names the file and line that is missing or damaged, or the
     place that cannot be written. yardsticks: name -> rate, lines in the chart of the targets' cumulative solve rate.
@@ -49,15 +47,14 @@ def write_report(
 
 
 def _drawn(runs: Sequence[Run], yardsticks: Mapping[str, float] | None) -> dict[str, dict[str, str]]:
-    of_targets = target_figures(runs, yardsticks)
-    more = {SECTION: of_targets} if of_targets else {}
-    return _as_text(
-        drawn_rungs(runs) | drawn(runs, pool.charts(runs)) | more | drawn_symbolic(runs) | drawn_critic(runs)
-    )
-
-
-def _as_text(sections: Mapping[str, Mapping[str, Figure]]) -> dict[str, dict[str, str]]:
-    return {section: {name: svg(figure) for name, figure in found.items()} for section, found in sections.items()}
+    """Section -> title -> SVG, in the order of SECTIONS."""
+    found = drawn(runs)
+    for more in (drawn_rungs(runs), {SECTION: target_figures(runs, yardsticks)}, added(runs)):
+        for section, figures in more.items():
+            found[section] = {**figures, **found.get(section, {})}
+    order = {section: i for i, section in enumerate(SECTIONS)}
+    sections = sorted(found, key=lambda section: order.get(section, order[""]))
+    return {section: {name: svg(figure) for name, figure in found[section].items()} for section in sections}
 
 
 def _write_plots(folder: Path, sections: Mapping[str, Mapping[str, str]]) -> None:

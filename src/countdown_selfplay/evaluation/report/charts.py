@@ -1,28 +1,33 @@
-"""Which metrics are drawn together, and how a metric becomes a curve."""
+"""Charts from the declarations of a run's metrics: which are drawn together, and how a metric becomes a curve."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...contract.metric import SHARE, Metric
 from ...errors import CountdownSelfPlayError
 from ...rewards import make_conjecturer_reward
 from .arms import arms_of, over_seeds
-from .load import Run
+from .load import OWN, Run
 from .pictures import Curve, Figure, heat_map, line_chart
-from .players import of_players
-from .solve_counts import solve_count_chart
 from .tables import definition
+
+SECTIONS = ("Rungs", "Pool", "Curriculum", "Prover", OWN, "", "Optimisation", "Texts and time", "Targets")
+"""Headings in the order of the page; those that it does not name are in place of "", systems' own ones last."""
 
 _POINTS = 600  # most points of a curve; in a longer run single rounds are not drawn
 _COLUMNS = 60  # most columns of a heat map
+_COMPARED = 20  # most metrics of a chart that are compared
 _MAPS = 8  # most runs of a comparison that have a heat map each
 _BAND_REWARDS = ("tent", "binary_band", "learnability")  # functions of the solve rate alone
+_CONJECTURED, _SLOTS = "round/solve_rate_mean", "round/conjectured_slots"
+_LINES = {"targets/problem_size": "targets/set_size", "targets/problem_complex": "targets/set_complex"}
+"""Metric -> the target set's own value, a line in the chart of several runs (SGS, figure 2)."""
 
 
 @dataclass(frozen=True)
@@ -31,116 +36,56 @@ class Chart:
 
     title: str
     metrics: tuple[tuple[str, str], ...]
-    y_range: tuple[float, ...] = ()
-    band: bool = False
-    marks: bool = False
+    view: tuple[float, ...] = ()
+    section: str = ""
 
 
-def _both(title: str, metric: str, **kwargs: Any) -> Chart:
-    """A chart of both roles; `metric` has a place for the role."""
-    return Chart(title, tuple((metric.format(role), role) for role in ("prover", "conjecturer")), **kwargs)
-
-
-SHARE = (0.0, 1.0)
-SECTIONS: dict[str, tuple[Chart, ...]] = {
-    "Curriculum": (
-        Chart(
-            "Solve rate of the problems",
-            (("round/solve_rate_mean", "conjectured"), ("round/anchor_solve_rate_mean", "anchors")),
-            SHARE,
-            band=True,
-            marks=True,
-        ),
-        Chart(
-            "The conjecturer's proposals",
-            tuple((f"conjecturer/{name}_rate", name) for name in ("parseable", "solvable", "unique", "admitted")),
-            SHARE,
-        ),
-        Chart("Too easy, too hard", (("round/too_easy_share", "easy"), ("round/too_hard_share", "hard")), SHARE),
-        Chart(
-            "Problems played",
-            (("round/conjectured_slots", "conjectured"), ("round/anchor_slots", "anchors")),
-            (0, 1),
-            marks=True,
-        ),
-        Chart("Starved rounds", (("round/starved", "starved"),), SHARE),
-        Chart("Conjecturer's reward", (("conjecturer/reward", "mean"), ("conjecturer/reward_std", "std"))),
-        Chart("Proposals that are held-out problems", (("conjecturer/contamination_rate", "share"),), (0, 0.1)),
-    ),
-    "Prover": (
-        Chart("Prover's reward", (("prover/reward", "mean"), ("prover/reward_std", "std"))),
-        Chart("Correct answers", (("prover/correct_rate", "share"),), SHARE),
-        Chart("pass@k in training", tuple((f"eval_pass@{k}", f"pass@{k}") for k in (1, 4, 8, 16)), SHARE),
-        Chart("Groups without signal", (("prover/zero_signal_groups", "share"),), SHARE),
-        Chart("Answers with several tags", (("prover/several_answers_rate", "share"),), (0, 0.1)),
-    ),
-    "Optimisation": (
-        _both("Entropy (nats per token)", "{}/entropy", y_range=(0,)),
-        _both("KL to the start (nats per token)", "{}/kl", y_range=(0,)),
-        _both("Gradient norm before the clip", "grad_norm/{}", y_range=(0,)),
-        _both("Learning rate", "lr/{}", y_range=(0,)),
-        _both("Loss", "{}/loss"),
-        _both("Importance weights outside the clamp", "{}/importance_clamped", y_range=(0, 0.1)),
-    ),
-    "Texts and time": (
-        _both("Texts cut at the token limit", "{}/truncated_rate", y_range=(0, 0.1)),
-        _both("Tokens per text", "{}/completion_length", y_range=(0,)),
-        Chart(
-            "Seconds per round",
-            (
-                ("step_time", "whole step"),
-                ("time/rollout_prover", "sampling, prover"),
-                ("time/rollout_conjecturer", "sampling, conjecturer"),
-            ),
-            (0,),
-        ),
-    ),
-}
-
-
-def hints(runs: Sequence[Run], more: Mapping[str, tuple[Chart, ...]] = MappingProxyType({})) -> dict[str, str]:
-    """Title of a chart -> the definitions of the metrics in it."""
-    found = {}
-    for chart in _charts(runs, more):
-        for metric, label in chart.metrics:
-            found[f"{chart.title}: {label}"] = definition(metric, runs)
-        found[chart.title] = "\n".join(definition(metric, runs) for metric, _ in chart.metrics)
+def declared_in(runs: Sequence[Run]) -> dict[str, Metric]:
+    """The declarations of all logged metrics, of several runs the first one's."""
+    found: dict[str, Metric] = {}
+    for run in runs:
+        found |= {name: metric for name, metric in run.declared.items() if name not in found}
     return found
 
 
-def metrics_of(runs: Sequence[Run], more: Mapping[str, tuple[Chart, ...]] = MappingProxyType({})) -> set[str]:
-    """The metrics that charts show."""
-    return {metric for chart in _charts(runs, more) for metric, _ in chart.metrics}
+def charts_of(runs: Sequence[Run]) -> list[Chart]:
+    """A chart for each title of a panel, in the order of the declarations."""
+    found: dict[str, Chart] = {}
+    for name, metric in declared_in(runs).items():
+        panel = metric.panel
+        if panel is not None and panel.title:
+            before = found.get(panel.title, Chart(panel.title, (), panel.view, panel.section))
+            metrics = (*before.metrics, (name, panel.label or name))
+            found[panel.title] = Chart(panel.title, metrics, before.view, before.section)
+    return list(found.values())
 
 
-def quiet(runs: Sequence[Run], more: Mapping[str, tuple[Chart, ...]] = MappingProxyType({})) -> list[str]:
-    """Titles of the charts that are not drawn, for all that they would show is 0 in every round of every run."""
-    return [chart.title for chart in _charts(runs, more) if chart.title and _is_quiet(chart, runs)]
+def hints(runs: Sequence[Run]) -> dict[str, str]:
+    """Title of a chart -> the definitions of the metrics in it."""
+    found: dict[str, str] = {}
+    for chart in charts_of(runs):
+        texts = [definition(metric, runs) for metric, _ in chart.metrics]
+        found |= {f"{chart.title}: {pair[1]}": text for pair, text in zip(chart.metrics, texts, strict=True)}
+        found[chart.title] = "\n".join(texts)
+    return found
 
 
-def _charts(runs: Sequence[Run], more: Mapping[str, tuple[Chart, ...]]) -> list[Chart]:
-    return [by_player(chart, runs) for charts in {**more, **SECTIONS}.values() for chart in charts]
-
-
-def by_player(chart: Chart, runs: Sequence[Run]) -> Chart:
-    """The chart with a metric for each player of a pool."""
-    return replace(chart, metrics=tuple(pair for one in chart.metrics for pair in of_players(*one, runs)))
+def quiet(runs: Sequence[Run]) -> list[str]:
+    """Titles of the charts that are not drawn because all their values are 0."""
+    return [chart.title for chart in charts_of(runs) if _is_quiet(chart, runs)]
 
 
 def _is_quiet(chart: Chart, runs: Sequence[Run]) -> bool:
-    values = [value for run in runs for metric, _ in chart.metrics for _, value in run.series(metric)]
-    return bool(values) and not any(values)
+    return not any(value for run in runs for metric, _ in chart.metrics for _, value in run.series(metric))
 
 
-def drawn(
-    runs: Sequence[Run], more: Mapping[str, tuple[Chart, ...]] = MappingProxyType({})
-) -> dict[str, dict[str, Figure]]:
-    """Every chart of one run, or of several in comparison, by section and title. `more`: sections before these."""
-    found: dict[str, dict[str, Figure]] = {}
-    for section, charts in {**more, **SECTIONS}.items():
-        found[section] = {}
-        for chart in charts:
-            found[section] |= draw(chart, runs[0]) if len(runs) == 1 else compare(chart, runs)
+def drawn(runs: Sequence[Run]) -> dict[str, dict[str, Figure]]:
+    """Every declared chart of one run, or of several in comparison, by section and title; with the heat maps of solve
+    rates and the histogram of the evaluation."""
+    found: dict[str, dict[str, Figure]] = {"Curriculum": {}, "Prover": {}}
+    for chart in charts_of(runs):
+        figures = draw(chart, runs[0]) if len(runs) == 1 else compare(chart, runs)
+        found.setdefault(chart.section, {}).update(figures)
     for run in runs if len(runs) <= _MAPS else ():
         title = "Solve rates of conjectured problems" if len(runs) == 1 else f"Solve rates: {run.name}"
         found["Curriculum"] |= solve_rate_map(run, title)
@@ -150,26 +95,37 @@ def drawn(
 
 def draw(chart: Chart, run: Run) -> dict[str, Figure]:
     """The chart of one run, one curve per metric; {} if the run has none of the metrics, or only zeros."""
-    chart = by_player(chart, [run])
     if _is_quiet(chart, [run]):
         return {}
+    names = {metric for metric, _ in chart.metrics}
     curves = [curve([run], metric, label) for metric, label in chart.metrics]
-    band = target_band(run) if chart.band else None
-    return _unless_empty(chart.title, curves, y_range=chart.y_range, band=band, marks=run.starved * chart.marks)
+    band = target_band(run) if _CONJECTURED in names else None
+    marks = run.starved if names & {_CONJECTURED, _SLOTS} else []
+    return _unless_empty(chart.title, curves, y_range=chart.view, band=band, marks=marks)
 
 
 def compare(chart: Chart, runs: Sequence[Run]) -> dict[str, Figure]:
     """One chart per metric with one curve per run, by title; runs that differ only in the seed are one curve with a
-    band."""
+    band. {} for a chart of many metrics, such as one for each operand count."""
     found: dict[str, Figure] = {}
-    chart, arms = by_player(chart, runs), arms_of(runs)
-    for metric, label in () if _is_quiet(chart, runs) else chart.metrics:
-        title = chart.title if len(chart.metrics) == 1 else f"{chart.title}: {label}"
-        curves = [curve(arm.runs, metric, arm.name, chart.y_range == SHARE, raw=False) for arm in arms]
-        bands = {target_band(run) for run in runs} if chart.band and label == "conjectured" else {None}
+    arms, lines = arms_of(runs), {_LINES[metric] for metric, _ in chart.metrics if metric in _LINES}
+    shown = [pair for pair in chart.metrics if pair[0] not in lines]
+    for metric, label in () if len(shown) > _COMPARED or _is_quiet(chart, runs) else shown:
+        title = chart.title if len(shown) == 1 else f"{chart.title}: {label}"
+        curves = [curve(arm.runs, metric, arm.name, chart.view == SHARE, raw=False) for arm in arms]
+        if lines:
+            curves.append(_own_line(runs, _LINES[metric], curves))
+        bands = {target_band(run) for run in runs} if metric == _CONJECTURED else {None}
         band = bands.pop() if len(bands) == 1 else None  # runs with different targets share no band
-        found |= _unless_empty(title, curves, y_range=chart.y_range, band=band)
+        found |= _unless_empty(title, curves, y_range=chart.view, band=band)
     return found
+
+
+def _own_line(runs: Sequence[Run], metric: str, curves: Sequence[Curve]) -> Curve:
+    """The constant that the first run with it logged, as wide as the curves."""
+    x = np.concatenate([one.x for one in curves])
+    value = next((series[0][1] for run in runs if (series := run.series(metric))), np.nan)
+    return Curve("the target set", np.array([x.min(), x.max()]), np.full(2, value))
 
 
 def curve(runs: Sequence[Run], metric: str, label: str, share: bool = False, raw: bool = True) -> Curve:
@@ -259,6 +215,50 @@ def _column(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray |
     around = np.ones(2 * window(run) + 1)
     means = np.convolve(np.where(has, values, 0), around, "same") / np.maximum(np.convolve(has, around, "same"), 1)
     return at, np.where(has, means, np.nan), values
+
+
+OFTEN = 0.75  # of the answers: 12 of 16
+
+
+@dataclass(frozen=True)
+class SolveCounts:
+    """Problems that were never solved, solved in at least `OFTEN` of the answers, and the rest; their histogram, of
+    length n + 1."""
+
+    never: int
+    often: int
+    between: int
+    histogram: np.ndarray
+
+    def __str__(self) -> str:
+        total = self.never + self.often + self.between
+        return f"{self.never / total:.0%} never, {self.often / total:.0%} often"
+
+
+def solve_counts(correct: Sequence[int], n: int) -> SolveCounts:
+    """`correct`: right answers of each problem, out of n. Sharply bimodal: `between` is small beside both others."""
+    counts = np.bincount(np.asarray(correct, dtype=int), minlength=n + 1)
+    never, often = int(counts[0]), int(counts[int(np.ceil(OFTEN * n)) :].sum())
+    return SolveCounts(never, often, len(correct) - never - often, counts)
+
+
+def solve_count_chart(runs: Sequence[Run]) -> dict[str, Figure]:
+    """Shares of the held-out problems by right answers, before and after training, of several runs after it; {} where
+    nothing was evaluated. `often`: in at least three quarters of the answers."""
+    wanted = [(runs[0], when, when) for when in ("before", "after")] if len(runs) == 1 else []
+    wanted += [(run, "after", run.name) for run in runs] if len(runs) > 1 else []
+    curves, sizes = [], set()
+    for run, when, label in wanted:
+        found = run.evaluation.get(when, {})
+        if found.get("correct") and found["n"]:
+            counts = solve_counts(found["correct"], found["n"])
+            shares = counts.histogram / counts.histogram.sum()
+            curves.append(Curve(f"{label}: {counts}", np.arange(found["n"] + 1), shares))
+            sizes.add(found["n"])
+    if not curves or len(sizes) > 1:
+        return {}
+    title = "Held-out problems by right answers"
+    return {title: line_chart(title, curves, y_range=(0,), x_label=f"right answers of {sizes.pop()}")}
 
 
 def _unless_empty(title: str, curves: list[Curve], **options: Any) -> dict[str, Figure]:

@@ -1,53 +1,18 @@
-"""What is not healthy in a run, in words, each with what to do about it: metrics outside the ranges that the run
+"""Findings: the health faults of a run in sentences, each with its cure: metrics outside the ranges that the run
 declared (docs/metrics.md), lost coverage, rollbacks. It is at the top of the report and above a run's table on the
 terminal."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from ...contract.metric import UNBOUNDED, Metric, Range, range_text
 from .load import Run
 
-LABELS = {  # metric of a kind of player: in words
-    "conjecturer/parseable_rate": "parseable",
-    "conjecturer/in_range_rate": "in range",
-    "conjecturer/solvable_rate": "solvable",
-    "conjecturer/unique_rate": "unique",
-    "conjecturer/admitted_rate": "admitted",
-    "conjecturer/played_rate": "played",
-    "conjecturer/contamination_rate": "held-out problems",
-    "conjecturer/reward": "conjecturer's reward",
-    "conjecturer/signal": "conjecturer has a signal",
-    "round/solve_rate_mean": "solve rate",
-    "round/too_easy_share": "too easy",
-    "round/too_hard_share": "too hard",
-    "round/starved": "starved",
-    "prover/zero_signal_groups": "groups without signal",
-    "prover/correct_rate": "correct answers",
-    "prover/truncated_rate": "cut answers",
-    "prover/several_answers_rate": "several tags",
-}
-"""The rows of the health table."""
-
-_SUBJECTS = {  # what a finding is about, where the row of the table is too short for a sentence
-    "conjecturer/parseable_rate": "the share of readable proposals",
-    "conjecturer/unique_rate": "the share of distinct proposals",
-    "conjecturer/contamination_rate": "the share of proposals that are held-out problems",
-    "round/solve_rate_mean": "the solve rate of conjectured problems",
-    "round/solve_rate_std": "the spread of solve rates",
-    "round/too_easy_share": "the share of problems that are too easy",
-    "round/too_hard_share": "the share of problems that are too hard",
-    "prover/zero_signal_groups": "the share of groups without signal",
-    "prover/format_rate": "the share of readable answers",
-    "prover/several_answers_rate": "the share of answers with several tags",
-    "prover/truncated_rate": "the share of answers cut at the token limit",
-    "conjecturer/truncated_rate": "the share of proposals cut at the token limit",
-    "prover/unchecked_rate": "the share of answers without a verdict",
-}
+_OUT_OF_REACH = ("/too_hard_share", "/zero_signal_groups")
+"""Not judged on a ladder (answers in moves, several rungs), which goes on beyond the rungs that are solved."""
 
 FEW = 3
 """Rounds that a judgement on the end of a run needs."""
@@ -65,17 +30,18 @@ def findings(run: Run) -> list[str]:
     starved = run.series("round/starved")
     share = mean(run, "round/starved")
     if share:
-        what = f"{share:.0%} of {len(starved)} logged rounds"
-        cure = next((metric.cure for metric in run.metrics if metric.name == "round/starved"), "")
-        found.append(f"The conjecturer was starved: in {what} none of its problems was played. {cure}".rstrip())
+        where = f"{share:.0%} of {len(starved)} logged rounds"
+        cure = run.declared["round/starved"].cure
+        found.append(f"The conjecturer was starved: in {where} none of its problems was played. {cure}".rstrip())
     found += lost_coverage(run.evaluation)
     for record in run.rollbacks:
+        trip, cure = _trip_of(record, run)
         found.append(
             f"The collapse guard rolled back at round {_round_of(record, run)} to {record.get('to', '?')}: "
-            f"{_trip_of(record, run)}. {_cure_of_trip(record, run)}".rstrip()
+            f"{trip}. {cure}".rstrip()
         )
     said: dict[bool, list[str]] = {True: [], False: []}  # beyond the guard's range; beyond the healthy one alone
-    for metric in run.metrics:
+    for metric in run.declared.values():
         fault = None if metric.name == "round/starved" else beyond(run, metric)
         if fault is not None:
             said[fault[2]].append(_sentence(metric, *fault))
@@ -85,30 +51,30 @@ def findings(run: Run) -> list[str]:
     return found + cost_of_the_conjecturer(run)
 
 
+def healthy_of(run: Run, metric: Metric) -> Range:
+    """The range in which the metric is healthy in this run."""
+    rungs = sum(name.startswith("round/rung_") and name.endswith("_played") for name in run.names)
+    in_moves = any(name.endswith("/moves") for name in run.names)
+    return UNBOUNDED if in_moves and rungs > 1 and metric.name.endswith(_OUT_OF_REACH) else metric.healthy
+
+
 def beyond(run: Run, metric: Metric) -> tuple[float, bool, bool] | None:
     """The mean that is not healthy, whether it is that of the last fifth of the rounds, and whether it is outside the
-    guard's range too; None for a metric in which nothing is wrong."""
+    guard's range too; None for a healthy metric."""
     for late in (True, False):
         value = mean(run, metric.name, late)
         tripped = value is not None and metric.trip is not None and not _inside(value, metric.trip)
-        if value is not None and (tripped or not _inside(value, metric.healthy)):
+        if value is not None and (tripped or not _inside(value, healthy_of(run, metric))):
             return value, late, tripped
     return None
 
 
-def subject(name: str) -> str:
-    """What a metric is, as the subject of a sentence; the player of a pool is named."""
-    match = re.search(r"(prover|conjecturer)/(\d+)", name)
-    of_kind = name if match is None else name.replace(match[0], match[1])
-    words = _SUBJECTS.get(of_kind)
-    if words is None:
-        role, _, rest = of_kind.rpartition("/")
-        words = (
-            rest.replace("_", " ")
-            if match is not None or role in ("round", "")
-            else f"{role} {rest.replace('_', ' ')}"
-        )
-    return words if match is None else f"{words} of {match[0]}"
+def subject(metric: Metric) -> str:
+    """The metric in words, as the subject of a sentence."""
+    if metric.subject:
+        return f"the {metric.subject}"
+    role, _, rest = metric.name.rpartition("/")
+    return f"{'' if role == 'round' else role} {rest.replace('_', ' ')}".strip()
 
 
 def lost_coverage(evaluation: Mapping[str, Any]) -> list[str]:
@@ -138,17 +104,11 @@ def cost_of_the_conjecturer(run: Run) -> list[str]:
     ]
 
 
-def _trip_of(record: Mapping[str, Any], run: Run) -> str:
-    """The reason with the metric's words in place of its name."""
+def _trip_of(record: Mapping[str, Any], run: Run) -> tuple[str, str]:
+    """The reason of a rollback with its metric in words, and the metric's cure; its name begins the reason."""
     name, _, rest = str(record.get("trip", "no reason was written")).partition(" ")
-    declared = any(metric.name == name for metric in run.metrics)
-    return f"{subject(name) if declared else name} {rest}"
-
-
-def _cure_of_trip(record: Mapping[str, Any], run: Run) -> str:
-    """What the metric that tripped asks for; its name begins the reason."""
-    name = str(record.get("trip", "")).partition(" ")[0]
-    return next((metric.cure for metric in run.metrics if metric.name == name), "")
+    metric = run.declared.get(name)
+    return (f"{name} {rest}", "") if metric is None else (f"{subject(metric)} {rest}", metric.cure)
 
 
 def _inside(value: float, bounds: Range) -> bool:
@@ -158,9 +118,9 @@ def _inside(value: float, bounds: Range) -> bool:
 def _sentence(metric: Metric, value: float, late: bool, tripped: bool) -> str:
     when = "in the last fifth of the rounds" if late else "over the run"
     limits = [("healthy", range_text(metric.healthy)), ("the guard's range", range_text(metric.trip or UNBOUNDED))]
-    listed = "; ".join(f"{what}: {bounds}" for what, bounds in limits[: 1 + tripped] if bounds)
-    what = subject(metric.name)
-    return f"{what[:1].upper()}{what[1:]} was {value:.3g} {when} ({listed}). {metric.cure}".rstrip()
+    listed = "; ".join(f"{name}: {bounds}" for name, bounds in limits[: 1 + tripped] if bounds)
+    said = subject(metric)
+    return f"{said[:1].upper()}{said[1:]} was {value:.3g} {when} ({listed}). {metric.cure}".rstrip()
 
 
 def mean(run: Run, metric: str, late: bool = False) -> float | None:

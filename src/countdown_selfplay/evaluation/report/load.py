@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from ...contract.frame_metrics import FRAME_METRICS
-from ...contract.metric import Metric, for_players, from_json
+from ...contract.frame_metrics import FRAME_METRICS, LOG_METRICS
+from ...contract.metric import SHARE, UNBOUNDED, Metric, Panel, declaration_of, from_json
 from ...data.jsonl import json_file, json_lines, json_shape
 from ...errors import DataError
+from ...games import critic_metrics
 from ...games.metrics import METRICS
+from ...guides.judge import Judge
+from ...guides.learned import Learned
+from ...proposers import policies, rung_oracle, rungs, targets_metrics, tiers
+from ...proposers.symbolic.metrics import SYMBOLIC
 from ...statistics.bootstrap import Estimate, Interval
 from ..critics.win_rates import RATES, matrix_of
-from ..players import changes_of_players, single_players
+from ..players import changes_of_players
 from . import iterated
 from .iterated import DAMAGED
 
 HISTOGRAM = "round/solve_rate_histogram"
-_ROUND = ("round/", "prover/", "conjecturer/")
+OWN = "Metrics of the game, its proposer and guide"
+"""Heading of the charts of metrics that name no panel."""
 _TORN = "if the run was killed in mid-line, remove the line"
 _ABSENT = "delete it to report without it"
 RATES_OF_PROPOSALS = ("parseable", "in_range", "solvable", "unique", "solve_rate")
 _SECRET = ("_token", "api_key", "password")
+_ANY_REWARD = (
+    Metric("{role}/reward", "Mean reward.", panel=Panel("Reward", (), OWN)),
+    Metric("{role}/reward_std", "Standard deviation of the rewards.", panel=Panel("Spread of the reward", (0,), OWN)),
+)
+"""Of roles that a game does not declare it for."""
+
+
+@cache
+def shipped() -> list[Metric]:
+    """The metrics that the library declares: for runs of older releases, which wrote no panels or no declarations, and
+    for those that are no part of run.json (times, evaluations)."""
+    own = (*METRICS, *critic_metrics.METRICS, *tiers.TIERS, *targets_metrics.METRICS, *Judge.metrics, *Learned.metrics)
+    proposers = (*SYMBOLIC, *rungs.RUNGS, *rung_oracle.ORACLE, policies.REPAIRED)
+    found = (*own, *proposers, *FRAME_METRICS, *LOG_METRICS, *_ANY_REWARD)
+    return list({metric.name: metric for metric in found}.values())
 
 
 @dataclass(frozen=True)
@@ -53,8 +75,29 @@ class Run:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """What the rounds logged."""
+        """Metrics of the rounds."""
         return frozenset[str]().union(*self.rounds)
+
+    @cached_property
+    def declared(self) -> dict[str, Metric]:
+        """Logged name -> declaration, in the order of the declarations: the run's, completed by the library's. A
+        metric that the run does not declare has no range, unless the run declares nothing."""
+        others = shipped()
+        if self.metrics:
+            others = [replace(metric, healthy=UNBOUNDED, trip=None, in_a_row=None) for metric in others]
+        known = [*self.metrics, *others]
+        places = {metric.name: i for i, metric in reversed(list(enumerate(known)))}
+        patterns = [i for i, metric in enumerate(known) if re.search(r"[{<]", metric.name)]
+        found: list[tuple[int, list[tuple[int, str]], Metric]] = []
+        for name in self.names.union(*self.others) - {"step"}:
+            fits = [places[name]] if name in places else [i for i in patterns if declaration_of(name, [known[i]])]
+            metric = declaration_of(name, [known[fits[0]]]) if fits else None
+            if metric is not None:
+                template = known[fits[0]].name
+                own = fits[0] < len(self.metrics)
+                found.append((fits[0], _natural(name), _completed(metric, template) if own else metric))
+        players = {one.removesuffix("/completion_length") for one in self.names if one.endswith("/completion_length")}
+        return {metric.name: _with_panel(metric, players) for *_, metric in sorted(found, key=lambda one: one[:2])}
 
     def series(self, metric: str) -> list[tuple[int, float]]:
         """(step, value) wherever the run has the metric, by rising step."""
@@ -68,12 +111,12 @@ class Run:
 
     @property
     def per_round(self) -> int:
-        """Optimizer steps of a round: logs count steps, and a reader counts rounds."""
+        """Optimizer steps of a round: logs count steps, the report rounds."""
         return int(self.config.get("steps_per_round") or 1)
 
     @property
     def starved(self) -> list[float]:
-        """Rounds in which no conjectured problem was played."""
+        """Rounds without a conjectured problem."""
         return [step / self.per_round for step, value in self.series("round/starved") if value > 0]
 
 
@@ -114,12 +157,14 @@ def load_run(folder: Path) -> Run:
         histograms=histograms,
         others=others,
         samples=samples,
-        evaluation=_evaluation(folder / "evaluation.json"),
+        evaluation=_read(
+            folder / "evaluation.json", "the figures before and after training, with their intervals", _evaluation
+        ),
         rollbacks=_rows(folder / "rollbacks.jsonl"),
-        metrics=_declared(description.get("metrics"), folder / "run.json"),
-        control=_control(folder / "control.json"),
+        metrics=_written(description.get("metrics"), folder / "run.json"),
+        control=_read(folder / "control.json", "the figures of run and control, with their intervals", _control),
         iterations=iterations,
-        win_rates=_win_rates(folder / "win_rates.json"),
+        win_rates=_read(folder / "win_rates.json", "the win rates of `eval --task win_rates`", _win_rates),
     )
 
 
@@ -146,22 +191,39 @@ def _of_iterations(
     return rounds, [], {}
 
 
-def _win_rates(path: Path) -> dict[str, Any]:
-    """What `eval --task win_rates --output` wrote; {} if it is not there."""
-    if not path.exists():
-        return {}
-    with json_shape(path, "the win rates of `eval --task win_rates`", _ABSENT) as found:
-        for rate in RATES:
-            matrix_of(found, rate)
-    return found
+def _completed(metric: Metric, template: str) -> Metric:
+    """The run's declaration with the library's texts and panel where it lacks them. `template`: its declared name."""
+    known = declaration_of(metric.name, sorted(shipped(), key=lambda one: one.name != template))
+    if known is None:
+        return metric
+    return replace(
+        metric,
+        help=metric.help or known.help,
+        subject=metric.subject or known.subject,
+        word=metric.word or known.word,
+        panel=metric.panel or known.panel,
+    )
 
 
-def _declared(written: Any, path: Path) -> list[Metric]:
-    """What the run declared of its metrics; what propose-and-solve declares for a run that did not write it down."""
-    if written is None:
-        return for_players((*FRAME_METRICS, *METRICS), {role: [role] for role in ("prover", "conjecturer")})
+def _with_panel(metric: Metric, players: Iterable[str]) -> Metric:
+    """A metric without a panel in a chart that is named after it, and shared by the players."""
+    if metric.panel is not None:
+        return metric
+    player = next((one for one in players if metric.name.startswith(f"{one}/")), "")
+    rest = metric.name.removeprefix(f"{player}/").replace("_", " ").replace("/", " ")
+    view = SHARE if rest.endswith((" rate", " share")) else ()
+    return replace(metric, panel=Panel(f"{rest[:1].upper()}{rest[1:]}", view, OWN, player or rest))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A sort key by which tier_10 follows tier_9."""
+    return [(int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", name)]
+
+
+def _written(written: Any, path: Path) -> list[Metric]:
+    """The declarations in run.json; [] where there are none."""
     try:
-        return [from_json(name, given) for name, given in written.items()]
+        return [from_json(name, given) for name, given in (written or {}).items()]
     except (AttributeError, TypeError, ValueError) as error:
         raise DataError(f"{path}: 'metrics' must hold the declaration of each metric ({error}).") from error
 
@@ -176,7 +238,7 @@ def _metrics(path: Path) -> tuple[list[dict[str, float]], list[dict[str, float]]
         if isinstance(step, bool) or not isinstance(step, int):
             raise DataError(f"'{path}', line {number}: `step` is {step!r}; every line needs a whole number.")
         numbers = {name: float(value) for name, value in row.items() if _is_finite_number(value)}
-        if not any(name.startswith(_ROUND) for name in row):
+        if not any("/" in name and not name.startswith("eval_") for name in row):
             others.setdefault(step, {}).update(numbers)
             continue
         rounds[step] = numbers
@@ -193,69 +255,73 @@ def _counts(value: Any, path: Path, number: int) -> list[int]:
     return [int(v) for v in value]
 
 
-def _evaluation(path: Path) -> dict[str, Any]:
-    """evaluation.json with its intervals read; {} if the file is absent."""
+def _read(path: Path, what: str, take: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    """The object of a file, as `take` reads it; {} if the file is absent."""
     if not path.exists():
         return {}
-    with json_shape(path, "what was measured before and after training", _ABSENT) as raw:
-        found: dict[str, Any] = {"difference": {}}
-        for when in ("before", "after"):
-            side = raw.get(when) or {}
-            prover = side.get("prover") or {}
-            found[when] = {
-                **_figures(side, "prover", path, when),
-                **_figures(side, "conjecturer", path, when),
-                "by_rung": {
-                    int(rung): float(one["pass_at"]["1"]["value"])
-                    for rung, one in prover.get("by_rung", {}).items()
-                    if "1" in one["pass_at"]
-                },
-                "problems": prover.get("problems", len(prover.get("correct", []))),
-                "n": prover.get("n"),
-                "correct": prover.get("correct", []),
-                "truncated_rate": prover.get("truncated_rate"),
-            }
-        for name, value in (raw.get("difference") or {}).items():
-            found["difference"][name] = Interval(*_ends(value, path, f"difference.{name}"))
-        return {**found, "of_players": changes_of_players(raw)}
+    with json_shape(path, what, _ABSENT) as raw:
+        return take(raw)
 
 
-def _figures(side: Mapping[str, Any], kind: str, path: Path, when: str) -> dict[str, dict[str, Estimate]]:
-    """pass@k of the provers, rates of the conjecturers: of the kind and of each player of a pool."""
-    found = {}
-    for role in dict.fromkeys((kind, *single_players(side, kind))):
-        own, where = side.get(role) or {}, f"{when}.{role}"
-        if kind == "prover":
-            values = {f"pass@{int(k)}": (value, f"pass_at.{k}") for k, value in own.get("pass_at", {}).items()}
-        else:
-            values = {name: (own[name], name) for name in RATES_OF_PROPOSALS if own.get(name) is not None}
-        found[role] = {
-            name: Estimate(*_ends(value, path, f"{where}.{place}")) for name, (value, place) in values.items()
-        }
-    return found
+def _evaluation(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """evaluation.json with its intervals read."""
+    found: dict[str, Any] = {when: _side(raw.get(when) or {}) for when in ("before", "after")}
+    return {**found, "difference": _changes(raw), "of_players": changes_of_players(raw)}
 
 
-def _control(path: Path) -> dict[str, Any]:
-    """control.json with its intervals read; {} if the file is absent."""
-    if not path.exists():
-        return {}
-    with json_shape(path, "what the control measured", _ABSENT) as raw:
-        found: dict[str, Any] = {
-            side: {f"pass@{k}": Estimate(*_ends(v, path, f"{side}.prover.pass_at.{k}")) for k, v in rates.items()}
-            for side in ("control", "run")
-            for rates in [((raw.get(side) or {}).get("prover") or {}).get("pass_at", {})]
-        }
-        changes = (raw.get("difference") or {}).items()
-        return {**found, "difference": {name: Interval(*_ends(v, path, f"difference.{name}")) for name, v in changes}}
+def _side(side: Mapping[str, Any]) -> dict[str, Any]:
+    """Of one evaluation the provers' pass@k, the conjecturers' rates, each player of a pool by its name, and facts
+    about the answers."""
+    prover = side.get("prover") or {}
+    figures: dict[str, Any] = {"prover": {}, "conjecturer": {}}
+    for role, own in side.items():
+        if role.startswith("prover"):
+            figures[role] = _pass_at(own)
+        elif role.startswith("conjecturer"):
+            figures[role] = {n: Estimate(*_ends(own[n])) for n in RATES_OF_PROPOSALS if own.get(n) is not None}
+    rungs = {rung: one["pass_at"] for rung, one in prover.get("by_rung", {}).items()}
+    facts: dict[str, Any] = {name: prover.get(name) for name in ("n", "truncated_rate")}
+    correct = prover.get("correct", [])
+    by_rung = {int(rung): float(one["1"]["value"]) for rung, one in rungs.items() if "1" in one}
+    return {
+        **figures,
+        **facts,
+        "by_rung": by_rung,
+        "correct": correct,
+        "problems": prover.get("problems", len(correct)),
+    }
 
 
-def _ends(value: Any, path: Path, where: str) -> tuple[float, float, float]:
-    if isinstance(value, dict):
-        value = [value.get("value", value.get("difference")), value.get("low"), value.get("high")]
-    if not isinstance(value, list) or len(value) != 3 or not all(map(_is_finite_number, value)):
-        raise DataError(f"{path}: '{where}' must hold a value and the two ends of its interval, got {value!r}.")
-    return float(value[0]), float(value[1]), float(value[2])
+def _control(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """control.json with its intervals read."""
+    sides = {side: _pass_at((raw.get(side) or {}).get("prover") or {}) for side in ("control", "run")}
+    return {**sides, "difference": _changes(raw)}
+
+
+def _win_rates(raw: dict[str, Any]) -> dict[str, Any]:
+    """The file that `eval --task win_rates --output` wrote, once every matrix can be read."""
+    for rate in RATES:
+        matrix_of(raw, rate)
+    return raw
+
+
+def _pass_at(prover: Mapping[str, Any]) -> dict[str, Estimate]:
+    return {f"pass@{int(k)}": Estimate(*_ends(value)) for k, value in prover.get("pass_at", {}).items()}
+
+
+def _changes(raw: Mapping[str, Any]) -> dict[str, Interval]:
+    return {name: Interval(*_ends(value)) for name, value in (raw.get("difference") or {}).items()}
+
+
+def _ends(value: Any) -> tuple[float, float, float]:
+    """A value and the ends of its interval, from a list or an object of the three."""
+    three: list[Any] = (
+        [value.get(name) for name in ("value", "low", "high")] if isinstance(value, dict) else list(value)
+    )
+    if len(three) != 3 or not all(map(_is_finite_number, three)):
+        raise ValueError(f"{value!r} is no value with the two ends of its interval")
+    return float(three[0]), float(three[1]), float(three[2])
 
 
 def _is_finite_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= 1e308
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e308

@@ -8,11 +8,10 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from . import critic, pool, symbolic, tables, targets
+from . import panels, tables, targets
 from .arms import arms_of, band_text
-from .charts import hints, metrics_of, quiet, window_text
+from .charts import hints, quiet, window_text
 from .comparison import compared, comparison, gains
-from .control import against_control
 from .examples import examples
 from .findings import findings
 from .load import Run
@@ -24,6 +23,12 @@ LEADS = (
     *("Solve rate of the problems", "Correct answers"),
 )
 """The picture beside the result: the first of these that a run has."""
+SHOWN = {
+    panels.RELIABILITY: "proposer/rate_at_",
+    targets.SOLVED: "targets/solve_rate",
+    targets.BEFORE: "targets/presolve_",
+}
+"""Title -> beginning of the names of the metrics in it."""
 
 
 def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: int | None = None) -> str:
@@ -31,7 +36,10 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
     Equal runs give equal text: nothing here depends on the time or the machine. What runs and models wrote is escaped
     by the template."""
     arms = arms_of(runs)
-    result = {"Before and after": tables.results(runs), "With and without the conjecturer": against_control(runs)}
+    result = {
+        "Before and after": tables.results(runs),
+        "With and without the conjecturer": tables.against_control(runs),
+    }
     curves, shown, judged = window_text(runs[0]), dict[str, tables.Table | None](), None
     if len(runs) > 1:
         found, said = compared(arms)
@@ -39,13 +47,10 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
         result |= {"Over training seeds": gains(arms), "Comparison": comparison(found, said)}
         shown["Settings that differ"] = tables.differences(runs)
         curves = f"Running means; a gap has no value. {band_text(arms)}"
-    shown["Early and late rounds of the pool"] = pool.windows(runs)
+    shown["Early and late rounds of the pool"] = panels.windows(runs)
     shown["Health of the curriculum"] = tables.health(runs)
-    shown["The critic game by iteration"] = critic.by_iteration(runs)
-    shown["Filters of the symbolic proposer"] = symbolic.filtering(runs)
-    more = {**pool.charts(runs), symbolic.SECTION: symbolic.EXPLAINED, targets.SECTION: targets.EXPLAINED}
-    more[critic.SECTION] = critic.CHARTS
-    shown["Metrics of the game, its proposer and guide"] = tables.own_metrics(runs, metrics_of(runs, more))
+    shown["The critic game by iteration"] = panels.by_iteration(runs)
+    shown["Filters of the symbolic proposer"] = panels.filtering(runs)
     lead, charts = _lead(charts)
     names = " and ".join(run.name for run in runs) if len(runs) < 3 else f"{len(runs)} runs"
     environment = Environment(
@@ -63,11 +68,18 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
         lead=lead,
         tables=shown,
         charts=charts,
-        quiet=quiet(runs, more),
+        quiet=quiet(runs),
         curves=curves,
-        hints=hints(runs, more),
+        hints={**hints(runs), **_explained(runs)},
         reload=reload,
     )
+
+
+def _explained(runs: Sequence[Run]) -> dict[str, str]:
+    """The definitions of the metrics that charts other than declared ones show."""
+    names = [name for run in runs for name in run.declared]
+    found = {title: next((name for name in names if name.startswith(start)), "") for title, start in SHOWN.items()}
+    return {title: tables.definition(name, runs) for title, name in found.items() if name}
 
 
 def _lead(

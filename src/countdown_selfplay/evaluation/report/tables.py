@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...contract.frame_metrics import FRAME_METRICS, LOG_METRICS
-from ...contract.metric import UNBOUNDED, declaration_of, for_players, range_text
-from ...games.metrics import METRICS
+from ...contract.frame_metrics import FRAME_METRICS
+from ...contract.metric import UNBOUNDED, Metric, range_text
 from ...statistics.independent import independent_difference
 from .arms import PLACES, arms_of
-from .findings import LABELS, beyond, mean
+from .findings import beyond, healthy_of, mean, subject
 from .load import Run
-from .players import of_players
 
 
 @dataclass(frozen=True)
@@ -29,8 +27,6 @@ class Table:
     labels: int = 1
     groups: Sequence[str] = ()
 
-
-_SHIPPED = for_players((*FRAME_METRICS, *LOG_METRICS, *METRICS), {role: [role] for role in ("prover", "conjecturer")})
 
 SETTING = (  # words, config fields: the first that is not None is shown; several of a tuple are joined
     ("rounds", ("max_steps",)),
@@ -105,64 +101,77 @@ def _result_note(evaluated: Sequence[dict[str, Any]]) -> str:
     return note
 
 
-def health(runs: Sequence[Run]) -> Table | None:
-    """Mean, maximum and share of rounds above 0 of each curriculum metric, runs side by side (Allen and Ståblein,
-    table 4), with the range in which it is healthy and whether the run was."""
+def against_control(runs: Sequence[Run]) -> Table | None:
+    """pass@k after training without and with a conjecturer, and the paired difference; None without such a run."""
+    controlled = [run for run in runs if run.control]
+    if not controlled:
+        return None
+    names = dict.fromkeys(name for run in controlled for name in run.control["difference"])
+    rows = [
+        [
+            f"prover {name}",
+            *(run.control[side].get(name) for run in controlled for side in ("control", "run", "difference")),
+        ]
+        for name in names
+    ]
     note = (
-        "Shares of proposals, problems or answers. Means are over the rounds that have the value (a starved round has "
-        "no solve rate); the share of rounds above 0 is of all logged rounds. ✓: inside the healthy range over the "
-        "run and in its last fifth; ✗: not."
+        "After training; the run without a conjecturer had as many samples of the prover, the same anchors and the "
+        "same start. In brackets 95% intervals, paired over the held-out problems for differences."
     )
-    return _over_rounds(runs, [pair for one in LABELS.items() for pair in of_players(*one, runs)], note)
+    head = ["", *["without", "with", "difference"] * len(controlled)]
+    return Table(head, rows, note, groups=[run.name for run in controlled] if len(runs) > 1 else [])
 
 
-def own_metrics(runs: Sequence[Run], charted: Collection[str]) -> Table | None:
-    """The same of what the game, its proposer and guide declare of their own and no chart shows (`charted`)."""
-    known = {metric.help for metric in (*FRAME_METRICS, *LOG_METRICS, *METRICS)}
-    own = {one.name: one for run in runs for one in run.metrics if one.help and one.help not in known}
-    left = [one for one in own.values() if not any(declaration_of(name, [one]) for name in charted)]
-    logged = sorted(frozenset[str]().union(*(run.names for run in runs)))
-    return _over_rounds(runs, [(name, name) for one in left for name in logged if declaration_of(name, [one])])
-
-
-def _over_rounds(runs: Sequence[Run], metrics: Sequence[tuple[str, str]], note: str = "") -> Table | None:
-    """`metrics`: metric, in words."""
+def health(runs: Sequence[Run]) -> Table | None:
+    """Mean, maximum and share of rounds above 0 of each metric with a range, a word or a subject, runs side by side
+    (Allen and Ståblein, table 4), with the range in which it is healthy and whether the run was."""
     rows, judged = [], False
-    for metric, words in metrics:
+    for metric in _judged(runs):
         cells: list[Any] = []
         ranges = []
         for run in runs:
-            values = [value for _, value in run.series(metric)]
-            if values:
-                average = mean(run, metric) or 0.0
-                positive = sum(value > 0 for value in values) / len(run.rounds)
-                declared = declaration_of(metric, run.metrics)
-                shown = f"{round(average, 3):.4g}"
-                if declared is not None and declared.healthy != UNBOUNDED:
-                    ranges.append(range_text(declared.healthy))
-                    cells.append({"text": shown, "tick": beyond(run, declared) is None})
-                else:
-                    cells.append(shown)
-                cells += [f"{round(max(values), 3):.4g}", f"{positive:.0%}"]
-            else:
+            values = [value for _, value in run.series(metric.name)]
+            if not values:
                 cells += [None, None, None]
-        if any(cells):
-            judged = judged or bool(ranges)
-            asked = {"text": " or ".join(dict.fromkeys(ranges))}
-            rows.append([{"text": words, "hint": definition(metric, runs)}, asked, *cells])
+                continue
+            shown: Any = f"{round(mean(run, metric.name) or 0.0, 3):.4g}"
+            declared = run.declared[metric.name]
+            bounds = healthy_of(run, declared)
+            if bounds != UNBOUNDED:
+                ranges.append(range_text(bounds))
+                shown = {"text": shown, "tick": beyond(run, declared) is None}
+            positive = sum(value > 0 for value in values) / len(run.rounds)
+            cells += [shown, f"{round(max(values), 3):.4g}", f"{positive:.0%}"]
+        judged = judged or bool(ranges)
+        words = subject(metric).removeprefix("the ").removeprefix("share of ")
+        name = {"text": words, "hint": definition(metric.name, runs)}
+        rows.append([name, {"text": " or ".join(dict.fromkeys(ranges))}, *cells])
     groups = [run.name for run in runs] if len(runs) > 1 else []
     head = ["", "healthy", *["mean", "max", "rounds > 0"] * len(runs)]
     if not judged:
         head, rows = [head[0], *head[2:]], [[row[0], *row[2:]] for row in rows]
+    note = (
+        "Shares of proposals, problems, answers or rounds, where a row does not say otherwise. Means are over the "
+        "rounds that have the value (a starved round has no solve rate); the share of rounds above 0 is of all logged "
+        "rounds. ✓: inside the healthy range over the run and in its last fifth; ✗: not."
+    )
     return Table(head, rows, note, 1 + judged, groups) if rows else None
 
 
+def _judged(runs: Sequence[Run]) -> list[Metric]:
+    """The rows of the health table: those of the game first, then those of the frame."""
+    found = {one.name: one for run in runs for one in run.declared.values() if one.name in run.names}
+    frame = {metric.name.replace("{role}", "") for metric in FRAME_METRICS}
+    rows = [one for one in found.values() if one.subject or one.word or one.healthy != UNBOUNDED]
+    return sorted(rows, key=lambda one: any(one.name.endswith(end) for end in frame))
+
+
 def definition(metric: str, runs: Sequence[Run]) -> str:
-    """The name of a metric as it is logged, what it is, and the range that the run declared as healthy."""
-    declared = next((one for run in runs if (one := declaration_of(metric, run.metrics)) is not None), None)
-    explained = declared if declared and declared.help else declaration_of(metric, _SHIPPED)
-    text = f"{metric}: {explained.explained}" if explained else metric
-    bounds = range_text(declared.healthy) if declared else ""
+    """The logged name of a metric, its meaning, and the range that the run declared as healthy."""
+    declared = next((run.declared[metric] for run in runs if metric in run.declared), None)
+    if declared is None:
+        return metric
+    text, bounds = f"{metric}: {declared.explained}", range_text(declared.healthy)
     return f"{text} Healthy: {bounds}." if bounds else text
 
 

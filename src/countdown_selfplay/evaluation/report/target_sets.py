@@ -13,8 +13,7 @@ from ...countdown.features import FEATURES, feature_matrix
 from ...data.jsonl import json_shape
 from ...proposers.targets_metrics import LAST_SOLVED, STORIES
 from ...statistics.solve_rate import FIRST_SOLVED
-from ..asymptotes import Points
-from ..stability import fits_on_halves, fits_without_tails
+from ..scaling.asymptotes import Points, fits_on_halves, fits_without_tails
 from .arms import arms_of, over_seeds
 from .load import Run
 from .pictures import Curve, Figure, bar_chart, line_chart, mark_map

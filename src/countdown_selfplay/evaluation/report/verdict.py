@@ -1,4 +1,4 @@
-"""What happened in a run and whether that is good, in one line, which says no more than the intervals do."""
+"""The verdict on a run in one line, which says no more than the intervals do."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...statistics.bootstrap import Interval
+from ...statistics.independent import independent_difference
 from ..compare.comparison import Comparison
 from .load import Run
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """`word`: better, worse, mixed, no change shown, or that nothing can be said yet. `text`: what that rests on."""
+class Judgement:
+    """`word`: better, worse, mixed, no change shown, or that nothing can be said yet. `text`: the numbers for it."""
 
     word: str
     text: str
@@ -26,9 +27,9 @@ BETTER, WORSE, MIXED, UNCLEAR = "better", "worse", "mixed", "no change shown"
 UNFINISHED, UNMEASURED = "not finished", "not measured"
 
 
-def verdict(run: Run) -> Verdict:
-    """The prover before and after training in pass@k of the least and the greatest k, and the control if there is
-    one."""
+def verdict(run: Run) -> Judgement:
+    """The prover before and after training in pass@k of the least and the greatest k, the control if there is one, and
+    the rates of the conjecturers that have changed."""
     changes = _ends(run.evaluation.get("difference", {}))
     if not changes:
         return _unmeasured(run)
@@ -43,14 +44,30 @@ def verdict(run: Run) -> Verdict:
     if word == UNCLEAR:
         name, least = next(iter(changes.items()))
         text += f" A change in {name} of less than about {(least.high - least.low) / 2:.3f} would not show here."
-    return Verdict(word, f"{text} {_credit(run, word)}".rstrip())
+    return Judgement(word, " ".join(filter(None, (text, _credit(run, word), _conjecturers(run.evaluation)))))
 
 
-def verdict_of_arms(found: Comparison | str | None) -> Verdict | None:
+def _conjecturers(evaluation: Mapping[str, Any]) -> str:
+    """A sentence for each conjecturer with a rate whose difference is not 0; "" where none has changed."""
+    said = []
+    for role in (role for role in evaluation["after"] if role.startswith("conjecturer")):
+        before, after = (evaluation[when].get(role, {}) for when in ("before", "after"))
+        moved = {name: independent_difference(before[name], after[name]) for name in after if name in before}
+        parts = [
+            f"{name.replace('_', ' ')} {'rose' if _sign(change) > 0 else 'fell'} from {before[name].value:.3f} to "
+            f"{after[name].value:.3f}"
+            for name, change in moved.items()
+            if _sign(change)
+        ]
+        said += [f"Rates of {role}: {', '.join(parts)}."] * bool(parts)
+    return " ".join(said)
+
+
+def verdict_of_arms(found: Comparison | str | None) -> Judgement | None:
     """Of several runs: which arms differ from the first one in pass@1, by the intervals that cover all differences.
     `found`: a sentence says why they are not compared."""
     if found is None or isinstance(found, str):
-        return None if found is None else Verdict("not compared", found)
+        return None if found is None else Judgement("not compared", found)
     k = found.ks[0]
     own = [d for d in found.differences if d.k == k]
     told = [(d.arm, d.bonferroni) for d in own if _sign(d.bonferroni)]
@@ -63,27 +80,27 @@ def verdict_of_arms(found: Comparison | str | None) -> Verdict | None:
     if rest:
         said.append(f"no difference shown for {rest} of {len(own)} arms" if len(own) > 1 else "no difference shown")
     words = f"pass@{k} after training, against {found.arms[0]} on {found.problems} common problems"
-    return Verdict("compared", f"{words}: {'; '.join(said)}.")
+    return Judgement("compared", f"{words}: {'; '.join(said)}.")
 
 
-def _unmeasured(run: Run) -> Verdict:
+def _unmeasured(run: Run) -> Judgement:
     each, total, last = run.per_round, run.config.get("max_steps"), run.steps[-1] if run.steps else 0
     if not last:
-        return Verdict(UNFINISHED, "no round was logged yet.")
+        return Judgement(UNFINISHED, "no round was logged yet.")
     ended = any("train_runtime" in row for row in run.others)
     if ended or not isinstance(total, int) or last >= total:
-        return Verdict(
+        return Judgement(
             UNMEASURED,
             "the run has no evaluation before and after training (`eval_problems`); `countdown-selfplay eval` scores "
             "its prover.",
         )
     scores = next((row for row in reversed(run.others) if "eval_pass@1" in row), None)
     said = "" if scores is None else f"; pass@1 was {scores['eval_pass@1']:.3f} at round {int(scores['step']) // each}"
-    return Verdict(UNFINISHED, f"round {last // each} of {total // each} is the last one that was logged{said}.")
+    return Judgement(UNFINISHED, f"round {last // each} of {total // each} is the last one that was logged{said}.")
 
 
 def _credit(run: Run, word: str) -> str:
-    """Of what the conjecturer made."""
+    """The conjecturer's part in the change: the control, or that there is none."""
     parts = []
     for name, change in _ends(run.control.get("difference", {})).items():
         numbers, sign = _numbers(change), _sign(change)

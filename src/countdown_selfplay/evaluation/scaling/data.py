@@ -14,7 +14,7 @@ import numpy as np
 from ...data.jsonl import json_lines, json_shape
 from ...errors import DataError
 from ...statistics.bootstrap import finite_array
-from ...statistics.scaling import Curve
+from ...statistics.scaling import ScalingCurve
 from ...statistics.solve_rate import FIRST_SOLVED
 
 GENERATIONS = "generations"
@@ -26,13 +26,15 @@ COUNTED = "round/generations"
 CUMULATIVE = "cumulative_solve_rate"
 
 
-def curve_of(compute: Sequence[float] | np.ndarray, rate: Sequence[float] | np.ndarray, name: str = "") -> Curve:
+def curve_of(
+    compute: Sequence[float] | np.ndarray, rate: Sequence[float] | np.ndarray, name: str = ""
+) -> ScalingCurve:
     """The curve of two lists. A rate whose name ends in cumulative_solve_rate, or that never falls, is cumulative."""
     x, y = finite_array(compute, "compute"), finite_array(rate, "rate")
-    return Curve(x, y, name.endswith(CUMULATIVE) or (len(y) > 1 and bool((np.diff(y) >= 0).all())))
+    return ScalingCurve(x, y, name.endswith(CUMULATIVE) or (len(y) > 1 and bool((np.diff(y) >= 0).all())))
 
 
-def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Curve, str, str]:
+def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[ScalingCurve, str, str]:
     """The points of a run folder, a .csv or a .jsonl file, and the names of the two columns.
 
     Rows without both are passed over. Without names: `compute` is the column of that name, else the generations
@@ -87,7 +89,7 @@ def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Curve,
     steps = np.array([float(step) for _, _, step in points if step <= rounds * each])
     first_P = np.searchsorted(steps, round_P * each)
     y_J = np.searchsorted(np.sort(first_P), np.arange(len(steps)), side="right") / len(problems)
-    return Curve(curve.compute[: len(steps)], y_J, True, problems, first_P), compute, rate
+    return ScalingCurve(curve.compute[: len(steps)], y_J, True, problems, first_P), compute, rate
 
 
 def _first_solved(place: Path) -> tuple[tuple[str, ...], np.ndarray, int]:

@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError
-from ..statistics.bootstrap import Z_95, Estimate
-from ..statistics.scaling import Curve, ScalingFit, fit_scaling_curve, jacobian
-from ..statistics.seeds import t_quantile, two_level_draws
-from .compare.scaling_data import curve_of
+from ...errors import DataError
+from ...statistics.bootstrap import Z_95, Estimate
+from ...statistics.scaling import ScalingCurve, ScalingFit, fit_scaling_curve, jacobian
+from ...statistics.seeds import t_quantile, two_level_draws
+from .data import curve_of
 
 Series = tuple[Sequence[float], Sequence[float]]
 """Compute and rate of one run."""
 
+TAILS = (0.1, 0.2, 0.3)  # shares of the last points that SGS takes off (appendix A, figure 8)
+SUBSETS = 100  # fits on half of the points
 DRAWS = 10_000  # of an asymptote over runs, which cost no fit each
 _MOST_FAILED = 0.05  # share of resampled fits that may fail before the interval says nothing
 _UNSTABLE = 0.5  # and before the fit itself does
@@ -40,7 +42,7 @@ class ScalingArm:
 
     name: str
     fit: ScalingFit
-    curves: list[Curve]
+    curves: list[ScalingCurve]
     interval: Estimate | None
     over: str
     failed: float
@@ -66,17 +68,17 @@ class ScalingArm:
 class Points:
     """The curves of one arm, and which of their points are fitted. initial: R0, the mean of the runs' first rates."""
 
-    curves: list[Curve]
+    curves: list[ScalingCurve]
     kept: list[np.ndarray]
     initial: float
     drop_below: float
 
     @classmethod
-    def of(cls, runs: Sequence[Curve | Series], drop_below: float) -> Points:
+    def of(cls, runs: Sequence[ScalingCurve | Series], drop_below: float) -> Points:
         """DataError for no run, or one that is not a curve."""
         if not runs:
             raise DataError("A scaling fit needs at least one run.")
-        curves = [run if isinstance(run, Curve) else curve_of(*run) for run in runs]
+        curves = [run if isinstance(run, ScalingCurve) else curve_of(*run) for run in runs]
         for curve in curves:  # refuses a list that falls or does not match, before the points are pooled
             fit_scaling_curve(curve.compute, curve.rate, np.inf)
         kept = [(curve.compute >= drop_below) & (curve.compute > 0) for curve in curves]
@@ -99,7 +101,7 @@ class Points:
 
 def fit_arm(
     name: str,
-    runs: Sequence[Curve | Series],
+    runs: Sequence[ScalingCurve | Series],
     drop_below: float = 0,
     resamples: int = 500,
     seed: int = 0,
@@ -111,11 +113,11 @@ def fit_arm(
     (two_level_draws of `influences`: Student's t with one degree of freedom less than there are runs). One run that
     names its problems: over problems alone. One run whose points are independent: a bootstrap of residuals, over the
     noise of the points alone. One cumulative run: none. recenter: each run begins anew at its first point that is kept
-    (Curve.recentred). No interval covers the chance that the curve is not a sigmoid:
+    (ScalingCurve.recentred). No interval covers the chance that the curve is not a sigmoid:
     tools/scaling_checks.py looks for that. DataError for a run that is not a curve.
     """
     if recenter:
-        runs = [(run if isinstance(run, Curve) else curve_of(*run)).recentred(drop_below) for run in runs]
+        runs = [(run if isinstance(run, ScalingCurve) else curve_of(*run)).recentred(drop_below) for run in runs]
         drop_below = 0
     points = Points.of(runs, drop_below)
     curves, (x_N, y_N) = points.curves, points.pooled()
@@ -141,7 +143,7 @@ def fit_arm(
     return ScalingArm(name, whole, curves, interval, over, lost, draws, values)
 
 
-def _over(curves: Sequence[Curve]) -> str:
+def _over(curves: Sequence[ScalingCurve]) -> str:
     """What the curves' interval is over, in words, or ONE_CUMULATIVE_RUN."""
     if len(curves) == 1 and curves[0].problems is None:
         return ONE_CUMULATIVE_RUN if curves[0].cumulative else "the points of one run"
@@ -154,7 +156,7 @@ def _over(curves: Sequence[Curve]) -> str:
     )
 
 
-def influences(fit: ScalingFit, curves: Sequence[Curve], kept: Sequence[np.ndarray]) -> np.ndarray:
+def influences(fit: ScalingFit, curves: Sequence[ScalingCurve], kept: Sequence[np.ndarray]) -> np.ndarray:
     """The asymptote as a mean of one value per run and problem, shape (runs, problems); one column unless all runs
     name the same problems.
 
@@ -216,3 +218,23 @@ def residual_draws(
     draws = np.array([value for value in found if value is not None])
     center = fit.asymptote or 0.0
     return np.asarray(center + (draws - center) * (float(t_quantile(0.975, count - 3)) / Z_95))
+
+
+def fits_without_tails(points: Points) -> dict[float, ScalingFit]:
+    """Share of each run's last points that is taken off -> the fit to the rest; {} where a run has one point."""
+    parts = points.series()
+    found: dict[float, ScalingFit] = {}
+    for share in TAILS if min(len(x) for x, _ in parts) > 1 else ():
+        cut = [(x[: len(x) - round(share * len(x))], y[: len(x) - round(share * len(x))]) for x, y in parts]
+        x_cut, y_cut = (np.concatenate(part) for part in zip(*cut, strict=True))
+        found[share] = points.fit(x_cut, y_cut)
+    return found
+
+
+def fits_on_halves(points: Points, seed: int = 0, count: int = SUBSETS) -> list[ScalingFit]:
+    """The fits to `count` random halves of all points that succeed."""
+    rng = np.random.default_rng([seed, 1])
+    x_N, y_N = points.pooled()
+    halves = [rng.permutation(len(x_N))[: -(-len(x_N) // 2)] for _ in range(count)]
+    found = [points.fit(x_N[half], y_N[half]) for half in halves]
+    return [fit for fit in found if fit.converged]
