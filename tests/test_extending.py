@@ -86,7 +86,7 @@ def test_the_second_try_has_as_many_rows_as_there_are_problems_left(page):
         and second["round/mended"] == page["second_try"].game.mended / samples["corrector"]
     )
     written = json.loads(Path("runs/second_try/run.json").read_text())
-    said = [*written["config"], *page["second_try"].settings]
+    said = [*written["config"], *page["second_try"].store.settings]
     assert "prover_beta" in said  # and nothing of a role that the game does not have
     assert [name for name in said if name.startswith("conjecturer_") and flat_name(name)] == []
     declared = written["metrics"]
