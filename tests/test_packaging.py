@@ -18,7 +18,9 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 # One number a folder: a file imports from folders of its own number or below.
 LAYERS = {
-    **dict.fromkeys(("errors", "registry", "random_state", "__version__", "_trl"), 0),  # leaves that everyone may use
+    **dict.fromkeys(
+        ("errors", "options", "registry", "random_state", "__version__", "_trl"), 0
+    ),  # leaves that everyone may use
     **dict.fromkeys(("countdown", "contract"), 1),
     **dict.fromkeys(("domains", "rewards", "objectives", "statistics", "data", "tiny"), 2),
     **dict.fromkeys(("curriculum", "proposers", "guides"), 3),

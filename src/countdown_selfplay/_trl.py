@@ -199,7 +199,7 @@ def sampling_overrides(
 ) -> dict[str, Any]:
     """The attributes of the trainer that must hold a role's values while that role samples.
 
-    `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `settings`: RoleSettings. `n`: samples per
+    `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `settings`: Role. `n`: samples per
     prompt. Returned as {attribute: value}; the caller swaps them in and back.
     """
     kwargs = {

@@ -41,7 +41,7 @@ CASES = {
     "joint --config trips.yaml": "which no round of this run logs. Did you mean 'prover/entropy'?",
     'joint --guard_trips {"prover/entropy":[1,0]}': "`guard_trips` of 'prover/entropy' ([1, 0]) must be a range",
     "joint --game propose_and_slove": "Unknown game 'propose_and_slove'. Did you mean 'propose_and_solve'?",
-    'joint --game_kwargs {"eta":1}': "`game_kwargs` ({'eta': 1}) is not read by `game` (propose_and_solve), whose",
+    'joint --game_kwargs {"eta":1}': "`game_kwargs` has eta, which is not one of its settings. Known names",
     "joint --game_kwargs nonsense": "`game_kwargs` ('nonsense') must be a JSON object",
     "joint --proposer polices": "Unknown proposer 'polices'. Did you mean 'policies'?",
     "joint --proposer policies --conjecturer_micro_batches 0": "`proposer` (policies) needs a conjecturer, and",

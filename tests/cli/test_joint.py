@@ -62,24 +62,29 @@ def test_the_recipes_hold_the_papers_table(model):
     for name, row in expected.items():
         _, args, _ = parse(["--recipe", f"{model}/{name}", "--report_to", "none"])
         c, p, scale = args.role("conjecturer"), args.role("prover"), 10 if model == "tiny" else 1
-        found = (args.conjecturer_reward, tuple(args.reward_arguments.values()), args.anchor_fraction)
+        round_ = args.game_settings
+        found = (args.conjecturer_reward, tuple(args.reward_arguments.values()), round_.anchor_fraction)
         found += (
             pytest.approx(c.learning_rate / scale),
             c.beta,
             args.max_steps,
-            args.fill,
+            round_.fill,
             args.capacity("conjecturer"),
         )
         found += (args.slots_per_round, p.num_generations, args.fill_multiple, p.entropy_coef, c.entropy_coef)
-        assert (*found, args.length_penalty, args.guard, args.unplayed_reward) == row, name
-        assert (pytest.approx(p.learning_rate / scale), p.beta, args.duplicate_proposals) == (1e-5, 1e-3, "keep")
+        assert (*found, args.length_penalty, args.guard, round_.unplayed_reward) == row, name
+        assert (pytest.approx(p.learning_rate / scale), p.beta, round_.duplicate_proposals) == (
+            1e-5,
+            1e-3,
+            "keep",
+        )
         assert {(r.kl_estimator, r.kl_reduction) for r in (c, p)} == {("k1", "mean")} and args.weight_decay == 0.01
-        assert (args.easy_above, args.importance_clip_low, args.importance_clip_high) == (0.95, 0.5, 2.0)
+        assert (round_.easy_above, args.importance_clip_low, args.importance_clip_high) == (0.95, 0.5, 2.0)
         if args.guard:
             assert args.guard_scope == "conjecturer" and args.length_penalty_floor == 0.0
         if model != "tiny":
             assert p.stop == ("</answer>",) and c.stop == ("</problem>", "\n\n") and c.temperature == 0.7
-            assert args.eval_preset == "joint_rloo" and args.leading_minus and c.max_completion_length == 64
+            assert args.eval_preset == "joint_rloo" and args.countdown.leading_minus and c.max_completion_length == 64
             assert p.max_completion_length == (512 if name == "aggressive_binary" else 1024)
 
 

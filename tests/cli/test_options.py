@@ -109,7 +109,7 @@ def test_yaml_values_become_those_of_their_fields(tmp_path):
     )  # YAML reads `no` as false
     script, args, _ = parse(["--config", str(tmp_path / "mine.yaml")])
     assert (args.save_strategy, args.max_steps, args.learning_rate, args.guard, args.seed) == ("no", 5, 1e-5, True, 3)
-    assert (args.resume_from_checkpoint, args.operands, script.dataset_name) == (True, [2, 3], None)
+    assert (args.resume_from_checkpoint, args.countdown.operands, script.dataset_name) == (True, [2, 3], None)
     assert args.guard_trips["prover/entropy"][0] == 0.1
     assert type(args.seed) is int and os.environ.pop("COUNTDOWN_TEST") == "1"
 
@@ -130,6 +130,7 @@ def test_every_shipped_recipe_is_read_by_its_command():
 @pytest.mark.parametrize("command", ["joint", "sft", "ipo", "cdg", "headroom"])
 def test_the_names_in_the_sources_are_those_of_the_dataclasses(command):
     found = set().union(*(field_names(*place.split(":")) for place in TRAINERS[command].models))
+    found |= set(sources.flat_names(TRAINERS[command]))
     assert found == set(OptionParser(command).fields)
 
 

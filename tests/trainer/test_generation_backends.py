@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from countdown_selfplay import _trl
-from countdown_selfplay.config import RoleSettings
+from countdown_selfplay.config import Role
 from countdown_selfplay.errors import ConfigError, GenerationError, MissingExtraError
 from countdown_selfplay.generation import client as client_module
 from countdown_selfplay.generation import colocate
@@ -106,9 +106,9 @@ def test_continuous_batching_leaves_the_trained_weights_in_their_precision(build
         ({"prover_vllm_server_base_url": "http://127.0.0.1:1"}, "is read under generation_backend=vllm_server only"),
         (
             {"generation_backend": "vllm_server", "vllm_request_timeout": -1.0},
-            r"`vllm_request_timeout` \(-1.0\) must be a finite number of at least 0",
+            r"`vllm_request_timeout` \(-1.0\) must be a finite number above 0: seconds",
         ),
-        ({"generation_backend": "vllm_server", "vllm_request_timeout": 0.0}, "must be more than 0 seconds"),
+        ({"generation_backend": "vllm_server", "vllm_request_timeout": 0.0}, "must be a finite number above 0"),
         ({"vllm_tensor_parallel_size": 2}, "is read under generation_backend=vllm only"),
         ({"generation_backend": "vllm", "vllm_group_port": 1}, "is read under generation_backend=vllm_server only"),
         (
@@ -209,7 +209,7 @@ LOG2 = math.log(2.0)
 def corrected(objective, logps, sampler, **changes):
     """(loss, its gradient to the log-probs, the sums): two completions of three tokens, advantages 1 and -1."""
     logps = torch.tensor(logps, requires_grad=True)
-    loss = RoleLoss(make_objective(objective), RoleSettings(**{**SETTINGS, **changes}))
+    loss = RoleLoss(make_objective(objective), Role(**{**SETTINGS, **changes}))
     loss.normalise_by(2.0, 5.0, 1.0)
     batch = {
         "advantages": torch.tensor([1.0, -1.0]),

@@ -11,9 +11,9 @@ import pytest
 import torch
 from transformers import TrainerCallback
 
+from countdown_selfplay.config.run_rules import refuse_unsupported
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import load_tiny_model
-from countdown_selfplay.training.parts import refuse_unsupported
 from tests.probe_games import memory, probe
 
 from .conftest import equal, make_config, optimizer_state, rounds, weights

@@ -12,14 +12,14 @@ from typing import Any, Literal
 
 from trl import ModelConfig
 
-from ..config.checks import check_output
 from ..config.countdown_fields import CountdownFields
-from ..config.number_checks import at_least, json_object
+from ..config.run_rules import check_output
 from ..config.script import EvaluationArguments
 from ..config.starts import check_starts
 from ..domains import domain_from
 from ..errors import ConfigError
 from ..games import GAMES
+from ..options import at_least, json_object
 from ..warm_starts.iterated.plan import with_budget
 from ..warm_starts.iterated.settings import IteratedSettings, check_settings
 from .options import parse_options

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 
@@ -18,9 +16,6 @@ def field_names(module: str, name: str) -> set[str]:
     if found is None:
         package = module if path.stem == "__init__" else module.rpartition(".")[0]
         return field_names(*_imported(tree, name, package))
-    if any(isinstance(one, ast.Call) and ast.unparse(one.func) == "flat" for one in found.decorator_list):
-        # fields that a decorator of this package declares; its module is light
-        return {one.name for one in dataclasses.fields(getattr(import_module(module), name))}
     annotated = [node for node in found.body if isinstance(node, ast.AnnAssign)]
     names = {ast.unparse(node.target) for node in annotated if "init=False" not in ast.unparse(node)}
     return names.union(*(field_names(module, base.id) for base in found.bases if isinstance(base, ast.Name)))

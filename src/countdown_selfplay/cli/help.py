@@ -19,10 +19,12 @@ _SECTIONS = {  # class that declares a field -> its section
     "RoleFields": "Both roles",
     "CurriculumFields": "Rounds: proposals, rewards, anchors",
     "DomainFields": "Problems and prompts",
-    "CountdownFields": "Problems and prompts",
+    "EvaluationFields": "Problems and prompts",
+    "CountdownArguments": "Problems and prompts",
     "GuardFields": "Collapse guard",
     "GenerationFields": "Generation backend",
-    "JointSelfPlayConfig": "Run",
+    "RunFields": "Run",
+    "SelfPlaySettings": "Run",
     "SFTSettings": "Run",
     "IPOSettings": "Run",
 }
@@ -48,10 +50,7 @@ def section_of(name: str, classes: Iterable[type]) -> str | None:
             if name in inspect.get_annotations(base):
                 if not base.__module__.startswith("countdown_selfplay"):
                     break
-                title = _SECTIONS.get(base.__name__, _FIRST)
-                if title == "Both roles" and name.partition("_")[0] in ("prover", "conjecturer"):
-                    return f"The {name.partition('_')[0]}"
-                return title
+                return _SECTIONS.get(base.__name__, _FIRST)
     return None
 
 

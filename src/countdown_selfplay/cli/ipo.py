@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..config.checks import check_run
+from ..config.run_rules import check_run
 from ..data.files import held_out_problems, load_problem_rows
 from ..errors import ConfigError
 from ..warm_starts.configs import IPOArguments, IPOSettings

@@ -148,9 +148,10 @@ def build_arguments(script: JointScriptArguments, training: JointSelfPlayConfig,
     players = training.all_roles
     sources: Any = {name: path if s.model is None else resolve_model(s.model) for name, s in players.items()}
     if script.conjecturer_model_name_or_path is not None:
-        if training.conjecturer_model is not None:
+        named = training.role("conjecturer").model
+        if named is not None:
             raise ConfigError(
-                f"`conjecturer_model` ({training.conjecturer_model}) and `conjecturer_model_name_or_path` "
+                f"`conjecturer_model` ({named}) and `conjecturer_model_name_or_path` "
                 f"({script.conjecturer_model_name_or_path}) say the same; set one of them."
             )
         own = resolve_model(script.conjecturer_model_name_or_path)

@@ -14,7 +14,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from trl import ModelConfig, TrlParser
 
-from ..config.countdown_fields import CountdownFields, DomainFields
+from ..config.countdown_fields import CountdownArguments, DomainFields
 from ..config.recipes import over
 from ..distributed.launched import refuse_lone_process
 from ..errors import ConfigError, CountdownSelfPlayError
@@ -187,7 +187,7 @@ def _set_aside(settings: dict[str, Any]) -> dict[str, Any]:
 def _refuse_countdowns(found: Sequence[Any], named: set[str]) -> None:
     """Countdown's own fields, asked for beside another domain; those of a recipe are passed over."""
     domain = next(part.domain for part in found if isinstance(part, DomainFields))
-    own = sorted(named & (set(CountdownFields.__dataclass_fields__) - set(DomainFields.__dataclass_fields__)))
+    own = sorted(named & set(CountdownArguments.__dataclass_fields__))
     if own and domain != "countdown":
         raise ConfigError(
             f"`{own[0]}` is Countdown's, and `domain` is '{domain}'; leave it out, or set domain_kwargs."

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..config.checks import check_run
+from ..config.run_rules import check_run
 from ..config.starts import check_starts
 from ..contract.domain import in_moves
 from ..data.files import held_out_problems, load_problem_rows

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..config import flat
 from ..config.recipes import chain, recipes
 from ..errors import ConfigError
 from ..registry import ELSEWHERE, suggestion
@@ -14,11 +15,6 @@ from .commands import TRAINERS, Trainer
 from .field_names import field_names
 from .plain import underscored
 from .yaml_file import read_settings
-
-try:
-    from ..config import flat  # type: ignore[attr-defined]
-except ImportError:
-    flat = None
 
 HELP_FLAGS = ("-h", "--help", "--help_all")
 
@@ -120,7 +116,7 @@ def check_names(how: Trainer, asked: Sources, fields: Collection[str]) -> None:
 def flat_names(how: Trainer) -> Mapping[str, Any]:
     """Options that are no fields, since a mapping of the config holds their settings (`operands`: domain_kwargs). Name
     -> section, type, default and help; the constructor of the config puts the values there."""
-    return flat.NAMES if flat is not None and how.kind == "joint" else {}
+    return flat.NAMES if how.kind == "joint" else {}
 
 
 def _nearest(name: str, known: Collection[str]) -> str:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .joint import JointSelfPlayConfig
-    from .players import RoleSettings
-    from .roles import RoleConfig
+    from .roles import Role
 
-_LAZY = {"JointSelfPlayConfig": "joint", "RoleConfig": "roles", "RoleSettings": "players"}
+_LAZY = {"JointSelfPlayConfig": "joint", "Role": "roles"}
 
-__all__ = ["JointSelfPlayConfig", "RoleConfig", "RoleSettings"]
+__all__ = ["JointSelfPlayConfig", "Role"]
 
 
 def __getattr__(name: str) -> Any:

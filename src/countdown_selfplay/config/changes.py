@@ -12,8 +12,10 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ..errors import CheckpointError
-from .players import parsed_roles
-from .roles import FIELDS, FLAT, flat_name
+from ..options import free_names, help_of
+from .fields import CurriculumFields, GenerationFields, GuardFields, RoleFields, RunFields
+from .flat import NAMES
+from .roles import FIELDS, FLAT, flat_name, parsed_roles
 
 PARTS = (
     *("train_dataset", "eval_dataset", "domain", "reward_funcs", "objectives"),
@@ -27,22 +29,22 @@ _UPWARD = ("max_steps", "num_train_epochs")
 NEVER = ("policy_sharing", "roles", "players", "weights")
 """May not change even if allowed: the weights of a checkpoint would mean something else."""
 
-_PREFIXES = ("logging_", "log_", "save_", "eval_", "hub_", "dataloader_", "trackio_", "vllm_request_", "vllm_retry_")
+_PREFIXES = ("logging_", "log_", "save_", "eval_", "hub_", "dataloader_", "trackio_")
 _FREE = """
-    output_dir run_name report_to project disable_tqdm resume_from_checkpoint allow_changed samples_per_log
-    format_probe num_completions_to_print num_generations_eval per_device_eval_batch_size do_train do_eval do_predict
-    prediction_loss_only batch_eval_metrics include_for_metrics include_num_input_tokens_seen metric_for_best_model
-    greater_is_better load_best_model_at_end push_to_hub restore_callback_states_from_checkpoint skip_memory_metrics
-    debug local_rank ddp_timeout ddp_backend guard_max_rollbacks vllm_adapter_dir vllm_server_host vllm_server_port
-    vllm_server_base_url vllm_server_timeout vllm_group_port
+    output_dir run_name report_to project disable_tqdm resume_from_checkpoint num_completions_to_print
+    num_generations_eval per_device_eval_batch_size do_train do_eval do_predict prediction_loss_only batch_eval_metrics
+    include_for_metrics include_num_input_tokens_seen metric_for_best_model greater_is_better load_best_model_at_end
+    push_to_hub restore_callback_states_from_checkpoint skip_memory_metrics debug local_rank ddp_timeout ddp_backend
+    vllm_server_host vllm_server_port vllm_server_base_url vllm_server_timeout vllm_group_port
     deepspeed fsdp fsdp_config accelerator_config
     gradient_accumulation_steps num_generations generation_batch_size steps_per_generation use_vllm
     activation_checkpointing activation_checkpointing_kwargs gradient_checkpointing gradient_checkpointing_kwargs
-    torch_empty_cache_steps export_every ds3_gather_for_generation vllm_gpu_memory_utilization vllm_enable_sleep_mode
+    torch_empty_cache_steps ds3_gather_for_generation vllm_gpu_memory_utilization vllm_enable_sleep_mode
     bf16_full_eval fp16_full_eval
 """
-"""Fields that may change at any resume: cadence, trackers, paths, addresses, what only moves data; which engine runs
-is compared by its name; the group sizes and `use_vllm` are derived from others; the last ones only save memory."""
+"""Fields of TRL and Transformers that may change at any resume: cadence, trackers, paths, addresses, data movement.
+The engine that runs is compared by its name; group sizes and `use_vllm` are derived from others; the last ones only
+save memory. Own fields carry `free` in their metadata."""
 
 
 def run_settings(
@@ -87,9 +89,19 @@ def _without_roles(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "roles": sorted(roles)}
 
 
+_OWN = {
+    *(
+        name
+        for part in (CurriculumFields, GenerationFields, GuardFields, RoleFields, RunFields)
+        for name in free_names(part)
+    ),
+    *(name for name, flat in NAMES.items() if help_of(flat.field).free),
+}
+
+
 def _matters(name: str) -> bool:
-    suffixes = ("_token", "_vllm_server_base_url", ".vllm_server_base_url")
-    return name not in _FREE.split() and not name.startswith(_PREFIXES) and not name.endswith(suffixes)
+    free = name in _FREE.split() or name in _OWN or name.startswith(_PREFIXES) or name.endswith("_token")
+    return not free and not (name.startswith("roles.") and help_of(FIELDS[plain_name(name)]).free)
 
 
 def _digest(keys: Iterable[str]) -> str:

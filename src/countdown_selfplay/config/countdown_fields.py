@@ -1,32 +1,28 @@
 """Settings of the domain, and of Countdown itself: prompts, ranges, answer rule. They are the same for self-play, warm
 starts and single-policy runs."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from ..domains import domain_from
+from ..errors import ConfigError
+from ..options import option
 
-__all__ = ["CountdownFields", "DomainFields", "domain_from"]
+__all__ = ["CountdownArguments", "CountdownFields", "DomainFields", "EvaluationFields", "domain_from"]
 
 
 @dataclass
 class DomainFields:
     """What is played."""
 
-    domain: str = field(
-        default="countdown",
-        metadata={"help": "Domain of the problems: a name in DOMAINS, or my_package.my_module:MyDomain."},
+    domain: str = option("countdown", "Domain of the problems: a name in DOMAINS, or my_package.my_module:MyDomain.")
+    domain_kwargs: dict | str | None = option(
+        None, "Arguments of the domain as JSON. Those of Countdown are options here too, such as operands."
     )
-    domain_kwargs: dict | str | None = field(
-        default=None,
-        metadata={"help": "Arguments of the domain as JSON. Countdown has the fields below instead."},
-    )
-    answers: Literal["whole", "moves"] = field(
-        default="whole",
-        metadata={
-            "help": "How an answer is given: whole, in one completion; moves: one move a completion, after each of "
-            "which the game restates the remaining numbers (Countdown: prover_prompt compact_moves or moves)."
-        },
+    answers: Literal["whole", "moves"] = option(
+        "whole",
+        "How an answer is given: whole, in one completion; moves: one move a completion, after each of which the game "
+        "restates the remaining numbers (Countdown: prover_prompt compact_moves or moves).",
     )
 
 
@@ -34,57 +30,64 @@ class DomainFields:
 class EvaluationFields(DomainFields):
     """How a prover is measured."""
 
-    eval_preset: Literal["training", "joint_rloo", "cdg"] = field(
-        default="training",
-        metadata={
-            "help": "How answers are sampled in every evaluation of the run, and in `eval` of its models. training: "
-            "as in training. joint_rloo: temperature 0.6, top-p 0.95, top-k 20, 2048 tokens (Allen and Ståblein). "
-            "cdg: temperature 0.95, top-k 10, 8192 tokens (Wang et al.). Answers are judged by the run's rules: "
-            "leading_minus is a separate setting."
-        },
+    eval_preset: Literal["training", "joint_rloo", "cdg"] = option(
+        "training",
+        "How answers are sampled in every evaluation of the run, and in `eval` of its models. training: as in "
+        "training. joint_rloo: temperature 0.6, top-p 0.95, top-k 20, 2048 tokens (Allen and Ståblein). cdg: "
+        "temperature 0.95, top-k 10, 8192 tokens (Wang et al.). Answers are judged by the run's rules: leading_minus "
+        "is a separate setting.",
     )
 
 
 @dataclass
-class CountdownFields(EvaluationFields):
-    """Which problems exist and how they are put to a model."""
+class CountdownArguments:
+    """Which problems exist and how they are put to a model: `domain_kwargs` of Countdown."""
 
-    prover_prompt: str = field(
-        default="countdown_3to4", metadata={"help": "How a problem is put to the prover: a name in PROVER_PROMPTS."}
+    prover_prompt: str = option("countdown_3to4", "How a problem is put to the prover: a name in PROVER_PROMPTS.")
+    conjecturer_prompt: str = option("completion", "Prompt and parser of proposals: a name in CONJECTURER_PROMPTS.")
+    operands: list[int] = option(
+        factory=lambda: [3, 4], help="Operand counts that are requested and admitted, each as often as it is listed."
     )
-    conjecturer_prompt: str = field(
-        default="completion",
-        metadata={"help": "Prompt and parser of proposals: a name in CONJECTURER_PROMPTS."},
+    number_low: int = option(1, "Least operand.")
+    number_high: int = option(99, "Greatest operand.")
+    target_low: int = option(10, "Least target.")
+    target_high: int = option(100, "Greatest target.")
+    value_high: int = option(99, "Greatest result of a move (answers: moves).")
+    answer_rule: Literal["last", "first", "any"] = option(
+        "last", "Which answer tag counts, in training and in evaluation."
     )
-    operands: list[int] = field(
-        default_factory=lambda: [3, 4],
-        metadata={"help": "Operand counts that are requested and admitted, each as often as it is listed."},
+    use_all: bool = option(
+        True, "Every number must be used exactly once. False: at most once (Task Difficulty and Diversity)."
     )
-    number_low: int = field(default=1, metadata={"help": "Least operand."})
-    number_high: int = field(default=99, metadata={"help": "Greatest operand."})
-    target_low: int = field(default=10, metadata={"help": "Least target."})
-    target_high: int = field(default=100, metadata={"help": "Greatest target."})
-    value_high: int = field(default=99, metadata={"help": "Greatest result of a move (answers: moves)."})
-    answer_rule: Literal["last", "first", "any"] = field(
-        default="last",
-        metadata={"help": "Which answer tag counts, in training and in evaluation."},
+    leading_minus: bool = option(
+        False, "Accept one minus sign before a number or a parenthesis (the checker of Allen and Ståblein)."
     )
-    use_all: bool = field(
-        default=True,
-        metadata={
-            "help": "Every number must be used exactly once. False: at most once (Task Difficulty and Diversity)."
-        },
+    score_tagged: float | None = option(
+        None,
+        "Score of a malformed or empty answer within answer tags, and of tags inside the thinking (the program of "
+        "Allen and Ståblein: 0.1). None: 0, as for an answer without tags (Allen and Ståblein's text).",
     )
-    leading_minus: bool = field(
-        default=False,
-        metadata={
-            "help": "Accept one minus sign before a number or a parenthesis (the checker of Allen and Ståblein)."
-        },
+
+
+@dataclass
+class ProposedCountdown(CountdownArguments):
+    """The same where problems are proposed."""
+
+    admit_unsolvable: bool = option(
+        False, "Play proposals that have no solution, with solve rate 0 (Multimodal LLM Self-Play has no such filter)."
     )
-    score_tagged: float | None = field(
-        default=None,
-        metadata={
-            "help": "Score of a malformed or empty answer within answer tags, and of tags inside the thinking (the "
-            "program of Allen and Ståblein: 0.1). None: 0, as for an answer without tags (Allen and Ståblein's text)."
-        },
-    )
+
+
+@dataclass
+class CountdownFields(CountdownArguments, EvaluationFields):
+    """Domain and evaluation of the commands that train one policy."""
+
+    @property
+    def countdown(self) -> CountdownArguments:
+        """The settings of Countdown, which are fields here."""
+        if self.domain_kwargs:
+            raise ConfigError(
+                f"`domain_kwargs` ({self.domain_kwargs}) is not read by the domain '{self.domain}', which has "
+                "separate fields, such as operands and prover_prompt; set those."
+            )
+        return self

@@ -12,8 +12,8 @@ import yaml
 
 from ..errors import ConfigError
 from ..registry import Registry, suggestion
-from .players import parsed_roles
-from .roles import flat_name
+from .flat import NAMES, spread
+from .roles import flat_name, parsed_roles
 
 PLACES = (Path(__file__).parents[1] / "recipes", Path(__file__).parents[3] / "examples" / "recipes")
 """Where recipes lie: in an installed wheel, and in a checkout."""
@@ -40,6 +40,11 @@ def over(below: Mapping[str, Any], above: Mapping[str, Any], training: type) -> 
     """The settings of two sources, of which `above` wins setting by setting, however each writes it: in `roles`, as a
     role's flat field, or as the plain field for all roles. `--learning_rate` acts although the recipe has a
     prover_learning_rate."""
+    below, above = spread(below), spread(above)
+    for part, usual in (("domain", "countdown"), ("game", "propose_and_solve")):
+        if above.get(part) not in (None, below.get(part, usual)):  # what is below are arguments of another one
+            of_it = {f"{part}_kwargs", *(name for name, flat in NAMES.items() if flat.into == f"{part}_kwargs")}
+            below = {name: value for name, value in below.items() if name not in of_it}
     if "roles" not in below and "roles" not in above and not any(map(flat_name, below)):
         return {**below, **above}
     plain = {name for name in above if name in {f.name for f in dataclasses.fields(training)}}
@@ -100,7 +105,7 @@ def recipe_settings(name: str, training: type, command: str = "joint") -> dict[s
 def recipe_fields(name: str, changes: Mapping[str, Any], training: type) -> dict[str, Any]:
     """Those settings of a recipe that are fields of `training`, under `changes`; its model and its data are left out.
     ConfigError for a change that is no field."""
-    fields = [f.name for f in dataclasses.fields(training) if f.init]
+    fields = [*(f.name for f in dataclasses.fields(training) if f.init), *NAMES]
     for change in changes:
         if change not in fields:
             raise ConfigError(f"`{change}` is not a field of {training.__name__}.{suggestion(change, fields)}")

@@ -1,268 +1,226 @@
-"""Roles as data: what a role can be given, and the flat fields (`prover_learning_rate`) that are made from it."""
+"""Roles as data: what a role can be given in `roles`, and its settings once every fallback is resolved."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ConfigError
+from ..objectives import make_objective
+from ..options import help_of, hints_of, option, typed
+from ..registry import nearest
+from .ranges import check_number
 
 FLAT = ("prover", "conjecturer")
-"""Kinds of roles whose settings are fields of the configuration too."""
+"""Kinds of roles whose settings have flat names too (`prover_learning_rate`)."""
+START = "start"
+"""`weights` of a role that plays what was passed in and is never trained."""
+DEFAULTS: dict[str, dict[str, Any]] = {"prover": {"micro_batches": 8}}
+"""Settings in which the default of a kind is not that of Role."""
 
 
-def _help(text: str, default: Any = None) -> Any:
-    return field(default=default, metadata={"help": text})
+def _plain(text: str, free: bool = False) -> Any:
+    """A setting that falls back on the field of the configuration with its name."""
+    return option(None, text, free=free, plain=True)
 
 
 @dataclass(frozen=True)
-class RoleConfig:
-    """What the roles of one kind are, train and sample with: an entry of `roles`. None falls back on the plain field
-    of GRPOConfig of that name. In the help, {role} stands for the kind."""
+class Role:
+    """What a player trains and samples with. The settings with a help text can be given in `roles`; {role} stands for
+    the kind. Players of one kind differ in name and weights, and in `each`."""
 
-    players: int = _help(
-        "How many of the {role} there are; several are called {role}/0, {role}/1 and so on. 0: none.", 1
+    role: str = ""
+    """The player's name: the kind, or kind/0, kind/1 and so on where it has several players."""
+    kind: str = ""
+    """What it is in the game."""
+    players: int = option(
+        1, "How many of the {role} there are; several are called {role}/0, {role}/1 and so on. 0: none."
     )
-    """0: the role is absent."""
-    model: str | None = _help("What the {role} starts from. None: the run's model.")
-    """A hub id or a folder."""
-    weights: str | None = _help(
+    model: str | None = option(None, "What the {role} starts from, a hub id or a folder. None: the run's model.")
+    weights: str | None = option(
+        None,
         "Whose weights the {role} plays: another role's name shares that role's, player by player; start: those that "
-        "were passed in, sampled and never trained. None: as policy_sharing says."
+        "were passed in, sampled and never trained. None: as policy_sharing says.",
     )
-    """A role's name, or start."""
-    micro_batches: int = _help("Micro-batches that hold the {role}'s samples in an optimizer step, per process.", 1)
+    """Of a player: the name of its weights; None: those that were passed in, frozen."""
+    micro_batches: int = option(1, "Micro-batches that hold the {role}'s samples in an optimizer step, per process.")
     """The role's capacity, trained or not."""
-    sequences_per_step: int | None = _help(
+    sequences_per_step: int = _plain(
         "Trained sequences of the {role} in an optimizer step, over all processes. None: sequences_per_step."
     )
     """0: the round's samples in steps_per_round equal parts."""
-    samples_per_round: int | None = _help(
-        "Samples of the {role} in a round, over all processes; needs sequences_per_step, or answers in moves, whose "
-        "micro-batches hold the rows that a step trains on. None: what its micro-batches hold."
+    samples_per_round: int | None = option(
+        None,
+        "Samples of the {role} in a round, over all processes, an episode being one; needs sequences_per_step, or "
+        "answers in moves, whose micro-batches hold the rows that a step trains on. None: what its micro-batches "
+        "hold.",
     )
-    """Samples, an episode being one."""
-    num_generations: int | None = _help("Samples per prompt of the {role}. None: num_generations.")
-    """Samples of one group."""
-    objective: str = _help("Advantage and loss of the {role}: a name in OBJECTIVES.", "rloo")
-    """A name in OBJECTIVES."""
-    objective_kwargs: dict | str | None = _help(  # noqa: RUF009 -- it is a field
-        "Arguments of the {role}'s objective as JSON, such as '{\"k\": 4}'."
+    num_generations: int = _plain("Samples per prompt of the {role}. None: num_generations.")
+    objective: str = option("rloo", "Advantage and loss of the {role}: a name in OBJECTIVES.")
+    objective_kwargs: dict[str, Any] = option(
+        help="Arguments of the {role}'s objective as JSON, such as '{\"k\": 4}'.", factory=dict
     )
-    """A mapping, or its JSON."""
-    learning_rate: float | None = _help("Peak learning rate of the {role}. None: learning_rate.")
+    learning_rate: float = _plain("Peak learning rate of the {role}. None: learning_rate.")
     """0 freezes the weights."""
-    warmup_steps: float | None = _help(
+    warmup_steps: float = _plain(
         "Linear warm-up of the {role} in rounds, or a share of them below 1. None: warmup_steps."
     )
-    """Rounds, or a share of them below 1."""
-    max_grad_norm: float | None = _help("The {role}'s gradient norm is clipped at this value. None: max_grad_norm.")
+    max_grad_norm: float = _plain("The {role}'s gradient norm is clipped at this value. None: max_grad_norm.")
     """0: no clip."""
-    beta: float | None = _help("Coefficient of the {role}'s KL to the weights that were passed in. None: beta.")
+    beta: float = _plain("Coefficient of the {role}'s KL to the weights that were passed in. None: beta.")
     """0: no KL term."""
-    kl_estimator: str | None = _help("Estimate of the {role}'s KL: k3 or k1. None: kl_estimator.")
-    """k3, k1."""
-    kl_reduction: str | None = _help("How the {role}'s KL is reduced over tokens: sum or mean. None: kl_reduction.")
-    """sum, mean."""
-    entropy_coef: float | None = _help(
-        "Coefficient of the {role}'s entropy bonus (nats per token). None: entropy_coef."
-    )
-    """0: no bonus."""
-    entropy_target: float | None = _help(
+    kl_estimator: str = _plain("Estimate of the {role}'s KL: k3 or k1. None: kl_estimator.")
+    kl_reduction: str = _plain("How the {role}'s KL is reduced over tokens: sum or mean. None: kl_reduction.")
+    entropy_coef: float = _plain("Coefficient of the {role}'s entropy bonus (nats per token). None: entropy_coef.")
+    entropy_target: float | None = _plain(
         "Under use_adaptive_entropy: mean entropy (nats per token) at or below which the {role}'s bonus acts. None: "
         "entropy_target."
     )
-    """Nats per token."""
-    sft_coef: float = _help(
-        "Weight of a supervised term on samples that the game marks for it (critic_discernment: right first answers) "
-        "and on demonstrations (demonstrations_per_step).",
+    """None: the coefficient is constant."""
+    sft_coef: float = option(
         0.0,
+        "Weight of a supervised term on samples that the game marks for it (critic_discernment: right first answers) "
+        "and on demonstrations (demonstrations_per_step). 0: no such term.",
     )
-    """0: no such term."""
-    demonstrations_per_step: int = _help(
+    demonstrations_per_step: int = option(
+        0,
         "Demonstrations of the domain beside the {role}'s own answers in each optimizer step, over all processes, in "
         "the supervised term (sft_coef): an anchor that keeps what it can do.",
-        0,
     )
-    """0: none."""
-    temperature: float | None = _help("Sampling temperature of the {role}. None: temperature.")
-    """Above 0."""
-    top_p: float | None = _help("Nucleus of the {role}'s sampling. None: top_p.")
+    temperature: float = _plain("Sampling temperature of the {role}. None: temperature.")
+    top_p: float = _plain("Nucleus of the {role}'s sampling. None: top_p.")
     """1: off."""
-    top_k: int | None = _help("Top-k of the {role}'s sampling. None: top_k.")
+    top_k: int = _plain("Top-k of the {role}'s sampling. None: top_k.")
     """0: off."""
-    max_completion_length: int | None = _help("Most tokens in a sample of the {role}. None: max_completion_length.")
-    """Tokens."""
-    stop: list | str | None = _help(  # noqa: RUF009
-        "Texts that end a sample of the {role}: one text, or a list as JSON. None: the domain's."
+    max_completion_length: int = _plain("Most tokens in a sample of the {role}. None: max_completion_length.")
+    stop: tuple[str, ...] | None = option(
+        None, "Texts that end a sample of the {role}: one text, or a list as JSON ([]: none). None: the domain's."
     )
-    """Texts; [] for none."""
-    each: list | str | None = _help(  # noqa: RUF009
+    each: list[dict[str, Any]] | None = option(
+        None,
         "What tells several players of the {role} apart: a list with a mapping for each player, as JSON, such as "
-        '\'[{"temperature": 0.8}, {"temperature": 1.2}]\'; model, temperature, top_p, top_k and learning_rate.'
+        '\'[{"temperature": 0.8}, {"temperature": 1.2}]\'; model, temperature, top_p, top_k and learning_rate.',
     )
-    """One mapping for each player, over the settings of the kind."""
-    vllm_server_base_url: str | None = _help(
-        "The {role}'s own vLLM server. None: vllm_server_base_url, or host and port."
+    vllm_server_base_url: str | None = _plain(
+        "The {role}'s own vLLM server (http://host:port). None: vllm_server_base_url, or host and port.", free=True
     )
-    """http://host:port."""
+    # From fields of the configuration, for all roles alike.
+    entropy_coef_delta: float = 0.005
+    entropy_coef_min: float = 0.0
+    entropy_coef_max: float = 1.0
+    kl_in: str = "loss"
+    soft_overlong: float = 0.0
+    """Last share of its length over which the credit is replaced (`overlong`); 0: nowhere."""
+    # Of a sampler that is not the trained model itself; as TRL's vllm_importance_sampling_* fields.
+    sampler_correction: bool = True
+    sampler_correction_mode: str = "sequence_mask"
+    sampler_correction_min: float | None = None
+    sampler_correction_max: float | None = 3.0
+    trained: bool = True
 
     @property
-    def arguments(self) -> dict[str, Any]:
-        """`objective_kwargs` as a dict, once JSON was read."""
-        return dict(self.objective_kwargs or {})  # type: ignore[arg-type]
+    def replayed_rounds(self) -> int:
+        """Rounds of samples that one of its steps has room for (`all_kept`)."""
+        if not self.trained or not self.objective_kwargs.get("all_kept"):
+            return 1
+        replay: Any = getattr(make_objective(self.objective, self.objective_kwargs), "replay", None)
+        return 1 if replay is None else replay.rounds
+
+    @property
+    def trained_micro_batches(self) -> int:
+        """Micro-batches of the player in an optimizer step."""
+        return self.micro_batches * self.replayed_rounds
+
+    @property
+    def player(self) -> str:
+        return self.role
+
+    def stops(self, domain: Any) -> list[str] | None:
+        """The texts that end a sample in `domain`."""
+        return domain.stop_strings(self.kind or self.role) if self.stop is None else list(self.stop)
 
 
+FIELDS = {f.name: f for f in dataclasses.fields(Role) if "help" in f.metadata}
+"""The settings of `roles`."""
+PLAIN = tuple(name for name, f in FIELDS.items() if help_of(f).plain)
+"""Those that fall back on the field of the configuration with their name."""
 EACH = ("model", "temperature", "top_p", "top_k", "learning_rate")
-"""Settings in which players of one kind may differ (`each`)."""
-
-FIELDS = {f.name: f for f in dataclasses.fields(RoleConfig)}
-TYPES: dict[str, Any] = get_type_hints(RoleConfig)
-
-
-class _UnsetInt(int):
-    """A default that can be told from the same number written by a user."""
-
-
-class _UnsetStr(str):
-    """The same for a text. argparse puts a default that is a text through `str`, and must get it back."""
-
-    def __str__(self) -> str:
-        return self
-
-
-_DEFAULTS: dict[str, Any] = {
-    "prover_micro_batches": _UnsetInt(8),
-    "conjecturer_micro_batches": _UnsetInt(1),
-    "prover_objective": _UnsetStr("rloo"),
-    "conjecturer_objective": _UnsetStr("rloo"),
-}
-_WORDS = {
-    "prover_micro_batches": "Micro-batches of the prover in a round, per process. The prover's samples in a round are "
-    "per_device_train_batch_size x prover_micro_batches x processes.",
-    "conjecturer_micro_batches": "Micro-batches of the conjecturer in a round, per process. Proposals in a round are "
-    "per_device_train_batch_size x conjecturer_micro_batches x processes. 0: no conjecturer; the round is "
-    "single-policy RL on the anchor problems.",
-    "prover_num_generations": "Answers sampled per problem. None: num_generations.",
-    "conjecturer_num_generations": "Proposals sampled per conjecturer prompt. None: num_generations.",
-    "prover_max_completion_length": "Most tokens in an answer. None: max_completion_length.",
-    "conjecturer_max_completion_length": "Most tokens in a proposal. None: max_completion_length.",
-}
-
-
-def flat(*kinds: str) -> Callable[[type], type]:
-    """Class decorator, under @dataclass: declares `<kind>_<setting>` for each setting of RoleConfig, with its help. A
-    default is None, or (the two of _DEFAULTS) a value that counts as not given."""
-
-    def declare(cls: type) -> type:
-        made: dict[str, Any] = {}
-        for name, kind, setting in ((f"{kind}_{setting}", kind, setting) for kind in kinds for setting in FIELDS):
-            default = _DEFAULTS.get(name)
-            optional = type(None) in get_args(TYPES[setting]) or default is not None
-            made[name] = TYPES[setting] if optional else TYPES[setting] | None
-            words = _WORDS.get(name, FIELDS[setting].metadata["help"]).replace("{role}", kind)
-            setattr(cls, name, field(default=default, metadata={"help": words}))
-        cls.__annotations__ = made | cls.__annotations__
-        return cls
-
-    return declare
+"""Those in which players of one kind may differ (`each`)."""
 
 
 def flat_name(name: str) -> tuple[str, str] | None:
-    """("prover", "learning_rate") for the field `prover_learning_rate`; None for any other field."""
+    """("prover", "learning_rate") for `prover_learning_rate`; None for any other name."""
     kind, _, setting = name.partition("_")
     return (kind, setting) if kind in FLAT and setting in FIELDS else None
 
 
-def is_given(config: object, name: str) -> bool:
-    """Was the flat field set to a value?"""
-    value = getattr(config, name)
-    return value is not None and value is not _DEFAULTS.get(name)
+def parsed_roles(given: Any) -> dict[str, dict[str, Any]]:
+    """The field `roles` as {kind: {setting: value}}; ConfigError unless it is that, with settings that exist."""
+    try:
+        found = json.loads(given) if isinstance(given, str) else given
+    except (ValueError, RecursionError):
+        found = given
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise ConfigError(
+            f"`roles` ({given!r}) must be a mapping from roles to their settings, such as "
+            '{"prover": {"players": 4}}.'
+        )
+    roles = {}
+    for kind, settings in found.items():
+        if not isinstance(settings, Mapping | None):
+            raise ConfigError(f"`roles.{kind}` ({settings!r}) must map settings to values, such as {{players: 4}}.")
+        roles[str(kind)] = dict(settings or {})
+        for name in roles[str(kind)]:
+            if name not in FIELDS:
+                raise ConfigError(
+                    f"`roles.{kind}.{name}` is not a setting of a role.{nearest(str(name), list(FIELDS))}"
+                )
+    return roles
 
 
-@dataclass
-@flat(*FLAT)
-class RoleFields:
-    """Who plays what: `roles` for any game, and the same settings as flat fields for the prover and the
-    conjecturer."""
+def typed_setting(name: str, setting: str, value: Any) -> Any:
+    """The value of a role's setting as its type wants it; `name`: as the user wrote it. ConfigError for another
+    type."""
+    if setting == "stop":
+        found = [value] if isinstance(value, str) and not value.startswith("[") else value
+        try:
+            texts = typed(name, list[str], found)
+        except ConfigError:
+            texts = [""]
+        if not all(texts):
+            raise ConfigError(f'`{name}` ({value!r}) must be a text, or a list of texts such as ["</answer>"].')
+        return texts
+    return _mappings(name, value) if setting == "each" else typed(name, hints_of(Role)[setting], value)
 
-    if TYPE_CHECKING:  # the generated fields
 
-        def __getattr__(self, name: str) -> Any: ...
+def _mappings(name: str, given: Any) -> list[dict[str, Any]]:
+    """The value of `each`: settings in which players can differ, for each player."""
+    try:
+        listed = json.loads(given) if isinstance(given, str) else given
+    except (ValueError, RecursionError):
+        listed = None
+    if not isinstance(listed, list | tuple) or not all(isinstance(own, Mapping | None) for own in listed):
+        raise ConfigError(f"`{name}` ({given!r}) must be a list of mappings such as [{{temperature: 0.8}}, {{}}].")
+    for setting in (setting for own in listed for setting in own or ()):
+        if setting not in EACH:
+            raise ConfigError(
+                f"`{name}` sets {setting}, in which players of one kind cannot differ; they can in {', '.join(EACH)}."
+                f"{nearest(str(setting), list(EACH))}"
+            )
+    found = [{s: typed_setting(name, s, v) for s, v in (own or {}).items()} for own in listed]
+    for i, own in enumerate(found):
+        for setting, value in own.items():
+            check_number(f"{name}[{i}].{setting}", setting, value)
+    return found
 
-    game: str | None = field(
-        default="propose_and_solve",
-        metadata={"help": "What a round is: a name in GAMES. None: the object that the trainer is given as its game."},
-    )
-    roles: dict | str | None = field(
-        default=None,
-        metadata={
-            "help": "Settings per role, as a mapping in YAML and Python and as JSON here, such as "
-            '\'{"prover": {"players": 4}}\'. A flat field of the same source (prover_learning_rate) wins over it.'
-        },
-    )
-    steps_per_round: int = field(
-        default=1,
-        metadata={
-            "help": "Optimizer steps into which the samples of a round are cut; with sequences_per_step the most that "
-            "a round may take."
-        },
-    )
-    sequences_per_step: int = field(
-        default=0,
-        metadata={
-            "help": "Sequences with credit in an optimizer step of each role, over all processes (SGS, appendix C.1: "
-            "32), so that the number of steps in a round follows the data. 0: steps_per_round steps of equally many "
-            "samples, with and without credit."
-        },
-    )
-    policy_sharing: Literal["full", "lora", "tied"] = field(
-        default="full",
-        metadata={
-            "help": "full: one model per role (the papers' setting). lora: one frozen base, one adapter per role. "
-            "tied: both roles are the same weights under different prompts."
-        },
-    )
-    padding_free: bool = field(
-        default=False,
-        metadata={
-            "help": "Score packed rows without their padding. Needs flash attention (model_init_kwargs: "
-            "attn_implementation), which keeps packed rows apart."
-        },
-    )
-    kl_in: Literal["loss", "reward"] = field(
-        default="loss",
-        metadata={
-            "help": "Where the KL to the weights that were passed in enters. loss: a loss term (k3 estimate per "
-            "token). reward: subtracted from each sample's reward (sum of log-ratios, as in TRL's RLOO trainer)."
-        },
-    )
-    kl_estimator: Literal["k3", "k1"] = field(
-        default="k3",
-        metadata={
-            "help": "Per-token KL of the loss term. k3: exp(d) - d - 1 with d = log ref - log pi. k1: -d (the code of "
-            "Allen and Ståblein), whose gradient has mean 0 on-policy: as a loss term it anchors nothing."
-        },
-    )
-    kl_reduction: Literal["sum", "mean"] = field(
-        default="sum",
-        metadata={
-            "help": "sum: as the objective reduces its own loss (rloo: a sum over a completion's tokens). mean: over "
-            "all trained tokens of the round (Allen and Ståblein), weaker by the number of tokens of a completion."
-        },
-    )
-    importance_clip_low: float = field(
-        default=0.5,
-        metadata={"help": "Lower clamp of the sequence-level importance weight (Allen and Ståblein: 0.5)."},
-    )
-    importance_clip_high: float = field(
-        default=2.0,
-        metadata={"help": "Upper clamp of the sequence-level importance weight (Allen and Ståblein: 2)."},
-    )
-    drop_signalless_gradients: bool = field(
-        default=True,
-        metadata={
-            "help": "Drop a role's gradients in a round in which all its advantages are 0, so that Adam's momentum, "
-            "weight decay and the KL do not move it without a reward signal."
-        },
-    )
+
+def names_of(kind: str, players: int, micro_batches: int) -> tuple[str, ...]:
+    """The names of a kind's players. A conjecturer without micro-batches is absent."""
+    if kind == "conjecturer" and micro_batches == 0:
+        return ()
+    return (kind,) if players == 1 else tuple(f"{kind}/{i}" for i in range(players))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from ..errors import ConfigError
-from .number_checks import at_least
+from ..options import at_least
 
 
 @dataclass
@@ -11,8 +11,7 @@ class EvaluationArguments:
     """What a run is measured on, before and after."""
 
     eval_dataset_name: str | None = field(
-        default=None,
-        metadata={"help": "Held-out problems: a hub id or a file. None: the generator's held-out side."},
+        default=None, metadata={"help": "Held-out problems: a hub id or a file. None: the generator's held-out side."}
     )
     eval_dataset_split: str = field(default="test", metadata={"help": "Split of eval_dataset_name."})
     eval_problems: int = field(
@@ -22,7 +21,7 @@ class EvaluationArguments:
         default=None,
         metadata={
             "help": "Rungs (Countdown: numbers in a problem) of which eval_problems has equally many each. None: "
-            "problems as the domain draws them.",
+            "problems as the domain draws them."
         },
     )
     eval_proposals: int = field(default=1024, metadata={"help": "Proposals sampled for the table before / after."})

@@ -75,8 +75,8 @@ class BaseDomain(Generic[P]):
         raise NotImplementedError
 
     from_config: Any = None
-    """A class method `from_config(config)` of a domain whose settings are fields of the configuration; None: it is
-    built with `domain_kwargs`."""
+    """A class method `from_config(countdown, answers)` of Countdown and what is derived from it; None: the domain is
+    built with `domain_kwargs` as they are."""
     spec: Any = None
     """Ranges of its problems, for rewards that look at them (`RewardContext.spec`)."""
     rules: Any = None

@@ -94,8 +94,9 @@ class CountdownDomain(Rungs, Texts, BaseDomain[Problem]):
         return cls()
 
     @classmethod
-    def from_config(cls, fields: Any) -> CountdownDomain:
-        """Countdown as the CountdownFields of a configuration describe it. The compact prompts have no answer tags."""
+    def from_config(cls, fields: Any, answers: str = "whole") -> CountdownDomain:
+        """Countdown as the CountdownArguments of a configuration describe it. The compact prompts have no answer
+        tags."""
         bare = fields.prover_prompt in BARE_PROMPTS
         return cls(
             spec=ProblemSpec(tuple(dict.fromkeys(fields.operands)), *(getattr(fields, name) for name in _BOUNDS)),
@@ -110,8 +111,8 @@ class CountdownDomain(Rungs, Texts, BaseDomain[Problem]):
             conjecturer_prompt=fields.conjecturer_prompt,
             operands=tuple(fields.operands),
             admit_unsolvable=getattr(fields, "admit_unsolvable", False),
-            answers=getattr(fields, "answers", "whole"),
-            value_high=getattr(fields, "value_high", VALUE_HIGH),
+            answers=answers,
+            value_high=fields.value_high,
         )
 
     def propose_row(self, operands: int | None = None, target: Problem | None = None, **asked: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from ..errors import ConfigError
+from ..options import is_whole
 from .exact.batch import solvable_arrays
 from .exact.repeats import mix
 from .exact.solver import MAX_OPERANDS
@@ -109,7 +110,7 @@ def generate_problems(
 
 def check_request(n: int, split: str) -> None:
     """ConfigError for a count or a side of the split that there is not."""
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+    if not is_whole(n, 0):
         raise ConfigError(f"`n` ({n!r}) must be a count of problems, 0 or more.")
     if split not in get_args(Split):
         raise ConfigError(f"`split` ({split!r}) must be one of {', '.join(get_args(Split))}.")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..contract.domain import Helping
+from ..options import is_whole
 from ..registry import Registry
 from . import guide
 from .guide import Review
@@ -204,7 +205,7 @@ def read_review(text: object, style: str) -> Review | None:
             scores = [found[name] for name in ("relevance", "redundancy", "complexity")]
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
-    whole = len(scores) == 3 and all(isinstance(n, int) and not isinstance(n, bool) for n in scores)
+    whole = len(scores) == 3 and all(map(is_whole, scores))
     fits = whole and all(0 <= n <= most for n, most in zip(scores, (5, 1, 4), strict=True))
     return Review(*scores) if fits else None
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
 from ..errors import ConfigError
+from ..options import is_number
 
 AnswerRule = Literal["last", "first", "any"]
 AnswerFormat = Literal["tags", "bare"]
@@ -63,7 +63,7 @@ class Rules:
             score = getattr(self, name)
             if score is None and name == "score_tagged":
                 continue
-            if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+            if not is_number(score):
                 raise ConfigError(f"`{name}` ({score!r}) must be a finite number.")
 
     @property

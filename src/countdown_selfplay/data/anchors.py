@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from datasets import Dataset, IterableDataset
 
 from ..contract.domain import Domain
-from ..errors import DataError
+from ..errors import ConfigError, DataError
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +45,8 @@ def run_anchors(
 ) -> Anchors:
     """The problems of a run; DataError for a bad row, and where a round draws more than there are. `as_targets`: the
     proposer chooses from the whole set, in which a problem counts once."""
+    if isinstance(held_out, Mapping):
+        raise ConfigError("`eval_dataset` is a dict of data sets; pass one, and hand the others to evaluate().")
     eval_rows = None if held_out is None else cast("Dataset", anchor_dataset(held_out, domain, args.seed))
     keys = problem_keys(eval_rows, domain)
     rows = anchor_dataset(train, domain, args.seed, keys)

@@ -6,7 +6,6 @@ import os
 from typing import Any
 
 from ..config import JointSelfPlayConfig
-from ..config.players import field_of
 from ..errors import ConfigError
 from .ddp import Engine
 from .deepspeed import ZeroEngine, deepspeed_settings
@@ -54,7 +53,7 @@ def _check_deepspeed(args: JointSelfPlayConfig, settings: dict[str, Any]) -> Non
             "hands the CPU the gradients of the last micro-batch alone; set it to none, or use policy_sharing='tied'."
         )
     if several:
-        norms = {field_of(args, s.kind, "max_grad_norm"): s.max_grad_norm for s in trained.values()}
+        norms = {args.field_of(s.kind, "max_grad_norm"): s.max_grad_norm for s in trained.values()}
         if len(set(norms.values())) > 1:
             named = " and ".join(f"`{name}` ({value})" for name, value in norms.items())
             raise ConfigError(

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..config import RoleSettings
+from ..config import Role
 from ..errors import ConfigError
 from ..policies import PolicySet
 from ..policies.base import cut_up
@@ -80,7 +80,7 @@ class Engine:
         """Called before the last backward pass of a window, for an engine whose step happens inside it. `held`: roles
         whose weights the step must not move."""
 
-    def clip(self, optimizer: Any, settings: Mapping[str, RoleSettings], held: frozenset[str]) -> dict[str, float]:
+    def clip(self, optimizer: Any, settings: Mapping[str, Role], held: frozenset[str]) -> dict[str, float]:
         """Clip each role's gradient at its own norm before the step and drop those of held roles; the norms before
         the clip, by role."""
         return clip_roles(optimizer, settings, held)

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from .. import _trl
-from ..config import JointSelfPlayConfig, RoleSettings
+from ..config import JointSelfPlayConfig, Role
 from ..data.jsonl import json_file
 from ..errors import ConfigError
 from ..policies import PolicySet
@@ -104,7 +104,7 @@ class ZeroEngine(Engine):
             if group["role"] in held:
                 group["lr"] = 0.0
 
-    def clip(self, optimizer: Any, settings: Mapping[str, RoleSettings], held: frozenset[str]) -> dict[str, float]:
+    def clip(self, optimizer: Any, settings: Mapping[str, Role], held: frozenset[str]) -> dict[str, float]:
         return {}  # done, inside backward
 
     def full_state(self) -> Mapping[str, Any] | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
 from accelerate.utils import broadcast_object_list, gather_object, reduce, wait_for_everyone
+from transformers.utils import logging as transformers_logging
 
 from ..random_state import seed_from
 from .exit import pause_at_exit
@@ -106,3 +108,13 @@ def processes_of(accelerator: Any, in_step: bool = False) -> Processes:
     if world > 1:
         pause_at_exit()
     return Processes(accelerator.process_index, world, accelerator.device, in_step and world > 1)
+
+
+def advise_threads() -> None:
+    """A warning, once, where torch was loaded before this package could tell its threads not to spin."""
+    if torch.get_num_threads() > 1 and not {"OMP_WAIT_POLICY", "OMP_NUM_THREADS"} & set(os.environ):
+        transformers_logging.get_logger(__name__).warning_once(
+            "torch was loaded before countdown_selfplay: on busy cores its threads wait for each other, and a step "
+            "can take ten times as long. Import countdown_selfplay first, or set OMP_WAIT_POLICY=PASSIVE or "
+            "OMP_NUM_THREADS=1."
+        )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..contract.domain import BaseDomain, in_moves
 from ..contract.stateful import check_part
 from ..errors import ConfigError, DataError
+from ..options import json_object
 from ..registry import Registry
 
 DOMAINS: Registry[Any] = Registry(
@@ -23,20 +23,12 @@ HELD_OUT_SEED = 1 << 30
 """Seed of the held-out problems of a domain that has no held-out side of its own; training draws with its own."""
 
 
-def make_domain(name: str, arguments: dict[str, Any] | str | None = None, config: Any = None) -> Any:
-    """The domain called `name`, built with `arguments` (a dict, or JSON); one with `from_config` from `config`, whose
-    fields describe it. ConfigError names an argument that it does not take."""
-    entry, given = DOMAINS.load(name), arguments_of(arguments)
-    if config is None or entry.from_config is None:
-        made = DOMAINS.make(name, given)
-        check_domain(f"The domain '{name}'", made)
-        return made
-    if given:
-        raise ConfigError(
-            f"`domain_kwargs` ({given}) is not read by the domain '{name}', which has separate fields, such as "
-            "operands and prover_prompt; set those."
-        )
-    return entry.from_config(config)
+def make_domain(name: str, arguments: dict[str, Any] | str | None = None) -> Any:
+    """The domain called `name`, built with `arguments` (a dict, or JSON). ConfigError names an argument that it does
+    not take."""
+    made = DOMAINS.make(name, json_object("domain_kwargs", arguments, '{"high": 20}'))
+    check_domain(f"The domain '{name}'", made)
+    return made
 
 
 def check_domain(what: str, domain: Any) -> None:
@@ -45,26 +37,19 @@ def check_domain(what: str, domain: Any) -> None:
 
 
 def domain_from(config: Any) -> Any:
-    """The domain that a configuration names: its fields `domain` and `domain_kwargs`, and those that describe
-    Countdown."""
-    domain, answers = make_domain(config.domain, config.domain_kwargs, config), getattr(config, "answers", "whole")
-    if answers == "moves" and not in_moves(domain):
+    """The domain that a configuration names by its fields `domain` and `domain_kwargs`; one with `from_config` is
+    built from `config.countdown`, the settings of Countdown."""
+    build = getattr(DOMAINS.load(config.domain), "from_config", None)
+    if build is None:
+        domain = make_domain(config.domain, config.domain_kwargs)
+    else:
+        domain = build(config.countdown, config.answers)
+    if config.answers == "moves" and not in_moves(domain):
         raise ConfigError(
             f"`answers` (moves) needs a domain that is played in moves, and '{config.domain}' has no `moved` "
             "(contract/domain.py); set answers to whole, or play countdown."
         )
     return domain
-
-
-def arguments_of(given: Mapping[str, Any] | str | None) -> dict[str, Any]:
-    """`domain_kwargs` as a dict; ConfigError unless it is one."""
-    try:
-        found = json.loads(given) if isinstance(given, str) else given or {}
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, Mapping):
-        raise ConfigError(f'`domain_kwargs` ({given!r}) must be a JSON object, such as {{"high": 20}}.')
-    return dict(found)
 
 
 def name_of(domain: Any) -> str:

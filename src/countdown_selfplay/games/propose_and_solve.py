@@ -4,7 +4,7 @@ Self-Play, SGS and Task Difficulty and Diversity are other settings, proposers a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,28 +24,7 @@ from .health import examples, proposal_health, prover_health, solve_rate_health
 from .metrics import METRICS
 from .placebo import shuffled
 from .rungs import rung_health
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a round is filled and refused proposals are paid; the fields of JointSelfPlayConfig of the same names."""
-
-    anchor_fraction: float = 0.5
-    random_fraction: float = 0.0
-    fill: str = "anchor"
-    truncate_multiple: int = 1
-    duplicate_proposals: str = "reject"
-    novelty_window: int = 0
-    invalid_reward: float = 0.0
-    unplayed_reward: float | None = None
-    easy_above: float = 0.8
-    hard_below: float = 0.05
-    samples_per_log: int = 4
-    solve_rate_over: str = "attempts"
-    frontier_low: float | None = None
-    frontier_high: float | None = None
-    prover_trains_on: str = "all"
-    shuffled_rewards: bool = False
+from .settings import Settings
 
 
 @dataclass(frozen=True)
@@ -140,7 +119,8 @@ class ProposeAndSolve(BaseGame):
             kept = min(admitted, max(slots - len(targets), 0))
             fixed = slots - kept
         elif self.proposer:
-            kept, fixed = slots_filled(admitted, slots, rules.anchor_fraction, rules.fill, rules.truncate_multiple)
+            multiple = rules.truncate_multiple or 1
+            kept, fixed = slots_filled(admitted, slots, rules.anchor_fraction, rules.fill, multiple)
         limit = round.solved_limit(provers[0])
         mastered = frozenset() if limit is None else self.archive.mastered(limit)
         beside = list(anchors if targets is None else targets)
@@ -309,12 +289,8 @@ class ProposeAndSolve(BaseGame):
         guide = None if args.guide is None else make_guide(args.guide, args.guide_arguments)
         if reward is None:
             reward = make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments)
-        names = {f.name for f in fields(Settings)} - {"truncate_multiple"}
-        settings = Settings(
-            truncate_multiple=args.fill_multiple,
-            **{name: getattr(args, name) for name in names},
-        )
-        return cls(proposer, reward, guide, settings)
+        more = {"truncate_multiple": args.fill_multiple, "samples_per_log": args.samples_per_log}
+        return cls(proposer, reward, guide, replace(args.game_settings, **more))
 
 
 def _judged(answers: Rollout) -> list[tuple[list[bool], str | None]]:

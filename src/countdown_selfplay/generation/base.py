@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..config import JointSelfPlayConfig, RoleSettings
+from ..config import JointSelfPlayConfig, Role
 from ..distributed.processes import Processes
 from ..policies import PolicySet
 
@@ -23,7 +23,7 @@ class Turns:
     """
 
     args: JointSelfPlayConfig
-    roles: Mapping[str, RoleSettings]
+    roles: Mapping[str, Role]
     policies: PolicySet
     processes: Processes
     tokenizer: Any

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from ..config.number_checks import at_least
 from ..config.script import JointScriptArguments
 from ..errors import ConfigError
+from ..options import at_least
 
 GATES = (1, 2, 3, 4)
 

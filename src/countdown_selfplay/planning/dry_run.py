@@ -10,7 +10,8 @@ from typing import Any
 from transformers import AutoConfig
 from trl import ModelConfig
 
-from ..config import JointSelfPlayConfig, RoleSettings
+from ..config import JointSelfPlayConfig, Role
+from ..config.flat import NAMES, PARTS
 from ..config.script import JointScriptArguments
 from ..domains import asked_of, domain_from, longest_problem
 from ..evaluation.sampling import prompt_ids
@@ -56,7 +57,7 @@ def print_dry_run(
 
 def role_rows(roles: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     """A row for each setting, without those that are at their default in all roles."""
-    usual = {f.name: f.default for f in fields(RoleSettings)}
+    usual = {f.name: f.default for f in fields(Role)}
     own = [name for name in roles[0] if any(role[name] != usual.get(name, MISSING) for role in roles)]
     own = [name for name in own if any(role[name] not in (None, {}) for role in roles)]
     return [(name, *(plain(role[name]) for role in roles)) for name in own]
@@ -133,7 +134,7 @@ def estimate_of(
     )
 
 
-def _of_a_round(settings: RoleSettings, args: JointSelfPlayConfig) -> RoleSettings:
+def _of_a_round(settings: Role, args: JointSelfPlayConfig) -> Role:
     """The role with what a process samples in a round."""
     asked = settings.samples_per_round
     own = None if asked is None else -(-asked // args.world_size)
@@ -188,17 +189,18 @@ def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) ->
         return [*lines, f"problems per round: {own[0]}", f"rounds: {samples if args.max_steps > 0 else by_epochs}"]
     capacity = solver.samples_per_round or b * solver.micro_batches * w * steps
     slots = capacity // solver.num_generations
-    anchors = round(args.anchor_fraction * slots) if "conjecturer" in kinds else slots
+    settings = args.game_settings
+    anchors = round(settings.anchor_fraction * slots) if "conjecturer" in kinds else slots
     said = {
         "anchor": f"{slots}, at least {anchors} anchors, up to {slots - anchors} proposals",
         "truncate": f"at most {slots}, {anchors} anchors, proposals cut to a multiple of {args.fill_multiple}",
-        "keep_all": f"at most {slots}, every proposal, at least a share of {args.anchor_fraction:g} anchors, padded "
-        f"to a multiple of {args.fill_multiple}",
+        "keep_all": f"at most {slots}, every proposal, at least a share of {settings.anchor_fraction:g} anchors, "
+        f"padded to a multiple of {args.fill_multiple}",
         "none": f"at most {slots}, proposals alone",
         "made": f"at most {slots}, chosen by the proposer {args.proposer}",
     }
     made = "anchor" if args.proposer is None else "made"
-    lines.append(f"problems per round: {said[args.fill if 'conjecturer' in kinds else made]}")
+    lines.append(f"problems per round: {said[settings.fill if 'conjecturer' in kinds else made]}")
     if args.max_steps > 0:
         total = args.max_steps * capacity * len(args.players_of(solver.kind))
         lines.append(f"rounds: {args.max_steps}, so {total} {solver.kind} samples")
@@ -223,15 +225,20 @@ def changed(settings: Any) -> list[tuple[str, str]]:
     tokens, objects that Transformers builds from plain fields, what it sets to another word for nothing, and the flag
     that asks for this list."""
     rows = []
-    for f in fields(settings):
-        value = getattr(settings, f.name)
-        default = f.default
-        if default is MISSING:
-            default = None if f.default_factory is MISSING else f.default_factory()
+    defaults: dict[str, Any] = {
+        f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(settings)
+    }
+    values = {name: getattr(settings, name) for name in defaults}
+    if isinstance(settings, JointSelfPlayConfig):
+        flat = settings.to_dict()
+        values |= {name: flat[name] for name in (*NAMES, *PARTS, "roles") if name in flat}
+        defaults |= {name: one.usual for name, one in NAMES.items() if name in flat}
+    for name, value in values.items():
+        default = None if defaults[name] is MISSING else defaults[name]
         shown = value is None or isinstance(value, str | int | float | bool | list | tuple | dict)
         nothing = all(one is None or one in ("", [], (), {}) for one in (value, default))
-        if shown and value != default and not nothing and not f.name.endswith("_token") and f.name not in _NOT_SHOWN:
-            rows.append((f.name, plain(value)))
+        if shown and value != default and not nothing and not name.endswith("_token") and name not in _NOT_SHOWN:
+            rows.append((name, plain(value)))
     width = max(79 - max((len(name) for name, _ in rows), default=0), 20)
     cut = [(name, textwrap.wrap(value, width - 2) or [""]) for name, value in rows]
     return [(name if i == 0 else "", line) for name, lines in cut for i, line in enumerate(lines)]

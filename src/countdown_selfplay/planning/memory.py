@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from ..config import RoleSettings
+from ..config import Role
 from ..distributed.choose import choose_engine
 from ..errors import ConfigError
 
@@ -157,7 +157,7 @@ class Vllm:
 
 def estimate_memory(
     shape: ModelShape,
-    roles: Sequence[RoleSettings],
+    roles: Sequence[Role],
     launch: Launch,
     prompt_tokens: Mapping[str, int],
     *,
@@ -206,7 +206,7 @@ def estimate_memory(
 
 def _state(
     shape: ModelShape,
-    roles: Sequence[RoleSettings],
+    roles: Sequence[Role],
     launch: Launch,
     sharing: str,
     rank: int | None,
@@ -240,7 +240,7 @@ def _state(
     return lasting, (trained * w / spread, f"{trained / 1e6:.1f}M x {w} bytes{by}")
 
 
-def _references(roles: Sequence[RoleSettings], alike: bool) -> int:
+def _references(roles: Sequence[Role], alike: bool) -> int:
     """Frozen copies: one per start and temperature."""
     anchored = [r for r in roles if r.trained and r.beta > 0]
     return len({(r.model if alike else r.weights, r.temperature) for r in anchored})
@@ -248,7 +248,7 @@ def _references(roles: Sequence[RoleSettings], alike: bool) -> int:
 
 def _rollout(
     shape: ModelShape,
-    roles: Sequence[RoleSettings],
+    roles: Sequence[Role],
     launch: Launch,
     tokens: Mapping[str, int],
     rows: int,
@@ -273,6 +273,6 @@ def _rollout(
     }
 
 
-def _texts(role: RoleSettings, rows: int) -> int:
+def _texts(role: Role, rows: int) -> int:
     """What a process samples at once."""
     return rows * role.micro_batches if role.samples_per_round is None else role.samples_per_round

@@ -16,8 +16,7 @@ from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 from transformers.utils import logging as transformers_logging
 
 from ..config import JointSelfPlayConfig
-from ..config.players import parsed_roles
-from ..config.roles import FLAT
+from ..config.roles import parsed_roles
 from ..evaluation.terminal import aligned
 from ..training.callbacks import RoundLines
 from ..training.trainer import JointConjecturerProverTrainer
@@ -137,11 +136,8 @@ def _give_entropy(args: JointSelfPlayConfig) -> None:
     for kind in dict.fromkeys(args.role(player).kind for player in args.trained_roles):
         if args.role(kind).entropy_coef:
             continue
-        if kind in FLAT:
-            setattr(args, f"{kind}_entropy_coef", _SMALL)
-        else:
-            roles = parsed_roles(args.roles)
-            args.roles = {**roles, kind: {**roles[kind], "entropy_coef": _SMALL}}
+        roles = parsed_roles(args.roles)
+        args.roles = {**roles, kind: {**roles[kind], "entropy_coef": _SMALL}}
 
 
 def probe_table(found: dict[str, Any], estimate: MemoryEstimate | None) -> str:

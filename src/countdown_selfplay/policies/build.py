@@ -12,7 +12,7 @@ from peft import AutoPeftModelForCausalLM, LoraConfig, PeftConfig
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from ..config import RoleSettings
+from ..config import Role
 from ..errors import ConfigError, DataError
 from ..tiny import resolve_model
 from .base import PolicySet, gathered
@@ -24,7 +24,7 @@ ModelSource = str | PreTrainedModel
 
 def build_policies(
     model: ModelSource | Mapping[str, ModelSource],
-    players: Mapping[str, RoleSettings],
+    players: Mapping[str, Role],
     sharing: str,
     peft_config: PeftConfig | None = None,
     model_init_kwargs: dict[str, Any] | str | None = None,
@@ -115,9 +115,7 @@ def _holds_model(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
 
 
-def _sources(
-    model: ModelSource | Mapping[str, ModelSource], players: Mapping[str, RoleSettings]
-) -> dict[str, ModelSource]:
+def _sources(model: ModelSource | Mapping[str, ModelSource], players: Mapping[str, Role]) -> dict[str, ModelSource]:
     if not isinstance(model, Mapping):
         return {player: _named(s.model or model) for player, s in players.items()}
     found = {player: _named(model.get(player, model.get(s.kind, s.model))) for player, s in players.items()}

@@ -12,7 +12,7 @@ from torch.distributed.tensor import DTensor
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import Trainer, get_scheduler
 
-from ..config import RoleSettings
+from ..config import Role
 from ..errors import ConfigError
 from . import PolicySet
 
@@ -30,7 +30,7 @@ def optimizer_class(args: Any, model: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def parameter_groups(
-    policies: PolicySet, settings: dict[str, RoleSettings], decayed: set[str], weight_decay: float
+    policies: PolicySet, settings: dict[str, Role], decayed: set[str], weight_decay: float
 ) -> list[dict[str, Any]]:
     """Two groups (with and without weight decay) per set of weights, each with a "role" key that survives checkpoints.
 
@@ -91,9 +91,7 @@ def tag_roles(optimizer: torch.optim.Optimizer, policies: PolicySet) -> None:
         )
 
 
-def role_schedule(
-    args: Any, optimizer: torch.optim.Optimizer, total: int, settings: dict[str, RoleSettings]
-) -> LambdaLR:
+def role_schedule(args: Any, optimizer: torch.optim.Optimizer, total: int, settings: dict[str, Role]) -> LambdaLR:
     """`args.lr_scheduler_type` for every group over `total` optimizer steps, with the warm-up of the group's role."""
 
     def factor(role: str) -> Callable[[int], float]:
@@ -139,7 +137,7 @@ def use_settings(optimizer: Any, scheduler: Any, groups: list[dict[str, Any]]) -
 
 
 def clip_roles(
-    optimizer: torch.optim.Optimizer, settings: Mapping[str, RoleSettings], dropped: frozenset[str] = frozenset()
+    optimizer: torch.optim.Optimizer, settings: Mapping[str, Role], dropped: frozenset[str] = frozenset()
 ) -> dict[str, float]:
     """Clip every role's gradient at its own norm and return the norms before the clip.
 

@@ -13,8 +13,8 @@ from ..contract.metric import Metric, Panel
 from ..contract.round import Round
 from ..data.jsonl import json_file
 from ..errors import ConfigError, DataError
+from ..options import is_number
 from ..registry import Count
-from ..rewards.base import is_number
 from .rungs import RUNGS, RungList, Rungs
 from .symbolic.difficulty import measured_rates
 

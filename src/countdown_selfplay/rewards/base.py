@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -51,12 +50,6 @@ class ConjecturerReward(Protocol):
     """
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray: ...
-
-
-def is_number(value: object) -> bool:
-    """Whether `value` is a real number that a float can hold (NumPy's included; bools, NaN and infinity not)."""
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    return number and bool(abs(cast("float", value)) <= sys.float_info.max)
 
 
 LARGEST_REWARD = 1e12

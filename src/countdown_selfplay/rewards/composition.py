@@ -15,7 +15,8 @@ from typing import cast
 import numpy as np
 
 from ..errors import ConfigError, RewardError
-from .base import UNKNOWN, ConjecturerReward, RewardContext, called, is_number, takes_context
+from ..options import is_number
+from .base import UNKNOWN, ConjecturerReward, RewardContext, called, takes_context
 
 Part = ConjecturerReward | float
 

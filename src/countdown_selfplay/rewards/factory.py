@@ -10,9 +10,10 @@ from typing import Annotated, Any
 from annotated_types import Le
 
 from ..errors import ConfigError
+from ..options import is_number
 from ..registry import Registry
 from .adaptive_band import AdaptiveBand
-from .base import ConjecturerReward, is_number, takes_context
+from .base import ConjecturerReward, takes_context
 from .binary_band import BinaryBand
 from .composition import Clip, Part, Product, Sum
 from .difficulty_diversity import DifficultyDiversity

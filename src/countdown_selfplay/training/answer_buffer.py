@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..config import RoleSettings
+from ..config import Role
 from ..errors import ConfigError
 from ..objectives.base import Replay
 from .replay import Kept, SampleReplay, batch_of, check_reference, flat, kept_of, kept_rows, of_mean_one
@@ -40,7 +40,7 @@ class AnswerBuffer:
     step.
     """
 
-    def __init__(self, rule: Replay, settings: RoleSettings) -> None:
+    def __init__(self, rule: Replay, settings: Role) -> None:
         if not settings.sequences_per_step:
             raise ConfigError(
                 f"`reuse` ({rule.reuse}) of the {settings.role}'s objective says how often an answer is seen, and "

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..config import RoleSettings
+from ..config import Role
 from ..config.script import EvaluationArguments
 from ..contract.domain import ended, in_moves
 from ..distributed.ddp import Engine
@@ -218,7 +218,7 @@ class Evaluator:
         return [text for group in texts for text in group]
 
 
-def _sampling_of(settings: RoleSettings) -> dict[str, Any]:
+def _sampling_of(settings: Role) -> dict[str, Any]:
     return {
         "temperature": settings.temperature,
         "top_p": settings.top_p,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..config import JointSelfPlayConfig, RoleSettings
+from ..config import JointSelfPlayConfig, Role
 from ..data.jsonl import json_file
 from ..data.run_files import ROLES_FILE, write_atomically
 from ..distributed.ddp import Engine
@@ -28,7 +28,7 @@ class Exports:
     engine: Engine
     processes: Processes
     frame: Frame
-    roles: Mapping[str, RoleSettings]
+    roles: Mapping[str, Role]
     domain: Any
     proposer: Any
     """Of the game, whose `files()` lie beside a checkpoint; None without one."""

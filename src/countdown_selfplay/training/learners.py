@@ -8,15 +8,19 @@ from typing import Any
 
 import torch
 
-from ..config import JointSelfPlayConfig, RoleSettings
+from ..config import JointSelfPlayConfig, Role
+from ..config.role_rules import refuse_ignored_charges
+from ..config.room_rules import check_episode_rows
+from ..contract.domain import in_moves
 from ..errors import ConfigError
 from ..evaluation.token_ids import many_ids
+from ..objectives import make_objective
 from ..objectives.base import Objective, optional
 from ..random_state import seed_from
 from .answer_buffer import AnswerBuffer, EpisodeReplay
 from .losses import RoleLoss
-from .parts import check_episodes, role_objectives
 from .replay import Kept, SampleReplay, batch_of
+from .states import check_state, refuse_class
 from .window import RoleBatch, joined
 
 
@@ -34,7 +38,7 @@ class Learner:
 def learners_of(
     args: JointSelfPlayConfig,
     domain: Any,
-    roles: Mapping[str, RoleSettings],
+    roles: Mapping[str, Role],
     given: Mapping[str, Objective | str] | None,
 ) -> dict[str, Learner]:
     """By role, in the order of `args`. `given`: a user's objectives, which replace those of `args`."""
@@ -48,6 +52,41 @@ def learners_of(
     return found
 
 
+def role_objectives(
+    args: JointSelfPlayConfig, roles: Mapping[str, Role], given: Mapping[str, Objective | str] | None
+) -> dict[str, Objective]:
+    """The objective of each role: the user's object if there is one, else the one that `args` names."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ConfigError(f"`objectives` ({given!r}) must be a dict with an objective per role: {', '.join(roles)}.")
+    given = dict(given or {})
+    unknown = [role for role in given if role not in roles]
+    if unknown:
+        raise ConfigError(f"`objectives` names {', '.join(unknown)}; the trained roles are {', '.join(roles)}.")
+    found: dict[str, Objective] = {}
+    for role, settings in roles.items():
+        objective = given.get(role, settings.objective)
+        if isinstance(objective, str):
+            arguments = {} if role in given else settings.objective_kwargs
+            objective = make_objective(
+                objective, arguments, low=args.importance_clip_low, high=args.importance_clip_high
+            )
+        refuse_class(f"objectives[{role!r}]", objective)
+        if not hasattr(objective, "advantages") or not hasattr(objective, "loss"):
+            raise ConfigError(f"The {role}'s objective ({objective!r}) must have `advantages` and `loss`.")
+        refuse_ignored_charges(args, settings.kind, f"objectives[{role!r}]", type(objective).__name__, objective)
+        check_state(f"objective/{role}", objective)
+        found[role] = objective
+    return found
+
+
+def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:
+    """The trained roles whose answers are episodes; ConfigError where a step's do not fit into its micro-batches."""
+    if not in_moves(domain):
+        return []
+    check_episode_rows(args, int(domain.most_moves))
+    return [role for role in args.trained_roles if args.role(role).kind == args.solver.kind]
+
+
 def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
     """By the names of a checkpoint, the parts of learners that may have a state."""
     found: dict[str, object] = {f"objective/{role}": learner.objective for role, learner in learners.items()}
@@ -55,7 +94,7 @@ def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
     return found | {f"replay/{role}": learner.replay for role, learner in learners.items()}
 
 
-def replay_of(objective: Objective, settings: RoleSettings, episodes: bool) -> SampleReplay | AnswerBuffer | None:
+def replay_of(objective: Objective, settings: Role, episodes: bool) -> SampleReplay | AnswerBuffer | None:
     """A store for an objective that trains on kept samples. `episodes`: whether the answers of its role are such."""
     rule = optional(objective, "replay")
     if rule is None:
@@ -101,7 +140,7 @@ class Demonstrations:
 
 
 def demonstrations_of(
-    role: str, settings: RoleSettings, domain: Any, tokenizer: Any, rungs: Sequence[int] | None
+    role: str, settings: Role, domain: Any, tokenizer: Any, rungs: Sequence[int] | None
 ) -> Demonstrations | None:
     """Those of a role that `demonstrations_per_step` asks for, of problems of `rungs` (None: all). ConfigError where
     the domain makes none."""

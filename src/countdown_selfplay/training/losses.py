@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from ..config import RoleSettings
+from ..config import Role
 from ..objectives.base import LossInputs, Objective, checked_loss, first_B, of_completion, optional
 from ..objectives.importance import truncated_weight
 from ..objectives.normalization import normalise
@@ -16,7 +16,7 @@ class RoleLoss:
     """Loss of a role, normalised by the role's own counts in the round, so that the mix of roles in an accumulation
     window does not change a role's effective learning rate."""
 
-    def __init__(self, objective: Objective, settings: RoleSettings, most_moves: int = 1) -> None:
+    def __init__(self, objective: Objective, settings: Role, most_moves: int = 1) -> None:
         """`most_moves`: of an answer of the role, 1 where it is written at once."""
         self.objective, self.settings, self.most_moves = objective, settings, most_moves
         self.sequences = self.tokens = self.groups = self.sft_tokens = 1.0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..config import RoleSettings
+from ..config import Role
 from ..errors import CheckpointError
 from ..objectives.base import Replay
 from .window import RoleBatch
@@ -32,7 +32,7 @@ class Kept:
 class SampleReplay:
     """The selected samples of a role, gathered over the processes, so that every process holds the same list."""
 
-    def __init__(self, rule: Replay, settings: RoleSettings) -> None:
+    def __init__(self, rule: Replay, settings: Role) -> None:
         self.rule = rule
         self.reference = [settings.beta > 0, settings.temperature]
         self.kept: list[Any] = []

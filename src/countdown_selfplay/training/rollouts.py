@@ -16,13 +16,13 @@ from .. import _trl
 from ..contract.episodes import Episodes
 from ..contract.round import Rollout, Turn
 from ..distributed.ddp import Engine
+from ..errors import GameError
 from ..evaluation.sampling import neutral_generation
 from ..generation.base import Sampler, Turns
 from ..objectives.base import optional
 from ..random_state import private_generator
 from .book import Book
 from .learners import Learner
-from .parts import checked_verdicts, summed_rewards
 from .window import mask_after_stops
 
 
@@ -80,7 +80,7 @@ class Rollouts:
         """TRL's rewards (`stock`) for completions that are judged, which get the verdict as a column; for others none,
         since a game knows them later. Keeps the texts."""
         texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]  # no function may change them
-        verdicts = self._verdicts if self._judged is None else checked_verdicts(self.domain, texts, self._judged)
+        verdicts = self._verdicts if self._judged is None else _checked_verdicts(self.domain, texts, self._judged)
         processes = self.turns.processes
         if verdicts is None:
             per_func = torch.zeros(len(prompts) * processes.world, len(self.trl.reward_funcs)).to(processes.device)
@@ -88,7 +88,7 @@ class Rollouts:
             inputs = [row | {"verdict": verdict} for row, verdict in zip(inputs, verdicts, strict=True)]
             per_func = stock(inputs, prompts, completions, completion_ids)
         mine = per_func[processes.rank * len(prompts) :][: len(prompts)]
-        self._captured = (texts, verdicts, summed_rewards(mine, self.trl.reward_weights))
+        self._captured = (texts, verdicts, _summed_rewards(mine, self.trl.reward_weights))
         return per_func
 
     def captured(self) -> tuple[list[str], list[Any] | None, torch.Tensor]:
@@ -242,3 +242,21 @@ def completion_table(
 
 def _known(turn: Turn) -> list[float]:
     return [math.nan] * len(turn.rollout.texts) if turn.rewards_B is None else turn.rewards_B.tolist()
+
+
+def _checked_verdicts(domain: Any, texts: list[str], problems: list[Any]) -> list[Any]:
+    """One verdict per completion; GameError if the domain returns another number."""
+    found = list(domain.verify(texts, problems))
+    if len(found) != len(texts):
+        raise GameError(
+            f"`verify` of {type(domain).__name__} returned {len(found)} verdicts for {len(texts)} completions; it "
+            "must return one for each, in their order."
+        )
+    return found
+
+
+def _summed_rewards(per_func: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """(B, functions) -> (B) weighted sums on the CPU; NaN where every function returned None."""
+    rewards_B = (per_func * weights.to(per_func.device)).nansum(1)
+    rewards_B[torch.isnan(per_func).all(1)] = torch.nan
+    return rewards_B.cpu()

@@ -11,7 +11,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from ..contract.stateful import Stateful
-from ..errors import GameError
+from ..errors import ConfigError, GameError
 
 FILE, ARRAYS = "selfplay_state.json", "selfplay_state.safetensors"
 _ARRAY = "__array__"
@@ -34,6 +34,12 @@ def check_state(name: str, part: object) -> None:
             "before the first round too."
         ) from error
     _packed(name, state, {})
+
+
+def refuse_class(name: str, part: object) -> None:
+    """A part of a user's own is an object; a class has the same methods, and none that can be called."""
+    if isinstance(part, type):
+        raise ConfigError(f"`{name}` is the class {part.__name__}; pass an object of it, such as {part.__name__}().")
 
 
 def write(folder: Path, states: Mapping[str, Stateful], facts: Mapping[str, Any]) -> None:

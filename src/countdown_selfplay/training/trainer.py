@@ -18,11 +18,12 @@ from trl import GRPOTrainer
 from .. import _trl
 from ..config import JointSelfPlayConfig
 from ..config.changes import model_settings, run_settings
+from ..config.run_rules import refuse_unsupported
 from ..contract.domain import OpenDomain
 from ..contract.game import Game
 from ..data.anchors import run_anchors
 from ..distributed.choose import choose_engine
-from ..distributed.processes import processes_of
+from ..distributed.processes import advise_threads, processes_of
 from ..domains import domain_from
 from ..evaluation.sampling import evaluating
 from ..generation import Turns, make_sampler
@@ -49,30 +50,17 @@ from .callbacks import (
 from .callbacks.run_folder import report_of
 from .evaluation import Evaluator
 from .exports import Exports
+from .guards import conjecturer_guard_of, guard_of
 from .learners import demonstrations_of, learners_of, states_of
+from .made_game import declared_metrics, game_of, with_roles_of
 from .micro_batch import WindowLoss
-from .parts import (
-    advise_threads,
-    check_parts,
-    conjecturer_guard_of,
-    declared_metrics,
-    default_rewards,
-    end_tokens,
-    game_of,
-    guard_of,
-    refuse_engine_for_conjecturer,
-    refuse_mapping,
-    refuse_mixed_tables,
-    refuse_odd_weights,
-    refuse_unfit_prompts,
-    refuse_unsupported,
-    with_roles_of,
-)
+from .prompts import check_prompts, end_tokens
+from .prover_rewards import prover_rewards
 from .rollbacks import Training
 from .rollouts import Rollouts, sampling_as
 from .round_player import RoundPlayer
 from .run_lock import make_folder
-from .states import stateful
+from .states import refuse_class, stateful
 from .store import Store, may_save
 
 
@@ -129,20 +117,18 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         args = with_roles_of(JointSelfPlayConfig("joint-selfplay") if args is None else args, game)
         self.engine = choose_engine(args)
         refuse_unsupported(args, self.engine.name)
-        check_parts(args, reward_funcs, domain=domain)
-        refuse_mapping(eval_dataset)
+        refuse_class("domain", domain)
         self.domain: Any = domain_from(args) if domain is None else domain
+        rewards = prover_rewards(args, self.domain, reward_funcs)
         self.roles, self.trained = args.all_roles, args.trained_roles
         self.learners = learners_of(args, self.domain, self.roles, objectives)
         self.game: Game = game_of(args, conjecturer_reward, game)
         self.guard = guard_of(args, declared_metrics(self.game, args.players_by_kind))
         self.conjecturer_guard = conjecturer_guard_of(args)
-        refuse_engine_for_conjecturer(self.conjecturer_guard, self.engine.name)
         # Data before models: a bad row is reported without waiting for a 7B model to load.
         proposer = self.game.proposer
         targets = proposer is not None and proposer.chooses_targets
         anchors = run_anchors(args, self.domain, train_dataset, eval_dataset, targets)
-        refuse_mixed_tables(args, self.domain, anchors.rows)
         self.held_out, listed = anchors.keys_held_out, anchors.listed
         self.solve_rate = CumulativeSolveRate(sorted(set(listed))) if listed else None
         given = dict(domain=None if domain is None and args.domain == "countdown" else self.domain)
@@ -150,17 +136,15 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         config = {name: value for name, value in args.to_dict().items() if name != "domain"}
         settings = run_settings(config, listed, self.held_out, given | dict(peft_config=peft_config))
         tokenizer = load_tokenizer(model, args.trust_remote_code) if processing_class is None else processing_class
-        refuse_unfit_prompts(args, self.domain, anchors.rows, tokenizer)
+        check_prompts(args, self.domain, anchors.rows, tokenizer)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
         self.policies = build_policies(model, self.roles, args.policy_sharing, peft_config, args.model_init_kwargs)
-        reward_funcs = default_rewards(args, self.domain) if reward_funcs is None else reward_funcs
-        refuse_odd_weights(args, reward_funcs)
         make_folder(args.output_dir)
         own_callbacks = self._build_parts(args, settings, proposer, tokenizer)
         with _trl.trl_defaults(args):
             super().__init__(
                 model=self.policies.module,
-                reward_funcs=checked_reward_funcs(reward_funcs, self.domain.rules),
+                reward_funcs=checked_reward_funcs(rewards, self.domain.rules),
                 args=args,
                 train_dataset=anchors.rows,
                 eval_dataset=anchors.held_out,

@@ -5,14 +5,15 @@ from typing import Any, Literal
 
 from trl import DPOConfig, SFTConfig
 
-from ..config.checks import check_reporters
 from ..config.countdown_fields import CountdownFields
-from ..config.number_checks import at_least, check_numbers
+from ..config.ranges import check_numbers
+from ..config.rules import check_reporters
 from ..config.script import EvaluationArguments
 from ..config.settled import Settled
 from ..domains import domain_from
 from ..errors import ConfigError
 from ..evaluation.presets import PRESETS, TRAINING, preset
+from ..options import at_least
 
 
 @dataclass

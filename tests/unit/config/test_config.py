@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-from countdown_selfplay.config.checks import check_output
+from countdown_selfplay.config.run_rules import check_output
 from countdown_selfplay.errors import ConfigError
 
 
@@ -55,7 +55,7 @@ RULES = {
     "generation batch": (dict(generation_batch_size=64),
                r"`generation_batch_size` \(64\) cannot be set"),
     "share": (dict(anchor_fraction=1.5),
-               r"`anchor_fraction` \(1.5\) is a share and must lie in \[0, 1\]"),
+               r"`anchor_fraction` \(1.5\) must be a finite number of at least 0 and at most 1: a share"),
     "negative lr": (dict(conjecturer_learning_rate=-1e-5),
                r"`conjecturer_learning_rate` \(-1e-05\) must be a finite number of at least 0"),
     "greedy": (dict(conjecturer_temperature=0.0),
@@ -69,7 +69,7 @@ RULES = {
     "iterations": (dict(num_iterations=2),
                r"`num_iterations` \(2\) must be 1"),
     "one operand count": (dict(operands=3),
-               r"`operands` \(3\) must list operand counts from 2 to 6, such as \[3, 4\]"),
+               r"`operands` \(3\) must be a list, each entry a whole number"),
     "operands": (dict(operands=[1]),
                r"`operands` \(\[1\]\) must list operand counts from 2 to 6"),
     "range": (dict(target_low=50, target_high=20),

@@ -1,7 +1,6 @@
 """Roles as data: `roles` in Python, YAML and on the command line, what it resolves to, and what is refused."""
 
 import copy
-import dataclasses
 import json
 
 import pytest
@@ -9,9 +8,11 @@ import pytest
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.config import RoleConfig
 from countdown_selfplay.config.changes import changed_settings, run_settings
+from countdown_selfplay.config.flat import NAMES, place, spread
+from countdown_selfplay.config.roles import FIELDS
 from countdown_selfplay.countdown import CountdownDomain
+from countdown_selfplay.domains import domain_from
 from countdown_selfplay.errors import CheckpointError, ConfigError, UnknownNameError
 
 CRITIC = ("prover", "helpful", "misleading")
@@ -25,13 +26,40 @@ def own_game(**roles):
     return config(game=None, roles=roles)
 
 
-def test_every_setting_has_a_flat_field_for_the_roles_of_the_default_game():
-    fields = {f.name: f for f in dataclasses.fields(JointSelfPlayConfig)}
-    for name in (f.name for f in dataclasses.fields(RoleConfig)):
+def test_every_setting_has_a_flat_name_for_the_roles_of_the_default_game():
+    for name in FIELDS:
         for role in ("prover", "conjecturer"):
-            assert fields[f"{role}_{name}"].metadata["help"].count("{role}") == 0
-    assert fields["prover_micro_batches"].default == 8 and fields["conjecturer_micro_batches"].default == 1
-    assert fields["prover_learning_rate"].metadata["help"] == "Peak learning rate of the prover. None: learning_rate."
+            assert NAMES[f"{role}_{name}"].help.count("{role}") == 0
+    assert NAMES["prover_micro_batches"].usual == 8 and NAMES["conjecturer_micro_batches"].usual == 1
+    assert NAMES["prover_learning_rate"].help == "Peak learning rate of the prover. None: learning_rate."
+
+
+def test_flat_names_and_mappings_are_two_ways_to_write_the_same():
+    """Each name goes into the mapping of its part, over what is in it; a mapping may be JSON."""
+    flat = dict(operands=[3], fill="none", anchor_fraction=0, guard_min_entropy=0.5, prover_beta=0.25)
+    inside = {
+        "domain_kwargs": {"operands": [3]},
+        "game_kwargs": {"fill": "none", "anchor_fraction": 0},
+        "guard_trips": {"min_entropy": 0.5},
+        "roles": {"prover": {"beta": 0.25}},
+    }
+    assert place(flat) == inside
+    assert place({"operands": [3], "domain_kwargs": '{"operands": [4], "number_low": 2}'}) == {
+        "domain_kwargs": {"operands": [3], "number_low": 2}
+    }
+    assert spread(place(flat)) == {**{n: v for n, v in flat.items() if n != "prover_beta"}, "roles": inside["roles"]}
+    one, other = config(**flat), config(**inside)
+    assert one.to_dict() == other.to_dict() and one.to_dict()["prover_beta"] == 0.25
+    assert one.countdown.operands == [3] and one.game_settings.fill == "none" and one.role("prover").beta == 0.25
+
+
+def test_a_mapping_of_a_part_names_what_the_part_does_not_take():
+    with pytest.raises(ConfigError, match=r"`domain_kwargs` has operand, .* Did you mean 'operands'\? Known names: "):
+        config(domain_kwargs={"operand": [3]})
+    with pytest.raises(ConfigError, match=r"`anchor_fraction` \('half'\) must be a number"):
+        config(game_kwargs={"anchor_fraction": "half"})
+    with pytest.raises(ConfigError, match=r"Domain 'math_qa' does not take operands; it takes "):
+        domain_from(config(domain="math_qa", operands=[3]))
 
 
 @pytest.mark.parametrize("as_text", [False, True])
@@ -39,7 +67,8 @@ def test_a_pool_has_a_name_weights_and_capacity_for_each_player(as_text):
     roles = {"prover": {"players": 2, "num_generations": 4}, "conjecturer": {"players": 3, "model": "other"}}
     c = config(roles=json.dumps(roles) if as_text else roles)
     assert c.trained_roles == ("prover/0", "prover/1", "conjecturer/0", "conjecturer/1", "conjecturer/2")
-    assert c.players_of("prover") == ("prover/0", "prover/1") and c.prover_players == 2
+    assert c.players_of("prover") == ("prover/0", "prover/1")
+    assert c.given("prover", "players") == 2
     assert [s.weights for s in c.all_roles.values()] == list(c.trained_roles)
     assert {s.model for s in c.all_roles.values() if s.kind == "conjecturer"} == {"other"}
     assert c.gradient_accumulation_steps == 2 * 8 + 3 * 1
@@ -55,8 +84,8 @@ def test_a_flat_field_lies_over_roles_and_both_over_the_plain_field():
         roles={"prover": {"learning_rate": 1e-5, "beta": "1e-2"}, "conjecturer": {"micro_batches": 2.0}},
     )
     assert c.role("prover").learning_rate == 1e-4 and c.role("conjecturer").learning_rate == 1e-3
-    assert c.role("prover").beta == c.prover_beta == 0.01  # YAML reads 1e-2 as a text
-    assert c.conjecturer_micro_batches == 2 and isinstance(c.conjecturer_micro_batches, int)
+    assert c.role("prover").beta == 0.01  # YAML reads 1e-2 as a text
+    assert c.role("conjecturer").micro_batches == 2 and isinstance(c.role("conjecturer").micro_batches, int)
     assert config(roles={"prover": {"micro_batches": 4}}, prover_micro_batches=8).role("prover").micro_batches == 8
 
 
@@ -64,7 +93,7 @@ def test_both_old_ways_leave_the_conjecturer_out():
     for absent in (dict(conjecturer_micro_batches=0), dict(roles={"conjecturer": {"players": 0}})):
         c = config(**absent)
         assert c.trained_roles == ("prover",) and c.players_of("conjecturer") == ()
-        assert c.conjecturer_micro_batches == c.role("conjecturer").micro_batches == 0
+        assert c.to_dict()["conjecturer_micro_batches"] == c.role("conjecturer").micro_batches == 0
         assert c.gradient_accumulation_steps == 8 and c.anchor_slots == c.slots_per_round
 
 
@@ -181,7 +210,7 @@ REFUSED = {
     "server": (dict(roles={"prover": {"vllm_server_base_url": "http://a"}}),
                r"`roles.prover.vllm_server_base_url` \(http://a\) is read under generation_backend=vllm_server only"),
     "objective's arguments": (dict(game=None, roles={"prover": {}, "x": {"objective_kwargs": "k=4"}}),
-               r"`roles.x.objective_kwargs` \('k=4'\) must be a JSON object"),
+               r"`roles.x.objective_kwargs` \('k=4'\) must be a mapping"),
     "allowed": (dict(allow_changed="roles.prover.beat"), r"'roles.prover.beat', which is not .*'roles.prover.beta'"),
     "never allowed": (dict(allow_changed="conjecturer_weights"), "names conjecturer_weights, which cannot change"),
 }  # fmt: skip
@@ -248,11 +277,11 @@ def test_a_wrong_role_is_one_line_on_the_command_line(tmp_path, capsys):
 
 
 def test_settings_of_roles_that_the_game_does_not_have_are_written_nowhere():
-    """Of the flat fields the conjecturer's alone are gone, and what is written reads back as the same roles."""
+    """The flat names of the conjecturer and of propose_and_solve are gone; the rest reads back as the same roles."""
     own = own_game(prover={}, guide=START)
     written, whole = own.to_dict(), config().to_dict()
     gone = {name for name in whole if name not in written}
-    assert gone == {f"conjecturer_{f.name}" for f in dataclasses.fields(RoleConfig)}
+    assert gone == {name for name, flat in NAMES.items() if flat.kind == "conjecturer" or flat.into == "game_kwargs"}
     assert set(JointSelfPlayConfig(**written).all_roles) == set(own.all_roles) == {"prover", "guide"}
 
 

@@ -15,7 +15,7 @@ def config(**changes):
 
 def test_rungs_are_the_operand_counts_of_the_run():
     assert config(**RUNGS, proposer_kwargs={"rungs": [4]}).proposer_arguments == {"rungs": [4]}
-    assert config(shuffled_rewards=True).shuffled_rewards is True
+    assert config(shuffled_rewards=True).game_settings.shuffled_rewards is True
     assert config(proposer="policies", proposer_kwargs={"repair": True}).proposer_arguments == {"repair": True}
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from countdown_selfplay.config.countdown_fields import CountdownFields
 from countdown_selfplay.contract.domain import BaseDomain, in_moves
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Reason, Rules
 from countdown_selfplay.countdown.verifier import MoveReason, Verdict
@@ -212,17 +213,14 @@ def test_settings_that_do_not_fit_are_refused(arguments, message):
         CountdownDomain(**arguments)
 
 
-class _Fields:
-    """The fields of a configuration."""
-
-    domain, domain_kwargs, answers = "countdown", None, "moves"
-    operands, number_low, number_high, target_low, target_high = [3, 4, 20], 1, 12, 1, 99
-    use_all, answer_rule, leading_minus, score_tagged = True, "last", False, None
-    prover_prompt, conjecturer_prompt, value_high = "compact_moves", "compact_any", 99
+MOVES = dict(
+    answers="moves", operands=[3, 4, 20], number_high=12, target_low=1, target_high=99,
+    prover_prompt="compact_moves", conjecturer_prompt="compact_any",
+)  # fmt: skip
 
 
 def test_a_configuration_describes_it_and_a_result_records_it():
-    domain = domain_from(_Fields())
+    domain = domain_from(CountdownFields(**MOVES))
     assert in_moves(domain) and domain.rules.answer_format == "bare" and domain.rungs == (3, 4, 20)
     recorded = domain.to_dict()
     assert (recorded["answers"], recorded["value_high"]) == ("moves", 99)
@@ -230,8 +228,7 @@ def test_a_configuration_describes_it_and_a_result_records_it():
 
 
 def test_a_domain_without_moves_refuses_them():
-    fields = _Fields()
-    fields.domain = "math_qa"
+    fields = CountdownFields(**MOVES, domain="math_qa")
     assert not in_moves(make_domain("math_qa"))
     with pytest.raises(ConfigError, match=r"`answers` \(moves\) needs a domain .* 'math_qa' has no `moved`"):
         domain_from(fields)

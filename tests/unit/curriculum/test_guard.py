@@ -2,18 +2,18 @@
 
 import json
 import math
-from dataclasses import fields
 
 import pytest
 
 from countdown_selfplay import JointSelfPlayConfig
-from countdown_selfplay.config.guard_fields import GuardFields
+from countdown_selfplay.config.fields import Thresholds
 from countdown_selfplay.contract.game import BaseGame
 from countdown_selfplay.contract.metric import Metric
 from countdown_selfplay.curriculum import CollapseGuard, Trip
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
-from countdown_selfplay.training.parts import declared_metrics, guard_of
+from countdown_selfplay.training.guards import guard_of
+from countdown_selfplay.training.made_game import declared_metrics
 
 PLAYERS = {"prover": ["prover"], "conjecturer": ["conjecturer"]}
 METRICS = declared_metrics(ProposeAndSolve(), PLAYERS)
@@ -136,9 +136,9 @@ DEFAULT = {
 
 def test_a_default_run_has_the_thresholds_that_the_guard_always_had(tmp_path):
     assert watched(tmp_path) == DEFAULT
-    values = {f.name: f.default for f in fields(GuardFields)}
-    assert (values["guard_min_parseable_rate"], values["guard_max_starved_rounds"]) == (0.5, 20)
-    assert (values["guard_min_solve_rate"], values["guard_max_solve_rate"]) == (0.01, 0.99)
+    usual = Thresholds()
+    assert (usual.min_parseable_rate, usual.max_starved_rounds) == (0.5, 20)
+    assert (usual.min_solve_rate, usual.max_solve_rate) == (0.01, 0.99)
 
 
 def test_the_flat_fields_change_the_declared_thresholds_and_0_and_1_mean_never(tmp_path):

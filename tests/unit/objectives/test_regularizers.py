@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from countdown_selfplay.config import RoleSettings
+from countdown_selfplay.config import Role
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.regularizers import kl_k1, kl_k3
 from countdown_selfplay.training.losses import RoleLoss
@@ -16,7 +16,7 @@ def settings(**changes):
         role="prover", objective="rloo", micro_batches=1, num_generations=2, learning_rate=1e-3, warmup_steps=0,
         max_grad_norm=1.0, beta=0.0, entropy_coef=0.0, temperature=1.0, top_p=1.0, top_k=0, max_completion_length=4,
     )  # fmt: skip
-    return RoleSettings(**{**values, **changes})
+    return Role(**{**values, **changes})
 
 
 def batch(**extra):

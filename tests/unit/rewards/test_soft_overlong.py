@@ -44,7 +44,7 @@ def test_the_configuration_switches_it_on(tmp_path):
     both, last = names(soft_overlong=0.2, length_penalty=0.1)
     assert both == ["countdown_reward", "length_penalty", "soft_overlong"]
     assert last([""], [[0] * 45]) == [-0.5]  # of 50 tokens the last 10
-    with pytest.raises(ConfigError, match=r"`soft_overlong` \(1.5\) is a share"):
+    with pytest.raises(ConfigError, match=r"`soft_overlong` \(1.5\) must be .* at most 1: a share"):
         names(soft_overlong=1.5)
 
 

@@ -12,7 +12,7 @@ import torch
 from tqdm.contrib.logging import logging_redirect_tqdm
 from transformers import TrainerCallback
 
-from ...config import RoleSettings
+from ...config import Role
 from ...contract.metric import Metric
 from ...curriculum.legibility import Legibility
 from ...policies.optimization import use_settings
@@ -28,9 +28,7 @@ class RoundEnd(TrainerCallback):
     """Clips each role at its own norm (a joint clip couples the roles: it shrank the prover's gradient by 9.7
     instead of 5.0 in the prototype), drops gradients of roles without signal, and completes the round's metrics."""
 
-    def __init__(
-        self, window: WindowLoss, roles: Mapping[str, RoleSettings], book: Book, store: Store, loop: Loop
-    ) -> None:
+    def __init__(self, window: WindowLoss, roles: Mapping[str, Role], book: Book, store: Store, loop: Loop) -> None:
         self.window, self.roles, self.book, self.store, self.loop = window, roles, book, store, loop
         self.configured_groups: list[dict[str, Any]] = []
         """Settings of the optimizer's groups as they are configured, which a checkpoint's would replace."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Ge, Gt, MinLen
 
-from ...config.number_checks import check_numbers
+from ...config.ranges import check_numbers
 from ...errors import ConfigError
 from ...registry import Count, annotations_of, described, fits, nearest, suggestion
 from ..filters import is_loop

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import ConfigError
-from .number_checks import json_object
-from .players import field_of, role_config
-
-if TYPE_CHECKING:
-    from .joint import JointSelfPlayConfig
+from ..options import json_object
+from .fields import Client
+from .settings import SelfPlaySettings
 
 logger = logging.getLogger(__name__)
 
@@ -52,9 +49,10 @@ _ENGINE_OURS = {  # arguments of vLLM's LLM that follow from other fields
 CORRECTION_MODES = ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask")
 
 
-def check_generation(config: JointSelfPlayConfig) -> None:
+def check_generation(config: SelfPlaySettings) -> None:
     """One sentence for every setting that the chosen backend would skip; a warning for those that bias the ratio."""
-    defaults = {f.name: f.default for f in dataclasses.fields(config)}
+    defaults = {f.name: f.default for f in dataclasses.fields(config)} | vllm_names(Client())
+    values = vars(config) | vllm_names(config.client)
     for name, instead in _DERIVED.items():
         if getattr(config, name) != defaults[name]:
             raise ConfigError(
@@ -62,16 +60,16 @@ def check_generation(config: JointSelfPlayConfig) -> None:
                 f"each role; use {instead}."
             )
     for backend, name in ((backend, name) for backend, names in _READ_BY.items() for name in names):
-        if config.generation_backend != backend and getattr(config, name) != defaults[name]:
+        if config.generation_backend != backend and values[name] != defaults[name]:
             raise ConfigError(
-                f"`{name}` ({getattr(config, name)}) is read under generation_backend={backend} only, and "
+                f"`{name}` ({values[name]}) is read under generation_backend={backend} only, and "
                 f"`generation_backend` is {config.generation_backend}; change that or leave it unset."
             )
     for kind in config.configured_kinds:
-        url = role_config(config, kind).vllm_server_base_url
+        url = config.given(kind, "vllm_server_base_url")
         if url is not None and config.generation_backend != "vllm_server":
             raise ConfigError(
-                f"`{field_of(config, kind, 'vllm_server_base_url')}` ({url}) is read under "
+                f"`{config.field_of(kind, 'vllm_server_base_url')}` ({url}) is read under "
                 "generation_backend=vllm_server only, and `generation_backend` is "
                 f"{config.generation_backend}; change that or leave it unset."
             )
@@ -80,17 +78,16 @@ def check_generation(config: JointSelfPlayConfig) -> None:
             f"`vllm_importance_sampling_mode` ({config.vllm_importance_sampling_mode!r}) must be one of "
             f"{', '.join(CORRECTION_MODES)}."
         )
-    for name in ("vllm_request_timeout", "vllm_retry_backoff", "vllm_request_retries"):
-        value = getattr(config, name)
-        if not (math.isfinite(value) and value >= 0):
-            raise ConfigError(f"`{name}` ({value}) must be a finite number of at least 0.")
-    if config.vllm_request_timeout == 0:
-        raise ConfigError("`vllm_request_timeout` (0) must be more than 0 seconds.")
     engine_arguments(config)
     _warn_truncated_sampling(config)
 
 
-def engine_arguments(config: JointSelfPlayConfig) -> dict[str, Any]:
+def vllm_names(client: Client) -> dict[str, Any]:
+    """The settings of `vllm_client` by their flat names."""
+    return {f"vllm_{name}": value for name, value in vars(client).items()}
+
+
+def engine_arguments(config: SelfPlaySettings) -> dict[str, Any]:
     """`vllm_engine_kwargs` as a dict; dtype defaults to the precision in which the loss is computed."""
     given = config.vllm_engine_kwargs
     found = json_object("vllm_engine_kwargs", given, '{"enforce_eager": true}')
@@ -105,7 +102,7 @@ def engine_arguments(config: JointSelfPlayConfig) -> dict[str, Any]:
     return {"dtype": "bfloat16" if config.bf16 else "float32", **found}
 
 
-def _warn_truncated_sampling(config: JointSelfPlayConfig) -> None:
+def _warn_truncated_sampling(config: SelfPlaySettings) -> None:
     for role in config.configured_kinds:
         settings = config.role(role)
         cut = [f"top_p={settings.top_p:g}"] if settings.top_p < 1 else []
@@ -118,7 +115,7 @@ def _warn_truncated_sampling(config: JointSelfPlayConfig) -> None:
             )
 
 
-def cutting(config: JointSelfPlayConfig) -> list[str]:
+def cutting(config: SelfPlaySettings) -> list[str]:
     """The settings for all roles under which samples come from another distribution than the model's, as text."""
     given: Any = config.generation_kwargs  # TRL has read it from JSON
     found = {"min_p": config.min_p, "repetition_penalty": config.repetition_penalty}

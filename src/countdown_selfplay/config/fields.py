@@ -1,0 +1,282 @@
+"""The fields that JointSelfPlayConfig adds to GRPOConfig. What belongs to one part is in that part's mapping
+(`domain_kwargs`, `game_kwargs`, `roles` and so on; flat.py lists the flat names)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..contract.metric import Range as Bounds
+from ..contract.metric import read_range
+from ..errors import ConfigError
+from ..games.metrics import METRICS
+from ..options import Range, option
+from .countdown_fields import EvaluationFields
+
+_DECLARED: dict[str, Any] = {metric.name: metric for metric in METRICS}
+_PARSEABLE, _SOLVED = (_DECLARED[name].trip for name in ("{conjecturer}/parseable_rate", "round/solve_rate_mean"))
+_SHARE = Range(0, 1, "a share")
+
+
+@dataclass
+class RoleFields:
+    """Who plays what and how roles are optimized."""
+
+    game: str | None = option(
+        "propose_and_solve",
+        "What a round is: a name in GAMES. None: the object that the trainer is given as its game.",
+    )
+    roles: dict | str | None = option(
+        None,
+        "Settings per role, as a mapping in YAML and Python and as JSON here, such as "
+        '\'{"prover": {"players": 4}}\'. A flat setting of the same source (prover_learning_rate) wins over it.',
+    )
+    steps_per_round: int = option(
+        1,
+        "Optimizer steps into which the samples of a round are cut; with sequences_per_step the most that a round may "
+        "take.",
+        Range(1, why="optimizer steps"),
+    )
+    sequences_per_step: int = option(
+        0,
+        "Sequences with credit in an optimizer step of each role, over all processes (SGS, appendix C.1: 32), so that "
+        "the number of steps in a round follows the data. 0: steps_per_round steps of equally many samples, with and "
+        "without credit.",
+    )
+    policy_sharing: Literal["full", "lora", "tied"] = option(
+        "full",
+        "full: one model per role (the papers' setting). lora: one frozen base, one adapter per role. tied: both "
+        "roles are the same weights under different prompts.",
+    )
+    padding_free: bool = option(
+        False,
+        "Score packed rows without their padding. Needs flash attention (model_init_kwargs: attn_implementation), "
+        "which keeps packed rows apart.",
+    )
+    kl_in: Literal["loss", "reward"] = option(
+        "loss",
+        "Where the KL to the weights that were passed in enters. loss: a loss term (k3 estimate per token). reward: "
+        "subtracted from each sample's reward (sum of log-ratios, as in TRL's RLOO trainer).",
+    )
+    kl_estimator: Literal["k3", "k1"] = option(
+        "k3",
+        "Per-token KL of the loss term. k3: exp(d) - d - 1 with d = log ref - log pi. k1: -d (the code of Allen and "
+        "Ståblein), whose gradient has mean 0 on-policy: as a loss term it anchors nothing.",
+    )
+    kl_reduction: Literal["sum", "mean"] = option(
+        "sum",
+        "sum: as the objective reduces its own loss (rloo: a sum over a completion's tokens). mean: over all trained "
+        "tokens of the round (Allen and Ståblein), weaker by the number of tokens of a completion.",
+    )
+    importance_clip_low: float = option(
+        0.5, "Lower clamp of the sequence-level importance weight (Allen and Ståblein: 0.5)."
+    )
+    importance_clip_high: float = option(
+        2.0, "Upper clamp of the sequence-level importance weight (Allen and Ståblein: 2)."
+    )
+    drop_signalless_gradients: bool = option(
+        True,
+        "Drop a role's gradients in a round in which all its advantages are 0, so that Adam's momentum, weight decay "
+        "and the KL do not move it without a reward signal.",
+    )
+
+
+@dataclass
+class CurriculumFields(EvaluationFields):
+    """Fields of the propose-and-solve round (Allen and Ståblein, section 3.2) and of the problems it plays with."""
+
+    game_kwargs: dict | str | None = option(
+        None,
+        "Arguments of the game as JSON, such as '{\"eta\": 0.25}'. Those of propose_and_solve are options here too, "
+        "such as anchor_fraction.",
+    )
+    proposer: str | None = option(
+        None,
+        "Where proposals come from: a name in PROPOSERS. None: the conjecturer's policies if there is a conjecturer, "
+        "else the round is single-policy RL on the anchor problems.",
+    )
+    proposer_kwargs: dict | str | None = option(None, "Arguments of the proposer as JSON.")
+    guide: str | None = option(
+        None,
+        "Scorer of proposals in addition to the provers, for the reward sgs: a name in GUIDES (rubric, judge, "
+        "learned, none). judge is a separate role: add roles.guide.",
+    )
+    guide_kwargs: dict | str | None = option(None, "Arguments of the guide as JSON.")
+    conjecturer_reward: str = option(
+        "tent",
+        "Reward of a proposal given its solve rate: a name in CONJECTURER_REWARDS (docs/rewards.md), such as tent, "
+        "sgs, adaptive_band, or sum, product and clip for composed ones.",
+    )
+    conjecturer_reward_kwargs: dict | str | None = option(
+        None, 'Arguments of the conjecturer reward as JSON, such as \'{"low": 0.05, "high": 0.85}\'.'
+    )
+    length_penalty: float = option(
+        0.0,
+        "alpha of the prover's length penalty, -alpha x length / max length (Allen and Ståblein: 0.1).",
+        Range(0, why="it is subtracted from the reward"),
+    )
+    length_penalty_floor: float | None = option(
+        None,
+        "Least sum of score and length penalty (Allen and Ståblein: 0). None: none, so that a long malformed answer "
+        "is below 0.",
+    )
+    soft_overlong: float = option(
+        0.0,
+        "Last share of the prover's completion length over which a charge grows from 0 to -1 (SGS: 0.2). 0: none.",
+        _SHARE,
+    )
+    overlong: Literal["add", "replace"] = option(
+        "add",
+        "Effect of soft_overlong. add: the charge is added to the prover's reward. replace: it replaces the reward of "
+        "a charged sample, also of a correct one, for prover and conjecturer and under every objective (SGS): before "
+        "the baseline if there is one, otherwise as the credit.",
+    )
+    demonstration_rungs: list[int] | None = option(
+        None,
+        "Rungs (operand counts) of the demonstrations, each as often as it is listed (2 3 3). None: the domain's own "
+        "choice.",
+    )
+    format_probe: int = option(
+        32,
+        "First moves (answers: moves) that each prover writes before a fresh run, on problems of the lowest rung: if "
+        "none of them is legal the run stops, because it could not learn. 0: no probe.",
+        Range(0, why="0 plays no probe"),
+        free=True,
+    )
+    samples_per_log: int = option(
+        4,
+        "Proposals and answers written to samples.jsonl at each log, per role. 0: none.",
+        Range(0, why="0 writes none"),
+        free=True,
+    )
+
+
+@dataclass
+class GuardFields:
+    """Settings of the collapse guard: its thresholds are compared with means over the last guard_window rounds."""
+
+    guard: bool = option(True, "Watch the curriculum and roll back to the last healthy checkpoint when it collapses.")
+    guard_scope: Literal["run", "conjecturer"] = option(
+        "run",
+        "Scope of a rollback. run: the whole run, by all rules of the guard. conjecturer: a conjecturer whose "
+        "parseable rate in the current round is under guard_min_parseable_rate gets the weights and the optimizer "
+        "state of its last healthy checkpoint, everything else continues, any number of times (Allen and Ståblein); "
+        "the other rules still roll the run back.",
+    )
+    guard_window: int = option(10, "Rounds that are averaged before a threshold is compared.", Range(1, why="rounds"))
+    guard_trips: dict | str | None = option(
+        None,
+        "Trip when the mean of a metric of a round (docs/metrics.md) leaves its range, as JSON: "
+        "'{\"prover/entropy\": [0.1, null]}'; null: no bound. It overrides the other thresholds.",
+    )
+    guard_max_rollbacks: int = option(
+        3,
+        "Rollbacks of the whole run before it stops with an error that names the last trip; those of a conjecturer "
+        "alone (guard_scope) are not counted.",
+        Range(0, why="0 stops at the first trip"),
+        free=True,
+    )
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Common thresholds of the guard: entries of `guard_trips` that are no metrics."""
+
+    min_parseable_rate: float = option(
+        _PARSEABLE[0], "Trip when the mean parseable rate falls under this value (Allen and Ståblein: 0.5).", _SHARE
+    )
+    max_starved_rounds: int = option(
+        _DECLARED["round/starved"].in_a_row,
+        "Trip when this many rounds in a row played no conjectured problem.",
+        Range(1, why="rounds"),
+    )
+    min_solve_rate: float = option(
+        _SOLVED[0], "Trip when the mean solve rate of conjectured problems falls under this value. 0: never.", _SHARE
+    )
+    max_solve_rate: float = option(
+        _SOLVED[1], "Trip when the mean solve rate of conjectured problems rises over this value. 1: never.", _SHARE
+    )
+    min_entropy: float = option(
+        0.0, "Trip when a role's mean entropy (nats per token) falls under this value. 0: never."
+    )
+
+
+def trips_of(given: dict[str, Any]) -> dict[str, Bounds]:
+    """The entries of `guard_trips` for metrics as ranges by the metric's name. Whether there is such a metric is known
+    when there is a game."""
+    found = {}
+    for name, bounds in given.items():
+        try:
+            found[str(name)] = read_range(bounds)
+        except ValueError as error:
+            raise ConfigError(
+                f"`guard_trips` of '{name}' ({bounds!r}) must be a range [low, high] with low <= high and null for no "
+                f"bound, such as [0.1, null]: {error}."
+            ) from None
+    return found
+
+
+@dataclass
+class GenerationFields:
+    """One field chooses the backend; docs/generation.md lists the `vllm_*` fields of TRL that are read beside it."""
+
+    generation_backend: Literal["generate", "continuous_batching", "vllm", "vllm_server"] = option(
+        "generate",
+        "What samples completions. generate: the trained model itself. continuous_batching: the trained model, with "
+        "Transformers' paged cache. vllm: one vLLM engine for all roles in the training process. vllm_server: one "
+        "vLLM server for all roles, or one per role.",
+    )
+    vllm_engine_kwargs: dict | str | None = option(
+        None,
+        "Further arguments of vLLM's LLM under generation_backend=vllm, as JSON, such as "
+        "'{\"enforce_eager\": true}'. dtype defaults to the precision of the loss: bfloat16 with bf16, else float32.",
+    )
+    vllm_client: dict | str | None = option(
+        None,
+        "How vLLM servers are asked, as JSON, such as '{\"request_timeout\": 60}'; options here too, such as "
+        "vllm_request_timeout.",
+        free=True,
+    )
+
+
+@dataclass(frozen=True)
+class Client:
+    """How vLLM servers are asked: `vllm_client`."""
+
+    adapter_dir: str | None = option(
+        None,
+        "Folder through which adapters reach the vLLM servers, which must see it under the same path. None: "
+        "vllm_adapters in output_dir.",
+        free=True,
+    )
+    request_timeout: float = option(
+        600.0, "Seconds that one request to a vLLM server may take.", Range(0, why="seconds", above=True), free=True
+    )
+    request_retries: int = option(
+        5,
+        "How often a request that a vLLM server did not answer, or refused as busy, is sent again.",
+        Range(0, why="0 sends it once"),
+        free=True,
+    )
+    retry_backoff: float = option(
+        2.0, "Seconds before the first retry; each further pause is twice as long.", Range(0, why="seconds"), free=True
+    )
+
+
+@dataclass
+class RunFields:
+    """The run folder and its resumption."""
+
+    allow_changed: str | None = option(
+        None,
+        "Settings that a resume may change, with commas between them (learning_rate,beta); train_dataset, "
+        "eval_dataset and reward_funcs are names too. Cadence, trackers, paths and a larger max_steps always may.",
+        free=True,
+    )
+    export_every: int | None = option(
+        None,
+        "Write each player to <player>/round_<r>/model every this many rounds (Multimodal LLM Self-Play: 1). None: "
+        "every save_steps rounds with the proposer tiers, and never without it. 0: never.",
+        Range(0, why="rounds; 0 exports none"),
+        free=True,
+    )

@@ -1,0 +1,120 @@
+"""Rules on the parts of a run: domain, game, proposer and guide exist, take their arguments and fit each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..countdown.exact.solver import MAX_OPERANDS
+from ..countdown.problem import MAX_NUMBERS
+from ..curriculum.admission import batch_of_all
+from ..domains import domain_from
+from ..errors import ConfigError
+from ..games import GAMES
+from ..guides import check_guide, make_guide
+from ..options import is_whole
+from ..proposers import check_proposer, make_proposer
+from ..rewards import make_conjecturer_reward
+from .settings import SelfPlaySettings
+
+SOLVED = ("mutation", "ucb", "thompson", "factorized")
+"""Proposers whose candidates and features come from the exact solver."""
+
+
+def check_parts(config: SelfPlaySettings) -> None:
+    """Every part that is named can be built with its arguments, and fits the roles."""
+    make_conjecturer_reward(config.conjecturer_reward, config.reward_arguments)
+    if config.game is None and config.game_arguments:
+        raise ConfigError(
+            f"`game_kwargs` ({config.game_arguments}) is for a game that `game` names, and it is None; pass them to "
+            "your object."
+        )
+    if config.game is not None and not config.from_settings:
+        GAMES.make(config.game, config.game_arguments)
+    for part, given in (("proposer", config.proposer_arguments), ("guide", config.guide_arguments)):
+        if given and getattr(config, part) is None:
+            raise ConfigError(f"`{part}_kwargs` ({given}) has no `{part}` to go to; name one, or leave it unset.")
+    if config.proposer is not None:
+        proposer = make_proposer(config.proposer, config.proposer_arguments)
+        check_proposer(f"`proposer` ({config.proposer})", proposer, config.players_by_kind, domain_from(config))
+        _check_slots(config, proposer)
+    guide = None if config.guide is None else make_guide(config.guide, config.guide_arguments)
+    if "guide" in config.optional:
+        check_guide(f"`guide` ({config.guide})", guide, config.players_by_kind)
+
+
+def check_fill(config: SelfPlaySettings) -> None:
+    """Room for proposals, and for all of them where none may be left out."""
+    proposing, settings = config.players_of("conjecturer"), config.game_settings
+    slots, fraction = config.slots_per_round, settings.anchor_fraction
+    if not proposing and (config.proposer is None or fraction < 1):
+        return
+    if config.anchor_slots >= slots:
+        raise ConfigError(
+            f"`anchor_fraction` ({fraction}) of {slots} slots leaves the conjecturer none; lower it, or set "
+            "conjecturer_micro_batches=0 for plain RL on the anchors."
+        )
+    if settings.fill == "none" and fraction:
+        raise ConfigError(
+            f"`anchor_fraction` ({fraction}) is a share of the data set's problems, and fill=none plays none of them; "
+            "set it to 0, or fill to anchor."
+        )
+    multiple, proposals = config.fill_multiple, sum(config.capacity(player) for player in proposing)
+    most = batch_of_all(proposals, fraction, multiple)
+    if settings.fill == "keep_all" and most > slots:
+        size = config.per_device_train_batch_size * config.steps_per_round * config.world_size
+        needed = -(-most * config.solver.num_generations // size)
+        raise ConfigError(
+            f"`{config.field_of('prover', 'micro_batches')}` ({config.solver.micro_batches}) holds {slots} problems "
+            f"a round, and fill=keep_all may play {most}: {proposals} proposals, anchor_fraction {fraction}, padded "
+            f"to a multiple of {multiple}; raise it to {needed}, or sample fewer proposals."
+        )
+
+
+def check_placebo(config: SelfPlaySettings) -> None:
+    """There is a conjecturer whose rewards can be shuffled."""
+    players = config.players_of("conjecturer")
+    if config.game_settings.shuffled_rewards and not any(config.all_roles[player].trained for player in players):
+        why = "its weights are frozen" if players else "there is none"
+        raise ConfigError(
+            f"`shuffled_rewards` (True) is the placebo of a conjecturer that is trained, and in this run {why}; train "
+            "one, or leave it unset."
+        )
+
+
+def _check_slots(config: SelfPlaySettings, proposer: Any) -> None:
+    """A proposer that fills a round has the whole round."""
+    fraction = config.game_settings.anchor_fraction
+    if proposer.fills_slots and fraction:
+        raise ConfigError(
+            f"`proposer` ({config.proposer}) fills every slot of a round, and `anchor_fraction` ({fraction}) leaves "
+            "it fewer; set anchor_fraction to 0."
+        )
+
+
+def check_problems(config: SelfPlaySettings) -> None:
+    """Countdown: the ranges of its problems, its prompts, and stop strings that leave an answer to read."""
+    if config.domain != "countdown":
+        return
+    own = config.countdown
+    most = MAX_NUMBERS if config.answers == "moves" else MAX_OPERANDS  # no solver is asked in moves
+    if not own.operands or not all(is_whole(k, 2) and k <= most for k in own.operands):
+        raise ConfigError(f"`operands` ({own.operands}) must list operand counts from 2 to {most}, such as [3, 4].")
+    if config.proposer in SOLVED and max(own.operands) > MAX_OPERANDS:
+        raise ConfigError(
+            f"`proposer` ({config.proposer}) chooses targets by the exact solver's list of all solutions, "
+            f"which ends at {MAX_OPERANDS} numbers, and `operands` go to {max(own.operands)}; in moves use ucb_rungs "
+            "or thompson_rungs, which need no solver, or fewer numbers."
+        )
+    for name in ("number", "target"):
+        low, high = getattr(own, f"{name}_low"), getattr(own, f"{name}_high")
+        if not 1 <= low <= high:
+            raise ConfigError(f"`{name}_low` ({low}) and `{name}_high` ({high}) must satisfy 1 <= low <= high.")
+    domain = domain_from(config)
+    for kind in ("prover", "conjecturer"):
+        stops = config.role(kind).stop if config.players_of(kind) else None
+        cut = domain.cut_by(kind, stops) if stops else None
+        if cut is not None:
+            raise ConfigError(
+                f"`{config.field_of(kind, 'stop')}` ({list(stops or ())}) cuts what the prompt asks for, {cut!r}, "
+                "before it can be read; use the text that ends it, such as </answer> or </problem>, or leave it unset."
+            )

@@ -1,0 +1,69 @@
+"""Ranges of numbers that TRL and Transformers take unchecked: nan in any of them, and values with which a run ends
+late and in another library's words, or trains as if they had not been given."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ..errors import ConfigError
+from ..options import INF, Range, help_of, json_object
+
+RANGES = {  # a field, and the roles' own settings of that name
+    "learning_rate": Range(0, INF, "0 freezes the role"),
+    "beta": Range(0, INF, "0 means no KL term"),
+    "warmup_steps": Range(0, INF, "a share of the rounds below 1, else a number of rounds"),
+    "max_grad_norm": Range(0, INF, "0 means no clip"),
+    "entropy_coef": Range(0, INF, "0 means no bonus"),
+    "sequences_per_step": Range(0, INF, "0 cuts a round into steps_per_round equal steps"),
+    "sft_coef": Range(0, INF, "0 means no supervised term"),
+    "max_completion_length": Range(1, INF, "tokens"),
+    "temperature": Range(0, INF, "samples are drawn, not decoded greedily", above=True),
+    "top_p": Range(0, 1, "1 switches it off", above=True),
+    "top_k": Range(0, INF, "0 switches it off"),
+    "min_p": Range(0, 1, "0 switches it off"),
+    "weight_decay": Range(0, INF, "0 switches it off"),
+    # 1 is not allowed: the mean would keep nothing new, and its correction divide by 0
+    "adam_beta1": Range(0, 1, "the share that the mean keeps", below=True),
+    "adam_beta2": Range(0, 1, "the share that the mean square keeps", below=True),
+    "adam_epsilon": Range(0, INF, "it keeps a step finite"),
+    "num_train_epochs": Range(0, INF, "passes over the data", above=True),
+    "save_steps": Range(0, INF, "a share of the steps below 1, else a number of steps"),
+    "eval_steps": Range(0, INF, "a share of the steps below 1, else a number of steps"),
+    "save_total_limit": Range(1, INF, "checkpoints; leave it unset to keep all"),
+    "dataloader_num_workers": Range(0, INF, "0 loads in the main process"),
+    "per_device_train_batch_size": Range(1, INF, "samples"),
+    "per_device_eval_batch_size": Range(1, INF, "samples"),
+    "num_generations_eval": Range(1, INF, "answers per problem"),
+    "seed": Range(0, 2**32 - 1, "NumPy's generator takes no other"),
+    "data_seed": Range(0, 2**32 - 1, "NumPy's generator takes no other"),
+}
+_OBJECTS = (
+    *("model_init_kwargs", "generation_kwargs", "chat_template_kwargs", "lr_scheduler_kwargs"),
+    *("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs"),
+)  # fmt: skip
+
+
+def check_number(shown: str, name: str, value: object) -> None:
+    """ConfigError if a number is out of the range of the setting `name`; other values are left alone."""
+    RANGES.get(name, Range()).check(shown, value)
+
+
+def check_numbers(config: Any) -> None:
+    """ConfigError for the first field of the dataclass `config` that holds no usable number, or a text where arguments
+    of another library belong; None is left alone."""
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name, None)
+        if field.name in _OBJECTS and isinstance(value, str):
+            json_object(field.name, value)
+        RANGES.get(field.name, help_of(field).range).check(field.name, value)
+    for kind, nothing in (("save", "no checkpoint before the end"), ("eval", "no evaluation during training")):
+        steps, strategy = f"{kind}_steps", f"{kind}_strategy"
+        if getattr(config, steps, None) == 0 and getattr(config, strategy, "no") == "steps":
+            raise ConfigError(
+                f"`{steps}` (0) would give {nothing}; set it to 1 or more steps, to a share of them below 1, or set "
+                f"{strategy}=no."
+            )
+    rounds = getattr(config, "max_steps", -1)
+    if rounds < 1 and rounds != -1:
+        raise ConfigError(f"`max_steps` ({rounds}) must be at least 1, or -1 to go by num_train_epochs.")

@@ -1,0 +1,285 @@
+"""Rules on roles: which there are, how many players and samples, and their settings as they resolve."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any, get_args
+
+from ..errors import ConfigError
+from ..games import game_class
+from ..objectives import make_objective
+from ..options import hints_of
+from ..registry import suggestion
+from .fields import RoleFields
+from .ranges import check_number
+from .roles import Role
+from .settings import SelfPlaySettings
+
+
+def check_kinds(config: SelfPlaySettings) -> None:
+    """The roles that are configured and those of the game fit."""
+    game = "The game" if config.game is None else f"`game` ({config.game})"
+    for kind in dict.fromkeys([*config.asked, *sorted(kind for kind, _ in config.written)]):
+        if kind in config.kinds:
+            continue
+        names = sorted((name, s) for (k, s), name in config.written.items() if k == kind and name == f"{kind}_{s}")
+        if names == [("conjecturer_micro_batches", "micro_batches")] and not config.given(kind, "micro_batches"):
+            continue  # "no conjecturer", which is so
+        own: Any = config.roles
+        where = f"`{names[0][0]}` ({own[kind][names[0][1]]})" if names else f"`roles.{kind}` ({own[kind]})"
+        raise ConfigError(
+            f"{where} is of a role that the game does not have: {game} has {', '.join(config.kinds)}; leave it out, "
+            "or put your game into GAMES (or pass game=None and its object to the trainer)."
+            f"{suggestion(kind, list(config.kinds))}"
+        )
+    for kind in config.kinds:
+        optional = kind in config.optional or kind == "conjecturer"
+        if not optional and kind not in config.configured_kinds:
+            raise ConfigError(
+                f"{game} has a role '{kind}' that is not configured; add `roles.{kind}`, such as "
+                f"{{{kind}: {{micro_batches: 1}}}}."
+            )
+        if kind in config.configured_kinds:
+            _check_counts(config, kind, optional)
+
+
+def _check_counts(config: SelfPlaySettings, kind: str, optional: bool) -> None:
+    """How many players, and how much each can hold."""
+    players, name = config.given(kind, "players"), config.field_of(kind, "players")
+    if players < 0:
+        raise ConfigError(f"`{name}` ({players}) must be at least 0: 0 leaves the role out.")
+    if not optional and players == 0:
+        raise ConfigError(f"`{name}` (0) leaves out a role that the game needs; give it at least 1 player.")
+    least, meaning = (0, "0 means that there is no conjecturer") if kind == "conjecturer" else (1, "it has to sample")
+    meaning = "the prover is always there" if kind == "prover" else meaning
+    if config.given(kind, "micro_batches") < least:
+        raise ConfigError(
+            f"`{config.field_of(kind, 'micro_batches')}` ({config.given(kind, 'micro_batches')}) must be a finite "
+            f"number of at least {least}: {meaning}."
+        )
+    each = config.given(kind, "each")
+    if each is not None and len(each) != players:
+        raise ConfigError(
+            f"`{config.field_of(kind, 'each')}` has {len(each)} mappings and `{name}` is {players}; give each player "
+            "one, {} for a player without separate settings."
+        )
+
+
+_TRAINING = (
+    *("objective", "objective_kwargs", "learning_rate", "warmup_steps", "max_grad_norm", "beta", "entropy_coef"),
+    *("entropy_target", "sft_coef"),
+)
+
+
+def check_players(config: SelfPlaySettings) -> None:
+    """Before TRL derives its batch sizes: numbers, weights that lead somewhere, whole groups."""
+    for (kind, setting), name in config.written.items():
+        check_number(name, setting, config.given(kind, setting))
+    for s in config.one_of_each_kind:
+        weights = f"`{config.field_of(s.kind, 'weights')}` ({config.given(s.kind, 'weights')})"
+        for setting in _TRAINING if s.weights is None else ():
+            if config.was_given(s.kind, setting):
+                raise ConfigError(
+                    f"`{config.field_of(s.kind, setting)}` ({config.given(s.kind, setting)}) is for a role that is "
+                    f"trained, and {weights} freezes this one; leave one of them unset."
+                )
+        if s.weights is not None and s.model is not None and config.was_given(s.kind, "weights"):
+            raise ConfigError(
+                f"`{config.field_of(s.kind, 'model')}` ({s.model}) would not be read beside {weights}, whose weights "
+                "it plays; leave one of them unset."
+            )
+        _check_groups(config, s)
+
+
+def _check_groups(config: SelfPlaySettings, settings: Role) -> None:
+    """Whole groups per process, or a group's baseline would need another process's samples."""
+    kind, group = settings.kind, settings.num_generations
+    name = group_name(config, kind)
+    samples = config.per_device_train_batch_size * settings.micro_batches
+    if group < 1:
+        raise ConfigError(f"`{name}` ({group}) must be at least 1 sample.")
+    if settings.samples_per_round is None and samples % group:
+        allowed = _group_sizes(config, name)
+        close = sorted(sorted(allowed, key=lambda n: abs(n - group))[:2])
+        cure = f"use {' or '.join(map(str, close))}, or change the batch" if close else "change the batch"
+        raise ConfigError(
+            f"`{name}` ({group}) must divide `per_device_train_batch_size` x "
+            f"`{config.field_of(kind, 'micro_batches')}` ({samples}); {cure}."
+        )
+
+
+def _group_sizes(config: SelfPlaySettings, name: str) -> list[int]:
+    """The values from 2 on of the field `name` that all roles which read it can take: they divide what a process holds
+    of each, and give each objective the samples that it compares."""
+    readers = [s for s in config.one_of_each_kind if group_name(config, s.kind) == name]
+    held = [s.samples_per_round or config.per_device_train_batch_size * s.micro_batches for s in readers]
+    least = max([2, *(_needed_samples(objective_of(config, s.kind), s.kind) for s in readers if s.trained)])
+    return [n for n in range(least, min(held) + 1) if all(samples % n == 0 for samples in held)]
+
+
+def objective_of(config: SelfPlaySettings, kind: str) -> Any:
+    clips = {"low": config.importance_clip_low, "high": config.importance_clip_high}
+    return make_objective(config.given(kind, "objective"), config.given(kind, "objective_kwargs"), **clips)
+
+
+def _needed_samples(objective: Any, kind: str) -> int:
+    """Samples per prompt that the objective compares with each other."""
+    needed = getattr(objective, "needs_samples", 1)
+    return max(needed, getattr(objective, "needs_answers", 1)) if kind == "prover" else needed
+
+
+def group_name(config: SelfPlaySettings, kind: str) -> str:
+    own = config.was_given(kind, "num_generations")
+    return config.field_of(kind, "num_generations") if own else "num_generations"
+
+
+_NUMBERS = (
+    *("learning_rate", "beta", "warmup_steps", "max_grad_norm", "entropy_coef", "temperature", "top_p", "top_k"),
+)
+
+
+def check_settings(config: SelfPlaySettings) -> None:
+    """Each setting has a value; the objective and what goes with it. ranges.py has the ranges."""
+    present = {s.kind: s for s in config.one_of_each_kind}
+    for kind in config.configured_kinds:
+        for name in _NUMBERS:
+            if config.given(kind, name) is None and getattr(config, name) is None:
+                raise ConfigError(
+                    f"`{name}` (None) must be a number, for `{config.field_of(kind, name)}` is not set either."
+                )
+        target = config.given(kind, "entropy_target")
+        if target is not None and not config.use_adaptive_entropy:
+            raise ConfigError(
+                f"`{config.field_of(kind, 'entropy_target')}` ({target}) is read under use_adaptive_entropy=True "
+                "only; set that too, or leave it unset."
+            )
+        _check_objective(config, kind, kind in present and present[kind].trained)
+
+
+def _check_objective(config: SelfPlaySettings, kind: str, trained: bool) -> None:
+    name, arguments = config.given(kind, "objective"), config.given(kind, "objective_kwargs")
+    field, arguments_field = (config.field_of(kind, f) for f in ("objective", "objective_kwargs"))
+    objective = objective_of(config, kind)
+    if not trained:
+        return
+    if kind == "conjecturer" and getattr(objective, "needs_correctness", False):
+        raise ConfigError(
+            f"`{field}` ({name}) needs the verifier's bit, which only the prover has; use rloo, "
+            "reinforce, grpo or rest."
+        )
+    settings = config.role(kind)
+    _check_kl(config, settings)
+    blind = not getattr(objective, "reads_rewards", True)
+    if kind == "prover" and blind and config.kl_in == "reward" and settings.beta > 0:
+        raise ConfigError(
+            f"`kl_in` (reward) has no effect on `{field}` ({name}), which looks at the verifier's bit alone; "
+            f"set kl_in=loss, or {config.field_of(kind, 'beta')}=0."
+        )
+    refuse_ignored_charges(config, kind, field, name, objective)
+    if settings.sft_coef:
+        _check_supervised(config, settings, objective)
+    group, needed = settings.num_generations, _needed_samples(objective, kind)
+    if group < needed and not arguments:
+        raise ConfigError(
+            f"`{group_name(config, kind)}` ({group}) must be at least {needed}: `{field}` ({name}) compares a sample "
+            "with others of its prompt; raise it, or use an objective without such a baseline, as reinforce."
+        )
+    if group < needed:
+        raise ConfigError(
+            f"`{field}` ({name}, {arguments}) needs at least {needed} samples per prompt and "
+            f"`{group_name(config, kind)}` is {group}; raise that or change `{arguments_field}`."
+        )
+
+
+def _check_supervised(config: SelfPlaySettings, settings: Role, objective: Any) -> None:
+    """Something that `sft_coef` acts on is there."""
+    if settings.demonstrations_per_step:
+        return
+    kind, start = settings.kind, f"`{config.field_of(settings.kind, 'sft_coef')}` ({settings.sft_coef}) has no effect"
+    if config.game is not None and kind not in game_class(config.game).imitated:
+        raise ConfigError(
+            f"{start}: the game {config.game} marks no samples of the {kind} for a supervised term; set it to 0, "
+            "or give it demonstrations_per_step."
+        )
+    if getattr(objective, "replay", None) is not None:
+        raise ConfigError(
+            f"{start} beside `{config.field_of(kind, 'objective')}`, which imitates kept samples; set it to 0, or "
+            "take an objective that weighs samples, such as grpo."
+        )
+
+
+def refuse_ignored_charges(config: SelfPlaySettings, kind: str, field: str, name: str, objective: Any) -> None:
+    """A charge on the prover's reward that its objective would not see. `field`: where the objective was given."""
+    if kind != "prover" or getattr(objective, "reads_rewards", True):
+        return
+    cures = {
+        "length_penalty": "set it to 0, or use an objective that reads rewards, such as rloo",
+        "soft_overlong": "set overlong=replace, which acts under every objective, or soft_overlong=0",
+    }
+    for charge, acts in (("length_penalty", config.length_penalty), ("soft_overlong", config.added_overlong)):
+        if acts:
+            raise ConfigError(
+                f"`{charge}` ({getattr(config, charge)}) has no effect on `{field}` ({name}), which looks at the "
+                f"verifier's bit alone; {cures[charge]}."
+            )
+
+
+def _check_kl(config: SelfPlaySettings, settings: Role) -> None:
+    """The form of a KL term, and that there is one."""
+    for name in ("kl_estimator", "kl_reduction"):
+        value, allowed = getattr(settings, name), get_args(hints_of(RoleFields)[name])
+        own = config.field_of(settings.kind, name) if config.was_given(settings.kind, name) else name
+        if value not in allowed:
+            raise ConfigError(f"`{own}` ({value!r}) must be one of {', '.join(allowed)}.")
+        if config.kl_in == "reward" and value != allowed[0]:
+            raise ConfigError(
+                f"`{own}` ({value}) is of the KL as a loss term, and kl_in=reward charges the sum of log-ratios; set "
+                "kl_in=loss, or leave it unset."
+            )
+
+
+def check_sharing(config: SelfPlaySettings) -> None:
+    """Settings in which players of the same weights, or of adapters over one base, cannot differ."""
+    players, sharing = list(config.all_roles.values()), config.policy_sharing
+    under, cure = f"under policy_sharing='{sharing}', where both roles share it", "use policy_sharing='full'"
+    own = next((s for s in players if s.model is not None), None)
+    if sharing == "tied" and own is not None:
+        raise ConfigError(
+            f"`{config.field_of(own.kind, 'model')}` ({own.model}) is not read under policy_sharing='tied', where "
+            f"all roles are the run's model; leave it unset, or {cure}."
+        )
+    for first, other in combinations(players, 2):
+        alike = first.model == other.model
+        same = first.weights == other.weights and (first.weights is not None or alike)
+        if sharing == "full":
+            whose = "the initial weights" if first.weights is None else f"the weights of {first.weights}"
+            under, cure = f"where both play {whose}", "give each separate weights"
+        # One fused LM head is patched once with one temperature.
+        shared = ["temperature"] if same or (alike and sharing != "full") else []
+        shared += ["learning_rate", "warmup_steps", "max_grad_norm"] if same and first.weights is not None else []
+        for name in shared:
+            a, b = getattr(first, name), getattr(other, name)
+            if a != b:
+                raise ConfigError(
+                    f"`{config.field_of(first.kind, name)}` ({a}) and `{config.field_of(other.kind, name)}` ({b}) "
+                    f"must be equal {under}; set `{name}` alone, or {cure}."
+                )
+
+
+def check_guard_scope(config: SelfPlaySettings) -> None:
+    """A conjecturer can go back by itself."""
+    roles = config.all_roles
+    own = [roles[player] for player in config.players_of("conjecturer")]
+    if not config.guard or config.guard_scope != "conjecturer" or not own:
+        return
+    names = {s.weights for s in own}
+    start = "`guard_scope` (conjecturer) takes a conjecturer's weights back alone, and"
+    if not all(s.trained for s in own):
+        raise ConfigError(f"{start} these are frozen; set guard_scope=run.")
+    shared = next((s.role for s in roles.values() if s.kind != "conjecturer" and s.weights in names), None)
+    if shared is not None:
+        raise ConfigError(f"{start} the {shared} plays the same; set guard_scope=run, or give each separate weights.")
+    if config.policy_sharing == "lora" and any(s.model is not None for s in roles.values()):
+        raise ConfigError(f"{start} adapters over several models lie in one file; set guard_scope=run.")
+    if config.save_strategy == "no":
+        raise ConfigError(f"{start} `save_strategy` (no) leaves no checkpoint to restore; set it to steps.")

@@ -1,0 +1,129 @@
+"""Rules on the room of a round: samples, sequences and rows that the micro-batches of a step hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..errors import ConfigError
+from .roles import FLAT, Role
+from .settings import SelfPlaySettings
+
+
+def check_step(config: SelfPlaySettings) -> None:
+    """Sizes from which TRL would derive a round are derived from the roles."""
+    trained = [s for s in config.all_roles.values() if s.trained]
+    if not trained:
+        raise ConfigError("`roles` has no role that is trained: give one of them weights other than start.")
+    derived = sum(s.trained_micro_batches for s in trained)
+    counts = Counter(s.kind for s in trained)
+    named = {kind: config.field_of(kind, "micro_batches") for kind in dict.fromkeys((*FLAT, *counts))}
+    parts = [f"{counts[k]} x {name}" if counts[k] > 1 else name for k, name in named.items() if k in config.kinds]
+    if config.gradient_accumulation_steps not in (None, derived):
+        raise ConfigError(
+            f"`gradient_accumulation_steps` ({config.gradient_accumulation_steps}) is derived as {' + '.join(parts)} "
+            f"({derived}); leave it unset and change those."
+        )
+    if config.steps_per_generation not in (None, derived * config.steps_per_round) or (
+        config.generation_batch_size is not None and config.steps_per_generation is None
+    ):
+        raise ConfigError(
+            f"`steps_per_generation` ({config.steps_per_generation}) and `generation_batch_size` "
+            f"({config.generation_batch_size}) cannot be set: a round generates once for all its {derived} "
+            f"micro-batches; change {', '.join(parts)} or per_device_train_batch_size."
+        )
+
+
+def check_loader(config: SelfPlaySettings) -> None:
+    """TRL's data loader draws as many anchors as the trained players have samples, at most."""
+    prover = config.solver
+    trained = [s for s in config.all_roles.values() if s.trained]
+    drawn = config.per_device_train_batch_size * sum(s.trained_micro_batches for s in trained)
+    slots = config.per_device_train_batch_size * prover.micro_batches // prover.num_generations
+    if prover.samples_per_round is not None:
+        slots = -(-prover.samples_per_round // prover.num_generations // config.steps_per_round)
+    name = config.field_of(prover.kind, "micro_batches")
+    if drawn < 2:
+        raise ConfigError(
+            f"`per_device_train_batch_size` ({config.per_device_train_batch_size}) and `{name}` "
+            f"({prover.micro_batches}) leave one sample in a round, and TRL needs two; raise one of them."
+        )
+    if drawn < slots:
+        raise ConfigError(
+            f"`{name}` ({prover.micro_batches}) needs {slots} problems a round per process, and the {drawn} samples "
+            "of the roles that are trained draw fewer; lower it, or raise theirs."
+        )
+
+
+def check_room(config: SelfPlaySettings) -> None:
+    """Samples, demonstrations and sequences of a step, where they are not simply what the micro-batches hold."""
+    for settings in config.all_roles.values():
+        _check_samples_per_round(config, settings)
+        count, name = settings.demonstrations_per_step, config.field_of(settings.kind, "demonstrations_per_step")
+        if count < 0:
+            raise ConfigError(f"`{name}` ({count}) must be at least 0 demonstrations a step.")
+        if count and settings.trained and not settings.sft_coef:
+            other = config.field_of(settings.kind, "sft_coef")
+            raise ConfigError(
+                f"`{name}` ({count}) has no effect with `{other}` 0, the weight of the supervised term; set that too, "
+                "such as 0.3."
+            )
+        size, processes = config.per_device_train_batch_size, config.world_size
+        held = size * settings.trained_micro_batches * processes
+        if settings.trained and settings.sequences_per_step > held:
+            name = config.field_of(settings.kind, "micro_batches")
+            needed = -(-settings.sequences_per_step * settings.micro_batches // held)
+            raise ConfigError(
+                f"`sequences_per_step` ({settings.sequences_per_step}) is more than the {held} sequences that a step "
+                f"of the {settings.kind} holds (per_device_train_batch_size {size} x {settings.trained_micro_batches} "
+                f"micro-batches x {processes} processes); lower it, or raise {name} to {needed}."
+            )
+
+
+def _check_samples_per_round(config: SelfPlaySettings, settings: Role) -> None:
+    samples, whole = settings.samples_per_round, settings.num_generations * config.world_size
+    if samples is None:
+        return
+    name = f"`{config.field_of(settings.kind, 'samples_per_round')}` ({samples})"
+    if samples < 1 or samples % whole:
+        near = max(round(samples / whole), 1) * whole
+        raise ConfigError(
+            f"{name} must be a multiple of num_generations ({settings.num_generations}) x processes "
+            f"({config.world_size}), such as {near}."
+        )
+    in_episodes = config.answers == "moves" and settings.kind == config.solver.kind
+    if settings.trained and not settings.sequences_per_step and not in_episodes:
+        raise ConfigError(
+            f"{name} needs `sequences_per_step`, by which steps follow the data: without it a round is what the "
+            "micro-batches hold; set it for the role, or leave samples_per_round unset."
+        )
+
+
+def check_episode_rows(config: SelfPlaySettings, most_moves: int) -> None:
+    """The micro-batches of a step hold the rows of its episodes, were all of them as long as can be. An episode stays
+    in one micro-batch, so that up to `most_moves` - 1 rows of each stay empty."""
+    for settings in config.all_roles.values():
+        if not settings.trained or settings.kind != config.solver.kind:
+            continue
+        size, batches = config.per_device_train_batch_size, settings.trained_micro_batches
+        answers = _answers_of_a_step(config, settings)
+        rows = -(-answers // config.world_size) * most_moves
+        usable = size - most_moves + 1
+        if usable >= 1 and rows <= usable * batches:
+            continue
+        name = config.field_of(settings.kind, "micro_batches")
+        cure = f"set {name} to {-(-rows // usable)}" if usable >= 1 else f"raise it to at least {most_moves}"
+        raise ConfigError(
+            f"`per_device_train_batch_size` ({size}) x `{name}` ({batches}) must hold the {rows} rows of the "
+            f"{answers} episodes of a step of the {settings.kind}, of {most_moves} moves at most, each in one "
+            f"micro-batch; {cure}, or lower what a step trains on."
+        )
+
+
+def _answers_of_a_step(config: SelfPlaySettings, settings: Role) -> int:
+    """The most answers that a step trains on, over all processes."""
+    if settings.samples_per_round is not None or settings.sequences_per_step:
+        if settings.objective_kwargs.get("reuse"):  # steps of so many, whatever a round sampled
+            return settings.sequences_per_step + settings.demonstrations_per_step
+        share = -(-config.kept_answers(settings.role) // config.steps_per_round)
+        return max(share, settings.sequences_per_step) + settings.demonstrations_per_step
+    return config.kept_answers(settings.role) // config.steps_per_round + settings.demonstrations_per_step

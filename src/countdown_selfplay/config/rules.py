@@ -1,0 +1,170 @@
+"""The rules of JointSelfPlayConfig: each sentence names the field, the value, the rule and the cure. Ranges and
+choices of single fields stand beside the fields (options.py); the table here has conditions on several."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
+
+from ..errors import ConfigError
+from ..options import check_options
+from ..registry import suggestion
+from .changes import NEVER, PARTS, allowed_names, plain_name
+from .flat import NAMES
+from .generation_rules import check_generation
+from .part_rules import check_fill, check_parts, check_placebo, check_problems
+from .ranges import check_numbers
+from .role_rules import check_guard_scope, check_kinds, check_players, check_settings, check_sharing
+from .roles import FIELDS
+from .room_rules import check_loader, check_room, check_step
+from .settings import SelfPlaySettings
+
+_UNREAD = {  # settings of GRPOConfig that the joint losses do not read -> what to set instead
+    "loss_type": "prover_objective and conjecturer_objective",
+    "scale_rewards": "an objective that scales",
+    "epsilon": "importance_clip_low and importance_clip_high, or epsilon_low in prover_objective_kwargs",
+    "epsilon_high": "importance_clip_high, or epsilon_high in prover_objective_kwargs",
+    "delta": "importance_clip_high",
+    "importance_sampling_level": "an objective",
+    "multi_objective_aggregation": "an objective",
+    "top_entropy_quantile": "prover_entropy_coef and conjecturer_entropy_coef",
+    "off_policy_mask_threshold": "importance_clip_low and importance_clip_high",
+    "mask_truncated_completions": "prover_max_completion_length",
+    "use_bias_correction_kl": "prover_beta and conjecturer_beta",
+}
+Broken = Callable[[SelfPlaySettings], object]
+
+
+def _reentrant(given: object) -> bool:
+    return isinstance(given, dict) and bool(given.get("use_reentrant"))
+
+
+RULES: tuple[tuple[Broken, str], ...] = (  # broken if; the sentence, in which {c} is the configuration
+    (
+        lambda c: c.game_settings.random_fraction and c.players_of("conjecturer"),
+        "`random_fraction` ({c.game_settings.random_fraction}) is for runs without a conjecturer; set "
+        "conjecturer_micro_batches=0, or leave it at 0.",
+    ),
+    (
+        lambda c: not 0 < c.importance_clip_low <= 1 <= c.importance_clip_high,
+        "`importance_clip_low` ({c.importance_clip_low}) and `importance_clip_high` ({c.importance_clip_high}) must "
+        "satisfy 0 < low <= 1 <= high; Allen and Ståblein use 0.5 and 2.",
+    ),
+    (
+        lambda c: c.length_penalty_floor is not None and not c.length_penalty,
+        "`length_penalty_floor` ({c.length_penalty_floor}) bounds a penalty that is not charged; set length_penalty "
+        "too, or leave it unset.",
+    ),
+    (
+        lambda c: c.ddp_find_unused_parameters is False,
+        "`ddp_find_unused_parameters` (False) must be True: a micro-batch holds one role, and DDP would wait for the "
+        "other role's gradients; leave it unset.",
+    ),
+    (
+        lambda c: c.gradient_checkpointing and _reentrant(c.gradient_checkpointing_kwargs),
+        "`gradient_checkpointing_kwargs` ({c.gradient_checkpointing_kwargs}) must be non-reentrant: reentrant "
+        "checkpointing fails with unused parameters under DDP; leave it unset.",
+    ),
+    (
+        lambda c: c.num_iterations != 1,
+        "`num_iterations` ({c.num_iterations}) must be 1: a sample is used for one step; `steps_per_round` cuts a "
+        "round into several.",
+    ),
+    (
+        lambda c: c.fp16,
+        "`fp16` (True) is not supported: a skipped step of its loss scaler looks like a collapse; use bf16.",
+    ),
+    (  # "loss" is what Transformers writes there, and no evaluation logs one
+        lambda c: c.load_best_model_at_end and c.metric_for_best_model in (None, "loss"),
+        "`load_best_model_at_end` (True) needs `metric_for_best_model`, such as eval_pass@1, and an eval_strategy.",
+    ),
+    (
+        lambda c: c.save_strategy == "best" and c.metric_for_best_model is None,
+        "`save_strategy` (best) needs `metric_for_best_model`, such as eval_pass@1, and an eval_strategy.",
+    ),
+    (
+        lambda c: c.save_only_model and c.guard,
+        "`save_only_model` (True) leaves the guard no state to restore; set guard=False or save_only_model=False.",
+    ),
+)
+_UNSUPPORTED = ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "remove_unused_columns")
+
+
+def before_trl(config: SelfPlaySettings) -> None:
+    """Rules that must hold before TRL derives its batch sizes from the fields."""
+    check_numbers(config)
+    check_reporters(config)
+    check_kinds(config)
+    check_players(config)
+    check_step(config)
+    check_loader(config)
+    defaults = {f.name: f.default for f in dataclasses.fields(config)}
+    for name, instead in _UNREAD.items():
+        if getattr(config, name) != defaults[name]:
+            raise ConfigError(
+                f"`{name}` ({getattr(config, name)}) is not read by the joint trainer's losses; use {instead}."
+            )
+
+
+def after_trl(config: SelfPlaySettings) -> None:
+    """Rules on fields that TRL leaves as they are."""
+    check_options(config)
+    _ = (
+        config.thresholds,
+        config.trips,
+        config.client,
+        config.game_settings,
+    )  # their values are checked as they are built
+    check_rules(config, RULES)
+    _check_allowed(config)
+    check_settings(config)
+    check_generation(config)
+    check_room(config)
+    check_fill(config)
+    check_placebo(config)
+    for name in _UNSUPPORTED:
+        if getattr(config, name):
+            raise ConfigError(f"`{name}` (True) is not supported by the joint trainer; leave it unset.")
+    check_parts(config)
+    check_problems(config)
+    check_sharing(config)
+    check_guard_scope(config)
+
+
+def check_rules(config: SelfPlaySettings, rules: tuple[tuple[Broken, str], ...], **more: Any) -> None:
+    """ConfigError for the first rule that is broken. more: further names in the sentences."""
+    for broken, sentence in rules:
+        if broken(config):
+            raise ConfigError(sentence.format(c=config, **more))
+
+
+def check_roles(config: SelfPlaySettings) -> None:
+    """All rules on roles, for a game whose kinds are known only now."""
+    check_kinds(config)
+    check_players(config)
+    check_loader(config)
+    check_settings(config)
+    check_sharing(config)
+
+
+def _check_allowed(config: SelfPlaySettings) -> None:
+    """A name that is misspelt would allow nothing, and be found out minutes later."""
+    known = [*(f.name for f in dataclasses.fields(config)), *NAMES, *PARTS]
+    known += [f"roles.{kind}.{setting}" for kind in config.kinds for setting in FIELDS]
+    for name in allowed_names(config.allow_changed):
+        if name not in known:
+            raise ConfigError(f"`allow_changed` names '{name}', which is not a setting.{suggestion(name, known)}")
+        if plain_name(name) in NEVER:
+            raise ConfigError(f"`allow_changed` names {name}, which cannot change in a resume; start a new run.")
+
+
+def check_reporters(config: Any) -> None:
+    """Names in `report_to` that Transformers does not know: it says so when the models have loaded."""
+    given = config.report_to
+    known = [*INTEGRATION_TO_CALLBACK, "all", "none"]
+    for name in [given] if isinstance(given, str) else given or []:
+        if name not in known:
+            raise ConfigError(f"`report_to` ({name}) must be one of {', '.join(known)}.{suggestion(name, known)}")

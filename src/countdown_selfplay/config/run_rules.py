@@ -1,0 +1,84 @@
+"""Rules that can be judged only where a run starts: its engine, its packages, its folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
+
+from ..errors import ConfigError
+from .rules import Broken, check_rules
+from .settings import SelfPlaySettings
+
+_RULES: tuple[tuple[Broken, str], ...] = (
+    (
+        lambda c: c.push_to_hub,
+        "`push_to_hub` (True) is not supported: a checkpoint holds several policies; after training upload the roles "
+        "with `countdown-selfplay push <output_dir>`.",
+    ),
+    (
+        lambda c: c.enable_jit_checkpoint,
+        "`enable_jit_checkpoint` (True) would save in the middle of a round, which cannot be resumed exactly; leave "
+        "it unset: SIGTERM ends a run with a checkpoint at the end of its round anyway.",
+    ),
+)
+_SHARDED: tuple[tuple[Broken, str], ...] = (  # under deepspeed and fsdp, by {engine}
+    (
+        lambda c: c.load_best_model_at_end,
+        "`load_best_model_at_end` (True) is not supported under {engine}; leave it unset, and go on from the "
+        "checkpoint that trainer_state.json names as best_model_checkpoint.",
+    ),
+    (
+        lambda c: c.guard and c.guard_scope != "run" and c.players_of("conjecturer"),
+        "`guard_scope` (conjecturer) cannot take one policy back under {engine}, whose checkpoints hold all of them "
+        "in one piece; set guard_scope=run, or launch with accelerate_configs/ddp.yaml.",
+    ),
+)
+_DEEPSPEED: tuple[tuple[Broken, str], ...] = (
+    (
+        lambda c: any(role.sequences_per_step for role in c.all_roles.values() if role.trained),
+        "`sequences_per_step` is not supported under DeepSpeed, whose optimizer also steps where a role has no "
+        "sequence left: its moments would decay; launch with ddp or fsdp2, or set it to 0.",
+    ),
+)
+
+
+def refuse_unsupported(config: SelfPlaySettings, engine: str) -> None:
+    """One sentence, before any model loads, for options that cannot be run; `engine`: ddp, a stage of DeepSpeed or
+    fsdp."""
+    check_run(config)
+    check_rules(config, _SHARDED if engine != "ddp" else (), engine=engine)
+    check_rules(config, _DEEPSPEED if engine.startswith("zero") else ())
+    check_rules(config, _RULES)
+
+
+def check_run(config: Any) -> None:
+    """What can be judged only where the run is, for a dry run on a laptop plans for another machine: are the packages
+    of `report_to` installed, and can files be written into `output_dir`?"""
+    for name in config.report_to:
+        try:
+            INTEGRATION_TO_CALLBACK[name]()
+        except (RuntimeError, ImportError, ValueError) as error:  # it looks for its package when it is made
+            raise ConfigError(
+                f"`report_to` ({name}) cannot be used here: {error} Or pass --report_to none."
+            ) from error
+    check_output(config.output_dir)
+    if config.resume_from_checkpoint == "":  # an unset variable of a shell would start anew, silently
+        raise ConfigError(
+            "`resume_from_checkpoint` ('') must be true, auto or a checkpoint's folder; leave it unset to start."
+        )
+
+
+def check_output(folder: str | None) -> None:
+    """Can files be written there?"""
+    if folder == "":
+        raise ConfigError("`output_dir` ('') must name a folder; leave it unset for the default.")
+    if folder is not None and os.path.lexists(folder) and not Path(folder).is_dir():
+        raise ConfigError(f"`output_dir` ({folder}) is a file, or a link that leads nowhere; name a folder.")
+    path = Path(folder or ".").absolute()
+    there = next(p for p in (path, *path.parents) if p.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        why = "is not writable" if there.is_dir() else "is a file"
+        raise ConfigError(f"`output_dir` ({folder}) must be a folder that can be made and written to; {there} {why}.")

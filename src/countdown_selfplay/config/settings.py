@@ -1,0 +1,324 @@
+"""All fields of a joint run and what follows from them: the players with their settings, batches, slots. The rules of
+the other files here take a `SelfPlaySettings`; JointSelfPlayConfig adds that they hold."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from trl import GRPOConfig
+
+from ..contract.metric import Range as Bounds
+from ..errors import ConfigError
+from ..games import game_class
+from ..games.settings import Settings
+from ..options import built, json_object
+from ..registry import nearest
+from .countdown_fields import CountdownArguments, ProposedCountdown
+from .fields import (
+    Client,
+    CurriculumFields,
+    GenerationFields,
+    GuardFields,
+    RoleFields,
+    RunFields,
+    Thresholds,
+    trips_of,
+)
+from .flat import NAMES, PARTS, spread
+from .roles import DEFAULTS, FIELDS, FLAT, PLAIN, START, Role, names_of
+from .settled import Settled
+
+
+class Written:
+    """How the user wrote the settings of roles, and which roles there are; no fields of the configuration."""
+
+    if TYPE_CHECKING:  # annotations of attributes, which --help and YAML do not know
+        written: dict[tuple[str, str], str]
+        """(kind, setting) -> the name under which the user wrote a role's setting."""
+        asked: tuple[str, ...]
+        """The kinds in `roles` as the user wrote it."""
+        kinds: tuple[str, ...]
+        """The kinds of roles that the game has."""
+        optional: tuple[str, ...]
+        """Those that may be left out."""
+
+    def field_of(self, kind: str, setting: str) -> str:
+        """A role's setting as the user wrote it, or would: `prover_beta`, or `roles.guide.beta`."""
+        usual = f"{kind}_{setting}" if kind in FLAT else f"roles.{kind}.{setting}"
+        return self.written.get((kind, setting), usual)
+
+    def was_given(self, kind: str, setting: str) -> bool:
+        """Whether the user wrote it, in either way."""
+        return (kind, setting) in self.written
+
+
+@dataclass(repr=False)  # TrainingArguments' own repr hides tokens; the generated one would print hub_token
+class SelfPlaySettings(
+    Written, Settled, RunFields, RoleFields, CurriculumFields, GuardFields, GenerationFields, GRPOConfig
+):
+    """`roles` holds, once the configuration is built, the settings of each kind as they were given, flat or not."""
+
+    output_dir: str = field(default="joint-selfplay", metadata={"help": "The run folder."})
+    gradient_accumulation_steps: int = field(
+        default=None,  # type: ignore[assignment]
+        metadata={"help": "Derived: the micro_batches of all trained players. Leave it unset."},
+    )
+    logging_steps: float = field(default=1, metadata={"help": "Log every this many rounds."})
+    per_device_eval_batch_size: int = field(
+        default=128, metadata={"help": "Answers that are generated at once in evaluation, per process."}
+    )
+    num_generations_eval: int = field(
+        default=16, metadata={"help": "Answers per problem in evaluation, the n of pass@k."}
+    )
+    ddp_find_unused_parameters: bool | None = field(
+        default=True,
+        metadata={"help": "Must stay true: a micro-batch holds one role, so the other role's parameters are unused."},
+    )
+
+    def given(self, kind: str, setting: str) -> Any:
+        """The setting of a kind without fallbacks on plain fields: as given, or the default of the kind."""
+        default = FIELDS[setting].default
+        default = {} if default is dataclasses.MISSING else default
+        roles = cast("dict[str, dict[str, Any]]", self.roles or {})
+        return roles.get(kind, {}).get(setting, DEFAULTS.get(kind, {}).get(setting, default))
+
+    @property
+    def configured_kinds(self) -> tuple[str, ...]:
+        """The game's kinds of roles that have settings here; the flat ones always have."""
+        return tuple(kind for kind in self.kinds if kind in FLAT or kind in (self.roles or {}))
+
+    @property
+    def all_roles(self) -> dict[str, Role]:
+        """Every player of a round by name, trained or not, kind by kind in the order of the game's roles. ConfigError
+        for weights that lead nowhere."""
+        return {
+            player: self._role(kind, player, self._weights(kind, i), i)
+            for kind in self.configured_kinds
+            for i, player in enumerate(self._names(kind))
+        }
+
+    @property
+    def trained_roles(self) -> tuple[str, ...]:
+        """The players that are trained."""
+        return tuple(name for name, settings in self.all_roles.items() if settings.trained)
+
+    def players_of(self, kind: str) -> tuple[str, ...]:
+        """The names of a kind's players; () if it is absent."""
+        return self._names(kind) if kind in self.configured_kinds else ()
+
+    @property
+    def players_by_kind(self) -> dict[str, list[str]]:
+        """Kind -> its players, of all kinds that the game has."""
+        return {kind: list(self.players_of(kind)) for kind in self.kinds}
+
+    @property
+    def one_of_each_kind(self) -> list[Role]:
+        """The first player of each kind that is there; the others have its settings."""
+        return list({s.kind: s for s in reversed(self.all_roles.values())}.values())[::-1]
+
+    def role(self, role: str) -> Role:
+        """The settings of a player; of a kind, those of its first player, and of an absent one those that it would
+        have, with no micro-batches."""
+        players = self.all_roles
+        kinds = {settings.kind: settings for settings in reversed(players.values())}
+        found = players.get(role) or kinds.get(role)
+        if found is None and role not in self.kinds:
+            raise ConfigError(f"There is no role '{role}'; the roles are {', '.join((*players, *self.kinds))}.")
+        return found or dataclasses.replace(self._role(role, role, None, 0), micro_batches=0)
+
+    def _names(self, kind: str) -> tuple[str, ...]:
+        return names_of(kind, self.given(kind, "players"), self.given(kind, "micro_batches"))
+
+    def _weights(self, kind: str, index: int) -> str | None:
+        """The name of the weights of player `index` of a kind, None for frozen ones."""
+        seen, playing = [kind], self.configured_kinds
+        while (target := self.given(seen[-1], "weights")) not in (None, START):
+            name = f"`{self.field_of(seen[-1], 'weights')}` ({target})"
+            there = self._names(target) if target in playing else ()
+            if not there:
+                known = [k for k in playing if k not in seen and self._names(k)] + [START]
+                raise ConfigError(f"{name} must name a role that plays, or start.{nearest(str(target), known)}")
+            if target in seen:
+                raise ConfigError(
+                    f"{name} closes a circle, {' -> '.join([*seen, str(target)])}: no weights are at its end; leave "
+                    "`weights` of one of them unset."
+                )
+            if index >= len(there):
+                raise ConfigError(
+                    f"{name} shares weights player by player, and {kind} has {self.given(kind, 'players')} players "
+                    f"where {target} has {len(there)}; give {kind} at most as many."
+                )
+            seen.append(str(target))
+        if target == START:
+            return None
+        return "policy" if self.policy_sharing == "tied" else self._names(seen[-1])[index]
+
+    def _role(self, kind: str, player: str, weights: str | None, index: int) -> Role:
+        """Every fallback resolved. A frozen player has no KL term, since nothing moves it away from its start."""
+        values = {name: self.given(kind, name) for name in FIELDS}
+        values |= dict(enumerate(values["each"] or ())).get(index, {})
+        values |= {name: getattr(self, name) for name in PLAIN if values[name] is None}
+        if not self.use_adaptive_entropy:
+            values["entropy_target"] = None
+        if weights is None:
+            values["beta"] = 0.0
+        values |= {"weights": weights, "each": None, "stop": None if values["stop"] is None else tuple(values["stop"])}
+        return Role(
+            **values,
+            role=player,
+            kind=kind,
+            entropy_coef_delta=self.entropy_coef_delta,
+            entropy_coef_min=self.entropy_coef_min,
+            entropy_coef_max=self.entropy_coef_max,
+            kl_in=self.kl_in,
+            soft_overlong=self.soft_overlong if self.overlong == "replace" and kind in FLAT else 0.0,
+            sampler_correction=self.vllm_importance_sampling_correction,
+            sampler_correction_mode=self.vllm_importance_sampling_mode,
+            sampler_correction_min=self.vllm_importance_sampling_clip_min,
+            sampler_correction_max=self.vllm_importance_sampling_clip_max,
+            trained=weights is not None and values["micro_batches"] > 0,
+        )
+
+    @property
+    def solver(self) -> Role:
+        """The role whose groups are the problems of a round: the (first) prover, or the game's first kind."""
+        return self.role("prover" if "prover" in self.kinds else self.kinds[0])
+
+    def capacity(self, player: str) -> int:
+        """Samples of a round of the player, over all processes: those that its micro-batches hold, unless
+        `samples_per_round` says how many."""
+        settings = self.role(player)
+        held = self.per_device_train_batch_size * settings.micro_batches * self.steps_per_round * self.world_size
+        return held if settings.samples_per_round is None else settings.samples_per_round
+
+    def kept_answers(self, player: str) -> int:
+        """The most kept answers (episodes) that a round of the player trains on, over all processes: as many as it
+        samples, or with `all_kept` as it samples in the rounds for which they are kept."""
+        return self.capacity(player) * self.role(player).replayed_rounds
+
+    def rows(self, player: str) -> int:
+        """Rows that the player's micro-batches of an optimizer step hold, per process. An answer is a row, or one row
+        for each of its moves."""
+        return self.per_device_train_batch_size * self.role(player).trained_micro_batches
+
+    @property
+    def slots_per_round(self) -> int:
+        """Problems that the prover attempts in a round, over all processes."""
+        return self.capacity(self.solver.role) // self.solver.num_generations
+
+    @property
+    def anchor_slots(self) -> int:
+        """Slots of a round that are kept for anchor problems."""
+        if not self.players_of("conjecturer"):
+            return self.slots_per_round
+        return round(self.game_settings.anchor_fraction * self.slots_per_round)
+
+    @property
+    def fill_multiple(self) -> int:
+        """The multiple to which `fill` cuts or pads."""
+        return self.game_settings.truncate_multiple or int(self.given("prover", "micro_batches"))
+
+    @property
+    def random_slots(self) -> int:
+        """Slots of a round that get new problems from the exact solver."""
+        return round(self.game_settings.random_fraction * self.slots_per_round)
+
+    @property
+    def loader_repeat(self) -> int:
+        """How often TRL's data loader repeats every anchor (its group size; see JointSelfPlayConfig)."""
+        return int(self.num_generations or 1)
+
+    @property
+    def loader_problems(self) -> int:
+        """Distinct anchors that the data loader draws for a round, over all processes; never fewer than the slots."""
+        return int(self.generation_batch_size or 0) // self.loader_repeat
+
+    @property
+    def rounds_per_export(self) -> int:
+        """`export_every` as it acts; 0: never. A save_steps that is a share of the run is none of rounds yet."""
+        if self.export_every is not None:
+            return self.export_every
+        saves = self.proposer == "tiers" and self.save_strategy == "steps" and self.save_steps >= 1
+        return int(self.save_steps) if saves else 0
+
+    @property
+    def added_overlong(self) -> float:
+        """The share of the prover's length whose charge is added to its reward; 0 if it replaces the credit."""
+        return self.soft_overlong if self.overlong == "add" else 0.0
+
+    @property
+    def countdown(self) -> CountdownArguments:
+        """`domain_kwargs` of Countdown."""
+        given = json_object("domain_kwargs", self.domain_kwargs, '{"operands": [3, 4]}')
+        return built(ProposedCountdown, given, "domain_kwargs")
+
+    @property
+    def from_settings(self) -> bool:
+        """Is `game` one whose arguments are `Settings`?"""
+        return self.game is not None and game_class(self.game).from_config is not None
+
+    @property
+    def game_settings(self) -> Settings:
+        """`game_kwargs` of propose_and_solve; of another game the defaults."""
+        return built(Settings, self.game_arguments if self.from_settings else {}, "game_kwargs")
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The entries of `guard_trips` that are common thresholds."""
+        names = {f.name for f in dataclasses.fields(Thresholds)}
+        return built(Thresholds, {n: v for n, v in self._trips.items() if n in names}, "guard_trips", "guard_")
+
+    @property
+    def trips(self) -> dict[str, Bounds]:
+        """The entries of `guard_trips` for metrics."""
+        names = {f.name for f in dataclasses.fields(Thresholds)}
+        return trips_of({name: bounds for name, bounds in self._trips.items() if name not in names})
+
+    @property
+    def _trips(self) -> dict[str, Any]:
+        return json_object("guard_trips", self.guard_trips, '{"prover/entropy": [0.1, null]}')
+
+    @property
+    def client(self) -> Client:
+        """`vllm_client`."""
+        return built(
+            Client, json_object("vllm_client", self.vllm_client, '{"request_timeout": 60}'), "vllm_client", "vllm_"
+        )
+
+    @property
+    def reward_arguments(self) -> dict[str, Any]:
+        """`conjecturer_reward_kwargs` as a dict."""
+        return json_object("conjecturer_reward_kwargs", self.conjecturer_reward_kwargs, '{"low": 0.05, "high": 0.85}')
+
+    @property
+    def proposer_arguments(self) -> dict[str, Any]:
+        """`proposer_kwargs` as a dict."""
+        return json_object("proposer_kwargs", self.proposer_kwargs, '{"low": 0.2}')
+
+    @property
+    def guide_arguments(self) -> dict[str, Any]:
+        """`guide_kwargs` as a dict."""
+        return json_object("guide_kwargs", self.guide_kwargs, '{"rounds": 10}')
+
+    @property
+    def game_arguments(self) -> dict[str, Any]:
+        """`game_kwargs` as a dict."""
+        return json_object("game_kwargs", self.game_kwargs, '{"eta": 0.25}')
+
+    def to_dict(self) -> dict[str, Any]:
+        """As TrainingArguments, with flat names; without the settings of roles and parts that the run does not
+        have."""
+        parts: dict[str, Any] = {"guard_trips": self.thresholds, "vllm_client": self.client}
+        parts |= {"domain_kwargs": self.countdown} if self.domain == "countdown" else {}
+        parts |= {"game_kwargs": self.game_settings} if self.from_settings else {}
+        found = dict.fromkeys(PARTS) | spread(super().to_dict())
+        for name, flat in NAMES.items():
+            if flat.into in parts:
+                found[name] = getattr(parts[flat.into], flat.key)
+            elif flat.kind in self.kinds:
+                own = self.given(flat.kind, flat.key)
+                found[name] = own if own != flat.usual or flat.key in ("micro_batches", "objective") else None
+        roles = {kind: own for kind, own in cast("dict[str, Any]", self.roles or {}).items() if kind not in FLAT}
+        return {**found, "roles": roles or None}

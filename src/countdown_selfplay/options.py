@@ -1,0 +1,173 @@
+"""Settings as fields of dataclasses: help, range and choices stand beside the field, and one loop checks values."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from .errors import ConfigError
+from .registry import described, fits, nearest, suggestion
+
+T = TypeVar("T")
+INF = math.inf
+UNSET: Any = dataclasses.MISSING
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """The numbers that a setting takes."""
+
+    low: float = -INF
+    high: float = INF
+    why: str = ""
+    """What the bounds mean, in the words of the error."""
+    above: bool = False
+    """`low` itself is not allowed."""
+    below: bool = False
+    """`high` itself is not allowed."""
+
+    def check(self, name: str, value: object) -> None:
+        """ConfigError for a number outside; values that are no numbers are left alone."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return
+        fits = math.isfinite(value) and self.low <= value <= self.high
+        if not fits or (self.above and value == self.low) or (self.below and value == self.high):
+            raise ConfigError(f"`{name}` ({value}) must be {self}{f': {self.why}' if self.why else ''}.")
+
+    def __str__(self) -> str:
+        low = f"{'above' if self.above else 'of at least'} {self.low:g}" if self.low > -INF else ""
+        high = f"{'below' if self.below else 'at most'} {self.high:.12g}" if self.high < INF else ""
+        return f"a finite number {' and '.join(filter(None, (low, high)))}".rstrip()
+
+
+class Help(str):
+    """The help of a setting, with its range and so on: HfArgumentParser hands all metadata of a field to argparse, so
+    that they must travel in a value that argparse knows."""
+
+    range = Range()
+    free = False
+    """A resume may change it."""
+    plain = False
+    """A role's setting that falls back on the field of the configuration with its name."""
+
+
+def option(
+    default: Any = UNSET,
+    help: str = "",
+    within: Range = Range(),
+    *,
+    factory: Callable[[], Any] = UNSET,
+    free: bool = False,
+    plain: bool = False,
+) -> Any:
+    """A field of a dataclass of settings. within: the numbers that it takes. free, plain: as in Help."""
+    text = Help(help)
+    text.range, text.free, text.plain = within, free, plain
+    return dataclasses.field(default=default, default_factory=factory, metadata={"help": text})
+
+
+def help_of(field: dataclasses.Field[Any]) -> Help:
+    """The help of a field with its range; of one that `option` has not made without any."""
+    found = field.metadata.get("help")
+    return found if isinstance(found, Help) else Help()
+
+
+def free_names(settings: type) -> set[str]:
+    """Fields that a resume may change."""
+    return {f.name for f in dataclasses.fields(settings) if help_of(f).free}
+
+
+def is_number(value: object) -> bool:
+    """Whether `value` is a real number that a float can hold: neither a bool nor NaN nor infinite. NumPy's scalars are
+    numbers too; they are recognized by `dtype`, for this module loads without NumPy."""
+    scalar = getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "f") and not getattr(value, "ndim", 1)
+    number = (isinstance(value, int | float) or scalar) and not isinstance(value, bool)
+    return number and bool(abs(cast("float", value)) <= sys.float_info.max)
+
+
+def is_whole(value: object, low: float = -INF) -> bool:
+    """Whether `value` is an int of at least `low`; a bool is none."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= low
+
+
+def at_least(settings: object, low: int, *names: str) -> None:
+    """ConfigError if one of the fields is below `low`."""
+    for name in names:
+        if getattr(settings, name) < low:
+            raise ConfigError(f"`{name}` ({getattr(settings, name)}) must be at least {low}.")
+
+
+def json_object(name: str, value: Any, example: str = '{"name": "value"}') -> dict[str, Any]:
+    """The arguments that a mapping, its text or None gives; ConfigError for anything else."""
+    try:
+        found = json.loads(value) if isinstance(value, str) else {} if value is None else value
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, Mapping):
+        raise ConfigError(f"`{name}` ({value!r}) must be a JSON object, such as {example}.")
+    return dict(found)
+
+
+@cache
+def hints_of(settings: Any) -> dict[str, Any]:
+    """The types of a dataclass's fields."""
+    return get_type_hints(settings)
+
+
+def check_options(settings: Any, prefix: str = "") -> None:
+    """ConfigError for the first field of the dataclass `settings` whose number is out of its range, or whose value is
+    none of its choices. prefix: of the name that the error gives, such as guard_."""
+    declared: Any = type(settings)
+    for field in dataclasses.fields(settings):
+        value, hint = getattr(settings, field.name, None), hints_of(declared).get(field.name)
+        help_of(field).range.check(f"{prefix}{field.name}", value)
+        if get_origin(hint) is Literal and value not in get_args(hint):
+            allowed = [str(choice) for choice in get_args(hint)]
+            raise ConfigError(
+                f"`{prefix}{field.name}` ({value!r}) must be one of {', '.join(allowed)}."
+                f"{suggestion(str(value), allowed)}"
+            )
+
+
+def built(settings: type[T], given: Mapping[str, Any], mapping: str, prefix: str = "") -> T:
+    """The dataclass `settings` of the values in the field `mapping`, each as its type wants it. ConfigError names one
+    that is not a field, with the dataclass's own list, and one that is of another type or out of range."""
+    declared: Any = settings
+    known = [f.name for f in dataclasses.fields(declared) if "help" in f.metadata]
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"`{mapping}` has {name}, which is not one of its settings.{nearest(name, known)}")
+    made = settings(**{n: typed(f"{prefix}{n}", hints_of(declared)[n], v) for n, v in given.items()})
+    check_options(made, prefix)
+    return made
+
+
+def typed(name: str, hint: Any, value: Any) -> Any:
+    """`value` as the type `hint` of a setting: YAML reads 1e-6 as a text, JSON 8.0 as no whole number, and lists and
+    mappings come as JSON from the command line. ConfigError, with the `name`, for a value of another type."""
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    plain = {get_origin(kind) or kind for kind in kinds}
+    if get_origin(hint) is Literal:  # check_options has the sentence on choices
+        return value
+    found = _parsed(value) if isinstance(value, str) and str not in plain else value
+    if plain & {int, float} and isinstance(found, int | float) and not isinstance(found, bool):
+        if not math.isfinite(found):  # Range has the sentence
+            return found
+        kind = float if float in plain else int
+        found = kind(found) if kind(found) == found else found
+    if not fits(found, hint):
+        raise ConfigError(f"`{name}` ({value!r}) must be {described(hint)}.")
+    return found
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
