@@ -46,9 +46,10 @@ def fields() -> frozenset[str]:
 
     from countdown_selfplay import JointSelfPlayConfig
     from countdown_selfplay.cli.joint import JointScriptArguments
+    from countdown_selfplay.config.flat import NAMES
 
     groups = (JointScriptArguments, JointSelfPlayConfig, ModelConfig)
-    return frozenset(field.name for group in groups for field in dataclasses.fields(group))
+    return frozenset(NAMES) | {field.name for group in groups for field in dataclasses.fields(group)}
 
 
 def test_python_imports_and_settings_exist():
