@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from ..config.starts import check_starts
 from ..domains import domain_from
 from ..errors import ConfigError
 from ..games import GAMES
-from ..options import at_least, json_object
+from ..options import at_least, json_object, option
 from ..warm_starts.iterated.plan import with_budget
 from ..warm_starts.iterated.settings import IteratedSettings, check_settings
 from .options import parse_options
@@ -29,29 +29,21 @@ from .options import parse_options
 class IteratedArguments(EvaluationArguments, CountdownFields):
     """Options of the command around IteratedSelfPlay."""
 
-    recipe: str | None = field(default=None, metadata={"help": "A named setting, such as tiny/iterated_cdg."})
-    training: Literal["iterated", "online"] = field(
-        default="iterated", metadata={"help": "iterated: the paper's way. online: rounds of the joint trainer."}
+    recipe: str | None = option(None, "A named setting, such as tiny/iterated_cdg.")
+    training: Literal["iterated", "online"] = option(
+        "iterated", "iterated: the paper's way. online: rounds of the joint trainer."
     )
-    game_kwargs: dict | str | None = field(
-        default=None, metadata={"help": "Arguments of the game as JSON, such as '{\"revisions\": 4}'."}
+    game_kwargs: dict | str | None = option(None, "Arguments of the game as JSON, such as '{\"revisions\": 4}'.")
+    dataset_name: str | None = option(None, "Problems to play: a hub id or a file. None: made by the exact generator.")
+    dataset_train_split: str = option("train", "Split of dataset_name.")
+    problems: int = option(1024, "Problems that are played in an iteration, at most.")
+    eval_samples: int = option(8, "Answers per held-out problem, the n of pass@k.")
+    budget_of: str | None = option(
+        None,
+        "The folder of a finished iterated run: each role takes as many optimizer steps in each iteration "
+        "as there, whatever its data.",
     )
-    dataset_name: str | None = field(
-        default=None, metadata={"help": "Problems to play: a hub id or a file. None: made by the exact generator."}
-    )
-    dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name."})
-    problems: int = field(default=1024, metadata={"help": "Problems that are played in an iteration, at most."})
-    eval_samples: int = field(default=8, metadata={"help": "Answers per held-out problem, the n of pass@k."})
-    budget_of: str | None = field(
-        default=None,
-        metadata={
-            "help": "The folder of a finished iterated run: each role takes as many optimizer steps in each iteration "
-            "as there, whatever its data."
-        },
-    )
-    dry_run: bool = field(
-        default=False, metadata={"help": "Print the resolved settings, the most samples and the steps, and exit."}
-    )
+    dry_run: bool = option(False, "Print the resolved settings, the most samples and the steps, and exit.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,30 +1,26 @@
 """What a joint run does around the trainer: models, data sets, evaluation before and after, report."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..errors import ConfigError
-from ..options import at_least
+from ..options import at_least, option
 
 
 @dataclass
 class EvaluationArguments:
     """What a run is measured on, before and after."""
 
-    eval_dataset_name: str | None = field(
-        default=None, metadata={"help": "Held-out problems: a hub id or a file. None: the generator's held-out side."}
+    eval_dataset_name: str | None = option(
+        None, "Held-out problems: a hub id or a file. None: the generator's held-out side."
     )
-    eval_dataset_split: str = field(default="test", metadata={"help": "Split of eval_dataset_name."})
-    eval_problems: int = field(
-        default=512, metadata={"help": "Held-out problems for the table before / after. 0: no evaluation."}
+    eval_dataset_split: str = option("test", "Split of eval_dataset_name.")
+    eval_problems: int = option(512, "Held-out problems for the table before / after. 0: no evaluation.")
+    eval_rungs: list[int] | None = option(
+        None,
+        "Rungs (Countdown: numbers in a problem) of which eval_problems has equally many each. None: "
+        "problems as the domain draws them.",
     )
-    eval_rungs: list[int] | None = field(
-        default=None,
-        metadata={
-            "help": "Rungs (Countdown: numbers in a problem) of which eval_problems has equally many each. None: "
-            "problems as the domain draws them."
-        },
-    )
-    eval_proposals: int = field(default=1024, metadata={"help": "Proposals sampled for the table before / after."})
+    eval_proposals: int = option(1024, "Proposals sampled for the table before / after.")
 
     def __post_init__(self) -> None:
         at_least(self, 0, "eval_problems")
@@ -56,51 +52,35 @@ class JointScriptArguments(EvaluationArguments):
                 "`control` (True) compares two runs on held-out problems, and `eval_problems` is 0; raise that."
             )
 
-    recipe: str | None = field(
-        default=None, metadata={"help": "A named setting, such as tiny/default or qwen2.5-0.5b/anchored_shaped_fixed."}
+    recipe: str | None = option(None, "A named setting, such as tiny/default or qwen2.5-0.5b/anchored_shaped_fixed.")
+    conjecturer_model_name_or_path: str | None = option(
+        None, "Weights of the conjecturer. None: the same as model_name_or_path."
     )
-    conjecturer_model_name_or_path: str | None = field(
-        default=None, metadata={"help": "Weights of the conjecturer. None: the same as model_name_or_path."}
+    dataset_name: str | None = option(
+        None, "Anchor problems: a hub id or a .jsonl/.parquet file. None: the exact offline generator."
     )
-    dataset_name: str | None = field(
-        default=None,
-        metadata={"help": "Anchor problems: a hub id or a .jsonl/.parquet file. None: the exact offline generator."},
+    dataset_train_split: str = option("train", "Split of dataset_name to train on.")
+    reward_funcs: list[str] | None = option(
+        None,
+        "Rewards of the prover, added up: my_module:my_reward is a TRL reward function, `verifier` the "
+        "exact verifier's score. None: the verifier, and the length penalties that are set.",
     )
-    dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name to train on."})
-    reward_funcs: list[str] | None = field(
-        default=None,
-        metadata={
-            "help": "Rewards of the prover, added up: my_module:my_reward is a TRL reward function, `verifier` the "
-            "exact verifier's score. None: the verifier, and the length penalties that are set."
-        },
+    callbacks: list[str] | None = option(
+        None, "Trainer callbacks of your own: my_module:MyCallback is built without arguments."
     )
-    callbacks: list[str] | None = field(
-        default=None,
-        metadata={"help": "Trainer callbacks of your own: my_module:MyCallback is built without arguments."},
+    early_stopping_patience: int | None = option(
+        None,
+        "End when metric_for_best_model (eval_pass@1 unless set) has not improved in so many evaluations "
+        "in a row; needs an eval_strategy. None: play all rounds.",
     )
-    early_stopping_patience: int | None = field(
-        default=None,
-        metadata={
-            "help": "End when metric_for_best_model (eval_pass@1 unless set) has not improved in so many evaluations "
-            "in a row; needs an eval_strategy. None: play all rounds."
-        },
+    report_every: int | None = option(None, "Also rewrite report.html while the run trains, every this many rounds.")
+    control: bool = option(
+        False,
+        "After the run train a second one on the same anchors and as many prover samples without a "
+        "conjecturer, in <output_dir>/control, and print the difference of the two.",
     )
-    report_every: int | None = field(
-        default=None, metadata={"help": "Also rewrite report.html while the run trains, every this many rounds."}
-    )
-    control: bool = field(
-        default=False,
-        metadata={
-            "help": "After the run train a second one on the same anchors and as many prover samples without a "
-            "conjecturer, in <output_dir>/control, and print the difference of the two."
-        },
-    )
-    report: bool = field(default=True, metadata={"help": "Write plots and report.html into the run folder."})
-    dry_run: bool = field(
-        default=False,
-        metadata={"help": "Print the resolved settings, the batch arithmetic and a memory estimate, and exit."},
-    )
-    probe: bool = field(
-        default=False,
-        metadata={"help": "Play two rounds with texts of full length, print measured peaks of memory, leave nothing."},
+    report: bool = option(True, "Write plots and report.html into the run folder.")
+    dry_run: bool = option(False, "Print the resolved settings, the batch arithmetic and a memory estimate, and exit.")
+    probe: bool = option(
+        False, "Play two rounds with texts of full length, print measured peaks of memory, leave nothing."
     )

@@ -13,7 +13,7 @@ from ..contract.metric import Range as Bounds
 from ..errors import ConfigError
 from ..games import game_class
 from ..games.settings import Settings
-from ..options import built, json_object
+from ..options import built, json_object, option
 from ..registry import nearest
 from .countdown_fields import CountdownArguments, ProposedCountdown
 from .fields import (
@@ -60,21 +60,16 @@ class SelfPlaySettings(
 ):
     """`roles` holds, once the configuration is built, the settings of each kind as they were given, flat or not."""
 
-    output_dir: str = field(default="joint-selfplay", metadata={"help": "The run folder."})
+    output_dir: str = option("joint-selfplay", "The run folder.")
     gradient_accumulation_steps: int = field(
         default=None,  # type: ignore[assignment]
         metadata={"help": "Derived: the micro_batches of all trained players. Leave it unset."},
     )
-    logging_steps: float = field(default=1, metadata={"help": "Log every this many rounds."})
-    per_device_eval_batch_size: int = field(
-        default=128, metadata={"help": "Answers that are generated at once in evaluation, per process."}
-    )
-    num_generations_eval: int = field(
-        default=16, metadata={"help": "Answers per problem in evaluation, the n of pass@k."}
-    )
-    ddp_find_unused_parameters: bool | None = field(
-        default=True,
-        metadata={"help": "Must stay true: a micro-batch holds one role, so the other role's parameters are unused."},
+    logging_steps: float = option(1, "Log every this many rounds.")
+    per_device_eval_batch_size: int = option(128, "Answers that are generated at once in evaluation, per process.")
+    num_generations_eval: int = option(16, "Answers per problem in evaluation, the n of pass@k.")
+    ddp_find_unused_parameters: bool | None = option(
+        True, "Must stay true: a micro-batch holds one role, so the other role's parameters are unused."
     )
 
     def given(self, kind: str, setting: str) -> Any:

@@ -1,10 +1,10 @@
 """What `countdown-selfplay headroom` is asked beside the settings of joint."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..config.script import JointScriptArguments
 from ..errors import ConfigError
-from ..options import at_least
+from ..options import at_least, option
 
 GATES = (1, 2, 3, 4)
 
@@ -13,23 +13,21 @@ GATES = (1, 2, 3, 4)
 class HeadroomArguments(JointScriptArguments):
     """Gates, sizes and thresholds."""
 
-    gates: list[int] = field(
-        default_factory=lambda: list(GATES),
-        metadata={"help": "1: support; 2: a thin frontier that moves; 3: banded transfer; 4: an oracle's head-room."},
+    gates: list[int] = option(
+        help="1: support; 2: a thin frontier that moves; 3: banded transfer; 4: an oracle's head-room.",
+        factory=lambda: list(GATES),
     )
-    gate_problems: int = field(
-        default=24, metadata={"help": "Problems of each rung that a gate measures on; gate 4 takes 64 or more."}
-    )
-    gate_samples: int = field(default=128, metadata={"help": "Answers to each of them in gates 1 to 3."})
-    gate_rounds: int = field(default=30, metadata={"help": "Rounds of each run; max_steps is not read."})
-    gate_stage: int = field(default=10, metadata={"help": "Rounds that the oracle plays between two searches."})
-    gate_probe: int = field(default=5, metadata={"help": "Rounds on one rung alone by which the oracle measures it."})
-    gate_k: int = field(default=16, metadata={"help": "k of the pass@k that gate 3 compares and gate 4 shows."})
-    gate_support: float = field(default=0.3, metadata={"help": "Gate 1: least pass@gate_samples of the lowest rung."})
-    gate_thin: float = field(default=0.15, metadata={"help": "Gate 2: the frontier is less than this share."})
-    gate_moves: float = field(default=0.1, metadata={"help": "Gate 2: least share of it that changes its rung."})
-    gate_rises: float = field(default=0.05, metadata={"help": "Gate 3: a rise is at least this much pass@gate_k."})
-    gate_margin: float = field(default=0.02, metadata={"help": "Gate 4: least lead of the oracle in pass@1."})
+    gate_problems: int = option(24, "Problems of each rung that a gate measures on; gate 4 takes 64 or more.")
+    gate_samples: int = option(128, "Answers to each of them in gates 1 to 3.")
+    gate_rounds: int = option(30, "Rounds of each run; max_steps is not read.")
+    gate_stage: int = option(10, "Rounds that the oracle plays between two searches.")
+    gate_probe: int = option(5, "Rounds on one rung alone by which the oracle measures it.")
+    gate_k: int = option(16, "k of the pass@k that gate 3 compares and gate 4 shows.")
+    gate_support: float = option(0.3, "Gate 1: least pass@gate_samples of the lowest rung.")
+    gate_thin: float = option(0.15, "Gate 2: the frontier is less than this share.")
+    gate_moves: float = option(0.1, "Gate 2: least share of it that changes its rung.")
+    gate_rises: float = option(0.05, "Gate 3: a rise is at least this much pass@gate_k.")
+    gate_margin: float = option(0.02, "Gate 4: least lead of the oracle in pass@1.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,6 +1,6 @@
 """Settings of the warm starts: options of the commands around TRL's trainers, and TRL's configs for them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from trl import DPOConfig, SFTConfig
@@ -13,26 +13,23 @@ from ..config.settled import Settled
 from ..domains import domain_from
 from ..errors import ConfigError
 from ..evaluation.presets import PRESETS, TRAINING, preset
-from ..options import at_least
+from ..options import at_least, option
 
 
 @dataclass
 class WarmStartArguments(EvaluationArguments, CountdownFields):
     """The role, its problems and its evaluation. Fields that JointSelfPlayConfig has too mean the same as there."""
 
-    recipe: str | None = field(default=None, metadata={"help": "A named setting, such as tiny/sft or tiny/ipo."})
-    role: Literal["prover", "conjecturer", "guide"] = field(
-        default="prover", metadata={"help": "The role that is warm-started; guide: by sft alone."}
+    recipe: str | None = option(None, "A named setting, such as tiny/sft or tiny/ipo.")
+    role: Literal["prover", "conjecturer", "guide"] = option(
+        "prover", "The role that is warm-started; guide: by sft alone."
     )
-    eval_samples: int = field(default=8, metadata={"help": "Answers per held-out problem, the n of pass@k."})
-    temperature: float = field(default=1.0, metadata={"help": "Sampling temperature."})
-    top_p: float = field(default=1.0, metadata={"help": "Nucleus of the sampling; 1 switches it off."})
-    top_k: int = field(default=0, metadata={"help": "Top-k of the sampling; 0 switches it off."})
-    max_completion_length: int = field(default=256, metadata={"help": "Most tokens in a sampled completion."})
-    dry_run: bool = field(
-        default=False,
-        metadata={"help": "Print the resolved settings, the data and the batch arithmetic, and exit."},
-    )
+    eval_samples: int = option(8, "Answers per held-out problem, the n of pass@k.")
+    temperature: float = option(1.0, "Sampling temperature.")
+    top_p: float = option(1.0, "Nucleus of the sampling; 1 switches it off.")
+    top_k: int = option(0, "Top-k of the sampling; 0 switches it off.")
+    max_completion_length: int = option(256, "Most tokens in a sampled completion.")
+    dry_run: bool = option(False, "Print the resolved settings, the data and the batch arithmetic, and exit.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,42 +66,30 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
 class SFTArguments(WarmStartArguments):
     """Options of `countdown-selfplay sft` around SFTTrainer."""
 
-    dataset_name: str | None = field(
-        default=None,
-        metadata={
-            "help": "Demonstrations: a hub id or a .jsonl/.parquet file of `countdown-selfplay dataset --schema "
-            "solved` (or proposed), or a corpus with columns `query` and `completion`. None: made by the exact "
-            "solver; with answers moves planted, a row a move (--schema moves)."
-        },
+    dataset_name: str | None = option(
+        None,
+        "Demonstrations: a hub id or a .jsonl/.parquet file of `countdown-selfplay dataset --schema "
+        "solved` (or proposed), or a corpus with columns `query` and `completion`. None: made by the exact "
+        "solver; with answers moves planted, a row a move (--schema moves).",
     )
-    dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name to train on."})
-    demonstrations: int = field(
-        default=4096,
-        metadata={
-            "help": "Problems that demonstrations are made of when dataset_name is None; with answers moves of the "
-            "sizes in operands, each as often as it is listed."
-        },
+    dataset_train_split: str = option("train", "Split of dataset_name to train on.")
+    demonstrations: int = option(
+        4096,
+        "Problems that demonstrations are made of when dataset_name is None; with answers moves of the "
+        "sizes in operands, each as often as it is listed.",
     )
-    demonstrations_per_problem: int = field(
-        default=1, metadata={"help": "How many of each, with the numbers in another order."}
+    demonstrations_per_problem: int = option(1, "How many of each, with the numbers in another order.")
+    helping: bool = option(
+        False,
+        "A conjecturer is shown problems that help with a target problem, as self-guided self-play asks "
+        "for them, instead of problems with a number of operands.",
     )
-    helping: bool = field(
-        default=False,
-        metadata={
-            "help": "A conjecturer is shown problems that help with a target problem, as self-guided self-play asks "
-            "for them, instead of problems with a number of operands."
-        },
+    variants: bool = option(
+        False,
+        "The same, but the conjecturer is shown the target problem with its solution, as the proposer stp "
+        "asks for them.",
     )
-    variants: bool = field(
-        default=False,
-        metadata={
-            "help": "The same, but the conjecturer is shown the target problem with its solution, as the proposer stp "
-            "asks for them."
-        },
-    )
-    keep_wrong: bool = field(
-        default=False, metadata={"help": "Also train on demonstrations that the verifier refuses."}
-    )
+    keep_wrong: bool = option(False, "Also train on demonstrations that the verifier refuses.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,34 +112,28 @@ class SFTArguments(WarmStartArguments):
 class IPOArguments(WarmStartArguments):
     """Options of `countdown-selfplay ipo` around DPOTrainer."""
 
-    samples_file: str | None = field(
-        default=None,
-        metadata={
-            "help": "Scored samples: the .jsonl that `countdown-selfplay eval --output` wrote, or rows with numbers, "
-            "target, completion and score. None: sampled from the model."
-        },
+    samples_file: str | None = option(
+        None,
+        "Scored samples: the .jsonl that `countdown-selfplay eval --output` wrote, or rows with numbers, "
+        "target, completion and score. None: sampled from the model.",
     )
-    dataset_name: str | None = field(
-        default=None,
-        metadata={
-            "help": "Problems to sample on, a hub id or a file; with columns `chosen` and `rejected` the pairs "
-            "themselves. None: the exact generator."
-        },
+    dataset_name: str | None = option(
+        None,
+        "Problems to sample on, a hub id or a file; with columns `chosen` and `rejected` the pairs "
+        "themselves. None: the exact generator.",
     )
-    dataset_train_split: str = field(default="train", metadata={"help": "Split of dataset_name."})
-    problems: int = field(default=512, metadata={"help": "Problems that are sampled, at most."})
-    samples_per_problem: int = field(default=8, metadata={"help": "Answers per problem."})
-    proposals: int = field(default=2048, metadata={"help": "Proposals that are sampled, if role is conjecturer."})
-    pairs_per_group: int | None = field(
-        default=4,
-        metadata={"help": "Most pairs from one problem. Proposals have no limit: all answer a handful of prompts."},
+    dataset_train_split: str = option("train", "Split of dataset_name.")
+    problems: int = option(512, "Problems that are sampled, at most.")
+    samples_per_problem: int = option(8, "Answers per problem.")
+    proposals: int = option(2048, "Proposals that are sampled, if role is conjecturer.")
+    pairs_per_group: int | None = option(
+        4, "Most pairs from one problem. Proposals have no limit: all answer a handful of prompts."
     )
-    conjecturer_reward: str = field(
-        default="tent", metadata={"help": "Score of a proposal given its solve rate: a name in CONJECTURER_REWARDS."}
+    conjecturer_reward: str = option(
+        "tent", "Score of a proposal given its solve rate: a name in CONJECTURER_REWARDS."
     )
-    prover_model_name_or_path: str | None = field(
-        default=None,
-        metadata={"help": "The model that attempts proposals, if role is conjecturer. None: the one that is trained."},
+    prover_model_name_or_path: str | None = option(
+        None, "The model that attempts proposals, if role is conjecturer. None: the one that is trained."
     )
 
     def __post_init__(self) -> None:
@@ -202,7 +181,7 @@ _TOKENS = "the rows are turned into token ids before TRL sees them, with the los
 class SFTSettings(_Settled, SFTConfig):
     """Differs from SFTConfig in that bf16 follows the device; the loss is always on the completion."""
 
-    output_dir: str = field(default="sft", metadata={"help": "The folder of the run and of the model."})
+    output_dir: str = option("sft", "The folder of the run and of the model.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -228,14 +207,10 @@ class IPOSettings(DPOSettings):
     are TRL's, beta 0.1 and learning rate 1e-6 (the code of Allen and Ståblein: sums, 0.1, 5e-6).
     """
 
-    output_dir: str = field(default="ipo", metadata={"help": "The folder of the run and of the model."})
-    loss_type: list[str] = field(default_factory=lambda: ["ipo"], metadata={"help": "Always ipo."})
-    ipo_reduction: Literal["mean", "sum"] = field(
-        default="mean",
-        metadata={
-            "help": "Log-ratios per token of a completion (mean, as in TRL) or of whole ones (sum, Allen and "
-            "Ståblein)."
-        },
+    output_dir: str = option("ipo", "The folder of the run and of the model.")
+    loss_type: list[str] = option(help="Always ipo.", factory=lambda: ["ipo"])
+    ipo_reduction: Literal["mean", "sum"] = option(
+        "mean", "Log-ratios per token of a completion (mean, as in TRL) or of whole ones (sum, Allen and Ståblein)."
     )
 
     def __post_init__(self) -> None:

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Ge, Gt, MinLen
 
 from ...config.ranges import check_numbers
 from ...errors import ConfigError
+from ...options import option
 from ...registry import Count, annotations_of, described, fits, nearest, suggestion
 from ..filters import is_loop
 
@@ -117,60 +118,45 @@ def answers_alone(kinds: Mapping[str, RoleTraining]) -> dict[str, RoleTraining]:
 class IteratedSettings:
     """An iterated run; one is a command's options too."""
 
-    output_dir: str = field(default="iterated-selfplay", metadata={"help": "The folder of the run."})
-    role_training: dict | str | None = field(
-        default=None,
-        metadata={
-            "help": "Settings per role, as a mapping in YAML and Python and as JSON here: how many samples, which are "
-            "kept, how they are trained on. It replaces a recipe's as a whole. None: the Critic-Discernment "
-            "Game's of the paper."
-        },
+    output_dir: str = option("iterated-selfplay", "The folder of the run.")
+    role_training: dict | str | None = option(
+        None,
+        "Settings per role, as a mapping in YAML and Python and as JSON here: how many samples, which are "
+        "kept, how they are trained on. It replaces a recipe's as a whole. None: the Critic-Discernment "
+        "Game's of the paper.",
     )
-    algorithm: Algorithm = field(
-        default="rest",
-        metadata={
-            "help": "How roles are retrained. rest: on the samples that are kept (the paper's way). dpo: on pairs of "
-            "a success and a failure at the same prompt. expert_iteration: on right first answers alone, without "
-            "critics. step_dpo: on pairs at the first wrong step of first answers, without critics."
-        },
+    algorithm: Algorithm = option(
+        "rest",
+        "How roles are retrained. rest: on the samples that are kept (the paper's way). dpo: on pairs of "
+        "a success and a failure at the same prompt. expert_iteration: on right first answers alone, without "
+        "critics. step_dpo: on pairs at the first wrong step of first answers, without critics.",
     )
-    leave_out: list[str] = field(
-        default_factory=list, metadata={"help": "Roles that do not play, such as misleading (section 5.2)."}
+    leave_out: list[str] = option(help="Roles that do not play, such as misleading (section 5.2).", factory=list)
+    iterations: int = option(2, "How often all problems are played; may be raised later.")
+    chunk: int = option(64, "Problems that are played and written at a time: the most that a kill can cost.")
+    temperature: float = option(0.95, "Sampling temperature.")
+    top_p: float = option(0.95, "Nucleus of the sampling; 1 switches it off.")
+    top_k: int = option(5, "Top-k of the sampling; 0 switches it off.")
+    max_completion_length: int = option(4096, "Most tokens in a sampled completion.")
+    per_device_eval_batch_size: int = option(256, "Completions generated at once.")
+    per_device_train_batch_size: int = option(8, "Rows per forward pass in retraining.")
+    max_length: int | None = option(None, "Tokens of a row; longer ones are left out of training and counted.")
+    beta: float = option(0.5, "DPO's beta, which ties a role to its initial model.")
+    mask_first_turn: bool = option(
+        True,
+        "A revision's loss is on the revision alone. False: also on the first answer, which is a turn of "
+        "its prompt (chats only).",
     )
-    iterations: int = field(default=2, metadata={"help": "How often all problems are played; may be raised later."})
-    chunk: int = field(
-        default=64, metadata={"help": "Problems that are played and written at a time: the most that a kill can cost."}
+    imitate: str | None = option(
+        None,
+        "The folder of another iterated run, whose first iteration's chosen samples the model is trained "
+        "on before it plays: for base models, which do not know the game (section 4.1).",
     )
-    temperature: float = field(default=0.95, metadata={"help": "Sampling temperature."})
-    top_p: float = field(default=0.95, metadata={"help": "Nucleus of the sampling; 1 switches it off."})
-    top_k: int = field(default=5, metadata={"help": "Top-k of the sampling; 0 switches it off."})
-    max_completion_length: int = field(default=4096, metadata={"help": "Most tokens in a sampled completion."})
-    per_device_eval_batch_size: int = field(default=256, metadata={"help": "Completions generated at once."})
-    per_device_train_batch_size: int = field(default=8, metadata={"help": "Rows per forward pass in retraining."})
-    max_length: int | None = field(
-        default=None, metadata={"help": "Tokens of a row; longer ones are left out of training and counted."}
+    chat_template_path: str | None = option(
+        None, "A model whose chat template is used, such as the instruct model beside a base model."
     )
-    beta: float = field(default=0.5, metadata={"help": "DPO's beta, which ties a role to its initial model."})
-    mask_first_turn: bool = field(
-        default=True,
-        metadata={
-            "help": "A revision's loss is on the revision alone. False: also on the first answer, which is a turn of "
-            "its prompt (chats only)."
-        },
-    )
-    imitate: str | None = field(
-        default=None,
-        metadata={
-            "help": "The folder of another iterated run, whose first iteration's chosen samples the model is trained "
-            "on before it plays: for base models, which do not know the game (section 4.1)."
-        },
-    )
-    chat_template_path: str | None = field(
-        default=None,
-        metadata={"help": "A model whose chat template is used, such as the instruct model beside a base model."},
-    )
-    imitate_rows: int = field(default=30_000, metadata={"help": "Samples of `imitate` that are trained on, at most."})
-    seed: int = field(default=0, metadata={"help": "Of sampling, balancing and training."})
+    imitate_rows: int = option(30_000, "Samples of `imitate` that are trained on, at most.")
+    seed: int = option(0, "Of sampling, balancing and training.")
 
     def __post_init__(self) -> None:
         if self.algorithm not in get_args(Algorithm):
