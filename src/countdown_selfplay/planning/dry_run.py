@@ -16,7 +16,7 @@ from ..config.script import JointScriptArguments
 from ..domains import asked_of, domain_from, longest_problem
 from ..evaluation.sampling import prompt_ids
 from ..evaluation.terminal import aligned
-from ..games import GAMES, Game
+from ..games import GAMES, Game, game_class
 from .memory import GIB, LEFT_OUT, Launch, MemoryEstimate, Vllm, bytes_of, estimate_memory, launch_of, model_shape
 
 
@@ -216,7 +216,8 @@ def _planned_by_game(args: JointSelfPlayConfig, processes: int) -> tuple[int, di
     anchors = args.loader_problems * processes // args.world_size
     capacity = {player: args.capacity(player) * processes // args.world_size for player in args.all_roles}
     group = {player: settings.num_generations for player, settings in args.all_roles.items()}
-    game: Game = GAMES.make(args.game, args.game_arguments)
+    named = game_class(args.game)
+    game: Game = named.from_config(args) if args.from_settings else GAMES.make(args.game, args.game_arguments)
     return game.planned(anchors, capacity, group, processes)
 
 
@@ -237,6 +238,7 @@ def changed(settings: Any) -> list[tuple[str, str]]:
         default = None if defaults[name] is MISSING else defaults[name]
         shown = value is None or isinstance(value, str | int | float | bool | list | tuple | dict)
         nothing = all(one is None or one in ("", [], (), {}) for one in (value, default))
+        nothing = nothing or (value is None and name in NAMES)
         if shown and value != default and not nothing and not name.endswith("_token") and name not in _NOT_SHOWN:
             rows.append((name, plain(value)))
     width = max(79 - max((len(name) for name, _ in rows), default=0), 20)
