@@ -146,7 +146,7 @@ class CriticDiscernment(BaseGame):
         """ConfigError for a prover that would imitate what equation 5 leaves out: a right answer given up earns eta,
         and a wrong first answer the share of revisions that mend it."""
         prover = next((settings for name, settings in roles.items() if name.split("/")[0] == "prover"), None)
-        if prover is None or getattr(prover, "objective", None) != "rest":
+        if prover is None or prover.objective != "rest":
             return
         tau = getattr(make_objective("rest", prover.objective_kwargs), "tau")  # noqa: B009 -- rest alone has it
         if tau <= self.eta or self.first_credit != "answer":
@@ -321,10 +321,6 @@ class CriticDiscernment(BaseGame):
         rewards = torch.as_tensor(turn.rewards_B).tolist()
         found = examples(round, turn.rollout, count, rewards, labels, about)
         return [found[labels.index(label)] for label in dict.fromkeys(labels)] if every_label else found
-
-
-def _rejections(critic: Critique, text: str) -> tuple[int, bool]:
-    return critic.rejections(text), critic.hints_rejection(text)
 
 
 def _critic_rewards(kind: str, count: int, episodes: Sequence[Episode]) -> list[float]:

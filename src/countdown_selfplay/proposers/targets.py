@@ -246,14 +246,14 @@ class Targets(Policies):
         self.known, self.waiting = list(state["known"]), list(state["waiting"])
         self.solved, self.history = dict(state["solved"]), dict(state["history"])
         self.presolve = [list(bins) for bins in state["presolve"]]
-        self.stories = [list(story) for story in state.get("stories", [])]
-        self.aside, self.mastered = list(state.get("aside", [])), list(state.get("mastered", []))
-        self.attempted = set(state.get("attempted", []))
+        self.stories = [list(story) for story in state["stories"]]
+        self.aside, self.mastered = list(state["aside"]), list(state["mastered"])
+        self.attempted = set(state["attempted"])
 
     @staticmethod
     def changed(state: Mapping[str, Any], keys: Sequence[str]) -> str:
         """How a data set with the problems `keys` differs from the one of a saved `state`, in words."""
-        there = [*state["known"], *state.get("aside", [])]
+        there = [*state["known"], *state["aside"]]
         return _difference(there, list(dict.fromkeys(keys))) or "the same ones, in another order or number"
 
 

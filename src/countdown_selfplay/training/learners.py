@@ -15,7 +15,7 @@ from ..contract.domain import in_moves
 from ..errors import ConfigError
 from ..evaluation.token_ids import many_ids
 from ..objectives import make_objective
-from ..objectives.base import Objective, optional
+from ..objectives.base import Objective
 from ..random_state import seed_from
 from .answer_buffer import AnswerBuffer, EpisodeReplay
 from .losses import RoleLoss
@@ -96,7 +96,7 @@ def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
 
 def replay_of(objective: Objective, settings: Role, episodes: bool) -> SampleReplay | AnswerBuffer | None:
     """A store for an objective that trains on kept samples. `episodes`: whether the answers of its role are such."""
-    rule = optional(objective, "replay")
+    rule = objective.replay
     if rule is None:
         return None
     if rule.all_kept and settings.replayed_rounds < (rule.rounds or 0):
