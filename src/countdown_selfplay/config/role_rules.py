@@ -124,8 +124,8 @@ def objective_of(config: SelfPlaySettings, kind: str) -> Any:
 
 def _needed_samples(objective: Any, kind: str) -> int:
     """Samples per prompt that the objective compares with each other."""
-    needed = getattr(objective, "needs_samples", 1)
-    return max(needed, getattr(objective, "needs_answers", 1)) if kind == "prover" else needed
+    needed = objective.needs_samples
+    return max(needed, objective.needs_answers) if kind == "prover" else needed
 
 
 def group_name(config: SelfPlaySettings, kind: str) -> str:
@@ -162,14 +162,14 @@ def _check_objective(config: SelfPlaySettings, kind: str, trained: bool) -> None
     objective = objective_of(config, kind)
     if not trained:
         return
-    if kind == "conjecturer" and getattr(objective, "needs_correctness", False):
+    if kind == "conjecturer" and objective.needs_correctness:
         raise ConfigError(
             f"`{field}` ({name}) needs the verifier's bit, which only the prover has; use rloo, "
             "reinforce, grpo or rest."
         )
     settings = config.role(kind)
     _check_kl(config, settings)
-    blind = not getattr(objective, "reads_rewards", True)
+    blind = not objective.reads_rewards
     if kind == "prover" and blind and config.kl_in == "reward" and settings.beta > 0:
         raise ConfigError(
             f"`kl_in` (reward) has no effect on `{field}` ({name}), which looks at the verifier's bit alone; "
@@ -201,7 +201,7 @@ def _check_supervised(config: SelfPlaySettings, settings: Role, objective: Any) 
             f"{start}: the game {config.game} marks no samples of the {kind} for a supervised term; set it to 0, "
             "or give it demonstrations_per_step."
         )
-    if getattr(objective, "replay", None) is not None:
+    if objective.replay is not None:
         raise ConfigError(
             f"{start} beside `{config.field_of(kind, 'objective')}`, which imitates kept samples; set it to 0, or "
             "take an objective that weighs samples, such as grpo."
@@ -210,7 +210,7 @@ def _check_supervised(config: SelfPlaySettings, settings: Role, objective: Any) 
 
 def refuse_ignored_charges(config: SelfPlaySettings, kind: str, field: str, name: str, objective: Any) -> None:
     """A charge on the prover's reward that its objective would not see. `field`: where the objective was given."""
-    if kind != "prover" or getattr(objective, "reads_rewards", True):
+    if kind != "prover" or objective.reads_rewards:
         return
     cures = {
         "length_penalty": "set it to 0, or use an objective that reads rewards, such as rloo",

@@ -126,7 +126,7 @@ class Role:
         """Rounds of samples that one of its steps has room for (`all_kept`)."""
         if not self.trained or not self.objective_kwargs.get("all_kept"):
             return 1
-        replay: Any = getattr(make_objective(self.objective, self.objective_kwargs), "replay", None)
+        replay: Any = make_objective(self.objective, self.objective_kwargs).replay
         return 1 if replay is None else replay.rounds
 
     @property

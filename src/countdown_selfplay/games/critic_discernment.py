@@ -58,6 +58,17 @@ def outcome_of(was_right: bool, is_right: bool, rejections: int, hinted: bool = 
     return "kept" if is_right else "misled"
 
 
+def critique_of(domain: Any) -> Critique:
+    """A domain's part for critiques; ConfigError where it has none."""
+    if domain.critique is None:
+        raise ConfigError(
+            f"The game critic_discernment needs a domain whose answers can be criticised (`critique`, "
+            f"contract/critique.py), and {type(domain).__name__} has none; play countdown or math_qa."
+        )
+    found: Critique = domain.critique
+    return found
+
+
 class CriticDiscernment(BaseGame):
     """Each of the prover's answers is criticised, a wrong one by the helpful critic and a right one by the misleading
     critic, and revised.
@@ -135,7 +146,7 @@ class CriticDiscernment(BaseGame):
         """ConfigError for a prover that would imitate what equation 5 leaves out: a right answer given up earns eta,
         and a wrong first answer the share of revisions that mend it."""
         prover = next((settings for name, settings in roles.items() if name.split("/")[0] == "prover"), None)
-        if prover is None or getattr(prover, "objective", None) != "rest":
+        if prover is None or prover.objective != "rest":
             return
         tau = getattr(make_objective("rest", prover.objective_kwargs), "tau")  # noqa: B009 -- rest alone has it
         if tau <= self.eta or self.first_credit != "answer":
@@ -156,13 +167,6 @@ class CriticDiscernment(BaseGame):
             round.world,
         )
 
-        critic = domain.critique
-        if critic is None:
-            raise ConfigError(
-                f"The game critic_discernment needs a domain whose answers can be criticised (`critique`, "
-                f"contract/critique.py), and {type(domain).__name__} has none; play countdown or math_qa."
-            )
-
         # Solve.
         own = round.share(anchors[:count])
         first = round.sample(prover, [domain.prove_row(problem) for problem in own], problems=own)
@@ -173,32 +177,10 @@ class CriticDiscernment(BaseGame):
         spoken: dict[str, tuple[list[int], Rollout]] = {}
         for kind, player in critics.items():
             about = [i for i, good in enumerate(right) if good == (kind == "misleading")]
-            rows = [critic.critique_row(asked[i], first.texts[i]) for i in about]
+            rows = [critique_of(domain).critique_row(asked[i], first.texts[i]) for i in about]
             spoken[kind] = about, round.sample(player, rows)
 
-        # Revise what can be read.
-        shown, rows = [], []
-        critiques: dict[str, list[str | None]] = {}
-        for kind, (about, said) in spoken.items():
-            of = [about[j // said.n] for j in range(len(said.texts))]
-            critiques[kind] = [critic.read_critique(t, first.texts[i]) for t, i in zip(said.texts, of, strict=True)]
-            for j, (i, critique) in enumerate(zip(of, critiques[kind], strict=True)):
-                if critique is not None:
-                    shown.append((i, kind, j))
-                    rows.append(critic.revise_row(asked[i], first.texts[i], critique))
-        second = round.sample(prover, rows, n=self.revisions, problems=[asked[i] for i, _, _ in shown])
-        ends = zip(second.texts, second.verdicts or [], strict=True)
-        episodes = [
-            Episode(
-                i,
-                kind,
-                j,
-                outcome_of(right[i], verdict.correct, critic.rejections(text), critic.hints_rejection(text)),
-            )
-            for (i, kind, j), (text, verdict) in zip(
-                (about for about in shown for _ in range(second.n)), ends, strict=True
-            )
-        ]
+        second, episodes, critiques = self._revise(round, first, asked, right, spoken)
 
         # Credit.
         first_B, second_B = self._prover_rewards(right, episodes)
@@ -227,6 +209,33 @@ class CriticDiscernment(BaseGame):
             for sample in self._examples(round, turn, on, every_label=turn.rollout is second)
         ]
         return RoundResult(turns, metrics, samples, [(key, correct, first.n) for key, correct in known])
+
+    def _revise(
+        self,
+        round: Round,
+        first: Rollout,
+        asked: Sequence[Any],
+        right: Sequence[bool],
+        spoken: Mapping[str, tuple[list[int], Rollout]],
+    ) -> tuple[Rollout, list[Episode], dict[str, list[str | None]]]:
+        """Revisions of what can be read of each critique, how each ends, and by kind what the prover is shown."""
+        critic = critique_of(round.domain)
+        shown: list[tuple[int, str, int]] = []
+        rows, critiques = [], dict[str, list[str | None]]()
+        for kind, (about, said) in spoken.items():
+            of = [about[j // said.n] for j in range(len(said.texts))]
+            critiques[kind] = [critic.read_critique(t, first.texts[i]) for t, i in zip(said.texts, of, strict=True)]
+            for j, (i, critique) in enumerate(zip(of, critiques[kind], strict=True)):
+                if critique is not None:
+                    shown.append((i, kind, j))
+                    rows.append(critic.revise_row(asked[i], first.texts[i], critique))
+        second = round.sample(first.role, rows, n=self.revisions, problems=[asked[i] for i, _, _ in shown])
+        about_of = [about for about in shown for _ in range(second.n)]
+        episodes = []
+        for (i, kind, j), text, verdict in zip(about_of, second.texts, second.verdicts or [], strict=True):
+            end = outcome_of(right[i], verdict.correct, critic.rejections(text), critic.hints_rejection(text))
+            episodes.append(Episode(i, kind, j, end))
+        return second, episodes, critiques
 
     def _questions(self, capacity: Mapping[str, int], group: Mapping[str, int], world: int) -> int:
         """Problems of a round, a multiple of the processes; ConfigError if not even one a process fits."""
@@ -312,10 +321,6 @@ class CriticDiscernment(BaseGame):
         rewards = torch.as_tensor(turn.rewards_B).tolist()
         found = examples(round, turn.rollout, count, rewards, labels, about)
         return [found[labels.index(label)] for label in dict.fromkeys(labels)] if every_label else found
-
-
-def _rejections(critic: Critique, text: str) -> tuple[int, bool]:
-    return critic.rejections(text), critic.hints_rejection(text)
 
 
 def _critic_rewards(kind: str, count: int, episodes: Sequence[Episode]) -> list[float]:

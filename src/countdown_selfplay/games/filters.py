@@ -4,11 +4,12 @@ steps 4 to 6)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..contract.game import Proposal, solve_rates
+from ..contract.game import Outcome, Proposal, solve_rates
 
 Frontier = tuple[float, float]
 """Solve rates, ends included."""
@@ -62,3 +63,18 @@ def unsolvable_share(domain: Any, proposals: Sequence[Proposal], played: Sequenc
         return {}
     unsolvable = [f.get("solvable") is False and not f.get("repaired") for f in facts]
     return {"round/unsolvable_share": sum(unsolvable) / len(unsolvable)}
+
+
+def shuffled(outcome: Outcome, seed: int) -> Outcome:
+    """The placebo of a trained conjecturer, from which nothing can be learned: the outcome with the rewards permuted
+    among the proposals that have one, refused ones with an invalid reward included; NaN stays where it is.
+    `trainable_N` moves along, for it tells of the solve rate as a reward does."""
+    known = np.flatnonzero(~np.isnan(outcome.rewards_N))
+    drawn = known[np.random.default_rng(seed).permutation(len(known))]
+    rewards_N = np.array(outcome.rewards_N, dtype=float)
+    rewards_N[known] = rewards_N[drawn]
+    trainable_N = outcome.trainable_N
+    if trainable_N is not None:
+        trainable_N = trainable_N.copy()
+        trainable_N[known] = trainable_N[drawn]
+    return replace(outcome, rewards_N=rewards_N, trainable_N=trainable_N)

@@ -19,10 +19,9 @@ from ..guides import checked_scores, make_guide
 from ..proposers import make_proposer
 from ..proposers.policies import Policies
 from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward, refused_reward
-from .filters import frontier_of, frontier_share, in_frontier, is_starved, unsolvable_share, wanted_answers
+from .filters import frontier_of, frontier_share, in_frontier, is_starved, shuffled, unsolvable_share, wanted_answers
 from .health import examples, proposal_health, prover_health, solve_rate_health
 from .metrics import METRICS
-from .placebo import shuffled
 from .rungs import rung_health
 from .settings import Settings
 

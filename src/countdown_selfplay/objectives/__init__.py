@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..contract.stateful import check_part
 from ..registry import Registry
 
 if TYPE_CHECKING:
@@ -34,7 +35,16 @@ def make_objective(name: str, arguments: dict[str, Any] | None = None, **default
 
     ConfigError names an argument that the objective does not take, or a value that it refuses.
     """
-    return OBJECTIVES.make(name, arguments, **defaults)
+    made: Objective = OBJECTIVES.make(name, arguments, **defaults)
+    check_objective(f"The objective '{name}'", made)
+    return made
 
 
-__all__ = ["OBJECTIVES", "make_objective"]
+def check_objective(what: str, objective: Any) -> None:
+    """ConfigError for an object that is no objective."""
+    from .base import BaseObjective  # torch
+
+    check_part(what, objective, BaseObjective, ("advantages", "loss"))
+
+
+__all__ = ["OBJECTIVES", "check_objective", "make_objective"]

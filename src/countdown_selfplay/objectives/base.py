@@ -4,10 +4,11 @@ B rows, T tokens."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 import torch
 
+from ..contract.stateful import Stateless
 from ..errors import ConfigError
 
 Normalization = Literal["sequence", "sequence_mean", "token", "group", "length_cap"]
@@ -104,35 +105,48 @@ class Replay:
     per_problem: int | None = None
 
 
-_OPTIONAL: dict[str, Any] = {
-    "replay": None,
-    "observe": None,
-    "reads_behavior": True,
-    "normalization": "sequence",
-    "needs_samples": 1,
-    "overlong_replaces": "credit",
-    "sampler_correction": "ratio",
-}
-
-
-def optional(objective: object, name: str) -> Any:
-    """The objective's attribute of that name, or its default: an objective need only have `advantages` and `loss`."""
-    return getattr(objective, name, _OPTIONAL[name])
-
-
-class Objective(Protocol):
-    """Selection, credit and loss of a role. Built once per role."""
+class BaseObjective(Stateless):
+    """Selection, credit and loss of a role; built once per role. An objective has `advantages` and `loss`; the rest is
+    optional: by default every sample is selected, and nothing is remembered."""
 
     # How a sum over tokens becomes a mean (see objectives.normalization). The KL term is normalised in the same way,
     # so that its weight against the policy term does not depend on length.
-    normalization: Normalization
+    normalization: Normalization = "sequence"
+    replay: Replay | None = None
+    needs_correctness = False  # cannot train a role without the verifier's bit
+    reads_rewards = True  # False: the bit alone counts for a role that has it
+    reads_behavior = True  # False: nobody asks for the log-probs of samples under the policy that sampled
+    needs_samples = 1  # per prompt; more where the credit of a sample compares it with the others of its group
+    needs_answers = 1  # per problem, for a role that has the verifier's bit
+    # What an overlong charge stands in the place of (`overlong: replace`): the reward, before a baseline is
+    # subtracted, or the credit, for an objective that knows right and wrong answers alone.
+    overlong_replaces: Literal["reward", "credit"] = "credit"
+    # How a sampler that is not the trained model enters. ratio: its log-probs are behavior_BT, and the objective's own
+    # weight or clip bounds the ratio. truncated: TRL's truncated weight, apart from the objective's ratio.
+    sampler_correction: Literal["ratio", "truncated"] = "ratio"
+
+    # Whether a sample's gradient is proportional to its advantage; None: if its `loss` is one of this package.
+    proportional: bool | None = None
 
     def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
         """(P, G) rewards, NaN where a sample has none, and correctness bits (None for a role that has none: the
         conjecturer) -> (P, G) finite advantages."""
-        ...
+        raise NotImplementedError
 
-    def loss(self, inputs: LossInputs) -> LossOutput: ...
+    def loss(self, inputs: LossInputs) -> LossOutput:
+        raise NotImplementedError
+
+    def select(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
+        """(P, G) bools: the samples that are trained on. The others count in no mean of the loss."""
+        return torch.ones_like(rewards_PG, dtype=torch.bool)
+
+    def observe(self, mean_reward: float | None) -> None:
+        """Called after each round with the mean reward of the role's samples in all of its turns, over all processes;
+        None if no sample had one."""
+
+
+Objective = BaseObjective
+"""The name in signatures."""
 
 
 def checked_advantages(
@@ -153,9 +167,8 @@ def checked_advantages(
 def selected(
     objective: Objective, role: str, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None
 ) -> torch.Tensor:
-    """What `objective.select` returns, one bool per sample; all True for an objective without it."""
-    select = getattr(objective, "select", None)
-    found = torch.ones_like(rewards_PG, dtype=torch.bool) if select is None else select(rewards_PG, correct_PG)
+    """The bools that `objective.select` returns, one per sample."""
+    found = objective.select(rewards_PG, correct_PG)
     if not isinstance(found, torch.Tensor) or found.shape != rewards_PG.shape or found.dtype != torch.bool:
         raise ConfigError(
             f"`select` of the {role}'s objective must return a tensor of one bool per sample, shape "
@@ -174,36 +187,3 @@ def checked_loss(objective: Objective, inputs: LossInputs) -> LossOutput:
             f"and returned {shape}."
         )
     return output
-
-
-class BaseObjective:
-    """What an objective may leave as it is: every sample is selected, nothing is remembered."""
-
-    normalization: Normalization = "sequence"
-    replay: Replay | None = None
-    needs_correctness = False  # cannot train a role without the verifier's bit
-    reads_rewards = True  # False: the bit alone counts for a role that has it
-    reads_behavior = True  # False: nobody asks for the log-probs of samples under the policy that sampled
-    needs_samples = 1  # per prompt; more where the credit of a sample compares it with the others of its group
-    needs_answers = 1  # per problem, for a role that has the verifier's bit
-    # What an overlong charge stands in the place of (`overlong: replace`): the reward, before a baseline is
-    # subtracted, or the credit, for an objective that knows right and wrong answers alone.
-    overlong_replaces: Literal["reward", "credit"] = "credit"
-    # How a sampler that is not the trained model enters. ratio: its log-probs are behavior_BT, and the objective's own
-    # weight or clip bounds the ratio. truncated: TRL's truncated weight, apart from the objective's ratio.
-    sampler_correction: Literal["ratio", "truncated"] = "ratio"
-
-    def select(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
-        """(P, G) bools: the samples that are trained on. The others count in no mean of the loss."""
-        return torch.ones_like(rewards_PG, dtype=torch.bool)
-
-    def observe(self, mean_reward: float | None) -> None:
-        """Called after each round with the mean reward of the role's samples in all of its turns, over all processes;
-        None if no sample had one."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """JSON values that a resumed run needs."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The inverse of state_dict."""

@@ -15,7 +15,7 @@ PROPOSERS: Registry[Any] = Registry(
     {
         "policies": "countdown_selfplay.proposers.policies:Policies",
         "targets": "countdown_selfplay.proposers.targets:Targets",
-        "stp": "countdown_selfplay.proposers.stp:STP",
+        "stp": "countdown_selfplay.proposers.targets:STP",
         "tiers": "countdown_selfplay.proposers.tiers:Tiers",
         "mutation": "countdown_selfplay.proposers.symbolic:Mutation",
         "ucb": "countdown_selfplay.proposers.symbolic.bandits:UCB",
@@ -26,7 +26,7 @@ PROPOSERS: Registry[Any] = Registry(
         "ucb_rungs": "countdown_selfplay.proposers.rung_bandits:UCBRungs",
         "thompson_rungs": "countdown_selfplay.proposers.rung_bandits:ThompsonRungs",
         "oracle_rungs": "countdown_selfplay.proposers.rung_oracle:OracleRungs",
-        "uniform_texts": "countdown_selfplay.proposers.uniform_texts:UniformTexts",
+        "uniform_texts": "countdown_selfplay.proposers.rungs:UniformTexts",
     },
 )
 

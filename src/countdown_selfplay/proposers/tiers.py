@@ -4,21 +4,25 @@ at."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
+from random import Random
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from annotated_types import Ge, MinLen
 
+from ..contract.domain import in_moves
 from ..contract.game import Outcome, Proposal
 from ..contract.metric import SHARE, Metric, Panel
 from ..contract.round import Round, Turn
-from ..curriculum.tiers import TierTracker
+from ..countdown import Problem
+from ..countdown.domain import CountdownDomain
 from ..data.jsonl import json_file
 from ..errors import CheckpointError, ConfigError
 from ..registry import Count, Share
 from .policies import Policies
-from .supplement import supplement
 
 Axis = Literal["operands", "number_low", "number_high", "target_low", "target_high", "operators"]
 
@@ -71,6 +75,76 @@ TIERS = (
     ),
 )
 """What a pool logs beside the game's metrics of each player."""
+
+
+LONGEST_WINDOW = 8
+"""With hysteresis: a window grows to at most this many times its first length."""
+
+
+@dataclass
+class TierTracker:
+    """A tier whose mean pass rate is above `high` goes one rung up its ladder, below `low` one rung down, and stays on
+    the ladder. JSON-able; equal on every process.
+
+    window: rounds whose rates are averaged; it is emptied at each move, so that a tier rests as many rounds on a rung.
+    1 is the paper's rule. hysteresis: a tier that turns round doubles its own window, up to LONGEST_WINDOW times, and
+    one that moves twice in the same direction has the first length again. Under the paper's rule a tier whose rate is
+    above `high` on one rung and below `low` on the next moves in every round (its tier 0, between 2 and 3).
+    """
+
+    rungs: list[int]
+    """By tier, where it stands on its ladder; 0 is the easiest rung."""
+    top: int
+    """The hardest rung."""
+    low: float = 0.2
+    high: float = 0.7
+    window: int = 1
+    hysteresis: bool = False
+    rates: list[list[float]] = field(default_factory=list)
+    """By tier, its rates since its last move, the newest `window` of them."""
+    windows: list[int] = field(default_factory=list)
+    """By tier, the length of its window now."""
+    last_moves: list[int] = field(default_factory=list)
+    """By tier, 1, -1, or 0 before its first move."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low < self.high <= 1:
+            raise ConfigError(
+                f"`low` ({self.low}) and `high` ({self.high}) of the tiers must satisfy 0 <= low < high <= 1: a tier "
+                "goes down below the first and up above the second; Multimodal LLM Self-Play uses 0.2 and 0.7."
+            )
+        count = len(self.rungs)
+        self.rates = self.rates or [[] for _ in range(count)]
+        self.windows = self.windows or [self.window] * count
+        self.last_moves = self.last_moves or [0] * count
+
+    def observe(self, rates: Sequence[float | None]) -> list[int]:
+        """Take in the mean pass rate of each tier, None for one without problems in the round; which way each
+        moved: 1, -1 or 0."""
+        return [0 if rate is None else self._observe(tier, rate) for tier, rate in enumerate(rates)]
+
+    def _observe(self, tier: int, rate: float) -> int:
+        seen = self.rates[tier] = [*self.rates[tier], float(rate)][-self.windows[tier] :]
+        if len(seen) < self.windows[tier]:
+            return 0
+        mean = sum(seen) / len(seen)
+        wanted = 1 if mean > self.high else -1 if mean < self.low else 0
+        move = min(max(self.rungs[tier] + wanted, 0), self.top) - self.rungs[tier]
+        if move:
+            if self.hysteresis and self.last_moves[tier]:
+                longer = min(self.windows[tier] * 2, self.window * LONGEST_WINDOW)
+                self.windows[tier] = longer if move != self.last_moves[tier] else self.window
+            self.rungs[tier] += move
+            self.rates[tier], self.last_moves[tier] = [], move
+        return move
+
+    def state_dict(self) -> dict[str, Any]:
+        names = ("rungs", "rates", "windows", "last_moves")
+        return {name: [list(v) if isinstance(v, list) else v for v in getattr(self, name)] for name in names}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.rungs, self.windows = list(state["rungs"]), list(state["windows"])
+        self.rates, self.last_moves = [list(seen) for seen in state["rates"]], list(state["last_moves"])
 
 
 class Tiers(Policies):
@@ -266,3 +340,54 @@ def _read(path: str, axis: str) -> list[Any]:
     if theirs != axis:
         raise ConfigError(f"'{path}' is of tiers on the axis {theirs}, and this run's `axis` is {axis}.")
     return tiers
+
+
+_LOW, _HIGH = 1, 12
+"""Of the numbers, in the paper."""
+
+_PATIENCE = 10_000
+"""Draws without a new problem after which the supplement is as long as it is."""
+
+
+def supplement(domain: Any, asked: Mapping[str, Any], count: int, seed: int, exclude: frozenset[str]) -> list[Any]:
+    """Up to `count` distinct problems as `asked`, none with a key in `exclude` nor of the held-out side; a function of
+    the arguments alone.
+
+    Countdown: `operands` integers from 1 to 12 and a random operation after each, applied from left to right; drawn
+    again until the result is a positive integer and the problem in range. Every one is solvable. A domain of another
+    kind makes its own random ones, as Countdown does for a prompt that asks for no size; in moves they are planted
+    ones of that size.
+    """
+    if in_moves(domain) and domain.random_of_rung is not None and asked.get("operands") in domain.rungs:
+        return list(domain.random_of_rung(count, asked["operands"], seed, exclude))
+    if not isinstance(domain, CountdownDomain) or domain.answers == "moves" or "operands" not in asked:
+        return list(domain.random(count, seed, exclude))
+    draws, taken, misses = Random(seed), set(exclude), 0
+    found: list[Problem] = []
+    while len(found) < count and misses < _PATIENCE:
+        problem = _draw(draws, asked["operands"])
+        fits = problem is not None and domain.in_range(problem) and domain.as_asked(problem, **asked)
+        if problem is None or not fits or problem.key in taken or domain.is_held_out(problem):
+            misses += 1
+            continue
+        found.append(problem)
+        taken.add(problem.key)
+        misses = 0
+    return found
+
+
+def _draw(draws: Random, operands: int) -> Problem | None:
+    """None if the result is not a positive integer; no division is by 0, for the numbers are positive."""
+    numbers = [draws.randint(_LOW, _HIGH) for _ in range(operands)]
+    value = Fraction(numbers[0])
+    for number in numbers[1:]:
+        value = _APPLY[draws.choice("+-*/")](value, number)
+    return Problem(tuple(numbers), int(value)) if value > 0 and value.denominator == 1 else None
+
+
+_APPLY = {
+    "+": lambda value, number: value + number,
+    "-": lambda value, number: value - number,
+    "*": lambda value, number: value * number,
+    "/": lambda value, number: value / number,
+}

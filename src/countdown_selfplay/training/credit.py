@@ -11,7 +11,7 @@ import torch
 from ..contract.episodes import Episodes
 from ..contract.round import Rollout, Turn
 from ..errors import ConfigError, RewardError
-from ..objectives.base import Objective, checked_advantages, optional, selected
+from ..objectives.base import Objective, checked_advantages, selected
 from .window import RoleBatch, joined
 
 
@@ -46,7 +46,7 @@ def credit(
         )
     if objective is None:
         return Turn(rollout, torch.zeros(count), rewards_B, has_signal=False, group=group)
-    needed = optional(objective, "needs_samples")
+    needed = objective.needs_samples
     if group < needed:
         raise ConfigError(
             f"The {rollout.role}'s objective ({type(objective).__name__}) needs groups of at least {needed} samples, "
@@ -58,7 +58,7 @@ def credit(
     if correct_B is not None:
         correct_PG = _one_per_sample(rollout, "correct", correct_B, torch.float).reshape(-1, group).to(rewards_PG)
     selected_PG = selected(objective, rollout.role, rewards_PG, correct_PG)
-    earlier, charge_PG = optional(objective, "overlong_replaces") == "reward", None
+    earlier, charge_PG = objective.overlong_replaces == "reward", None
     if overlong_B is not None:
         charge_PG = _one_per_sample(rollout, "charges", overlong_B, torch.float).reshape(-1, group).to(rewards_PG)
     if charge_PG is not None and earlier:

@@ -14,8 +14,8 @@ from ..config.room_rules import check_episode_rows
 from ..contract.domain import in_moves
 from ..errors import ConfigError
 from ..evaluation.token_ids import many_ids
-from ..objectives import make_objective
-from ..objectives.base import Objective, optional
+from ..objectives import check_objective, make_objective
+from ..objectives.base import Objective
 from ..random_state import seed_from
 from .answer_buffer import AnswerBuffer, EpisodeReplay
 from .losses import RoleLoss
@@ -71,8 +71,7 @@ def role_objectives(
                 objective, arguments, low=args.importance_clip_low, high=args.importance_clip_high
             )
         refuse_class(f"objectives[{role!r}]", objective)
-        if not hasattr(objective, "advantages") or not hasattr(objective, "loss"):
-            raise ConfigError(f"The {role}'s objective ({objective!r}) must have `advantages` and `loss`.")
+        check_objective(f"The {role}'s objective ({objective!r})", objective)
         refuse_ignored_charges(args, settings.kind, f"objectives[{role!r}]", type(objective).__name__, objective)
         check_state(f"objective/{role}", objective)
         found[role] = objective
@@ -96,7 +95,7 @@ def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
 
 def replay_of(objective: Objective, settings: Role, episodes: bool) -> SampleReplay | AnswerBuffer | None:
     """A store for an objective that trains on kept samples. `episodes`: whether the answers of its role are such."""
-    rule = optional(objective, "replay")
+    rule = objective.replay
     if rule is None:
         return None
     if rule.all_kept and settings.replayed_rounds < (rule.rounds or 0):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 
 from ..config import Role
-from ..objectives.base import LossInputs, Objective, checked_loss, first_B, of_completion, optional
+from ..objectives.base import LossInputs, Objective, checked_loss, first_B, of_completion
 from ..objectives.importance import truncated_weight
 from ..objectives.normalization import normalise
 from ..objectives.regularizers import KL_ESTIMATORS, EntropyCoefficient, entropy_bonus, kl_k3
@@ -35,8 +35,9 @@ class RoleLoss:
         """Is the gradient of a sample proportional to its advantage? So it is for the objectives of this package, as
         long as no KL or entropy term is added; a user's own `loss` need not be so, unless an attribute `proportional`
         of the objective says it is."""
+        known = self.objective.proportional
         own = type(self.objective).loss.__module__.startswith("countdown_selfplay.objectives.")
-        if not getattr(self.objective, "proportional", own):
+        if not (own if known is None else known):
             return False
         regularised = self.settings.beta > 0 and self.settings.kl_in == "loss"
         supervised = self.settings.sft_coef > 0
@@ -89,7 +90,7 @@ class RoleLoss:
     @property
     def imitates(self) -> bool:
         """Does it train on kept samples? Token accuracy is logged of those."""
-        return optional(self.objective, "replay") is not None
+        return self.objective.replay is not None
 
     def count_accuracy(self, top1_BT: torch.Tensor, batch: dict[str, torch.Tensor]) -> None:
         """Add a micro-batch's share of the tokens that are the likeliest ones."""
@@ -113,7 +114,7 @@ class RoleLoss:
         self._mismatch(logps.detach() if trained is None else trained, sampler, mask, batch.get("sequence"))
         if not settings.sampler_correction:
             return _behavior(logps, trained), None
-        if optional(self.objective, "sampler_correction") == "ratio":
+        if self.objective.sampler_correction == "ratio":
             return _behavior(logps, sampler), None
         old = _behavior(logps, trained)
         weight = truncated_weight(

@@ -19,7 +19,6 @@ from ..distributed.ddp import Engine
 from ..errors import GameError
 from ..evaluation.sampling import neutral_generation
 from ..generation.base import Sampler, Turns
-from ..objectives.base import optional
 from ..random_state import private_generator
 from .book import Book
 from .learners import Learner
@@ -128,7 +127,7 @@ class Rollouts:
     def _scored_again(self, role: str) -> bool:
         """Are the trained model's log-probs of a sample of the role read before the step?"""
         learner = self.learners.get(role)
-        reads = learner is None or optional(learner.objective, "reads_behavior")
+        reads = learner is None or learner.objective.reads_behavior
         return bool(reads) or self.turns.roles[role].beta > 0
 
     @contextmanager

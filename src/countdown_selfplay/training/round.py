@@ -14,7 +14,6 @@ from ..contract.episodes import Episodes, play_out
 from ..contract.round import Rollout, RoundResult, Turn
 from ..data.anchors import blank_columns, widened
 from ..errors import DataError, GameError
-from ..objectives.base import optional
 from ..random_state import seed_from
 from ..rewards.prover.soft_overlong import overlong_charges
 from .book import Frame
@@ -65,7 +64,7 @@ class PlayedRound:
 
     def solved_limit(self, role: str) -> int | None:
         learner = self.sampler.learners.get(role)
-        replay = None if learner is None else optional(learner.objective, "replay")
+        replay = None if learner is None else learner.objective.replay
         return None if replay is None else replay.solved_limit
 
     def seed(self, *key: object) -> int:

@@ -13,7 +13,6 @@ from ..contract.domain import Row
 from ..contract.game import Game
 from ..contract.round import Rollout, RoundResult, Turn, mean_reward
 from ..data.anchors import anchors_of_batch
-from ..objectives.base import optional
 from ..random_state import seed_from
 from ..statistics.solve_rate import CumulativeSolveRate
 from .answer_buffer import AnswerBuffer, EpisodeReplay
@@ -79,7 +78,7 @@ class RoundPlayer:
             metrics |= found
             for window, batch in zip(cut, own, strict=True):
                 window[role] = batch
-            observe = optional(learner.objective, "observe")
+            observe = learner.objective.observe
             if observe is not None:
                 observe(mean_reward(turns))
         self._count_solved(result)
@@ -152,7 +151,7 @@ class RoundPlayer:
         return batch, max(-(-int(both[0]) // self.args.steps_per_round), 1)
 
     def _normalization(self, role: str) -> str:
-        return str(optional(self.learners[role].objective, "normalization"))
+        return str(self.learners[role].objective.normalization)
 
     def _count(self, role: str, cut: Sequence[RoleBatch]) -> float:
         """Tell each window the counts that its losses are divided by; the trained answers of all windows."""

@@ -230,7 +230,7 @@ def test_the_tiny_form_names_a_step_and_answers_with_a_word():
 
 
 def config(players=1, capacity=10, world=1, kinds=("prover", "helpful", "misleading"), answers=2):
-    roles = {kind: SimpleNamespace(role=kind, num_generations=answers) for kind in kinds}
+    roles = {kind: SimpleNamespace(role=kind, num_generations=answers, objective="rloo") for kind in kinds}
     return SimpleNamespace(
         players_by_kind={kind: [kind] * players for kind in kinds},
         all_roles=roles,

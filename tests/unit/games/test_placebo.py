@@ -7,7 +7,7 @@ import pytest
 
 from countdown_selfplay.contract.game import Outcome, Proposal
 from countdown_selfplay.countdown import Problem
-from countdown_selfplay.games.placebo import shuffled
+from countdown_selfplay.games.filters import shuffled
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers.policies import Policies
 from countdown_selfplay.testing import ScriptedRound, in_ranks

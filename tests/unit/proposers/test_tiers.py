@@ -10,8 +10,7 @@ from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.contract.game import Outcome, Proposal
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, is_solvable
 from countdown_selfplay.errors import CheckpointError, ConfigError, DataError
-from countdown_selfplay.proposers.supplement import supplement
-from countdown_selfplay.proposers.tiers import Tiers
+from countdown_selfplay.proposers.tiers import Tiers, supplement
 from countdown_selfplay.testing import ScriptedRound, in_ranks
 
 SPEC = ProblemSpec((2, 3, 4, 5), 1, 12, 1, 99)

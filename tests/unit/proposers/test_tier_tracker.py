@@ -1,11 +1,11 @@
-"""The tracker of a pool's tiers: seed 000, section 3.8 and algorithm 1, step 7."""
+"""The tracker of a pool's tiers: Multimodal LLM Self-Play, section 3.8 and algorithm 1, step 7."""
 
 import json
 
 import pytest
 
-from countdown_selfplay.curriculum.tiers import TierTracker
 from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.proposers.tiers import TierTracker
 
 
 def test_a_tier_moves_only_beyond_the_thresholds_and_stays_on_its_ladder():
