@@ -196,7 +196,7 @@ def described(hint: Any) -> str:
     if origin in _WORDS:
         return _WORDS[origin]
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return "a mapping"
+        return 'a mapping, or a JSON object such as {"name": "value"}'
     if isinstance(origin, type) and issubclass(origin, Sequence):
         each = [one for one in arguments[:1] if one is not Any]
         return f"a list, each entry {described(each[0])}" if each else "a list"

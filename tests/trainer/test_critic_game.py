@@ -140,7 +140,9 @@ def test_a_supervised_term_that_nothing_would_feed_is_refused(tmp_path):
         ConfigError, match=r"`prover_sft_coef` \(0.5\) has no effect beside `prover_objective`, which im"
     ):
         make_trainer(tmp_path / "b", model="nowhere", **GAME, prover_sft_coef=0.5, prover_objective="rest")
-    with pytest.raises(ConfigError, match=r"`prover_sft_coef` \(-1\) must be a finite number of at least 0: 0 means"):
+    with pytest.raises(
+        ConfigError, match=r"`prover_sft_coef` \(-1(\.0)?\) must be a finite number of at least 0: 0 means"
+    ):
         make_trainer(tmp_path / "c", model="nowhere", **GAME, prover_sft_coef=-1)
 
 
