@@ -28,7 +28,7 @@ def test_one_iteration_by_the_paper_and_again_with_another(tmp_path, capsys, cap
     assert "helpful/read_rate" in warned and warned.endswith("run `countdown-selfplay cdg --prepare`.")
     assert (
         said.index('"phase": "train"')
-        < said.index("- Share of helpful critiques that can be read was ")
+        < said.index("- The share of helpful critiques that can be read was ")
         < said.index("prover pass@1")
     )
     rows = select.read(tmp_path / "run" / "iteration-1" / "played-00000.parquet")
@@ -88,7 +88,7 @@ def test_online_it_is_a_joint_run_with_the_games_recipe(tmp_path, capsys, caplog
     assert line["prover/format_rate"] > 0.9  # the embedded model answers, and knows no critiques
     (warned,) = [record.message for record in caplog.records if "Hardly anything can be read" in record.message]
     assert "helpful/read_rate" in warned and "prover/format_rate" not in warned
-    assert "- Share of helpful critiques that can be read was " in capsys.readouterr().out
+    assert "- The share of helpful critiques that can be read was " in capsys.readouterr().out
 
 
 def test_a_dry_run_tells_the_papers_numbers_of_every_recipe(tmp_path, capsys, monkeypatch):

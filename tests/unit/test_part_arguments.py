@@ -67,7 +67,7 @@ def test_a_value_fits_an_annotation_strictly(value, hint, good):
         (Annotated[float, Gt(0)], "a number above 0"),
         (Literal["a", "b"], "one of a, b"),
         (Sequence[int], "a list, each entry a whole number"),
-        (dict[str, Any], "a mapping"),
+        (dict[str, Any], 'a mapping, or a JSON object such as {"name": "value"}'),
     ],
 )
 def test_an_annotation_is_put_in_words(hint, words):
