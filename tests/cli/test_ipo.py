@@ -76,7 +76,7 @@ def test_the_dry_run_counts_the_pairs_of_a_file_and_trains_nothing(tmp_path, cap
         (["--samples_file", "absent.jsonl"], "'absent.jsonl' cannot be read"),
         (["--samples_file", "other.jsonl"], "'other.jsonl', line 1: the row says score 0.1 and the verifier 1"),
         (["--samples_file", "one.jsonl"], "None of the 1 samples (no group has both"),
-        (["--pairs_per_group", "0"], "`pairs_per_group` (0) must be at least 1"),
+        (["--pairs_per_group", "0"], "`pairs_per_group` (0) must be a finite number of at least 1"),
         (["--role", "conjecturer", "--conjecturer_reward", "tnet", "--proposals", "64"], "Did you mean 'tent'?"),
     ],
 )

@@ -120,7 +120,7 @@ def test_settings_that_cannot_be_are_refused():
         IteratedSettings("x", leave_out=["helpfull"])
     with pytest.raises(ConfigError, match=r"`algorithm` \(step_dpo\) trains the prover, and it does not play"):
         IteratedSettings("x", algorithm="step_dpo", leave_out=["prover"])
-    with pytest.raises(ConfigError, match=r"`beta` \(0\) must be above 0"):
+    with pytest.raises(ConfigError, match=r"`beta` \(0\) must be a finite number above 0"):
         IteratedSettings("x", beta=0)
     with pytest.raises(
         ConfigError, match=r"`max_steps` \(\[-1\]\) must be a list, each entry a whole number of at least 0"

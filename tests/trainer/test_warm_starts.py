@@ -326,8 +326,8 @@ def test_what_would_not_be_read_is_refused(tmp_path, settings, values, message):
 @pytest.mark.parametrize(
     ("arguments", "values", "message"),
     [
-        (SFTArguments, {"demonstrations": 0}, "`demonstrations` (0) must be at least 1"),
-        (IPOArguments, {"samples_per_problem": 1}, "`samples_per_problem` (1) must be at least 2"),
+        (SFTArguments, {"demonstrations": 0}, "`demonstrations` (0) must be a finite number of at least 1"),
+        (IPOArguments, {"samples_per_problem": 1}, "`samples_per_problem` (1) must be a finite number of at least 2"),
         (IPOArguments, {"temperature": 0.0}, "`temperature` (0.0) must be a finite number above 0"),
     ],
 )

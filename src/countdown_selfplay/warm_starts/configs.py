@@ -12,8 +12,8 @@ from ..config.script import EvaluationArguments
 from ..config.settled import Settled
 from ..domains import domain_from
 from ..errors import ConfigError
-from ..evaluation.presets import PRESETS, TRAINING, preset
-from ..options import at_least, option
+from ..evaluation.presets import TRAINING, preset
+from ..options import Range, check_options, option
 
 
 @dataclass
@@ -24,7 +24,7 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
     role: Literal["prover", "conjecturer", "guide"] = option(
         "prover", "The role that is warm-started; guide: by sft alone."
     )
-    eval_samples: int = option(8, "Answers per held-out problem, the n of pass@k.")
+    eval_samples: int = option(8, "Answers per held-out problem, the n of pass@k.", Range(1))
     temperature: float = option(1.0, "Sampling temperature.")
     top_p: float = option(1.0, "Nucleus of the sampling; 1 switches it off.")
     top_k: int = option(0, "Top-k of the sampling; 0 switches it off.")
@@ -33,12 +33,8 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(self, 1, "eval_samples", "max_completion_length")
+        check_options(self)
         check_numbers(self)
-        if self.eval_preset not in (TRAINING, *PRESETS):
-            raise ConfigError(
-                f"`eval_preset` ({self.eval_preset!r}) must be one of {', '.join((TRAINING, *PRESETS))}."
-            )
         _ = self.played
 
     @property
@@ -77,8 +73,9 @@ class SFTArguments(WarmStartArguments):
         4096,
         "Problems that demonstrations are made of when dataset_name is None; with answers moves of the "
         "sizes in operands, each as often as it is listed.",
+        Range(1),
     )
-    demonstrations_per_problem: int = option(1, "How many of each, with the numbers in another order.")
+    demonstrations_per_problem: int = option(1, "How many of each, with the numbers in another order.", Range(1))
     helping: bool = option(
         False,
         "A conjecturer is shown problems that help with a target problem, as self-guided self-play asks "
@@ -93,7 +90,6 @@ class SFTArguments(WarmStartArguments):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(self, 1, "demonstrations", "demonstrations_per_problem")
         for name in ("helping", "variants"):
             if getattr(self, name) and self.role != "conjecturer":
                 raise ConfigError(
@@ -123,11 +119,11 @@ class IPOArguments(WarmStartArguments):
         "themselves. None: the exact generator.",
     )
     dataset_train_split: str = option("train", "Split of dataset_name.")
-    problems: int = option(512, "Problems that are sampled, at most.")
-    samples_per_problem: int = option(8, "Answers per problem.")
-    proposals: int = option(2048, "Proposals that are sampled, if role is conjecturer.")
+    problems: int = option(512, "Problems that are sampled, at most.", Range(1))
+    samples_per_problem: int = option(8, "Answers per problem.", Range(2))
+    proposals: int = option(2048, "Proposals that are sampled, if role is conjecturer.", Range(1))
     pairs_per_group: int | None = option(
-        4, "Most pairs from one problem. Proposals have no limit: all answer a handful of prompts."
+        4, "Most pairs from one problem. Proposals have no limit: all answer a handful of prompts.", Range(1)
     )
     conjecturer_reward: str = option(
         "tent", "Score of a proposal given its solve rate: a name in CONJECTURER_REWARDS."
@@ -140,10 +136,6 @@ class IPOArguments(WarmStartArguments):
         super().__post_init__()
         if self.role == "guide":
             raise ConfigError("`role` (guide) has no pairs to prefer among; warm-start it with sft.")
-        at_least(self, 1, "problems", "proposals")
-        at_least(self, 2, "samples_per_problem")
-        if self.pairs_per_group is not None:
-            at_least(self, 1, "pairs_per_group")
 
 
 class _Settled(Settled):
@@ -208,7 +200,7 @@ class IPOSettings(DPOSettings):
     """
 
     output_dir: str = option("ipo", "The folder of the run and of the model.")
-    loss_type: list[str] = option(help="Always ipo.", factory=lambda: ["ipo"])
+    loss_type: list[str] = option(factory=lambda: ["ipo"], help="Always ipo.")
     ipo_reduction: Literal["mean", "sum"] = option(
         "mean", "Log-ratios per token of a completion (mean, as in TRL) or of whole ones (sum, Allen and Ståblein)."
     )

@@ -4,14 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, MinLen
 
 from ...config.ranges import check_numbers
 from ...errors import ConfigError
-from ...options import option
-from ...registry import Count, annotations_of, described, fits, nearest, suggestion
+from ...options import Range, check_options, option
+from ...registry import Count, annotations_of, described, fits, nearest
 from ..filters import is_loop
 
 Algorithm = Literal["rest", "expert_iteration", "dpo", "step_dpo"]
@@ -121,9 +121,8 @@ class IteratedSettings:
     output_dir: str = option("iterated-selfplay", "The folder of the run.")
     role_training: dict | str | None = option(
         None,
-        "Settings per role, as a mapping in YAML and Python and as JSON here: how many samples, which are "
-        "kept, how they are trained on. It replaces a recipe's as a whole. None: the Critic-Discernment "
-        "Game's of the paper.",
+        "Settings per role, as a mapping in YAML and Python and as JSON here: how many samples, which are kept, how "
+        "they are trained on. It replaces a recipe's as a whole. None: the Critic-Discernment Game's of the paper.",
     )
     algorithm: Algorithm = option(
         "rest",
@@ -131,7 +130,7 @@ class IteratedSettings:
         "a success and a failure at the same prompt. expert_iteration: on right first answers alone, without "
         "critics. step_dpo: on pairs at the first wrong step of first answers, without critics.",
     )
-    leave_out: list[str] = option(help="Roles that do not play, such as misleading (section 5.2).", factory=list)
+    leave_out: list[str] = option(factory=list, help="Roles that do not play, such as misleading (section 5.2).")
     iterations: int = option(2, "How often all problems are played; may be raised later.")
     chunk: int = option(64, "Problems that are played and written at a time: the most that a kill can cost.")
     temperature: float = option(0.95, "Sampling temperature.")
@@ -141,7 +140,7 @@ class IteratedSettings:
     per_device_eval_batch_size: int = option(256, "Completions generated at once.")
     per_device_train_batch_size: int = option(8, "Rows per forward pass in retraining.")
     max_length: int | None = option(None, "Tokens of a row; longer ones are left out of training and counted.")
-    beta: float = option(0.5, "DPO's beta, which ties a role to its initial model.")
+    beta: float = option(0.5, "DPO's beta, which ties a role to its initial model.", Range(0, above=True))
     mask_first_turn: bool = option(
         True,
         "A revision's loss is on the revision alone. False: also on the first answer, which is a turn of "
@@ -159,10 +158,7 @@ class IteratedSettings:
     seed: int = option(0, "Of sampling, balancing and training.")
 
     def __post_init__(self) -> None:
-        if self.algorithm not in get_args(Algorithm):
-            known = list(get_args(Algorithm))
-            close = suggestion(self.algorithm, known)
-            raise ConfigError(f"`algorithm` ({self.algorithm!r}) must be one of {', '.join(known)}.{close}")
+        check_options(self)
         kinds = _kinds(self.role_training, self.algorithm)
         known = list(dict.fromkeys([*kinds, *paper_roles()]))
         for kind in self.leave_out:
@@ -177,8 +173,6 @@ class IteratedSettings:
         for name in ("iterations", "chunk", "imitate_rows", "max_completion_length", "max_length"):
             if not fits(getattr(self, name), Count | None):
                 raise ConfigError(f"`{name}` ({getattr(self, name)!r}) must be {described(Count)}.")
-        if self.beta <= 0:
-            raise ConfigError(f"`beta` ({self.beta}) must be above 0.")
         if not self.mask_first_turn and self.algorithm != "rest":
             raise ConfigError(
                 f"`mask_first_turn` (False) is about revisions that are imitated, and `algorithm` ({self.algorithm}) "
