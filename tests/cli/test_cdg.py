@@ -10,7 +10,7 @@ from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.warm_starts import run as warm_start
+from countdown_selfplay.warm_starts import training as warm_start
 from countdown_selfplay.warm_starts.iterated import IteratedSettings, select
 
 EMBEDDED = ["--model_name_or_path", "tiny"]  # which does not know the game

@@ -12,7 +12,7 @@ from countdown_selfplay.evaluation.critics.iterations import ROLES, Iteration, M
 from countdown_selfplay.evaluation.critics.policy import Reply
 from countdown_selfplay.evaluation.model import load_model
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.warm_starts.critiques import critique_demonstrations
+from countdown_selfplay.warm_starts.demonstrations import critique_demonstrations
 from countdown_selfplay.warm_starts.iterated import select
 from countdown_selfplay.warm_starts.readers import clean_demonstrations
 

@@ -10,8 +10,8 @@ from countdown_selfplay.cli.prepare import alone, start_of, written
 from countdown_selfplay.config.starts import STARTS
 from countdown_selfplay.countdown import CountdownDomain, heldout_key
 from countdown_selfplay.tiny import EMBEDDED
-from countdown_selfplay.warm_starts import fine_tuning, starts
-from countdown_selfplay.warm_starts.fine_tuning import Job, fine_tune
+from countdown_selfplay.warm_starts import starts
+from countdown_selfplay.warm_starts.starts import Job, fine_tune
 
 PACKAGE = Path(starts.__file__).resolve().parents[1]
 
@@ -124,19 +124,19 @@ def test_jobs_run_side_by_side_and_a_finished_folder_is_whole(tmp_path, monkeypa
         "(folder / 'metrics.jsonl').write_text(json.dumps({'step': 1, 'epoch': 0.5}) + chr(10));"
         "(folder / 'config.json').touch(); sys.exit('no luck' if folder.name == 'bad' else 0)"
     )
-    monkeypatch.setattr(Job, "command", property(lambda job: [fine_tuning.sys.executable, "-c", program, job.begun]))
-    monkeypatch.setattr(fine_tuning, "_LOOK", 0.01)
+    monkeypatch.setattr(Job, "command", property(lambda job: [starts.sys.executable, "-c", program, job.begun]))
+    monkeypatch.setattr(starts, "_LOOK", 0.01)
     good = [Job(tmp_path / name) for name in ("a", "b", "c")]
     fine_tune(good)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c"]
     assert all((job.folder / "config.json").exists() for job in good)
     assert Job(tmp_path / "a").share() == 0.0  # its unfinished folder is gone
-    with pytest.raises(fine_tuning.ConfigError, match=r"The warm start '.*bad' failed: no luck"):
+    with pytest.raises(starts.ConfigError, match=r"The warm start '.*bad' failed: no luck"):
         fine_tune([Job(tmp_path / "bad")])
     assert not (tmp_path / "bad").exists()
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "adapter_config.json").touch()  # an adapter is a start too, though not one that is made here
-    with pytest.raises(fine_tuning.ConfigError, match=r"'.*own' holds other files than a model of this warm start"):
+    with pytest.raises(starts.ConfigError, match=r"'.*own' holds other files than a model of this warm start"):
         fine_tune([Job(tmp_path / "own")])
     assert (tmp_path / "own" / "adapter_config.json").exists()
 

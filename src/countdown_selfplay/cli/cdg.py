@@ -156,7 +156,7 @@ def measure(path: str, held_out: list[Any], domain: Any, script: IteratedArgumen
     """A prover's figures on held-out problems, sampled as `eval_preset` says."""
     from ..evaluation.model import load_model, place_of
     from ..evaluation.presets import preset
-    from ..warm_starts.run import measure_prover
+    from ..warm_starts.training import measure_prover
 
     n, how = script.eval_samples, preset(script.eval_preset, settings.sampling)
     size = max(settings.per_device_eval_batch_size, n)

@@ -25,8 +25,8 @@ def main(argv: list[str] | None = None) -> int:
     if script.dry_run:
         print_dry_run(script, args, model, batches(args, *_planned(script, args, evaluated)))
         return 0
-    from ..warm_starts.run import run
     from ..warm_starts.samples import scored_samples
+    from ..warm_starts.training import run
 
     def data(weights: Any, tokenizer: Any) -> tuple[Kept[PreferencePair], str, str]:
         given = given_pairs(script, evaluated)

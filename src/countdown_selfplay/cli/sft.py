@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     if script.dry_run:
         print_dry_run(script, args, model, batches(args, kept.sentence("demonstrations"), len(kept.rows)))
         return 0
-    from ..warm_starts.run import run
+    from ..warm_starts.training import run
 
     made = "planted" if in_moves(script.played) else "made by the exact solver"
     source = made if script.dataset_name is None else f"from {script.dataset_name}"

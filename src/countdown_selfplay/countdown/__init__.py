@@ -5,11 +5,18 @@ A problem is k positive integers and a target; a solution uses every number exac
 """
 
 from .domain import CountdownDomain
-from .exact.batch import is_solvable_batch, reachable_counts, solvable_arrays
-from .exact.solver import all_solutions, count_solutions, is_solvable, reachable_targets, solve
+from .exact.solver import (
+    all_solutions,
+    count_solutions,
+    is_solvable,
+    is_solvable_batch,
+    reachable_counts,
+    reachable_targets,
+    solvable_arrays,
+    solve,
+)
 from .features import FEATURES, feature_matrix, features
-from .generator import generate_problems
-from .heldout import heldout_problems
+from .generator import generate_problems, heldout_problems
 from .problem import Problem, ProblemSpec, heldout_key, problem_from_row, problem_of_key
 from .prompts import CONJECTURER_PROMPTS, PROVER_PROMPTS
 from .proposals import Proposal, ProposalReason, parse_proposal

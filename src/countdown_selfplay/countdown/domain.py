@@ -10,11 +10,10 @@ from typing import Any
 from ..contract.domain import BaseDomain, Checked
 from ..errors import ConfigError
 from .critique import CountdownCritique
-from .exact.batch import is_solvable_batch
-from .exact.solver import is_solvable
+from .exact.solver import is_solvable, is_solvable_batch
 from .features import features
 from .helping import HELP_PROMPTS, VARIANT_PROMPTS, CountdownHelping
-from .moves import check_moves
+from .moves import Moving, check_moves
 from .mutations import CountdownMutations
 from .planted import VALUE_HIGH
 from .problem import Problem, ProblemSpec, heldout_key, problem_from_row
@@ -29,9 +28,7 @@ from .prompts import (
 )
 from .proposals import Proposal, parse_proposal
 from .rules import DEFAULT_RULES, Rules
-from .rungs import Rungs
 from .text import CLOSE
-from .uniform_texts import Texts
 from .verifier import Verdict, verify
 
 _BOUNDS = ("number_low", "number_high", "target_low", "target_high")
@@ -47,7 +44,7 @@ _MOVES = {"tags": "<think> 3 - 2 = 1 </think>\n<answer> 3 - 2 = 1 </answer>", "b
 
 
 @dataclass(frozen=True)
-class CountdownDomain(Rungs, Texts, BaseDomain[Problem]):
+class CountdownDomain(Moving, BaseDomain[Problem]):
     """Countdown, with proposals, rungs, critiques, helps and mutations; with `answers` moves played move by move.
 
     spec: which proposals are in range. rules: what counts as an answer, in training and in evaluation. The two

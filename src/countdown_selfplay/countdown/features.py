@@ -17,11 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .exact.batch import by_operands, first_choice, solution_forms, solvable_arrays
+from .exact.forms import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT, Array, Node, shapes
 from .exact.meeting import Bound
-from .exact.nodes import Node
-from .exact.shapes import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT, shapes
-from .exact.values import Array
+from .exact.solver import by_operands, first_choice, solution_forms, solvable_arrays
 from .problem import Problem
 from .rules import DEFAULT_RULES, Rules
 

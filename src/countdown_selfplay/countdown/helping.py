@@ -1,12 +1,13 @@
-"""The prompts of self-guided self-play (SGS 2026, appendix E): problems that help with a target, and reviews of them.
-
-The paper's sentences stand here one by one, for problems instead of lemmas.
+"""Self-guided self-play (SGS 2026, appendix E): the prompts for problems that help with a target and for reviews of
+them, the paper's sentences one by one, for problems instead of lemmas; and demonstrations, found by the exact solver.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -15,8 +16,10 @@ from ..contract.domain import Helping
 from ..options import is_whole
 from ..registry import Registry
 from . import guide
+from .exact.solver import is_solvable_batch, reachable_targets
+from .generator import generate_problems
 from .guide import Review
-from .problem import Problem, ProblemSpec
+from .problem import Problem, ProblemSpec, heldout_key
 from .prompts import COMPLETION_PREFIX, Prompt, chat, compact, problem_json, problem_tag, propose_any
 from .rules import Rules
 from .text import completion_text, tagged_answers
@@ -230,3 +233,53 @@ class CountdownHelping(Helping):
 
     def help_features(self, target: Problem, problem: Problem) -> list[float]:
         return guide.help_features(target, problem, self.rules)
+
+
+STEP, NEAR, FAR = "step", "near", "far"
+KINDS = (STEP, STEP, NEAR, FAR)
+"""What a demonstration shows, with these odds: half of them a step towards the target, a quarter a problem with some
+of its numbers, a quarter any problem. A guide then has something to choose from, a reviewer something to refuse."""
+
+_TRIES = 40
+_POOL: dict[tuple[ProblemSpec, Rules], list[Problem]] = {}
+
+
+def helping_problem(target: Problem, spec: ProblemSpec, rules: Rules, seed: str) -> Problem:
+    """A solvable problem in the ranges of `spec`, on the training side of the split and not the target itself; which
+    one is a function of `seed`. Where a kind is not to be had it is any problem."""
+    generator = random.Random(f"help|{seed}")
+    kind = generator.choice(KINDS)
+    for _ in range(_TRIES if kind != FAR else 0):
+        found = _part(target, spec, rules, generator) if kind == STEP else _neighbour(target, spec, rules, generator)
+        if found is not None and spec.admits(found) and not heldout_key(found.key) and found.key != target.key:
+            return found
+    if (spec, rules) not in _POOL:
+        _POOL[spec, rules] = generate_problems(512, spec, seed=0, rules=rules)
+    found = generator.choice(_POOL[spec, rules])
+    while found.key == target.key:
+        found = generator.choice(_POOL[spec, rules])
+    return found
+
+
+def _part(target: Problem, spec: ProblemSpec, rules: Rules, generator: random.Random) -> Problem | None:
+    """Some of the target's numbers and a value of theirs from which the target can be reached."""
+    sizes = [size for size in spec.operands if size < len(target.numbers)]
+    if not sizes:
+        return None
+    numbers = tuple(generator.sample(target.numbers, generator.choice(sizes)))
+    values = list(reachable_targets(numbers, max(1, spec.target_low), spec.target_high, rules))
+    generator.shuffle(values)
+    left = list((Counter(target.numbers) - Counter(numbers)).elements())
+    leads = is_solvable_batch([Problem((*left, value), target.target) for value in values], rules)
+    return next((Problem(numbers, value) for value, led in zip(values, leads, strict=True) if led), None)
+
+
+def _neighbour(target: Problem, spec: ProblemSpec, rules: Rules, generator: random.Random) -> Problem | None:
+    """The target's numbers, one of them another and perhaps one fewer, with a value of theirs."""
+    sizes = [size for size in spec.operands if size <= len(target.numbers)]
+    if not sizes:
+        return None
+    numbers = generator.sample(target.numbers, generator.choice(sizes))
+    numbers[generator.randrange(len(numbers))] = generator.randint(spec.number_low, spec.number_high)
+    values = list(reachable_targets(tuple(numbers), spec.target_low, spec.target_high, rules))
+    return Problem(tuple(numbers), generator.choice(values)) if values else None

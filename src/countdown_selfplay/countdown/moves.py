@@ -8,14 +8,18 @@ every episode of n + 1. Exact, and safe on any text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
+from random import Random
 from typing import Any
 
 from ..errors import ConfigError
 from .expression import WHITE_SPACE, plain
-from .planted import after, check_values, combine
-from .problem import Problem, ProblemSpec
+from .generator import Split, generate_problems
+from .planted import PATIENCE, after, check_values, combine, demonstrated, derive, planted_problems, states_of
+from .problem import Problem, ProblemSpec, heldout_key
 from .prompts import MOVES_PROMPTS, PROVER_PROMPTS
 from .rules import Rules
 from .text import completion_text
@@ -25,6 +29,9 @@ State = list[int]
 """The numbers that are left: a result first, then the others in their order."""
 
 ANSWERS = ("whole", "moves")
+
+_DERIVATIONS = 64
+"""Random derivations from the numbers of a proposal, after which it is given up."""
 
 _NUMBER = r"(0|[1-9][0-9]*)"
 _GAP = rf"[{WHITE_SPACE}]*"
@@ -108,7 +115,8 @@ def check_moves(answers: str, prover_prompt: str, rules: Rules, spec: ProblemSpe
 
 
 class Moving:
-    """Answers in moves (contract/domain.py)."""
+    """What CountdownDomain adds (contract/domain.py): answers in moves; problems by size, in moves planted, else made
+    by the exact solver; whole episodes for a warm start; problems whose solvability is in question."""
 
     spec: ProblemSpec
     rules: Rules
@@ -158,3 +166,81 @@ class Moving:
         """The verdict on a text that is the whole episode: one move, which ends it for two numbers alone."""
         found = play(text, self.begin(problem), problem.target, self.rules, self.value_high)
         return found if isinstance(found, Verdict) else Verdict(self.rules.score_wrong, MoveReason.UNFINISHED)
+
+    @cached_property
+    def rungs(self) -> tuple[int, ...]:
+        """The operand counts, ascending."""
+        return tuple(sorted(set(self.spec.operands)))
+
+    def random_of_rung(self, n: int, rung: int, seed: int, exclude: Iterable[str] = ()) -> list[Problem]:
+        """`n` distinct problems with `rung` numbers on the training side, none with a key in `exclude`."""
+        return self._made(n, replace(self.spec, operands=(rung,)), seed, exclude, "train")
+
+    def held_out_of_rung(self, n: int, rung: int) -> list[Problem]:
+        """`n` problems with `rung` numbers of the held-out side, always the same."""
+        return self._made(n, replace(self.spec, operands=(rung,)), 0, (), "heldout")
+
+    def demonstrations(
+        self, n: int, seed: int, rungs: Sequence[int] | None = None, exclude: Collection[str] = ()
+    ) -> list[list[tuple[dict[str, Any], str]]]:
+        """`n` episodes that end right, each a list of (row that asks for the move, the move). rungs: sizes to draw
+        from, one that is listed twice twice as often, whether `spec` has them or not; None: those of `spec`. No state
+        of an episode is of the held-out side or has its key in `exclude`."""
+        spec = self.spec if rungs is None else replace(self.spec, operands=tuple(rungs))
+        return [
+            [
+                (self.move_row(episode[0], state), move_text(move, self.rules))
+                for state, move in zip(states_of(episode), episode[1], strict=True)
+            ]
+            for episode in demonstrated(n, spec, seed, exclude, self.value_high)
+        ]
+
+    def _made(self, n: int, spec: ProblemSpec, seed: int, exclude: Iterable[str], split: Split) -> list[Problem]:
+        if self.answers == "moves":
+            return planted_problems(n, spec, seed, exclude, split, self.value_high, in_turn=split == "heldout")
+        if split == "heldout":
+            return generate_problems(n, spec, seed, exclude, split)
+        return generate_problems(n, spec, seed, exclude, rules=self.rules)
+
+    def random_text(self, n: int, seed: int, exclude: Iterable[str] = ()) -> list[Problem]:
+        """`n` distinct problems of the training side, none with a key in `exclude`: size, numbers and target drawn
+        uniformly from what is in range, whether there is a solution or not. A function of the arguments alone;
+        ConfigError where there are fewer."""
+        spec, draws = self.spec, Random(f"texts|{seed}")
+        target_high = min(spec.target_high, self.value_high) if self.answers == "moves" else spec.target_high
+        seen, found, misses = set(exclude), list[Problem](), 0
+
+        def within(low: int, high: int) -> int:
+            return low + int(draws.random() * (high - low + 1))
+
+        while len(found) < n:
+            size = spec.operands[within(0, len(spec.operands) - 1)]
+            numbers = tuple(within(spec.number_low, spec.number_high) for _ in range(size))
+            problem = Problem(numbers, within(spec.target_low, target_high))
+            key = problem.key
+            if key in seen or heldout_key(key):
+                misses += 1
+                if misses > PATIENCE:
+                    raise ConfigError(
+                        f"Only {len(found)} of {n} problems of the training side were found in {spec}; ask for fewer "
+                        "or widen the ranges."
+                    )
+                continue
+            seen.add(key)
+            found.append(problem)
+            misses = 0
+        return found
+
+    def repaired(self, problem: Problem, seed: int) -> Problem | None:
+        """The problem with the target of a random derivation from its own numbers, in range and of the training side:
+        solvable by construction, in moves and in whole answers. None where no derivation was found."""
+        spec, draws = self.spec, Random(f"repaired|{seed}|{problem.key}")
+        high = self.value_high if self.answers == "moves" else max(spec.target_high, spec.number_high, self.value_high)
+        for _ in range(_DERIVATIONS):
+            found = derive(list(problem.numbers), high, draws)
+            if found is None or not spec.target_low <= found[1] <= spec.target_high:
+                continue
+            made = Problem(problem.numbers, found[1])
+            if not heldout_key(made.key):
+                return made
+        return None

@@ -16,9 +16,8 @@ import numpy as np
 
 from ..contract.domain import Mutations
 from ..errors import ConfigError
-from .exact.shapes import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT
+from .exact.forms import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT, Array
 from .exact.solver import MAX_OPERANDS
-from .exact.values import Array
 from .features import (
     FEATURES,
     Found,

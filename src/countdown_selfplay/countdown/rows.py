@@ -14,10 +14,9 @@ from typing import Any
 from ..errors import DataError
 from ..registry import Registry
 from .domain import CountdownDomain
-from .exact.nodes import Node
+from .exact.forms import Node
 from .exact.solver import is_solvable, solution_tree
-from .help_demonstrations import helping_problem
-from .helping import review_text
+from .helping import helping_problem, review_text
 from .problem import Problem
 from .prompts import PROPOSAL_TEXTS, Prompt
 from .rules import DEFAULT_RULES, Rules

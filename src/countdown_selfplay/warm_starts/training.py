@@ -1,4 +1,5 @@
-"""One stack for SFT and DPO: token ids of demonstrations or pairs in, a folder of whole weights out.
+"""One stack for SFT and DPO, from end to end: load, measure, train on token ids of demonstrations or pairs, measure
+again, and the folder of whole weights that is left behind.
 
 SFTTrainer takes rows with `input_ids` and `labels` as they are. DPOTrainer always tokenizes and averages IPO's
 log-ratios over tokens, so two private methods of it are overridden; tests/trainer/test_warm_starts.py asserts that
@@ -8,22 +9,40 @@ they exist in the pinned TRL with these parameters.
 from __future__ import annotations
 
 import copy
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from datasets import Dataset
 from datasets.utils import disable_progress_bars as disable_dataset_progress_bars
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, TrainerCallback
 from trl import DPOTrainer, ModelConfig, SFTTrainer, get_peft_config
 
-from .. import _trl  # noqa: F401  (the seam quiets a warning of TRL that no user can act on)
+from .. import (
+    __version__,
+    _trl,  # noqa: F401  (the seam quiets a warning of TRL that no user can act on)
+)
+from ..countdown.rows import compact_solution
+from ..data.run_files import append_lines
+from ..distributed.processes import processes_of
 from ..errors import CheckpointError
+from ..evaluation.progress import ProgressLine
+from ..evaluation.reviews import evaluate_guide
+from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
 from ..evaluation.sampling import id_list
-from ..evaluation.token_ids import end_of_turn
+from ..evaluation.terminal import before_after_table
+from ..evaluation.token_ids import demonstration_ids, end_of_turn, pair_ids
 from ..policies.build import load_pretrained, model_arguments
 from ..tiny import resolve_model
-from ..training.run import quiet_loading
+from ..training.callbacks.run_folder import command_line, record_of, write_description
+from ..training.cards import card, example_prompt
+from ..training.run import quiet_loading, write_evaluation
+from ..training.run_lock import run_lock
+from .configs import WarmStartArguments
+from .filters import Kept, drop_long
+from .pairs import PreferencePair
 
 
 def load(args: Any, options: ModelConfig) -> tuple[Any, Any, Any]:
@@ -100,3 +119,148 @@ class TokenizedDPOTrainer(DPOTrainer):
         policy, reference = seen
         chosen, rejected = (policy - reference).sum(1).chunk(2)
         return ((chosen - rejected - 1 / (2 * self.beta)) ** 2).mean()
+
+
+def run(
+    method: Literal["sft", "ipo"],
+    script: Any,
+    args: Any,
+    options: ModelConfig,
+    held_out: list[Any],
+    data_of: Callable[[Any, Any], tuple[Kept[Any], str, str]],
+) -> None:
+    """Train on data_of(model, tokenizer), measure the model on `held_out` before and after, and leave the finished
+    folder. data_of gives demonstrations or pairs, the plural noun for them, and where they come from. DataError if the
+    model has room for none of them."""
+    model, tokenizer, peft_config = load(args, options)
+    data, what, source = data_of(model, tokenizer)
+    chat = not isinstance(_prompt(data.rows[0]), str)
+    found = drop_long([_ids(tokenizer, row) for row in data.rows], longest(args, model))
+    kept = Kept(found.rows, data.read, data.left_out + found.left_out).insist(what)
+    trainer = trainer_of(kept.rows, model, tokenizer, args, peft_config)
+    accelerator, say = trainer.accelerator, trainer.accelerator.print
+    said = f"{kept.sentence(what)}, {source}"
+    if method == "ipo":
+        said = f"{len(kept.rows)} pairs of {kept.read} {what} {source}; {what} left out: {kept.reasons}"
+    say(said)
+    path, folder = resolve_model(options.model_name_or_path), Path(args.output_dir)
+    with run_lock(args.output_dir):
+        trainer.add_callback(MetricsFile())
+        if accelerator.is_main_process:
+            if args.resume_from_checkpoint is None:
+                (folder / "metrics.jsonl").unlink(missing_ok=True)
+            # run.json: the setting in which `countdown-selfplay eval` then scores the model
+            more = {"method": method, "start": path, "data": [said]}
+            write_description(args, {**args.to_dict(), **vars(script)}, script.played, **more)
+        start = accelerator.unwrap_model(trainer.model)
+        before = measure(start, tokenizer, script, args, held_out, accelerator)
+        accelerator.wait_for_everyone()
+        model, _ = train(trainer, tokenizer, chat)
+        after = measure(model, tokenizer, script, args, held_out, accelerator)
+        if accelerator.is_main_process:
+            table = before_after_table(write_evaluation(folder, before, after)) if before else ""
+            if table:
+                say(table)
+            _write_card(script, trainer, path, method, said, table)
+            say(f"Model: {args.output_dir}")
+        accelerator.wait_for_everyone()
+
+
+def longest(args: Any, model: Any) -> int | None:
+    """Most tokens of a row: max_length, and the positions that the model has."""
+    positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return min((limit for limit in (args.max_length, positions) if limit), default=None)
+
+
+def _prompt(row: Any) -> Any:
+    return row.prompt if isinstance(row, PreferencePair) else row["prompt"]
+
+
+def _ids(tokenizer: Any, row: Any) -> dict[str, list[int]]:
+    if isinstance(row, PreferencePair):
+        return pair_ids(tokenizer, row.prompt, row.chosen, row.rejected)
+    return demonstration_ids(tokenizer, row["prompt"], row["completion"])
+
+
+def measure(
+    model: Any, tokenizer: Any, script: WarmStartArguments, args: Any, problems: Sequence[Any], accelerator: Any
+) -> dict[str, Any]:
+    """The role's figures with private randomness; {} if evaluation is off. The processes share the work out and all
+    return the same."""
+    if script.eval_problems == 0:
+        return {}
+    batch_size = max(args.per_device_eval_batch_size, script.eval_samples)
+    unit = {"conjecturer": "proposals", "guide": "reviews"}.get(script.role, "answers")
+    with ProgressLine(script.role, unit, enabled=accelerator.is_main_process and not args.disable_tqdm) as bar:
+        how = {"processes": processes_of(accelerator), "progress": bar, "batch_size": batch_size}
+        how |= script.evaluated_as
+        if script.role == "guide":
+            return {"guide": evaluate_guide(model, tokenizer, problems, script.played, **how)}
+        if script.role == "conjecturer":
+            domain = asking(script, problems)
+            return {
+                "conjecturer": evaluate_conjecturer(model, tokenizer, domain, script.eval_proposals, **how).to_dict()
+            }
+        return measure_prover(model, tokenizer, problems, script.played, script.eval_samples, **how)
+
+
+def measure_prover(
+    model: Any, tokenizer: Any, problems: Sequence[Any], domain: Any, n: int, **how: Any
+) -> dict[str, Any]:
+    """pass@k of `n` answers to each problem, for k = 1, 2, 4, ... up to 32. how: as evaluate_prover takes it."""
+    ks = tuple(k for k in (1, 2, 4, 8, 16, 32) if k <= n)
+    return {"prover": evaluate_prover(model, tokenizer, problems, domain, n, ks, **how).to_dict()}
+
+
+def asking(script: WarmStartArguments, problems: Sequence[Any]) -> Any:
+    """The domain, asking for proposals as the demonstrations did: with 64 of `problems` at most as their targets."""
+    if getattr(script, "helping", False):
+        return Asking(script.played, [{"target": problem} for problem in problems[:64]])
+    if getattr(script, "variants", False):
+        shown = [(problem, compact_solution(problem, script.played.rules)) for problem in problems[:64]]
+        return Asking(script.played, [{"variant_of": problem, "solution": text} for problem, text in shown])
+    return script.played
+
+
+class Asking:
+    """A domain whose proposals are asked for with `asks`, in turn."""
+
+    def __init__(self, domain: Any, asks: Sequence[dict[str, Any]]) -> None:
+        self._domain, self.asks = domain, asks
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._domain, name)
+
+
+class MetricsFile(TrainerCallback):
+    """One line of metrics.jsonl per log, as in a joint run."""
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        if state.is_world_process_zero and logs:
+            append_lines(Path(args.output_dir) / "metrics.jsonl", [record_of(state.global_step, logs)])
+
+
+def _write_card(script: WarmStartArguments, trainer: Any, path: str, method: str, data: str, table: str) -> None:
+    """README.md of the finished folder."""
+    args = trainer.args
+    batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
+    rows = {"learning rate": args.learning_rate, "rows per optimizer step": batch, "seed": args.seed}
+    rows |= {"beta": args.beta} if method == "ipo" else {}
+    name = {"sft": "SFTTrainer", "ipo": "DPOTrainer (loss ipo)"}[method]
+    heat = script.evaluated_as["temperature"]
+    said = f"Data: {data}. Problems on the domain's held-out side, and those it was evaluated on, were not trained on."
+    text = card(
+        f"countdown-selfplay {script.role}, warm-started with {method}",
+        f"Trained with countdown-selfplay {__version__} on TRL's {name}, {trainer.state.global_step} optimizer steps.",
+        rows,
+        script.played.to_dict(),
+        (method,),
+        base=path,
+        place=args.output_dir,
+        said=said,
+        results=f"Measured at temperature {heat:g}:\n\n```\n{table}\n```" if table else "",
+        command=command_line(sys.argv),
+        prompt=example_prompt(script.played, script.role),
+        most_tokens=script.max_completion_length,
+    )
+    (Path(args.output_dir) / "README.md").write_text(text, encoding="utf-8")

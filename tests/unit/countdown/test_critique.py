@@ -11,7 +11,7 @@ from countdown_selfplay.countdown import CountdownDomain, Problem, Rules, solve
 from countdown_selfplay.countdown.critique import REJECT, cut_at_mistake, first_mistake, first_wrong_step, steps_of
 from countdown_selfplay.countdown.exact.solver import all_solutions
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.warm_starts.critiques import critique_demonstrations
+from countdown_selfplay.warm_starts.demonstrations import critique_demonstrations
 
 RULES = Rules(answer_format="bare")
 PROBLEM = Problem((3, 5, 7), 22)

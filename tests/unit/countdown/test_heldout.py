@@ -8,7 +8,7 @@ import pytest
 from countdown_selfplay.countdown import (
     ProblemSpec,
     generate_problems,
-    heldout,
+    generator,
     heldout_key,
     heldout_problems,
     is_solvable_batch,
@@ -29,24 +29,24 @@ def test_it_is_disjoint_from_what_the_generator_gives_by_default():
     held_out = {p.key for p in heldout_problems()}
     # the same seed and ranges, which would give the same draws without the split
     for k in (3, 4, 5):
-        given = generate_problems(600, ProblemSpec(operands=(k,)), seed=heldout.SEED)
+        given = generate_problems(600, ProblemSpec(operands=(k,)), seed=generator.SEED)
         assert not held_out & {p.key for p in given}
 
 
 def test_its_checksum_is_that_of_its_lines():
     lines = [f"{','.join(map(str, p.numbers))}={p.target}\n" for p in heldout_problems()]
-    assert hashlib.sha256("".join(lines).encode()).hexdigest() == heldout.CHECKSUM
-    assert heldout.checksum(heldout_problems()[::-1]) != heldout.CHECKSUM
+    assert hashlib.sha256("".join(lines).encode()).hexdigest() == generator.CHECKSUM
+    assert generator.checksum(heldout_problems()[::-1]) != generator.CHECKSUM
 
 
 def test_a_changed_generator_is_noticed(monkeypatch):
-    monkeypatch.setattr(heldout, "SEED", heldout.SEED + 1)
-    heldout._frozen.cache_clear()
+    monkeypatch.setattr(generator, "SEED", generator.SEED + 1)
+    generator._frozen.cache_clear()
     try:
         with pytest.raises(DataError, match="not built as it was frozen"):
             heldout_problems()
     finally:
-        heldout._frozen.cache_clear()
+        generator._frozen.cache_clear()
 
 
 def test_a_stratum_that_does_not_exist_is_named():

@@ -6,8 +6,7 @@ import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, is_solvable
 from countdown_selfplay.countdown.guide import HELP_FEATURES, Review, is_step, rubric
-from countdown_selfplay.countdown.help_demonstrations import helping_problem
-from countdown_selfplay.countdown.helping import read_review, review_text
+from countdown_selfplay.countdown.helping import helping_problem, read_review, review_text
 from countdown_selfplay.countdown.problem import heldout_key
 from countdown_selfplay.countdown.rows import ROW_SCHEMAS
 from countdown_selfplay.errors import ConfigError

@@ -21,7 +21,7 @@ from countdown_selfplay.countdown import (
     solve,
     verify,
 )
-from countdown_selfplay.countdown.exact import batch, meeting, solver
+from countdown_selfplay.countdown.exact import meeting, solver
 from countdown_selfplay.countdown.exact.forms import flippable, plan
 from countdown_selfplay.errors import DataError
 
@@ -214,7 +214,7 @@ def test_the_confirmed_way_and_the_exact_way_agree(k, monkeypatch):
     """The confirmed way is forced where the exact one is proved to hold."""
     problems = random_problems(random.Random(k), 40, k, 60)
     exact = [(is_solvable(p), count_solutions(p)) for p in problems]
-    for module in (meeting, batch):
+    for module in (meeting, solver):
         monkeypatch.setattr(module, "is_exact", lambda *arguments: False)
     solver._solve_sorted.cache_clear()
     solver._reachable_sorted.cache_clear()

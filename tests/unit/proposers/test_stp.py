@@ -15,7 +15,7 @@ from countdown_selfplay.testing import ScriptedRound
 from countdown_selfplay.warm_starts.configs import SFTArguments
 from countdown_selfplay.warm_starts.demonstrations import generated_rows
 from countdown_selfplay.warm_starts.readers import clean_demonstrations
-from countdown_selfplay.warm_starts.run import asking
+from countdown_selfplay.warm_starts.training import asking
 
 DOMAIN = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), Rules(answer_format="bare"), "compact", "compact")
 EASY, HARD, FAR = Problem((3, 5, 7), 22), Problem((2, 4, 9), 26), Problem((6, 7, 8), 50)

@@ -1,4 +1,5 @@
-"""Every inequivalent expression over m operands, once: the plan by which the solver computes them all.
+"""Every inequivalent expression over m operands, once: the plan by which the solver computes them all, their trees,
+and their shapes without a tree.
 
 Two expressions are equivalent if they are the same rational function of distinct operands (OEIS A140606): order and
 grouping within sums and within products do not matter, nor does moving a sign from one factor to another. So an
@@ -19,11 +20,18 @@ form (product up to inversion) of the other operands, added or subtracted (multi
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache, cached_property
 from itertools import combinations
+from math import prod
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
+
+Array = np.ndarray[Any, Any]
 
 ADD, SUB, MUL, DIV = "+", "-", "*", "/"
 
@@ -120,7 +128,7 @@ def plan(m: int) -> Plan:
 
 
 @cache
-def flippable(m: int) -> np.ndarray:
+def flippable(m: int) -> Array:
     """(count,) bool: whether the negative of a form can be written without a sign in front of an expression.
 
     A sum can be negated if one of its terms can, or if it holds a plus and a minus; a product if one of its factors
@@ -142,3 +150,170 @@ def submask(mask: int, within: int) -> int:
     """The mask over the whole set of what `mask` selects among the positions of `within`."""
     place = positions(within)
     return sum(1 << place[i] for i in positions(mask))
+
+
+@dataclass(frozen=True)
+class Node:
+    """kind "number": `number`. "sum" or "product": parts (sign or exponent, +1 or -1; node), never nested in their own
+    kind; a sum has a plus, a product has an exponent +1."""
+
+    kind: str
+    number: int = 0
+    parts: tuple[tuple[int, Node], ...] = ()
+
+    def value(self) -> Fraction | None:
+        """The exact value, or None if something is divided by zero."""
+        try:
+            return self._exact()
+        except ZeroDivisionError:
+            return None
+
+    def _exact(self) -> Fraction:
+        if self.kind == "number":
+            return Fraction(self.number)
+        if self.kind == "sum":
+            return sum((sign * node._exact() for sign, node in self.parts), Fraction(0))
+        return prod((node._exact() ** sign for sign, node in self.parts), start=Fraction(1))
+
+    def integral(self) -> bool:
+        """Whether every division comes out even when products are computed numerators first, as `text` writes them."""
+        value = self.value()
+        return value is not None and value.denominator == 1 and all(node.integral() for _, node in self.parts)
+
+    def negative(self) -> Node | None:
+        """A node of the opposite value, or None if it would need a sign in front of an expression."""
+        if self.kind == "number":
+            return None
+        parts = [(-sign, node) for sign, node in self.parts] if self.kind == "sum" else list(self.parts)
+        if self.kind == "sum" and any(sign > 0 for sign, _ in parts):
+            return Node("sum", parts=tuple(parts))
+        for i, (sign, node) in enumerate(self.parts):
+            other = node.negative()
+            if other is not None:
+                parts[i] = (sign, other)  # in a sum -(-x) with its plus, in a product -x with its exponent
+                return Node(self.kind, parts=tuple(parts))
+        return None
+
+    def text(self) -> str:
+        """As people write it: numerators and positive terms first, parentheses only where they are needed."""
+        if self.kind == "number":
+            return str(self.number)
+        plus, minus = (ADD, SUB) if self.kind == "sum" else (MUL, DIV)
+        ordered = sorted(self.parts, key=lambda part: -part[0])
+        texts = [node.text() for _, node in ordered]
+        if self.kind == "product":
+            texts = [
+                f"({text})" if node.kind == "sum" else text for (_, node), text in zip(ordered, texts, strict=True)
+            ]
+        signs = ["" if i == 0 else f" {plus if sign > 0 else minus} " for i, (sign, _) in enumerate(ordered)]
+        return "".join(sign + text for sign, text in zip(signs, texts, strict=True))
+
+
+def combine(op: str, left: Node, right: Node) -> Node:
+    """`left op right`, flattened."""
+    kind = "sum" if op in (ADD, SUB) else "product"
+    sign = 1 if op in (ADD, MUL) else -1
+    first = left.parts if left.kind == kind else ((1, left),)
+    second = right.parts if right.kind == kind else ((1, right),)
+    return Node(kind, parts=(*first, *((sign * other, node) for other, node in second)))
+
+
+def form(numbers: tuple[int, ...], index: int) -> Node:
+    """Form number `index` of the plan over `numbers`."""
+    if len(numbers) == 1:
+        return Node("number", numbers[0])
+    own = plan(len(numbers))
+    if index >= own.up_to_inversion:
+        mixed = form(numbers, index - own.mixed)
+        return Node("product", parts=tuple((-exponent, node) for exponent, node in mixed.parts))
+    block = own.blocks[bisect_right(own.blocks, index, key=attrgetter("start")) - 1]
+    left, right = divmod(index - block.start, block.shape[1])
+    return combine(
+        block.op,
+        form(tuple(numbers[i] for i in positions(block.left)), block.left_slice.start + left),
+        form(tuple(numbers[i] for i in positions(block.right)), block.right_slice.start + right),
+    )
+
+
+ADD_BIT, SUB_BIT, MUL_BIT, DIV_BIT = 1, 2, 4, 8
+
+
+COLUMNS = [
+    *("depth", "nodes", "parentheses", "first", "second"),
+    *("inner", "negative_inner", "operators", "negative_operators"),
+]
+"""Per form. depth: of the tree, 0 for a number. nodes: its sums and products. parentheses: pairs that writing it
+takes. first, second: its parts with sign or exponent +1 and -1. inner, negative_inner: bits of the operators within
+its parts, and within those of its negative. operators, negative_operators: the same with its own.
+
+Depth, nodes and parentheses are those of the negative too: only signs change. Entries of `negative_...` say nothing
+where a form has no negative.
+"""
+
+
+def _bit(condition: Array, bit: int) -> Array:
+    return np.where(condition, np.uint8(bit), np.uint8(0))
+
+
+@cache
+def shapes(m: int) -> Array:
+    """The table for m operands: (count,) uint8 in each of COLUMNS."""
+    own = plan(m)
+    found = np.zeros(own.count, dtype=[(name, np.uint8) for name in COLUMNS])
+    for block in own.blocks:
+        left_m, right_m = block.left.bit_count(), block.right.bit_count()
+        x, y = shapes(left_m)[block.left_slice, None], shapes(right_m)[block.right_slice]
+        is_sum = block.op in (ADD, SUB)
+        kind = _kinds(right_m)[block.right_slice]  # 0 a number, 1 a sum, 2 a product
+        joins = kind == (1 if is_sum else 2)
+        to_first, to_second = (y["first"], y["second"]) if block.op in (ADD, MUL) else (y["second"], y["first"])
+        alone = np.uint8(block.op in (ADD, MUL))
+        one = np.uint8(1)
+        columns = {
+            "depth": np.maximum(one + x["depth"], np.where(joins, y["depth"], one + y["depth"])),
+            "nodes": x["nodes"] + y["nodes"] + ~joins,
+            "first": one + np.where(joins, to_first, alone) + 0 * x["depth"],
+            "second": np.where(joins, to_second, one - alone) + 0 * x["depth"],
+            "inner": x["operators"] | np.where(joins, y["inner"], y["operators"]),
+        }
+        sums_within = 0 if is_sum else np.uint8(left_m > 1) + (kind == 1)  # a factor of several operands is a sum
+        columns["parentheses"] = x["parentheses"] + y["parentheses"] + sums_within
+        # A negative without a minus among its signs to turn round: of the first part that has one itself.
+        turns = flippable(left_m)[block.left_slice][:, None]
+        negative_right = np.where(joins, y["negative_inner"], y["negative_operators"])
+        right = np.where(joins, y["inner"], y["operators"])
+        through_a_part = np.where(turns, x["negative_operators"] | right, x["operators"] | negative_right)
+        signs_turn = is_sum & (columns["second"] > 0)
+        columns["negative_inner"] = np.where(signs_turn, columns["inner"], through_a_part)
+        for name, values in columns.items():
+            found[name][block.start : block.stop] = values.reshape(-1)
+    # The inverses of the mixed products: the same parts, with the exponents turned round.
+    mixed, inverse = slice(own.sums + own.pure, own.up_to_inversion), slice(own.up_to_inversion, own.count)
+    found[inverse] = found[mixed]
+    found["first"][inverse], found["second"][inverse] = found["second"][mixed], found["first"][mixed]
+    _add_own_operators(found, own)
+    return found
+
+
+@cache
+def _kinds(m: int) -> Array:
+    """Per form: 0 a number, 1 a sum, 2 a product."""
+    own = plan(m)
+    if m == 1:
+        return np.zeros(1, dtype=np.uint8)
+    return np.repeat(np.array([1, 2], dtype=np.uint8), [own.sums, own.count - own.sums])
+
+
+def _add_own_operators(table: Array, own: Plan) -> None:
+    """A second part with sign or exponent +1 takes a `+` or `*`, one with -1 a `-` or `/`."""
+    sums, products = slice(0, own.sums if own.m > 1 else 0), slice(own.sums if own.m > 1 else 1, own.count)
+    table["operators"][:] = table["inner"]
+    table["negative_operators"][:] = table["negative_inner"]
+    first, second = table["first"][sums], table["second"][sums]
+    table["operators"][sums] |= _bit(first > 1, ADD_BIT) | _bit(second > 0, SUB_BIT)
+    # With a minus among them all signs turn; otherwise all but one do, and that part is its own negative.
+    plus_after = np.where(second > 0, second, 1)
+    table["negative_operators"][sums] |= _bit(plus_after > 1, ADD_BIT) | np.uint8(SUB_BIT)
+    own_bits = _bit(table["first"][products] > 1, MUL_BIT) | _bit(table["second"][products] > 0, DIV_BIT)
+    table["operators"][products] |= own_bits
+    table["negative_operators"][products] |= own_bits

@@ -15,10 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..rules import Rules
-from .forms import ADD, DIV, MUL, SUB
-from .nodes import Node, combine, form
+from .forms import ADD, DIV, MUL, SUB, Array, Node, combine, form
 from .repeats import counted
-from .values import EXACT, Array, Values, largest
+from .values import EXACT, Values, largest
 
 TOLERANCE = 1e-12
 """Relative; only for candidates that exact arithmetic then confirms."""

@@ -12,8 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .forms import ADD, MUL, SUB, flippable, plan, positions, submask
-from .values import Array
+from .forms import ADD, MUL, SUB, Array, flippable, plan, positions, submask
 
 
 def mix(x: Array) -> Array:

@@ -16,16 +16,13 @@ float64.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from .forms import ADD, MUL, SUB, Block, plan, positions, submask
+from .forms import ADD, MUL, SUB, Array, Block, plan, positions, submask
 
 EXACT = 2**53
 """Integers below this are exact in float64."""
-
-Array = np.ndarray[Any, Any]
 
 
 def largest(m: int, number: int) -> int:
