@@ -34,7 +34,6 @@ REJECT = "right"
 """The tiny model's word for "this critique is not critical"."""
 TAGS = "<answer> </answer> tags"
 
-
 _NUMBER_AND_CLOSING = re.compile(r"[0-9]+(?:\s*\))*")
 
 
@@ -98,16 +97,11 @@ def first_mistake(problem: Problem, answer: str, rules: Rules) -> Step | None:
 
 
 def first_wrong_step(problem: Problem, text: str, rules: Rules) -> tuple[int, Step] | None:
-    """`first_mistake` of a whole completion, with its place among `steps_in` (from 0): after the earlier steps,
+    """`first_mistake` of a whole completion, with its place among its steps (from 0): after the earlier steps,
     together, the target is still within reach."""
     answer = verify(text, problem, rules).expression or ""
     place = _wrong_from(problem, answer, rules)
     return None if place is None else (place, steps_of(answer)[place])
-
-
-def steps_in(problem: Problem, text: str, rules: Rules) -> list[Step]:
-    """The steps of the expression that the rules read in a completion."""
-    return steps_of(verify(text, problem, rules).expression or "")
 
 
 @lru_cache(maxsize=1 << 14)
@@ -182,10 +176,9 @@ class CountdownCritique(Critique):
         return self._row(problem, "critic", answer, lambda question: critique_prompt(_text(question), answer))
 
     def revise_row(self, problem: Problem, answer: str, critique: str) -> dict[str, Any]:
-        def asked(question: list[Message]) -> list[Message]:
-            return revise_prompt(question, answer, critique, TAGS)
-
-        return self._row(problem, "again", answer, asked, f" {critique} :")
+        return self._row(
+            problem, "again", answer, lambda asked: revise_prompt(asked, answer, critique, TAGS), f" {critique} :"
+        )
 
     def recheck_row(self, problem: Problem, answer: str) -> dict[str, Any]:
         return self._row(problem, "again", answer, lambda question: recheck_prompt(question, answer, TAGS))
@@ -193,11 +186,7 @@ class CountdownCritique(Critique):
     def step_row(self, problem: Problem, answer: str, step: str) -> dict[str, Any]:
         """Compact: the game's revision after a critique of this step, the only turn in which that model says
         "right"."""
-
-        def asked(question: list[Message]) -> list[Message]:
-            return step_prompt(_text(question), answer, step)
-
-        return self._row(problem, "again", answer, asked, f" {step} :")
+        return self._row(problem, "again", answer, lambda asked: step_prompt(_text(asked), answer, step), f" {step} :")
 
     def _row(
         self, problem: Problem, word: str, answer: str, asked: Callable[[list[Message]], list[Message]], more: str = ""
@@ -205,17 +194,15 @@ class CountdownCritique(Critique):
         """word, more: of the compact form. Of a text prompt a question of one turn stays a text, and one that goes on
         from the answer becomes the two parts of a dialogue."""
         prompt: Any = PROVER_PROMPTS[self.prover_prompt](problem)
-        found: Any
         if isinstance(prompt, str) and prompt.endswith(f"= {problem.target} :"):
-            found = f"{word} {prompt} {answer} :{more}"
+            prompt = f"{word} {prompt} {answer} :{more}"
+        elif isinstance(prompt, str):
+            *before, last = asked([{"role": "user", "content": prompt}])
+            said = last["content"]
+            prompt = f"{prompt}{answer}\nUser: {said}\nAssistant:" if before else f"{said}\n"
         else:
-            turns = asked([{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt)
-            found = turns
-            if isinstance(prompt, str) and len(turns) == 1:
-                found = turns[0]["content"] + "\n"
-            elif isinstance(prompt, str):
-                found = f"{prompt}{answer}\nUser: {turns[-1]['content']}\nAssistant:"
-        return {"prompt": found, "numbers": list(problem.numbers), "target": problem.target}
+            prompt = asked(prompt)
+        return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
 
     def read_critique(self, text: str, answer: str) -> str | None:
         """bare: the text must name a step of the answer (so it cannot give a solution away), and is written as
@@ -242,7 +229,7 @@ class CountdownCritique(Critique):
 
     def steps(self, problem: Problem, answer: str) -> list[str]:
         """The sub-expressions of an answer, as they are computed."""
-        return [step.text for step in steps_in(problem, answer, self.rules)]
+        return [step.text for step in steps_of(verify(answer, problem, self.rules).expression or "")]
 
     def first_wrong(self, problem: Problem, answer: str) -> int | None:
         """The place of the first step that lies on no solution path; None if there is none."""

@@ -81,8 +81,9 @@ def feature_matrix(problems: Iterable[Problem], rules: Rules = DEFAULT_RULES, wo
     matrix = np.full((len(listed), len(FEATURES)), np.nan)
     for members, numbers_PK, target_P in by_operands(listed):
         numbers_PK.sort(axis=1)
-        columns = number_columns(numbers_PK, target_P) | _of_solutions(numbers_PK, target_P, rules, workers)
-        matrix[members] = feature_columns(columns)
+        found = [part for _, part in solutions_between(numbers_PK, target_P, target_P, rules, workers)]
+        columns = solution_columns(numbers_PK, target_P, found, rules, workers)
+        matrix[members] = feature_columns(columns | number_columns(numbers_PK, target_P))
     return matrix
 
 
@@ -104,11 +105,6 @@ def number_columns(ordered_PK: Array, target_P: Array) -> dict[str, Array]:
         "target_ratio": target_P / ordered_PK[:, -1],
         "target_gap": np.abs(target_P - ordered_PK.sum(axis=1)),
     }
-
-
-def _of_solutions(ordered_PK: Array, target_P: Array, rules: Rules, workers: int | None) -> dict[str, Array]:
-    found = [part for _, part in solutions_between(ordered_PK, target_P, target_P, rules, workers)]
-    return solution_columns(ordered_PK, target_P, found, rules, workers)
 
 
 def solutions_between(

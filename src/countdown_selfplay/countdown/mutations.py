@@ -58,20 +58,6 @@ SEED_FEATURES = ("operands", "number_min", "number_max", "number_mean", "number_
 """What a policy may see of a seed task: nothing that takes a solution to know."""
 
 
-def seed_features(problems: Sequence[Problem], spec: ProblemSpec) -> Array:
-    """(P, 7) SEED_FEATURES: counts divided by the most numbers, numbers by their greatest, the target by its range."""
-    found_PF = np.zeros((len(problems), len(SEED_FEATURES)))
-    most, high = max(spec.operands), spec.number_high
-    scale = dict.fromkeys(SEED_FEATURES, high) | {"operands": most, "distinct_numbers": most}
-    scale["target"] = max(abs(spec.target_low), abs(spec.target_high), 1)
-    for k in {len(problem.numbers) for problem in problems}:
-        rows = [i for i, problem in enumerate(problems) if len(problem.numbers) == k]
-        ordered_PK = np.sort(np.array([problems[i].numbers for i in rows], dtype=np.int64), axis=1)
-        columns = number_columns(ordered_PK, np.array([problems[i].target for i in rows], dtype=np.int64))
-        found_PF[rows] = np.stack([columns[name] / scale[name] for name in SEED_FEATURES], axis=1)
-    return found_PF
-
-
 class Mutants(NamedTuple):
     """problems: (N), None where the numbers reach no such target or left the range. reasons: (N) "ok",
     "out_of_range", "unsolvable" (no target in range asks for such an expression) or "trivial". features: (N, features)
@@ -80,48 +66,6 @@ class Mutants(NamedTuple):
     problems: list[Problem | None]
     reasons: list[str]
     features: Array
-
-
-def mutate(
-    seeds: Sequence[Problem],
-    number_actions: Sequence[str],
-    expression_actions: Sequence[str],
-    spec: ProblemSpec,
-    rules: Rules,
-    seed: int,
-    workers: int | None = 1,
-) -> Mutants:
-    """One candidate per seed and pair of actions: a function of the arguments alone. A candidate has as many numbers
-    as its seed. ConfigError for operand counts beyond the exact solver's."""
-    if max(spec.operands) > MAX_OPERANDS:
-        raise ConfigError(
-            f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS} for the proposers mutation, ucb, "
-            "thompson and factorized, which choose a target by the exact solver's list of all solutions; in moves "
-            "use ucb_rungs, thompson_rungs or bandit_rungs, which need no solver."
-        )
-    generator = np.random.default_rng(seed)
-    total = len(seeds)
-    problems: list[Problem | None] = [None] * total
-    reasons = np.full(total, "out_of_range", dtype=object)
-    features = np.full((total, len(FEATURES)), np.nan)
-    numbers_of, kinds = np.array(number_actions), np.array(expression_actions)
-    for k in sorted({len(problem.numbers) for problem in seeds} & set(spec.operands)):
-        rows = np.array([i for i, problem in enumerate(seeds) if len(problem.numbers) == k])
-        numbers_PK = changed([seeds[i].numbers for i in rows], numbers_of[rows], spec, generator)
-        inside_P = ((numbers_PK >= spec.number_low) & (numbers_PK <= spec.number_high)).all(axis=1)
-        rows, numbers_PK = rows[inside_P], numbers_PK[inside_P]
-        if not len(rows):
-            continue
-        ordered_PK = np.sort(numbers_PK, axis=1)
-        parts = solutions_between(ordered_PK, spec.target_low, spec.target_high, rules, workers)
-        target_P, found_P = _targets(len(rows), parts, kinds[rows], spec, generator)
-        trivial_P = found_P & is_trivial(ordered_PK, target_P, rules)
-        reasons[rows] = np.where(trivial_P, "trivial", np.where(found_P, "ok", "unsolvable"))
-        for i in np.flatnonzero(found_P):
-            problems[rows[i]] = Problem(tuple(numbers_PK[i].tolist()), int(target_P[i]))
-        good = np.flatnonzero(found_P & ~trivial_P)
-        features[rows[good]] = _features(ordered_PK, target_P, good, parts, rules, workers)
-    return Mutants(problems, reasons.tolist(), features)
 
 
 def changed(
@@ -193,12 +137,7 @@ def _targets(
 
 
 def _features(
-    ordered_PK: Array,
-    target_P: Array,
-    good: Array,
-    parts: Sequence[tuple[int, Found]],
-    rules: Rules,
-    workers: int | None,
+    ordered_PK: Array, target_P: Array, good: Array, parts: Sequence[tuple[int, Found]], rules: Rules
 ) -> Array:
     """(good, features) of the rows `good`, from the solutions that are known already."""
     place_P = np.full(len(target_P), -1)
@@ -210,7 +149,7 @@ def _features(
         own.append(part._replace(problems=place_P[part.problems]))
     ordered_PK, target_P = ordered_PK[good], target_P[good]
     columns = number_columns(ordered_PK, target_P)
-    return feature_columns(columns | solution_columns(ordered_PK, target_P, own, rules, workers))
+    return feature_columns(columns | solution_columns(ordered_PK, target_P, own, rules, workers=1))
 
 
 @dataclass(frozen=True)
@@ -227,26 +166,64 @@ class CountdownMutations(Mutations):
     def mutate(
         self, seeds: Sequence[Problem], number_actions: Sequence[str], expression_actions: Sequence[str], seed: int
     ) -> Mutants:
-        """One candidate per seed, in range, reachable and not trivial where its reason is "ok"."""
-        return mutate(seeds, number_actions, expression_actions, self.spec, self.rules, seed)
+        """One candidate per seed and pair of actions: a function of the arguments alone. A candidate has as many
+        numbers as its seed. ConfigError for operand counts beyond the exact solver's."""
+        spec = self.spec
+        if max(spec.operands) > MAX_OPERANDS:
+            raise ConfigError(
+                f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS} for the proposers mutation, ucb, "
+                "thompson and factorized, which choose a target by the exact solver's list of all solutions; in moves "
+                "use ucb_rungs, thompson_rungs or bandit_rungs, which need no solver."
+            )
+        generator = np.random.default_rng(seed)
+        total = len(seeds)
+        problems: list[Problem | None] = [None] * total
+        reasons = np.full(total, "out_of_range", dtype=object)
+        features = np.full((total, len(FEATURES)), np.nan)
+        numbers_of, kinds = np.array(number_actions), np.array(expression_actions)
+        for k in sorted({len(problem.numbers) for problem in seeds} & set(spec.operands)):
+            rows = np.array([i for i, problem in enumerate(seeds) if len(problem.numbers) == k])
+            numbers_PK = changed([seeds[i].numbers for i in rows], numbers_of[rows], spec, generator)
+            inside_P = ((numbers_PK >= spec.number_low) & (numbers_PK <= spec.number_high)).all(axis=1)
+            rows, numbers_PK = rows[inside_P], numbers_PK[inside_P]
+            if not len(rows):
+                continue
+            ordered_PK = np.sort(numbers_PK, axis=1)
+            parts = solutions_between(ordered_PK, spec.target_low, spec.target_high, self.rules, workers=1)
+            target_P, found_P = _targets(len(rows), parts, kinds[rows], spec, generator)
+            trivial_P = found_P & is_trivial(ordered_PK, target_P, self.rules)
+            reasons[rows] = np.where(trivial_P, "trivial", np.where(found_P, "ok", "unsolvable"))
+            for i in np.flatnonzero(found_P):
+                problems[rows[i]] = Problem(tuple(numbers_PK[i].tolist()), int(target_P[i]))
+            good = np.flatnonzero(found_P & ~trivial_P)
+            features[rows[good]] = _features(ordered_PK, target_P, good, parts, self.rules)
+        return Mutants(problems, reasons.tolist(), features)
 
     def features(self, problems: Sequence[Problem]) -> Array:
-        """(P, 21) the features of FEATURES."""
         return feature_matrix(problems, self.rules)
 
     def novelty(self, problems: Sequence[Problem], feature_set: int = 13, features_PF: Any = None) -> Array:
-        """(P, 7 or 13)."""
         return scaled_features(problems, self.spec, self.rules, feature_set, features_PF)
 
     def structures(self, problems: Sequence[Problem]) -> Array:
         return structures(problems, self.rules)
 
     def seed_features(self, problems: Sequence[Problem]) -> Array:
-        """(P, 7) the features of SEED_FEATURES, divided by what makes them about 1."""
-        return seed_features(problems, self.spec)
+        """(P, 7) SEED_FEATURES: counts divided by the most numbers, numbers by their greatest, the target by its
+        range."""
+        found_PF = np.zeros((len(problems), len(SEED_FEATURES)))
+        spec = self.spec
+        most, high = max(spec.operands), spec.number_high
+        scale = dict.fromkeys(SEED_FEATURES, high) | {"operands": most, "distinct_numbers": most}
+        scale["target"] = max(abs(spec.target_low), abs(spec.target_high), 1)
+        for k in {len(problem.numbers) for problem in problems}:
+            rows = [i for i, problem in enumerate(problems) if len(problem.numbers) == k]
+            ordered_PK = np.sort(np.array([problems[i].numbers for i in rows], dtype=np.int64), axis=1)
+            columns = number_columns(ordered_PK, np.array([problems[i].target for i in rows], dtype=np.int64))
+            found_PF[rows] = np.stack([columns[name] / scale[name] for name in SEED_FEATURES], axis=1)
+        return found_PF
 
     def problem_of_key(self, key: str) -> Problem:
-        """The problem with this key, its numbers ascending."""
         return problem_of_key(key)
 
     def reordered(self, problem: Problem, seed: int) -> Problem:

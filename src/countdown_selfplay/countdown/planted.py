@@ -13,7 +13,7 @@ from random import Random
 
 from ..errors import ConfigError
 from .generator import Split, check_request
-from .problem import MAX_NUMBERS, Problem, ProblemSpec, heldout_key
+from .problem import Problem, ProblemSpec, heldout_key
 
 VALUE_HIGH = 99
 """Greatest value of a derivation: the embedded model's vocabulary has no larger number."""
@@ -83,54 +83,11 @@ def _next_new(draws: Iterator[Derivation | None], seen: set[str], split: Split) 
     """The next with a key that was not seen, on this side of the split; None after PATIENCE draws without one."""
     for _ in range(PATIENCE):
         found = next(draws)
-        if found is None:
-            continue
-        key = found[0].key
-        if key not in seen and heldout_key(key) == (split == "heldout"):
+        key = found[0].key if found else None
+        if key is not None and key not in seen and heldout_key(key) == (split == "heldout"):
             seen.add(key)
             return found
     return None
-
-
-def planted_derivations(
-    n: int,
-    spec: ProblemSpec | None = None,
-    seed: int = 0,
-    exclude: Iterable[Problem | str] = (),
-    split: Split = "train",
-    value_high: int = VALUE_HIGH,
-    in_turn: bool = False,
-) -> list[Derivation]:
-    """`n` problems with distinct keys in the ranges of `spec` (None: the defaults), none of them in `exclude`
-    (problems or keys), each with moves that solve it.
-
-    Reproducible from `seed`, and the first m of n are those of m. Sizes are uniform over the spec's operand counts (a
-    count that is listed twice comes twice as often); in_turn: ascending, one problem of each at a time. split: the
-    sides "train" and "heldout" are disjoint for every pair of seeds, because the key alone decides (`heldout_key`). A
-    size whose problems are used up leaves the mix; ConfigError if all are.
-    """
-    spec = ProblemSpec() if spec is None else spec
-    check_planted(n, spec, split, value_high)
-    seen = {item.key if isinstance(item, Problem) else str(item) for item in exclude}
-    draws = {k: derivations(k, spec, seed, value_high) for k in sorted(set(spec.operands))}
-    sizes, mix = Random(f"sizes|{seed}"), list(spec.operands)
-    found: list[Derivation] = []
-    turn = 0
-    while len(found) < n and draws:
-        k = sorted(draws)[turn % len(draws)] if in_turn else mix[_below(sizes, len(mix))]
-        one = _next_new(draws[k], seen, split)
-        if one is None:  # exhausted: the other sizes go on
-            del draws[k]
-            mix = [size for size in mix if size != k]
-            continue
-        found.append(one)
-        turn += 1
-    if len(found) < n:
-        raise ConfigError(
-            f"Only {len(found)} of {n} problems were found in the '{split}' split of {spec} with values up to "
-            f"{value_high}; ask for fewer or widen the ranges."
-        )
-    return found
 
 
 def planted_problems(
@@ -142,16 +99,35 @@ def planted_problems(
     value_high: int = VALUE_HIGH,
     in_turn: bool = False,
 ) -> list[Problem]:
-    """The problems of `planted_derivations`."""
-    return [problem for problem, _ in planted_derivations(n, spec, seed, exclude, split, value_high, in_turn)]
+    """`n` problems with distinct keys in the ranges of `spec` (None: the defaults), none of them in `exclude`
+    (problems or keys).
 
-
-def check_planted(n: int, spec: ProblemSpec, split: str, value_high: int) -> None:
-    """ConfigError for a request that no derivation meets."""
+    Reproducible from `seed`, and the first m of n are those of m. Sizes are uniform over the spec's operand counts (a
+    count that is listed twice comes twice as often); in_turn: ascending, one problem of each at a time. split: the
+    sides "train" and "heldout" are disjoint for every pair of seeds, because the key alone decides (`heldout_key`). A
+    size whose problems are used up leaves the mix; ConfigError if all are.
+    """
+    spec = ProblemSpec() if spec is None else spec
     check_request(n, split)
-    if not 1 <= min(spec.operands) <= max(spec.operands) <= MAX_NUMBERS:
-        raise ConfigError(f"`operands` ({spec.operands}) must hold counts from 1 to {MAX_NUMBERS}.")
     check_values(spec, value_high)
+    seen = {item.key if isinstance(item, Problem) else str(item) for item in exclude}
+    draws = {k: derivations(k, spec, seed, value_high) for k in sorted(set(spec.operands))}
+    sizes, mix = Random(f"sizes|{seed}"), list(spec.operands)
+    found: list[Problem] = []
+    while len(found) < n and draws:
+        k = sorted(draws)[len(found) % len(draws)] if in_turn else mix[_below(sizes, len(mix))]
+        one = _next_new(draws[k], seen, split)
+        if one is None:  # exhausted: the other sizes go on
+            del draws[k]
+            mix = [size for size in mix if size != k]
+            continue
+        found.append(one[0])
+    if len(found) < n:
+        raise ConfigError(
+            f"Only {len(found)} of {n} problems were found in the '{split}' split of {spec} with values up to "
+            f"{value_high}; ask for fewer or widen the ranges."
+        )
+    return found
 
 
 def check_values(spec: ProblemSpec, value_high: int) -> None:
@@ -167,23 +143,21 @@ def check_values(spec: ProblemSpec, value_high: int) -> None:
 
 
 def demonstrated(
-    n: int,
-    spec: ProblemSpec,
-    seed: int,
-    exclude: Collection[str] = (),
-    value_high: int = VALUE_HIGH,
+    n: int, spec: ProblemSpec, seed: int, exclude: Collection[str] = (), value_high: int = VALUE_HIGH
 ) -> list[Derivation]:
     """`n` derivations for a warm start, sizes uniform over `spec.operands`; a problem may come again, solved in
     another way. Each state on the way is a problem too: none is of the held-out side or has a key in `exclude`, so
     that no row of a demonstration shows a held-out problem."""
-    check_planted(n, spec, "train", value_high)
+    check_request(n, "train")
+    check_values(spec, value_high)
     draws = {k: derivations(k, spec, f"shown {seed}", value_high) for k in set(spec.operands)}
     sizes = Random(f"shown sizes|{seed}")
     found: list[Derivation] = []
     misses = 0
     while len(found) < n:
         one = next(draws[spec.operands[_below(sizes, len(spec.operands))]])
-        if one is None or any(heldout_key(key) or key in exclude for key in _keys_on_the_way(one)):
+        keys = [Problem(tuple(state), one[0].target).key for state in states_of(one)] if one else []
+        if one is None or any(heldout_key(key) or key in exclude for key in keys):
             misses += 1
             if misses > PATIENCE:
                 raise ConfigError(f"No demonstration was found in {spec} in {PATIENCE} draws; widen the ranges.")
@@ -201,7 +175,3 @@ def states_of(derivation: Derivation) -> list[list[int]]:
         a, _, b, _, value = move.split()
         states.append(after(states[-1], int(a), int(b), int(value)))
     return states
-
-
-def _keys_on_the_way(derivation: Derivation) -> list[str]:
-    return [Problem(tuple(state), derivation[0].target).key for state in states_of(derivation)]

@@ -18,16 +18,19 @@ from countdown_selfplay.countdown import (
 from countdown_selfplay.countdown.mutations import (
     EXPRESSION_ACTIONS,
     NUMBER_ACTIONS,
+    CountdownMutations,
     changed,
     is_trivial,
-    mutate,
-    seed_features,
 )
 from countdown_selfplay.errors import ConfigError
 
 WIDE = ProblemSpec((3, 4))  # numbers 1 to 99: small is up to 4, large 5 to 24
 TINY = ProblemSpec((3,), 1, 12, 1, 99)
 RULES = Rules()
+
+
+def mutate(seeds, number_actions, expression_actions, spec, rules, seed):
+    return CountdownMutations(spec, rules).mutate(seeds, number_actions, expression_actions, seed)
 
 
 def moves(action, seed=50, spec=WIDE, count=2000):
@@ -132,7 +135,7 @@ def test_seeds_of_other_operand_counts_are_out_of_range_and_seven_operands_refus
 
 def test_seed_features_know_nothing_of_solutions():
     # 2, 3, 10 -> 60: three numbers of three, least 2/12, greatest 10/12, mean 5/12, std sqrt(38/3)/12, target 60/99
-    found = seed_features([Problem((3, 10, 2), 60)], TINY)[0]
+    found = CountdownMutations(TINY, RULES).seed_features([Problem((3, 10, 2), 60)])[0]
     assert found.tolist() == pytest.approx([1, 2 / 12, 10 / 12, 5 / 12, (38 / 3) ** 0.5 / 12, 1, 60 / 99])
     unsolvable = Problem((1, 1, 1), 99)
     assert np.isfinite(CountdownDomain.tiny().mutations.seed_features([unsolvable])).all()

@@ -9,7 +9,7 @@ import pytest
 
 from countdown_selfplay.cli.dataset import main as dataset
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules, heldout_key
-from countdown_selfplay.countdown.planted import planted_derivations, planted_problems, states_of
+from countdown_selfplay.countdown.planted import demonstrated, planted_problems, states_of
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.warm_starts.demonstrations import generated_rows
 from countdown_selfplay.warm_starts.readers import clean_demonstrations
@@ -39,7 +39,7 @@ def test_planted_problems_can_be_solved_by_an_independent_search():
 
 
 def test_the_moves_of_a_derivation_solve_it_under_the_rules():
-    for problem, moves in planted_derivations(100, ProblemSpec((2, 7, 20), 1, 12, 1, 99), seed=1):
+    for problem, moves in demonstrated(100, ProblemSpec((2, 7, 20), 1, 12, 1, 99), seed=1):
         state = TINY.begin(problem)
         assert len(moves) == len(problem.numbers) - 1
         for before, move in zip(states_of((problem, moves)), moves, strict=True):
