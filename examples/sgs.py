@@ -14,7 +14,7 @@ from datasets import Dataset
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.countdown import CountdownDomain, generate_problems
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.warm_starts.fine_tuning import Job, fine_tune
+from countdown_selfplay.warm_starts.starts import Job, fine_tune
 
 CONJECTURER = Path("runs/example-sgs-conjecturer")
 

@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     if script.dry_run:
         print_dry_run(script, args, model, batches(args, *_planned(script, args, evaluated)))
         return 0
-    from ..warm_starts.samples import scored_samples
+    from ..warm_starts.readers import scored_samples
     from ..warm_starts.training import run
 
     def data(weights: Any, tokenizer: Any) -> tuple[Kept[PreferencePair], str, str]:
@@ -77,7 +77,7 @@ def _planned(script: IPOArguments, args: IPOSettings, evaluated: set[str]) -> tu
         return f"{samples.read} samples ({samples.reasons}) give {len(pairs)} pairs", len(pairs)
     if script.role == "conjecturer":
         return f"{script.proposals} proposals, at most {script.proposals // 2} pairs", script.proposals // 2
-    from ..warm_starts.samples import problems_to_sample
+    from ..warm_starts.readers import problems_to_sample
 
     n = len(problems_to_sample(script, args.seed, evaluated).rows)
     most = n * min(script.samples_per_problem // 2, script.pairs_per_group or script.samples_per_problem)

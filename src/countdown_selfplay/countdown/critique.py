@@ -228,7 +228,6 @@ class CountdownCritique(Critique):
         return True if steps_of(text) else None
 
     def steps(self, problem: Problem, answer: str) -> list[str]:
-        """The sub-expressions of an answer, as they are computed."""
         return [step.text for step in steps_of(verify(answer, problem, self.rules).expression or "")]
 
     def first_wrong(self, problem: Problem, answer: str) -> int | None:

@@ -10,7 +10,7 @@ from typing import Any
 from ..contract.domain import BaseDomain, Checked
 from ..errors import ConfigError
 from .critique import CountdownCritique
-from .exact.solver import is_solvable, is_solvable_batch
+from .exact.solver import is_solvable_batch
 from .features import features
 from .helping import HELP_PROMPTS, VARIANT_PROMPTS, CountdownHelping
 from .moves import Moving, check_moves
@@ -29,7 +29,7 @@ from .prompts import (
 from .proposals import Proposal, parse_proposal
 from .rules import DEFAULT_RULES, Rules
 from .text import CLOSE
-from .verifier import Verdict, verify
+from .verifier import Verdict, verify, verify_batch
 
 _BOUNDS = ("number_low", "number_high", "target_low", "target_high")
 _ASKED = ("operands", "or_more", "operators", *_BOUNDS)
@@ -133,7 +133,6 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return ("in_range",) if self.answers == "moves" else ("in_range", "solvable")
 
     columns = ("numbers", "nums", "target", "ground_truth")
-    """Columns of data sets that hold the problem itself."""
 
     @cached_property
     def asks(self) -> tuple[dict[str, int], ...]:
@@ -156,7 +155,8 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         asked: the solver takes six numbers and knows no bound on the way. What nobody solves earns by its reward.
         """
         inside, played = [self.in_range(problem) for problem in problems], self.answers == "moves"
-        solvable = iter([] if played else self.solvable_batch([p for p, g in zip(problems, inside, strict=True) if g]))
+        ranged = [] if played else [p for p, good in zip(problems, inside, strict=True) if good]
+        solvable = iter(is_solvable_batch(ranged, self.rules))
         found = []
         for problem, good, ask in zip(problems, inside, asked or [None] * len(problems), strict=True):
             ok = good and (played or next(solvable))
@@ -197,7 +197,6 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return self.outside(problem) is None
 
     def outside(self, problem: Problem) -> str | None:
-        """What lies beyond the ranges, in words; None for a problem in range."""
         if self.answers == "moves" and problem.target > self.value_high:
             return f"its target {problem.target} is beyond `value_high` ({self.value_high})"
         return self.spec.outside(problem)
@@ -212,21 +211,11 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return self._made(n, self.spec, 0, (), "heldout")
 
     def is_held_out(self, problem: Problem) -> bool:
-        """Whether the problem lies on the generator's held-out side, and with it all of heldout-v1."""
         return heldout_key(problem.key)
 
     @property
     def longest(self) -> Problem:
-        """A problem with one of the longest prompts: most operands, greatest numbers."""
         return Problem((self.spec.number_high,) * max(self.spec.operands), self.spec.target_high)
-
-    def solvable(self, problem: Problem) -> bool:
-        """Whether the exact solver finds a solution under `rules`."""
-        return is_solvable(problem, self.rules)
-
-    def solvable_batch(self, problems: Iterable[Problem]) -> list[bool]:
-        """The same for many problems, much faster than one by one."""
-        return is_solvable_batch(problems, self.rules)
 
     def prove_row(self, problem: Problem) -> dict[str, Any]:
         """A row that asks the prover for a solution, in moves for the first move; rendered from integers, never from a
@@ -240,10 +229,9 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         """The verdicts on completions under `rules`; in moves on episodes of one move (`moved` plays longer ones)."""
         if self.answers == "moves":
             return [self.judged_move(text, problem) for text, problem in zip(texts, problems, strict=True)]
-        return [verify(text, problem, self.rules) for text, problem in zip(texts, problems, strict=True)]
+        return verify_batch(texts, problems, self.rules)
 
     def problem(self, row: Mapping[str, Any], index: int = 0) -> Problem:
-        """The problem of a data set's row, in any of the public schemas."""
         return problem_from_row(row, index)
 
     @cached_property
@@ -259,25 +247,19 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return CountdownMutations(self.spec, self.rules)
 
     def to_dict(self) -> dict[str, Any]:
-        """Ranges, rules and prompt styles."""
         styles: dict[str, Any] = {"prover_prompt": self.prover_prompt, "conjecturer_prompt": self.conjecturer_prompt}
         if self.answers == "moves":  # absent from results in whole answers, of which there are some from before
             styles |= {"answers": self.answers, "value_high": self.value_high}
         return {"domain": "countdown", **asdict(self.spec), "rules": self.rules.to_dict(), **styles}
 
     def key(self, problem: Problem) -> str:
-        """The identity of a problem: sorted numbers and target."""
         return problem.key
 
     def stop_strings(self, role: str) -> list[str] | None:
-        """Where generation stops besides the end token. `role`: "conjecturer" or "prover", "conjecturer/0" in a
-        pool."""
         stops = {"completion": [COMPLETION_STOP], "six_shots": [COMPLETION_STOP], "tier": [CLOSE]}
         return stops.get(self.conjecturer_prompt) if role.split("/")[0] == "conjecturer" else None
 
     def cut_by(self, role: str, stops: Sequence[str]) -> str | None:
-        """A text as the role is asked for that these stop strings would cut before its answer or problem can be read;
-        None if they do not."""
         proposing = role == "conjecturer"
         if proposing and self.conjecturer_prompt not in PROPOSAL_TEXTS:  # a prompt of a user's own
             return None

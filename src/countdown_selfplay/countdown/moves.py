@@ -125,11 +125,9 @@ class Moving:
     value_high: int
 
     def begin(self, problem: Problem) -> State:
-        """Where an episode begins: all numbers."""
         return list(problem.numbers)
 
     def move_row(self, problem: Problem, state: Sequence[int]) -> dict[str, Any]:
-        """A row that asks the prover for the next move: that of a problem with the numbers that are left."""
         left = Problem(tuple(state), problem.target)
         prompt = PROVER_PROMPTS[self.prover_prompt](left, self.value_high)
         return {"prompt": prompt, "numbers": list(left.numbers), "target": left.target}
@@ -137,7 +135,6 @@ class Moving:
     def moved(
         self, texts: Iterable[object], problems: Iterable[Problem], states: Iterable[Sequence[int]]
     ) -> list[State | Verdict]:
-        """After one move each: the next state, or the verdict on the episode."""
         return [
             play(text, state, problem.target, self.rules, self.value_high)
             for text, problem, state in zip(texts, problems, states, strict=True)
@@ -154,7 +151,6 @@ class Moving:
 
     @property
     def move_format(self) -> str:
-        """How a move is to be written, for messages."""
         tags = "in answer tags " if self.rules.answer_format == "tags" else ""
         return f"one move `a op b = c` {tags}and nothing after it, such as {move_text('6 * 4 = 24', self.rules)!r}"
 

@@ -24,13 +24,13 @@ from .features import (
     feature_columns,
     feature_matrix,
     number_columns,
+    scaled_features,
     solution_columns,
     solutions_between,
     structures,
 )
 from .problem import Problem, ProblemSpec, problem_of_key
 from .rules import Rules
-from .similarity import scaled_features
 
 NUMBER_ACTIONS: Mapping[str, str] = MappingProxyType(
     {

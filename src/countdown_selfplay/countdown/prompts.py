@@ -13,6 +13,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
+
+import numpy as np
 
 from ..errors import DataError
 from ..registry import Registry
@@ -45,16 +48,8 @@ _SHOT_SEED = 1  # of the worked examples; they come from the training side of th
 def print_like_numpy(numbers: Sequence[int]) -> str:
     """`str(np.array(numbers))`: right-aligned to the widest, no commas, lines of at most 75 columns."""
     width = max(len(str(number)) for number in numbers)
-    lines, line = [], ""
-    for number in numbers:
-        word = str(number).rjust(width)
-        # NumPy breaks where the word after "[" or " " would pass column 75, and keeps one column for the bracket
-        if line and len(line) + 1 + len(word) >= 75:
-            lines.append(line)
-            line = ""
-        line += " " + word
-    lines.append(line)
-    return "[" + "\n".join(lines)[1:] + "]"
+    how = {"int": lambda number: str(number).rjust(width)}  # whatever print options the caller has set
+    return np.array2string(np.array(numbers), 75, separator=" ", formatter=how, threshold=len(numbers))
 
 
 def chat(user: str) -> list[Message]:
@@ -154,7 +149,7 @@ def problem_tag(problem: Problem) -> str:
     return f"{COMPLETION_PREFIX}{', '.join(map(str, problem.numbers))}], target={problem.target} {COMPLETION_STOP}"
 
 
-def _request(operands: int, spec: ProblemSpec, or_more: bool, operators: str) -> str:
+def _request(operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int) -> str:
     count = f"{operands} or more" if or_more else f"exactly {operands}"
     needed = f"Every solution must need the operation {' and '.join(operators)}. " if operators else ""
     return (
@@ -172,19 +167,15 @@ def _request(operands: int, spec: ProblemSpec, or_more: bool, operators: str) ->
 # Each takes what is asked for (`CountdownDomain.propose_row`): ranges that were asked for are those of `spec` already.
 
 
-def propose_json(
-    operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
-) -> Prompt:
+def propose_json(operands: int, spec: ProblemSpec, **asked: Any) -> Prompt:
     """Chat and JSON (Multimodal LLM Self-Play, section 3.3), all of it the user's turn."""
-    return chat(_request(operands, spec, or_more, operators))
+    return chat(_request(operands, spec, **asked))
 
 
-def propose_tier(
-    operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
-) -> Prompt:
+def propose_tier(operands: int, spec: ProblemSpec, **asked: Any) -> Prompt:
     """The same as a tier-specific system prompt, as Multimodal LLM Self-Play, section 3.3 has it. The paper does not
     print the user's turn."""
-    system = _request(operands, spec, or_more, operators)
+    system = _request(operands, spec, **asked)
     return [{"role": "system", "content": system}, {"role": "user", "content": "Generate one new problem."}]
 
 

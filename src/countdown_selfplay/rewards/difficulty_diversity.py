@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..countdown.similarity import archive_distance
+from ..countdown.features import archive_distance
 from ..errors import ConfigError
 from ..registry import Amount, Share
 from .base import UNKNOWN, RewardContext, problems_of

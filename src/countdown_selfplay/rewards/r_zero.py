@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..countdown.similarity import similar_share
+from ..countdown.features import similar_share
 from ..registry import Amount, Share
 from .base import UNKNOWN, RewardContext, problems_of
 from .composition import Composable

@@ -4,7 +4,15 @@ import pickle
 
 import pytest
 
-from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, ProposalReason, Reason, Rules
+from countdown_selfplay.countdown import (
+    CountdownDomain,
+    Problem,
+    ProblemSpec,
+    ProposalReason,
+    Reason,
+    Rules,
+    is_solvable,
+)
 from countdown_selfplay.errors import UnknownNameError
 
 
@@ -12,7 +20,7 @@ def test_the_tiny_domain_speaks_the_compact_formats():
     domain = CountdownDomain.tiny()
     assert domain.propose_row(3) == {"prompt": "propose 3 :", "operands": 3}
     proposal = domain.parse(["3 5 7 = 22"])[0]
-    assert proposal.problem is not None and domain.in_range(proposal.problem) and domain.solvable(proposal.problem)
+    assert proposal.problem is not None and domain.in_range(proposal.problem) and is_solvable(proposal.problem)
     assert domain.prove_row(proposal.problem) == {"prompt": "3 5 7 = 22 :", "numbers": [3, 5, 7], "target": 22}
     assert domain.verify(["3 * 5 + 7"], [proposal.problem])[0].reason is Reason.CORRECT
     assert domain.verify(["<answer>3 * 5 + 7</answer>"], [proposal.problem])[0].score == 0.0
@@ -50,10 +58,10 @@ def test_every_prompt_has_a_parser_that_reads_its_own_examples():
 
 def test_the_solver_follows_the_rules():
     p = Problem((3, 3, 8, 8), 24)
-    assert CountdownDomain().solvable(p)
+    assert CountdownDomain().check([p])[0].facts["solvable"]
     strict = CountdownDomain(rules=Rules(integers_only=True))
-    assert not strict.solvable(p)
-    assert strict.solvable_batch([p, Problem((1, 2, 3, 4), 24)]) == [False, True]
+    checked = strict.check([p, Problem((1, 2, 3, 4), 24)])
+    assert [one.facts["solvable"] for one in checked] == [False, True]
 
 
 def test_unknown_prompts_are_refused_when_the_domain_is_made():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.countdown import DEFAULT_RULES, Problem, ProblemSpec, generate_problems
-from countdown_selfplay.countdown.similarity import NOVELTY_FEATURES, archive_distance, scaled_features
+from countdown_selfplay.countdown.features import NOVELTY_FEATURES, archive_distance, scaled_features
 from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward, problem_of_key
 
 SPEC = ProblemSpec(operands=(3, 4), number_low=1, number_high=11, target_low=1, target_high=101)

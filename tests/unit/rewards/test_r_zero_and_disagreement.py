@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.countdown import Problem
-from countdown_selfplay.countdown.similarity import overlap, similar_share
+from countdown_selfplay.countdown.features import overlap, similar_share
 from countdown_selfplay.errors import RewardError
 from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward
 
