@@ -160,10 +160,9 @@ def cut_at_mistake(problem: Problem, answer: str, rules: Rules) -> tuple[str, st
 
 @dataclass(frozen=True)
 class CountdownCritique(Critique):
-    """Critiques of Countdown answers: rows in the paper's words, judgements by exact steps.
-
-    Under the compact prompts rows are a text of words, `critic 3 5 7 = 22 : 3 + 5 + 7 :` and
-    `again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :`, and a critique is a step of the answer."""
+    """Critiques of Countdown answers: rows in the paper's words, judgements by exact steps. Under the compact prompts
+    rows are a text of words, `critic 3 5 7 = 22 : 3 + 5 + 7 :` and `again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :`, and a
+    critique is a step of the answer."""
 
     rules: Rules
     prover_prompt: str

@@ -46,9 +46,8 @@ _MOVES = {"tags": "<think> 3 - 2 = 1 </think>\n<answer> 3 - 2 = 1 </answer>", "b
 @dataclass(frozen=True)
 class CountdownDomain(Moving, BaseDomain[Problem]):
     """Countdown, with proposals, rungs, critiques, helps and mutations; with `answers` moves played move by move.
-
-    spec: which proposals are in range. rules: what counts as an answer, in training and in evaluation. The two
-    prompts are names in PROVER_PROMPTS and CONJECTURER_PROMPTS (UnknownNameError otherwise)."""
+    spec: which proposals are in range. rules: what counts as an answer, in training and in evaluation. The two prompts
+    are names in PROVER_PROMPTS and CONJECTURER_PROMPTS (UnknownNameError otherwise)."""
 
     spec: ProblemSpec = field(default_factory=ProblemSpec)
     rules: Rules = DEFAULT_RULES
@@ -149,11 +148,9 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
     def check(
         self, problems: Sequence[Problem], asked: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[Checked]:
-        """Range, solvability, and what was asked for; the solver sees all in one batch.
-
-        Solvability is asked only in range: beyond it the exact solver could be handed anything. In moves it is not
-        asked: the solver takes six numbers and knows no bound on the way. What nobody solves earns by its reward.
-        """
+        """Range, solvability, and what was asked for; the solver sees all in one batch. Solvability is asked only in
+        range: beyond it the exact solver could be handed anything. In moves it is not asked: the solver takes six
+        numbers and knows no bound on the way. What nobody solves earns by its reward."""
         inside, played = [self.in_range(problem) for problem in problems], self.answers == "moves"
         ranged = [] if played else [p for p, good in zip(problems, inside, strict=True) if good]
         solvable = iter(is_solvable_batch(ranged, self.rules))

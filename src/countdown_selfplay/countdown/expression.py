@@ -1,8 +1,7 @@
 """The expression language: own tokenizer, iterative parser, exact rationals. Nothing is ever evaluated as code.
 
 Grammar: numbers in ASCII digits without leading zeros, `+ - * / ( )`, and space, tab, carriage return and newline
-between tokens. `**` and `//` need no rule of their own: they are two operators in a row.
-"""
+between tokens. `**` and `//` need no rule of their own: they are two operators in a row."""
 
 from __future__ import annotations
 
@@ -59,9 +58,7 @@ def has_foreign_character(text: str) -> bool:
 
 def is_expression(text: str, unary_minus: bool = False) -> bool:
     """Whether `to_postfix` gives something: what may follow what by a regular expression, then the parentheses alone.
-
-    Several times faster than parsing, which matters where many long answers are made up to be wrong at their end.
-    """
+    Several times faster than parsing, which matters where many long answers are made up to be wrong at their end."""
     if (_SIGNED if unary_minus else _UNSIGNED).fullmatch(text) is None:
         return False
     depths = list(accumulate(map(_STEP.__getitem__, text.translate(_ALL_BUT_PARENTHESES)), initial=0))
@@ -70,10 +67,7 @@ def is_expression(text: str, unary_minus: bool = False) -> bool:
 
 def to_postfix(text: str, unary_minus: bool = False) -> tuple[list[str], list[str]] | None:
     """The tokens of an expression in postfix order (a unary minus becomes "~") and its numbers as written, or None if
-    it is not an expression.
-
-    Two stacks, no recursion: depth costs memory, never the interpreter's stack.
-    """
+    it is not an expression. Two stacks, no recursion: depth costs memory, never the interpreter's stack."""
     output: list[str] = []
     numbers: list[str] = []
     pending: list[str] = []
@@ -118,10 +112,8 @@ def to_postfix(text: str, unary_minus: bool = False) -> tuple[list[str], list[st
 
 def in_whole_numbers(text: str) -> tuple[int, list[str]] | None:
     """Value, and numbers as written, of an expression in which every step gives an integer; None for everything else.
-
     Most answers are such expressions, and one pass with a running sum and a running product reads them in half the
-    time. None says nothing about the text: `to_postfix` and `evaluate` then decide.
-    """
+    time. None says nothing about the text: `to_postfix` and `evaluate` then decide."""
     if not text.isascii():  # so that only ASCII digits are digits below
         return None
     if " " in text:  # tokens apart, as people and models write them; where they are not, the loop ends at such a piece
@@ -178,10 +170,8 @@ class NotAnInteger(Exception):
 
 
 def evaluate(postfix: list[str], integers_only: bool = False) -> tuple[int, int]:
-    """Numerator and denominator (positive, in lowest terms) of a postfix expression, exactly.
-
-    Raises DivisionByZero, and NotAnInteger if `integers_only` and some division leaves a remainder.
-    """
+    """Numerator and denominator (positive, in lowest terms) of a postfix expression, exactly. Raises DivisionByZero,
+    and NotAnInteger if `integers_only` and some division leaves a remainder."""
     stack: list[tuple[int, int]] = []
     for token in postfix:
         if token not in "+-*/~":

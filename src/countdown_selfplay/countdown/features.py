@@ -2,10 +2,9 @@
 solution count, and the shape of the solution trees. They come from the exact solver, never from a model's answers.
 
 A problem's solutions are its inequivalent ones (OEIS A140606), each as a tree of sums and products in which no sum
-stands directly in a sum and no product in a product. So operators hold up to rewriting: 24 / (2 / 3) is the product
-24 x 3 / 2, which multiplies, and 20 - (9 - 2) the sum 20 + 2 - 9, which adds. What is said of solutions does not exist
-for a problem that has none: it is NaN there, and `solutions` is 0.
-"""
+stands directly in a sum and no product in a product. So operators hold up to rewriting: 24 / (2 / 3) is the product 24
+x 3 / 2, which multiplies, and 20 - (9 - 2) the sum 20 + 2 - 9, which adds. What is said of solutions does not exist
+for a problem that has none: it is NaN there, and `solutions` is 0."""
 
 from __future__ import annotations
 
@@ -73,11 +72,9 @@ def features(problem: Problem, rules: Rules = DEFAULT_RULES) -> dict[str, float]
 
 
 def feature_matrix(problems: Iterable[Problem], rules: Rules = DEFAULT_RULES, workers: int | None = None) -> Array:
-    """(problems, features) float64, a column per entry of FEATURES: `features` of many problems at once.
-
-    Problems with equally many numbers share the solver's arrays. workers: threads; None: one per core this process may
-    use; the matrix is the same for every number of them. Raises DataError beyond 6 numbers.
-    """
+    """(problems, features) float64, a column per entry of FEATURES: `features` of many problems at once. Problems with
+    equally many numbers share the solver's arrays. workers: threads; None: one per core this process may use; the
+    matrix is the same for every number of them. Raises DataError beyond 6 numbers."""
     listed = list(problems)
     matrix = np.full((len(listed), len(FEATURES)), np.nan)
     for members, numbers_PK, target_P in by_operands(listed):
@@ -236,11 +233,8 @@ def scaled_features(
     """(P, 7 or 13): TREE_FEATURES or NOVELTY_FEATURES, each in [0, 1] for problems in the ranges of `spec`: log
     solutions divided by log(101) (1 beyond 100 solutions), depth and nodes by the most numbers, numbers by their
     greatest, the target less its least by the width of its range. What does not exist (a problem without a solution)
-    is 0.
-
-    known_PF: the problems' rows of `feature_matrix`, if they are at hand; otherwise new problems are solved in one
-    batch and remembered. Raises DataError for more than 6 numbers.
-    """
+    is 0. known_PF: the problems' rows of `feature_matrix`, if they are at hand; otherwise new problems are solved in
+    one batch and remembered. Raises DataError for more than 6 numbers."""
     most = max(spec.operands)
     tree_PF = _features(problems, rules) if known_PF is None else known_PF[:, _TREE_COLUMNS]
     scale = {"log_solutions": math.log(101), "depth_min": float(most), "nodes_min": float(most)}

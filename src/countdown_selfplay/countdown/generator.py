@@ -3,8 +3,7 @@
 The operand count of each problem is drawn uniformly from the spec's (list a count twice to have it twice as often);
 given the count, numbers and target are drawn independently and uniformly and unsolvable draws are dropped, so that
 every solvable one is as likely as any other. All draws are a fixed function of the seed and their position
-(SplitMix64): the list depends neither on the NumPy version nor on the number of cores.
-"""
+(SplitMix64): the list depends neither on the NumPy version nor on the number of cores."""
 
 from __future__ import annotations
 
@@ -98,13 +97,10 @@ def generate_problems(
     accept: Callable[[Problem], bool] | None = None,
 ) -> list[Problem]:
     """`n` solvable problems in the ranges of `spec` (None: the defaults) with distinct keys, none of them in
-    `exclude`.
-
-    Reproducible from `seed`, and the first m of n are those of m. split: the sides "train" and "heldout" are disjoint
-    for every pair of seeds, because the key alone decides (`heldout_key`). exclude: problems or keys. rules: what
-    counts as solvable. accept: a further condition, asked once per new problem. An operand count whose problems are
-    used up leaves the mix; ConfigError if all are.
-    """
+    `exclude`. Reproducible from `seed`, and the first m of n are those of m. split: the sides "train" and "heldout"
+    are disjoint for every pair of seeds, because the key alone decides (`heldout_key`). exclude: problems or keys.
+    rules: what counts as solvable. accept: a further condition, asked once per new problem. An operand count whose
+    problems are used up leaves the mix; ConfigError if all are."""
     return list(iterate_problems(n, spec, seed, split=split, exclude=exclude, rules=rules, accept=accept))
 
 
@@ -125,10 +121,8 @@ def iterate_problems(
     rules: Rules = DEFAULT_RULES,
     accept: Callable[[Problem], bool] | None = None,
 ) -> Iterator[Problem]:
-    """`generate_problems` one by one: a million problems need not be held at once.
-
-    Arguments are checked at the call; the ConfigError for too few problems comes when they are used up.
-    """
+    """`generate_problems` one by one: a million problems need not be held at once. Arguments are checked at the call;
+    the ConfigError for too few problems comes when they are used up."""
     spec = ProblemSpec() if spec is None else spec
     check_request(n, split)
     if max(spec.operands) > MAX_OPERANDS:
@@ -197,11 +191,9 @@ def checksum(problems: list[Problem]) -> str:
 
 
 def heldout_problems(operands: int | None = None) -> list[Problem]:
-    """The problems of `countdown-heldout-v1`, or of its stratum with this many operands (3, 4, 5 or 6).
-
-    Built in about a second, then kept. Raises DataError if what was built is not the frozen set, and for a stratum
-    that does not exist.
-    """
+    """The problems of `countdown-heldout-v1`, or of its stratum with this many operands (3, 4, 5 or 6). Built in about
+    a second, then kept. Raises DataError if what was built is not the frozen set, and for a stratum that does not
+    exist."""
     if operands is not None and operands not in STRATA:
         raise DataError(f"{NAME} has strata of {', '.join(map(str, STRATA))} operands, not of {operands}.")
     return [problem for problem in _frozen() if operands in (None, len(problem.numbers))]

@@ -1,8 +1,7 @@
 """A guide for Countdown: the rubric of SGS 2026, appendix E.3, by exact rules instead of a language model.
 
 A guide scores a proposal by how useful it is for solving a target problem and how plainly it is put. The paper asks a
-reviewer for three numbers; what they mean for Countdown is defined here.
-"""
+reviewer for three numbers; what they mean for Countdown is defined here."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 `3 4 5 6 : 24` -> `6 * 4 = 24` -> `24 3 5 : 24` -> `5 - 3 = 2` -> `2 24 : 24` -> ... A state is the list of the numbers
 that are left: with the target a problem of its own, one number smaller. So what was learned of n numbers is the end of
-every episode of n + 1. Exact, and safe on any text.
-"""
+every episode of n + 1. Exact, and safe on any text."""
 
 from __future__ import annotations
 

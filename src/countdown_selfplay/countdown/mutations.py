@@ -1,9 +1,8 @@
 """Problems from problems: numbers are changed, and a target is chosen that they reach by a wanted kind of expression
 (Task Difficulty and Diversity, sections 3.3 and 3.4).
 
-The paper names the actions and no sizes; those here are in units of the width of the numbers' range, so that they
-mean the same for numbers up to 12 and up to 99.
-"""
+The paper names the actions and no sizes; those here are in units of the width of the numbers' range, so that they mean
+the same for numbers up to 12 and up to 99."""
 
 from __future__ import annotations
 

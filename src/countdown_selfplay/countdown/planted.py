@@ -3,8 +3,7 @@
 Numbers are drawn uniformly; then two of those that are left are combined by a random operation until one number is
 left, which is the target. Every value on the way is an integer from 1 to `value_high`. Easy ones are likelier than in
 `generator`: a problem is as likely as it has derivations. All draws come from `Random.random` alone, whose sequence
-Python guarantees for a seed: the list depends neither on versions nor on the number of cores.
-"""
+Python guarantees for a seed: the list depends neither on versions nor on the number of cores."""
 
 from __future__ import annotations
 
@@ -100,13 +99,10 @@ def planted_problems(
     in_turn: bool = False,
 ) -> list[Problem]:
     """`n` problems with distinct keys in the ranges of `spec` (None: the defaults), none of them in `exclude`
-    (problems or keys).
-
-    Reproducible from `seed`, and the first m of n are those of m. Sizes are uniform over the spec's operand counts (a
-    count that is listed twice comes twice as often); in_turn: ascending, one problem of each at a time. split: the
-    sides "train" and "heldout" are disjoint for every pair of seeds, because the key alone decides (`heldout_key`). A
-    size whose problems are used up leaves the mix; ConfigError if all are.
-    """
+    (problems or keys). Reproducible from `seed`, and the first m of n are those of m. Sizes are uniform over the
+    spec's operand counts (a count that is listed twice comes twice as often); in_turn: ascending, one problem of each
+    at a time. split: the sides "train" and "heldout" are disjoint for every pair of seeds, because the key alone
+    decides (`heldout_key`). A size whose problems are used up leaves the mix; ConfigError if all are."""
     spec = ProblemSpec() if spec is None else spec
     check_request(n, split)
     check_values(spec, value_high)

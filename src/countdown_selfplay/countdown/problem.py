@@ -49,11 +49,8 @@ def _short(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """`numbers`: 1 to 100 positive integers in the order they are printed; `target`: any integer.
-
-    Raises DataError for anything else. Two problems are equal if they print alike; `key` is the identity that data
-    sets are compared by.
-    """
+    """`numbers`: 1 to 100 positive integers in the order they are printed; `target`: any integer. Raises DataError for
+    anything else. Two problems are equal if they print alike; `key` is the identity that data sets are compared by."""
 
     numbers: tuple[int, ...]
     target: int
@@ -78,20 +75,16 @@ class Problem:
 
 
 def heldout_key(key: str) -> bool:
-    """Whether the problem with this key belongs to the held-out side, for every seed and every data set.
-
-    The first 8 bytes of BLAKE2b of the key, divided by 8, leave 0: one key in 8, spread evenly over operand counts,
-    numbers and targets.
-    """
+    """Whether the problem with this key belongs to the held-out side, for every seed and every data set. The first 8
+    bytes of BLAKE2b of the key, divided by 8, leave 0: one key in 8, spread evenly over operand counts, numbers and
+    targets."""
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big") % HELD_OUT_SHARE == 0
 
 
 @dataclass(frozen=True)
 class ProblemSpec:
-    """Which problems count as in range: operand counts, and inclusive ranges of numbers and targets.
-
-    The defaults are those of the public 3-to-4 data set. Raises ConfigError for an empty or impossible range.
-    """
+    """Which problems count as in range: operand counts, and inclusive ranges of numbers and targets. The defaults are
+    those of the public 3-to-4 data set. Raises ConfigError for an empty or impossible range."""
 
     operands: tuple[int, ...] = (3, 4)
     number_low: int = 1
@@ -138,12 +131,10 @@ def problem_of_key(key: str) -> Problem:
 
 
 def problem_from_row(row: Mapping[str, Any], index: int = 0) -> Problem:
-    """The problem in row `index` of a data set, whichever public schema it has.
-
-    Columns `numbers` or `nums`, and `target`; else `ground_truth` with both. Whole floats count as integers (a gap in
-    a table's column turns all its integers into floats). Other columns (a rendered prompt) are ignored. Raises
-    DataError that names row and column.
-    """
+    """The problem in row `index` of a data set, whichever public schema it has. Columns `numbers` or `nums`, and
+    `target`; else `ground_truth` with both. Whole floats count as integers (a gap in a table's column turns all its
+    integers into floats). Other columns (a rendered prompt) are ignored. Raises DataError that names row and
+    column."""
     if not isinstance(row, Mapping):
         raise DataError(f"row {index}: a row maps column names to values, got {_short(row)}.")
     source, prefix = row, ""

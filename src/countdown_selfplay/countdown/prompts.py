@@ -3,8 +3,7 @@ earn nothing (Multimodal LLM Self-Play, section 3.4). The conjecturer's `complet
 descriptions of Allen and Ståblein and of Multimodal LLM Self-Play, whose texts are not public in full; `compact` is
 the tiny model's own.
 
-A renderer returns a string (raw prompt) or a list of chat messages (the trainer applies the chat template).
-"""
+A renderer returns a string (raw prompt) or a list of chat messages (the trainer applies the chat template)."""
 
 from __future__ import annotations
 

@@ -148,11 +148,8 @@ _JSON_EXAMPLES = frozenset(json_example(k).key for k in range(1, MAX_NUMBERS + 1
 
 def parse_proposal(text: object, style: str, examples: Iterable[str] = ()) -> Proposal:
     """The problem in a conjecturer's completion (a string or chat messages) in one of the styles of
-    `PROPOSAL_PARSERS`.
-
-    examples: keys of the prompt's worked examples besides those of the JSON prompt, which are always known. Never
-    raises on any text; an unknown style is an UnknownNameError.
-    """
+    `PROPOSAL_PARSERS`. examples: keys of the prompt's worked examples besides those of the JSON prompt, which are
+    always known. Never raises on any text; an unknown style is an UnknownNameError."""
     parser = PROPOSAL_PARSERS[style]
     content = completion_text(text)
     if content is None:

@@ -1,8 +1,7 @@
-"""Rows of data sets: a problem in the public schemas, and as (prompt, completion) pairs for warm starts of both
-roles, the prover's a bare solution or a search that tries, goes back and concludes.
+"""Rows of data sets: a problem in the public schemas, and as (prompt, completion) pairs for warm starts of both roles,
+the prover's a bare solution or a search that tries, goes back and concludes.
 
-Every statement in a trace is true: the steps are exact arithmetic, and a dead end is one by the exact solver.
-"""
+Every statement in a trace is true: the steps are exact arithmetic, and a dead end is one by the exact solver."""
 
 from __future__ import annotations
 
@@ -143,11 +142,9 @@ def compact_solution(problem: Problem, rules: Rules = DEFAULT_RULES) -> str:
 
 
 def solution_trace(problem: Problem, rules: Rules = DEFAULT_RULES, thinking_begun: bool = False) -> str:
-    """A short search in `<think>` and the solution in `<answer>`, the same text every time.
-
-    Up to three first steps that lead nowhere come first. thinking_begun: the prompt already ends in `<think>`. Raises
-    DataError if there is no solution.
-    """
+    """A short search in `<think>` and the solution in `<answer>`, the same text every time. Up to three first steps
+    that lead nowhere come first. thinking_begun: the prompt already ends in `<think>`. Raises DataError if there is no
+    solution."""
     solution = _solution(problem, rules)
     numbers = ", ".join(map(str, problem.numbers))
     lines = [f"Use {numbers} to reach {problem.target}.", *_dead_ends(problem, rules)]

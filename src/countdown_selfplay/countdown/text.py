@@ -8,11 +8,9 @@ THINK, END_THINK = "<think>", "</think>"
 
 
 def completion_text(completion: object) -> str | None:
-    """The text of a completion: a string, or the content of the last assistant message of a chat.
-
-    A message's content may be a string or a list of parts with a "text" each. None for everything else (None, bytes, a
-    tool call without content, an empty chat). Never raises.
-    """
+    """The text of a completion: a string, or the content of the last assistant message of a chat. A message's content
+    may be a string or a list of parts with a "text" each. None for everything else (None, bytes, a tool call without
+    content, an empty chat). Never raises."""
     if type(completion) is str:
         return completion
     if isinstance(completion, str):
@@ -38,11 +36,9 @@ def _content_text(content: object) -> str | None:
 
 
 def outside_thinking(text: str) -> list[str]:
-    """The stretches of `text` that are not thinking, in order.
-
-    Thinking runs from `<think>` to the next `</think>`, or to the end if there is none. A first `</think>` without an
-    opening closes the thinking that a prompt began (the `tinyzero` prompt ends in `<think>`).
-    """
+    """The stretches of `text` that are not thinking, in order. Thinking runs from `<think>` to the next `</think>`, or
+    to the end if there is none. A first `</think>` without an opening closes the thinking that a prompt began (the
+    `tinyzero` prompt ends in `<think>`)."""
     first_close = text.find(END_THINK)
     if first_close < 0:
         opened = text.find(THINK)
@@ -62,10 +58,8 @@ def outside_thinking(text: str) -> list[str]:
 
 def only_answer(text: str) -> str | None:
     """The answer of a text that holds no tags but those of one answer and, before it, of one stretch of thinking.
-
     Nearly every response is such a text. None for every other: what it holds is for the two functions above and below
-    to say. Looks for single characters, several times faster than for whole tags.
-    """
+    to say. Looks for single characters, several times faster than for whole tags."""
     close = text.rfind("<")
     begin = text.rfind("<", 0, close) if close > 0 else -1
     if begin < 0 or not text.startswith(CLOSE, close) or not text.startswith(OPEN, begin):
@@ -82,10 +76,8 @@ def only_answer(text: str) -> str | None:
 
 def tagged_answers(text: str) -> list[str]:
     """The contents of all complete `<answer>` tags, in order; of nested tags the innermost, of unclosed ones none.
-
     Every close tag is paired with the last open tag since the previous close, so that a mention of the tag earlier in
     the text ("I will put it in <answer> tags") swallows nothing. Each character is looked at a constant number of
-    times.
-    """
+    times."""
     pieces = text.split(CLOSE)
     return [piece[at + len(OPEN) :] for piece in pieces[:-1] if (at := piece.rfind(OPEN)) >= 0]

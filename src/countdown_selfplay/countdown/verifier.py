@@ -1,7 +1,6 @@
 """The verifier: a completion and a problem in, a score with its reason out. Exact, and safe on any input.
 
-No eval, no ast, no signal, no thread-local state; at most `max_chars` characters of expression are ever parsed.
-"""
+No eval, no ast, no signal, no thread-local state; at most `max_chars` characters of expression are ever parsed."""
 
 from __future__ import annotations
 
@@ -123,10 +122,8 @@ class Verdict(NamedTuple):
 
 
 def verify(completion: object, problem: Problem, rules: Rules = DEFAULT_RULES) -> Verdict:
-    """Judge one completion: a string or a list of chat messages. Never raises, whatever the completion is.
-
-    With several answers `rules.answer_rule` decides; "any" takes the best of the first 32.
-    """
+    """Judge one completion: a string or a list of chat messages. Never raises, whatever the completion is. With
+    several answers `rules.answer_rule` decides; "any" takes the best of the first 32."""
     text = completion_text(completion)
     if text is None:
         return Verdict(rules.score_invalid, Reason.NOT_TEXT)

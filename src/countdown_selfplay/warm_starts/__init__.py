@@ -1,8 +1,7 @@
 """Warm starts on TRL's own trainers: supervised fine-tuning on demonstrations, and IPO on pairs of scored samples.
 
 Allen and Ståblein and Task Difficulty and Diversity start self-play from the checkpoint of such a pipeline (SFT, then
-IPO or RLOO). docs/warm_starts.md.
-"""
+IPO or RLOO). docs/warm_starts.md."""
 
 from __future__ import annotations
 

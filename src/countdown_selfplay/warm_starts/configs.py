@@ -190,14 +190,12 @@ class DPOSettings(_Settled, DPOConfig):
 
 @dataclass(repr=False)
 class IPOSettings(DPOSettings):
-    """Differs from DPOSettings in that the loss is IPO's (Azar et al. 2024, equation 17), (h - 1 / (2 beta))^2.
-
-    h is the difference of the log-ratios to the start of chosen and rejected. `ipo_reduction` mean: each log-ratio per
+    """Differs from DPOSettings in that the loss is IPO's (Azar et al. 2024, equation 17), (h - 1 / (2 beta))^2. h is
+    the difference of the log-ratios to the start of chosen and rejected. `ipo_reduction` mean: each log-ratio per
     token of its completion, as TRL has it (IPO's authors told TRL's that they averaged). sum: those of whole
-    sequences, as Allen and Ståblein write it (section 3.1); the margin that is aimed at, 1 / (2 beta), is one of
-    sums. Neither Allen and Ståblein nor Task Difficulty and Diversity states its beta or learning rate: the defaults
-    are TRL's, beta 0.1 and learning rate 1e-6 (the code of Allen and Ståblein: sums, 0.1, 5e-6).
-    """
+    sequences, as Allen and Ståblein write it (section 3.1); the margin that is aimed at, 1 / (2 beta), is one of sums.
+    Neither Allen and Ståblein nor Task Difficulty and Diversity states its beta or learning rate: the defaults are
+    TRL's, beta 0.1 and learning rate 1e-6 (the code of Allen and Ståblein: sums, 0.1, 5e-6)."""
 
     output_dir: str = option("ipo", "The folder of the run and of the model.")
     loss_type: list[str] = option(factory=lambda: ["ipo"], help="Always ipo.")

@@ -35,16 +35,13 @@ def generated_rows(
     schema: str | None = None,
 ) -> list[dict[str, Any]]:
     """Demonstrations for `role` on `n` distinct problems of the training side, none of them in `exclude` (keys), each
-    problem `per_problem` times with its numbers in another order. schema: None for the role's.
-
-    Problems that help with a target (`helping`, `variant`, `reviewed`) are made for targets with more numbers than
-    the fewest of the domain, where it has several counts: a step towards one has fewer.
-
-    With the compact prompt each shows another solution too, all ways to write one being equally likely up to three
-    numbers, all inequivalent ones beyond. Shown only the solver's first solution, the tiny model learns which one that
-    is and forgets the others (docs/warm_starts.md has figures). With the other prompts it is the solver's search.
-    In moves the prover's are planted episodes, n x per_problem of them, a row a move. ConfigError for another domain.
-    """
+    problem `per_problem` times with its numbers in another order. schema: None for the role's. Problems that help with
+    a target (`helping`, `variant`, `reviewed`) are made for targets with more numbers than the fewest of the domain,
+    where it has several counts: a step towards one has fewer. With the compact prompt each shows another solution too,
+    all ways to write one being equally likely up to three numbers, all inequivalent ones beyond. Shown only the
+    solver's first solution, the tiny model learns which one that is and forgets the others (docs/warm_starts.md has
+    figures). With the other prompts it is the solver's search. In moves the prover's are planted episodes, n x
+    per_problem of them, a row a move. ConfigError for another domain."""
     if not isinstance(domain, CountdownDomain):
         raise ConfigError(
             f"`dataset_name` is not set, and only Countdown's demonstrations can be made; `domain` is "
@@ -110,15 +107,12 @@ def critique_demonstrations(
 ) -> list[dict[str, Any]]:
     """Rows, `per_problem` times, for each of `n` distinct problems of the training side, none in `exclude`: an answer,
     `critiques` critiques of an answer each, a revision and an answer checked again without a critique; as `sft
-    --keep_wrong true` reads them.
-
-    The answer that is criticised or checked is right in `RIGHT` of the rows, else another expression over the same
-    numbers. The critique names its first mistake; of a right answer, which has none, any step. The revision of a right
-    answer rejects the critique and that of a wrong one gives a solution: in the share `rightly` of the rows after the
-    first mistake, else after any step. Checked again, a right answer is given once more and a wrong one corrected, the
-    two kinds of the paper's appendix C.3. ConfigError for another prompt than the compact one, or more than three
-    numbers.
-    """
+    --keep_wrong true` reads them. The answer that is criticised or checked is right in `RIGHT` of the rows, else
+    another expression over the same numbers. The critique names its first mistake; of a right answer, which has none,
+    any step. The revision of a right answer rejects the critique and that of a wrong one gives a solution: in the
+    share `rightly` of the rows after the first mistake, else after any step. Checked again, a right answer is given
+    once more and a wrong one corrected, the two kinds of the paper's appendix C.3. ConfigError for another prompt than
+    the compact one, or more than three numbers."""
     if domain.prover_prompt != "compact" or max(domain.spec.operands) > WRITTEN_UP_TO:
         raise ConfigError(
             f"Demonstrations of critiques are made for the compact prompt and at most {WRITTEN_UP_TO} numbers; "

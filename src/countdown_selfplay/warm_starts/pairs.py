@@ -49,14 +49,13 @@ def make_preference_pairs(
 
     In a group, equal texts count once. The rest are put in a random order (of `seed` and the group's name alone, so
     the other groups do not matter) and sorted by score; then the best is paired with the worst, the second best with
-    the second worst, and so on, while `chosen` scores at least `chosen_at_least` and strictly more than `rejected`.
-    So every text is in at most one pair, a tie never makes one, and a group of c correct and w wrong answers (scores
-    1 and 0) gives min(c, w, pairs_per_group) pairs, in which each of them is as likely as any other.
+    the second worst, and so on, while `chosen` scores at least `chosen_at_least` and strictly more than `rejected`. So
+    every text is in at most one pair, a tie never makes one, and a group of c correct and w wrong answers (scores 1
+    and 0) gives min(c, w, pairs_per_group) pairs, in which each of them is as likely as any other.
 
-    pairs_per_group: the most pairs of a group, None for no limit. Without it, easy groups do not outweigh hard ones
-    by much: of n samples come at most n / 2 pairs. Two scores for one text of a group are a DataError, for a verifier
-    gives one; so is a score that is not finite.
-    """
+    pairs_per_group: the most pairs of a group, None for no limit. Without it, easy groups do not outweigh hard ones by
+    much: of n samples come at most n / 2 pairs. Two scores for one text of a group are a DataError, for a verifier
+    gives one; so is a score that is not finite."""
     if pairs_per_group is not None and pairs_per_group < 1:
         raise ConfigError(f"`pairs_per_group` ({pairs_per_group}) must be at least 1, or None for no limit.")
     groups: dict[str, dict[str, ScoredSample]] = {}

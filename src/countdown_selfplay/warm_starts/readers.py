@@ -2,9 +2,8 @@
 and samples that are drawn from the model and scored exactly.
 
 Corpora of other projects hold a row's problem in the text of its prompt (Allen and Ståblein's: `query` and
-`completion`). The prompt is rendered again from the problem, so that a model is trained on the prompts that it will
-be asked.
-"""
+`completion`). The prompt is rendered again from the problem, so that a model is trained on the prompts that it will be
+asked."""
 
 from __future__ import annotations
 
@@ -46,13 +45,11 @@ def clean_demonstrations(
     source: str = "the data",
 ) -> Kept[dict[str, Any]]:
     """The demonstrations that may be trained on, as rows with `prompt`, `completion` and the columns of their problem.
-
-    A row needs `prompt`, `completion` and its problem (Countdown: numbers or nums, target), without which it
-    is unknown whether it is held out; or `query` and `completion`, where the query asks for the problem. Left
-    out: held-out problems (`is_held_out`; `evaluated` are keys), and, unless `keep_wrong`, completions that are not a
+    A row needs `prompt`, `completion` and its problem (Countdown: numbers or nums, target), without which it is
+    unknown whether it is held out; or `query` and `completion`, where the query asks for the problem. Left out:
+    held-out problems (`is_held_out`; `evaluated` are keys), and, unless `keep_wrong`, completions that are not a
     correct answer or legal move (prover) or do not hold the row's problem, playable (conjecturer). DataError names a
-    row that cannot be read.
-    """
+    row that cannot be read."""
     kept: Kept[dict[str, Any]] = Kept()
     answers: list[tuple[str, Any]] = []
     for index, row in enumerate(rows):
@@ -168,14 +165,11 @@ def _preference(row: Mapping[str, Any], name: str, index: int) -> str:
 
 
 def read_samples(path: str, role: str, domain: OpenDomain[Any], evaluated: Collection[str] = ()) -> Kept[ScoredSample]:
-    """The samples of a JSONL file, without those of held-out problems and those that were cut off.
-
-    For the prover a row needs `completion` and its problem, as the domain reads it; for Countdown numbers or nums and
-    target, or `problem`, the key that `countdown-selfplay eval` writes (its numbers are sorted). The score is the
-    verifier's own; a `score` in the row must agree with it, or the row was scored under other rules (DataError). For
-    the conjecturer a row needs `completion`, its request (Countdown: `operands`) and `score`, the reward of the
-    proposal.
-    """
+    """The samples of a JSONL file, without those of held-out problems and those that were cut off. For the prover a
+    row needs `completion` and its problem, as the domain reads it; for Countdown numbers or nums and target, or
+    `problem`, the key that `countdown-selfplay eval` writes (its numbers are sorted). The score is the verifier's own;
+    a `score` in the row must agree with it, or the row was scored under other rules (DataError). For the conjecturer a
+    row needs `completion`, its request (Countdown: `operands`) and `score`, the reward of the proposal."""
     kept: Kept[ScoredSample] = Kept()
     for number, row in json_lines(Path(path), "pass a JSONL file with a row per sample"):
         if row.get("record") == "setting":  # the line that `eval` writes first

@@ -20,12 +20,10 @@ SAMPLES, EACH = 8, 5000
 def self_correction_rows(
     policy: Policy, domain: Any, problems: Sequence[Any], samples: int = SAMPLES, each: int = EACH, seed: int = 0
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """(rows with `prompt`, `completion`, the problem's columns and `label`; the count of each label).
-
-    `samples` answers to each problem are checked again, sampled; `kept`: a right answer was given again, `corrected`:
-    a wrong one was mended. Of each at most `each`, and as many of one as of the other, drawn at random. Texts that
-    are cut, run in a loop or come twice are left out. DataError if there is no row of one kind.
-    """
+    """(rows with `prompt`, `completion`, the problem's columns and `label`; the count of each label). `samples`
+    answers to each problem are checked again, sampled; `kept`: a right answer was given again, `corrected`: a wrong
+    one was mended. Of each at most `each`, and as many of one as of the other, drawn at random. Texts that are cut,
+    run in a loop or come twice are left out. DataError if there is no row of one kind."""
     found: dict[str, dict[tuple[str, str], dict[str, Any]]] = {"kept": {}, "corrected": {}}
     for one in rechecks(policy, domain, problems, samples, seed, greedy=False):
         said = one.second

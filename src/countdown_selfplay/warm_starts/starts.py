@@ -189,7 +189,6 @@ def sgs_start(
 ) -> None:
     """A warm start for each role and the set of targets, problems of four numbers that the prover solves at most
     `most` times in `attempts`; those of them that are not there yet. `quick`: half the prover's demonstrations.
-
     ConfigError where the folder was made in another way; DataError where the targets are not hard."""
     usual = {"attempts": ATTEMPTS, "most": MOST}
     asked, said = {"quick": quick, "targets": targets, "attempts": attempts, "most": most}, root / "made.json"

@@ -38,11 +38,8 @@ ADD, SUB, MUL, DIV = "+", "-", "*", "/"
 
 @dataclass(frozen=True)
 class Block:
-    """The forms `x op y` for x in left_slice of the forms of the operands in `left`, y likewise, x-major.
-
-    `left` and `right` are masks of operand positions within the set; `start` and `stop`: the block's place in the
-    array.
-    """
+    """The forms `x op y` for x in left_slice of the forms of the operands in `left`, y likewise, x-major. `left` and
+    `right` are masks of operand positions within the set; `start` and `stop`: the block's place in the array."""
 
     start: int
     stop: int
@@ -129,11 +126,8 @@ def plan(m: int) -> Plan:
 
 @cache
 def flippable(m: int) -> Array:
-    """(count,) bool: whether the negative of a form can be written without a sign in front of an expression.
-
-    A sum can be negated if one of its terms can, or if it holds a plus and a minus; a product if one of its factors
-    can.
-    """
+    """(count,) bool: whether the negative of a form can be written without a sign in front of an expression. A sum can
+    be negated if one of its terms can, or if it holds a plus and a minus; a product if one of its factors can."""
     own = plan(m)
     flags_F = np.zeros(own.count, dtype=bool)
     for block in own.blocks:
@@ -244,11 +238,9 @@ COLUMNS = [
 ]
 """Per form. depth: of the tree, 0 for a number. nodes: its sums and products. parentheses: pairs that writing it
 takes. first, second: its parts with sign or exponent +1 and -1. inner, negative_inner: bits of the operators within
-its parts, and within those of its negative. operators, negative_operators: the same with its own.
-
-Depth, nodes and parentheses are those of the negative too: only signs change. Entries of `negative_...` say nothing
-where a form has no negative.
-"""
+its parts, and within those of its negative. operators, negative_operators: the same with its own. Depth, nodes and
+parentheses are those of the negative too: only signs change. Entries of `negative_...` say nothing where a form has no
+negative."""
 
 
 def _bit(condition: Array, bit: int) -> Array:

@@ -4,8 +4,7 @@ forms of proper subsets suffice. Where one side is a single number it is one loo
 Counting looks at all forms of the whole set, each of which is one inequivalent expression.
 
 Comparisons are exact, not tolerant, wherever all numbers involved are below 2^53 (`is_exact`: up to 5 operands of at
-most 999, 6 of at most 406). Beyond that they are tolerant and every candidate is confirmed with Python's rationals.
-"""
+most 999, 6 of at most 406). Beyond that they are tolerant and every candidate is confirmed with Python's rationals."""
 
 from __future__ import annotations
 
@@ -38,31 +37,25 @@ class Hits(NamedTuple):
 
 
 def is_exact(k: int, number: int, target: int) -> bool:
-    """Whether every comparison over k operands of at most `number` is a fact: see the bounds in values.py.
-
-    Both sides are integers. Sums of two products of degree k - 1, and products of numerators, are at most twice
-    `largest(k, number)`, so exact. The other side, the target times a denominator, may be rounded if it is above 2^53,
-    but never to below 2^53, so it still equals nothing that is smaller.
-    """
+    """Whether every comparison over k operands of at most `number` is a fact: see the bounds in values.py. Both sides
+    are integers. Sums of two products of degree k - 1, and products of numerators, are at most twice `largest(k,
+    number)`, so exact. The other side, the target times a denominator, may be rounded if it is above 2^53, but never
+    to below 2^53, so it still equals nothing that is smaller."""
     return 2 * largest(k, number) < EXACT and abs(target) < EXACT
 
 
 def phases(k: int) -> list[tuple[int, tuple[int, ...]]]:
-    """In which order to try the splits: (largest subset that is needed, sizes of the smaller side).
-
-    From five operands on, splits without a single number come first: they need much smaller subsets and settle most
-    problems that have a solution.
-    """
+    """In which order to try the splits: (largest subset that is needed, sizes of the smaller side). From five operands
+    on, splits without a single number come first: they need much smaller subsets and settle most problems that have a
+    solution."""
     return [(k - 1, (1, 2))] if k < 5 else [(k - 2, (2, 3)), (k - 1, (1,))]
 
 
 def meets(values: Values, target_P: Array, exact: bool, sizes: Sequence[int]) -> Iterator[tuple[int, int, Array]]:
     """(left mask, right mask, hits) for every way to split the operands in two, the smaller side of one of the sizes.
-
     hits (left forms, right forms, problems): some `x op y` has the absolute value of the target; a candidate if not
     exact. Up to sign is enough for targets of 0 and more: what has a negative value contains a difference, and can be
-    negated.
-    """
+    negated."""
     whole_set = (1 << values.k) - 1
     goal = np.abs(target_P).astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
@@ -78,11 +71,9 @@ def meets(values: Values, target_P: Array, exact: bool, sizes: Sequence[int]) ->
 
 
 def _single_hits(values: Values, left: int, right: int, goal: Array, exact: bool) -> Array:
-    """Which forms y of the other operands meet the number a: |y| is T + a, |T - a|, T a, T / a or a / T.
-
-    Both y and the constant are correctly rounded quotients of exact integers, so what is equal compares equal; what is
-    not equal differs by far more than a rounding while numerators are below 2^52.
-    """
+    """Which forms y of the other operands meet the number a: |y| is T + a, |T - a|, T a, T / a or a / T. Both y and
+    the constant are correctly rounded quotients of exact integers, so what is equal compares equal; what is not equal
+    differs by far more than a rounding while numerators are below 2^52."""
     number = values.numbers_KP[left.bit_length() - 1].astype(np.float64)
     size_FP = np.abs(values.quotients(right))
     wanted = [goal + number, np.abs(goal - number), goal * number, goal / number]
@@ -166,11 +157,8 @@ def has_value(node: Node, target: int, rules: Rules) -> bool:
 
 def hits(values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: Bound, high: Bound, rules: Rules) -> Hits:
     """Every countable expression over all operands with an integer value from `low` to `high`: for all problems, or
-    (problems,) one for each.
-
-    values: of the whole set, for these numbers. ordered_PK: (problems, k), each row ascending and with equal numbers
-    where `symbols` (of repeats.py) are equal.
-    """
+    (problems,) one for each. values: of the whole set, for these numbers. ordered_PK: (problems, k), each row
+    ascending and with equal numbers where `symbols` (of repeats.py) are equal."""
     most = np.maximum(np.abs(low), np.abs(high))
     least = np.where((np.less_equal(low, 0)) & (np.greater_equal(high, 0)), 0, np.minimum(np.abs(low), np.abs(high)))
     exact = is_exact(values.k, values.greatest, int(most.max(initial=0)))

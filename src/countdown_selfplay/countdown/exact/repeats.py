@@ -3,8 +3,7 @@
 Equal numbers are interchangeable, everything else of the equivalence of forms.py stays: `8 + 3 - 3` and `8 * 3 / 3`
 are two solutions. Two signed forms are the same if their hashes are, where the hash of a sum is a commutative function
 of its signed terms, that of a product of its factors, exponents and overall sign. The hashes are fixed 64-bit
-functions, so what they tell apart does not change from run to run; a test compares them with explicit trees.
-"""
+functions, so what they tell apart does not change from run to run; a test compares them with explicit trees."""
 
 from __future__ import annotations
 
@@ -93,11 +92,8 @@ def _hashes(symbols: tuple[int, ...]) -> _Hashes:
 @lru_cache(maxsize=64)
 def counted(symbols: tuple[int, ...]) -> tuple[Array, Array]:
     """Two (count,) masks over the forms of these operands: those to count as they are, and those whose negative
-    counts.
-
-    Of equal signed forms the first is counted. `symbols`: equal numbers have equal symbols, e.g. (0, 0, 1) for 3, 3,
-    8.
-    """
+    counts. Of equal signed forms the first is counted. `symbols`: equal numbers have equal symbols, e.g. (0, 0, 1) for
+    3, 3, 8."""
     flips = flippable(len(symbols))
     if len(set(symbols)) == len(symbols):
         return np.ones(len(flips), dtype=bool), flips

@@ -1,8 +1,7 @@
 """The exact solver: is there a solution, which one, how many, and which targets can be reached.
 
 One problem at a time, with the answers cached, or many at once as NumPy arrays, in as many threads as there are cores:
-the answers are the same, and depend neither on the order of the problems nor on the number of threads.
-"""
+the answers are the same, and depend neither on the order of the problems nor on the number of threads."""
 
 from __future__ import annotations
 
@@ -55,10 +54,8 @@ def solution_tree(problem: Problem, rules: Rules = DEFAULT_RULES) -> Node | None
 
 
 def solve(problem: Problem, rules: Rules = DEFAULT_RULES) -> str | None:
-    """An expression that `verify` scores as correct under `rules`, or None if there is none.
-
-    The same for every order of the numbers. Raises DataError for more than 6 numbers.
-    """
+    """An expression that `verify` scores as correct under `rules`, or None if there is none. The same for every order
+    of the numbers. Raises DataError for more than 6 numbers."""
     tree = solution_tree(problem, rules)
     return None if tree is None else tree.text()
 
@@ -80,10 +77,8 @@ def _reachable_sorted(numbers: tuple[int, ...], low: int, high: int, rules: Rule
 
 def reachable_targets(numbers: Sequence[int], low: int, high: int, rules: Rules = DEFAULT_RULES) -> dict[int, int]:
     """Target -> number of distinct solutions, for every integer from `low` to `high` that has one; ascending.
-
     Solutions are distinct if they are inequivalent as OEIS A140606 counts expressions (order, grouping and moved signs
-    do not matter), with equal numbers interchangeable. Raises DataError for no or more than 6 numbers.
-    """
+    do not matter), with equal numbers interchangeable. Raises DataError for no or more than 6 numbers."""
     checked = Problem(tuple(numbers), 0).numbers
     return dict(_reachable_sorted(checked_operands(checked), int(low), int(high), rules))
 
@@ -129,11 +124,8 @@ COUNT_CHUNK = {1: 4096, 2: 4096, 3: 1024, 4: 192, 5: 8, 6: 1}
 def is_solvable_batch(
     problems: Iterable[Problem], rules: Rules = DEFAULT_RULES, workers: int | None = None
 ) -> list[bool]:
-    """Whether each problem has a solution, in order; the same answers as `is_solvable`.
-
-    workers: threads (NumPy releases the interpreter's lock); None: one per core this process may use. Raises DataError
-    beyond 6 numbers.
-    """
+    """Whether each problem has a solution, in order; the same answers as `is_solvable`. workers: threads (NumPy
+    releases the interpreter's lock); None: one per core this process may use. Raises DataError beyond 6 numbers."""
     listed = list(problems)
     found = np.zeros(len(listed), dtype=bool)
     for members, numbers_PK, target_P in by_operands(listed):
@@ -169,11 +161,9 @@ def solvable_arrays(
 
 
 def _solvable_with_all(numbers_PK: Array, target_P: Array, rules: Rules, workers: int | None) -> Array:
-    """(problems,) bool: whether some expression over all numbers of a row has its target as value.
-
-    Where rounding could matter, or a negative target asks for a value of the right sign, what the arrays find are
-    candidates, and `candidates` confirms each of them exactly; what they do not find does not exist.
-    """
+    """(problems,) bool: whether some expression over all numbers of a row has its target as value. Where rounding
+    could matter, or a negative target asks for a value of the right sign, what the arrays find are candidates, and
+    `candidates` confirms each of them exactly; what they do not find does not exist."""
     problems, k = numbers_PK.shape
     if not problems or k == 1:
         return numbers_PK[:, 0] == target_P if problems else np.zeros(0, dtype=bool)
@@ -208,10 +198,8 @@ def _decide(
 def reachable_counts(
     numbers_PK: Array, low: int, high: int, rules: Rules = DEFAULT_RULES, workers: int | None = None
 ) -> Array:
-    """(problems, high - low + 1) int64: `reachable_targets` of many sets of numbers, (problems, k), at once.
-
-    Entry [p, t - low] is the number of distinct solutions of target t. Raises DataError beyond 6 numbers.
-    """
+    """(problems, high - low + 1) int64: `reachable_targets` of many sets of numbers, (problems, k), at once. Entry [p,
+    t - low] is the number of distinct solutions of target t. Raises DataError beyond 6 numbers."""
     ordered_PK = np.sort(_integers(numbers_PK, 2), axis=1)
     if rules.use_all:
         return _counts_with_all(ordered_PK, low, high, rules, workers)
@@ -249,10 +237,8 @@ def _counts_with_all(ordered_PK: Array, low: int, high: int, rules: Rules, worke
 
 def solution_forms(ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None = None) -> Hits:
     """Every distinct solution, over all numbers of its row, of every target from `low` to `high` (for all rows, or
-    (problems,) one each): ascending rows (problems, k), k up to 6.
-
-    The same solutions as those of `solution_trees` with every number used, as indices of forms.
-    """
+    (problems,) one each): ascending rows (problems, k), k up to 6. The same solutions as those of `solution_trees`
+    with every number used, as indices of forms."""
 
     def placed(found: Hits, rows: Array) -> Hits:
         return found._replace(problems=rows[found.problems])

@@ -2,16 +2,15 @@
 
 A value is a numerator and a denominator, not reduced, in float64 while they are exact there and in Python integers
 otherwise. Where a term divides by zero its denominator is NaN; everything made of it holds NaN in numerator or
-denominator, and no comparison with NaN is true. Within products a denominator of 0 stays:
-`x / 0` is not a value, but the inverse of that product, `0 / x`, is one.
+denominator, and no comparison with NaN is true. Within products a denominator of 0 stays: `x / 0` is not a value, but
+the inverse of that product, `0 / x`, is one.
 
 Bounds. Over m operands of at most M, numerator and denominator are multilinear polynomials with at most 2^(m-1) terms
 of coefficient +-1. The denominator has degree at most m - 1; the numerator has degree m only if the form is a product
 without any sum or division (one term), else at most m - 1. (By induction: n1 d2 +- n2 d1 has degree at most m1 + m2 -
 1, and so have n1 d2 and d1 n2 of a quotient; n1 n2 has degree m1 + m2 only if both have full degree.) So both are at
 most `largest(m, M)`; up to 5 operands of at most 999 this is below 2^53 and every operation on them is exact in
-float64.
-"""
+float64."""
 
 from __future__ import annotations
 
@@ -32,11 +31,9 @@ def largest(m: int, number: int) -> int:
 
 class Values:
     """Forms of every non-empty subset of at most `up_to` operands; of at most `first` until `extend` is called.
-
     numbers_KP: (k, problems) integers. `integers_only` keeps only forms all of whose divisions come out even. A
     product can be computed numerators first, so its intermediate values are integers if its factors and its value are;
-    a sum's are if its terms are. Hence a form counts as integral if its terms, factors and own value are.
-    """
+    a sum's are if its terms are. Hence a form counts as integral if its terms, factors and own value are."""
 
     def __init__(self, numbers_KP: Array, integers_only: bool, up_to: int, first: int | None = None) -> None:
         self.k, self.problems = numbers_KP.shape
@@ -52,10 +49,8 @@ class Values:
         self.fill(numbers_KP)
 
     def fill(self, numbers_KP: Array) -> None:
-        """Compute everything for these numbers, of the same shape as the first ones, in the same memory.
-
-        Fresh memory would cost more than the arithmetic: the system hands out every page of it zeroed.
-        """
+        """Compute everything for these numbers, of the same shape as the first ones, in the same memory. Fresh memory
+        would cost more than the arithmetic: the system hands out every page of it zeroed."""
         self.greatest = int(numbers_KP.max())
         exact = largest(max(self.k - 1, 1), self.greatest) < EXACT
         self.dtype = np.dtype(np.float64 if exact else object)

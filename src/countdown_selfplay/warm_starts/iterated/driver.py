@@ -40,14 +40,12 @@ _MOST = 120  # characters of a value that an error shows
 class IteratedSelfPlay:
     """Iterations of: play every problem once in chunks; choose each role's samples (or pairs, `algorithm`); retrain
     each role from its initial model on them, with those of earlier iterations if it accumulates. With `imitate` the
-    initial model of all roles is the one that iteration 0 trains from the one that is passed.
-
-    models: an id or folder for all kinds, or one for each. problems: of the training side, all with different keys.
-    A role for which nothing was chosen keeps its weights, and the log says so. Files of the run folder, all written
-    whole or not at all, so that `run` goes on after a kill without losing or repeating a sample:
-    `iteration-<t>/played-<chunk>.parquet` (every sample with its lineage), `iteration-<t>/<role>.parquet` (its
-    training set), `iteration-<t>/<role>/` (the model), `iterations.jsonl`.
-    """
+    initial model of all roles is the one that iteration 0 trains from the one that is passed. models: an id or folder
+    for all kinds, or one for each. problems: of the training side, all with different keys. A role for which nothing
+    was chosen keeps its weights, and the log says so. Files of the run folder, all written whole or not at all, so
+    that `run` goes on after a kill without losing or repeating a sample: `iteration-<t>/played-<chunk>.parquet` (every
+    sample with its lineage), `iteration-<t>/<role>.parquet` (its training set), `iteration-<t>/<role>/` (the model),
+    `iterations.jsonl`."""
 
     def __init__(
         self,

@@ -104,10 +104,8 @@ def stepwise(
     rows: Iterable[Row], training: RoleTraining, domain: Any, problems: Mapping[str, Any], *key: object
 ) -> list[Row]:
     """One pair for each question with a wrong answer whose right steps some right answer has too (Lai et al. 2024):
-    after these steps the right answer's next one over the first wrong one. The domain says which that is.
-
-    The right answer's row, with `before` (the steps that both have), `completion` and `rejected` (one step each).
-    """
+    after these steps the right answer's next one over the first wrong one. The domain says which that is. The right
+    answer's row, with `before` (the steps that both have), `completion` and `rejected` (one step each)."""
     answers: dict[str, dict[bool, list[Row]]] = defaultdict(lambda: {True: [], False: []})
     for row in rows:
         kept, failed = (one(row["reward"], row["label"]) for one in (training.keeps, training.fails))
