@@ -36,10 +36,7 @@ _ASKED = ("operands", "or_more", "operators", *_BOUNDS)
 """What of the things that a proposer asked for, or wants back with the reward, is a wish of the problem."""
 _NEEDS = {"+": "needs_add", "-": "needs_sub", "*": "needs_mul", "/": "needs_div"}
 _ANSWERED, _PROPOSED = Problem((1, 2, 3), 1), Problem((3, 5, 7), 22)
-_ANSWERS = {
-    "tags": "<think> 1 + 2 = 3, 3 / 3 = 1 </think>\n<answer> (1 + 2) / 3 </answer>",
-    "bare": "( 1 + 2 ) / 3",
-}
+_ANSWERS = {"tags": "<think> 1 + 2 = 3, 3 / 3 = 1 </think>\n<answer> (1 + 2) / 3 </answer>", "bare": "( 1 + 2 ) / 3"}
 _MOVES = {"tags": "<think> 3 - 2 = 1 </think>\n<answer> 3 - 2 = 1 </answer>", "bare": "3 - 2 = 1"}
 
 

@@ -39,11 +39,7 @@ def group_of(ask: Mapping[str, Any]) -> str:
 
 
 def make_preference_pairs(
-    samples: Sequence[ScoredSample],
-    *,
-    chosen_at_least: float = 1.0,
-    pairs_per_group: int | None = 4,
-    seed: int = 0,
+    samples: Sequence[ScoredSample], *, chosen_at_least: float = 1.0, pairs_per_group: int | None = 4, seed: int = 0
 ) -> list[PreferencePair]:
     """Pairs of samples of the same group, the groups in the order in which they first appear.
 
