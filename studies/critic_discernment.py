@@ -99,7 +99,7 @@ def run(task: tuple[str, int, str, str, dict[str, Any]]) -> None:
             options += ["--role_training", json.dumps(on_pairs())]
         cdg.main([*options, *ITERATED[arm], *([] if arm == "cdg" else ["--budget_of", str(play)])])
     elif arm in ONLINE:
-        from countdown_selfplay.warm_starts.iterated.plan import samples_of
+        from countdown_selfplay.warm_starts.iterated.settings import samples_of
 
         online(arm, seed, folder, start, samples_of(play), settings["problems"])
     trained = time.process_time()

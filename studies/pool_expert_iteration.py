@@ -85,7 +85,7 @@ def warm_start(root: Path, names: Sequence[str], quick: bool) -> None:
     four numbers; prover_both from prover_a's under two phrasings; conjecturer; conjecturer_shown with a worked example
     in its prompt; and conjecturer_raw, prover_a's weights after FEW demonstrations."""
     from countdown_selfplay.warm_starts.demonstrations import generated_rows
-    from countdown_selfplay.warm_starts.fine_tuning import fine_tune
+    from countdown_selfplay.warm_starts.starts import fine_tune
 
     count, proposals = (256, 256) if quick else (POOL_PROBLEMS, POOL_PROPOSALS)
     pool_start(root, count, proposals)

@@ -21,7 +21,7 @@ from countdown_selfplay.evaluation.critics.iterations import iterations_of
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.warm_starts.iterated import IteratedSelfPlay, IteratedSettings, RoleTraining, select
-from countdown_selfplay.warm_starts.iterated.plan import plan, samples_of
+from countdown_selfplay.warm_starts.iterated.settings import plan, samples_of
 
 ROOT = Path(__file__).parents[2]
 

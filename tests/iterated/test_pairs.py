@@ -9,9 +9,8 @@ from countdown_selfplay.cli.options import parse_options
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.warm_starts.iterated import IteratedSettings, RoleTraining
-from countdown_selfplay.warm_starts.iterated.plan import with_budget
 from countdown_selfplay.warm_starts.iterated.select import preferred, stepwise
-from countdown_selfplay.warm_starts.iterated.settings import paper_roles
+from countdown_selfplay.warm_starts.iterated.settings import paper_roles, with_budget
 
 PROVER = paper_roles("dpo")["prover"]
 

@@ -20,8 +20,7 @@ from ..domains import domain_from
 from ..errors import ConfigError
 from ..games import GAMES
 from ..options import at_least, json_object, option
-from ..warm_starts.iterated.plan import with_budget
-from ..warm_starts.iterated.settings import IteratedSettings, check_settings
+from ..warm_starts.iterated.settings import IteratedSettings, check_settings, with_budget
 from .options import parse_options
 
 
@@ -115,7 +114,7 @@ def game_of(script: IteratedArguments) -> Any:
 
 def dry_run(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
     """Settings, samples and steps; no model and no data set is loaded."""
-    from ..warm_starts.iterated.plan import plan
+    from ..warm_starts.iterated.settings import plan
     from .warm_start_dry_run import print_dry_run
 
     domain_from(script)

@@ -28,8 +28,7 @@ from .prompts import (
 )
 from .proposals import Proposal, parse_proposal
 from .rules import DEFAULT_RULES, Rules
-from .text import CLOSE
-from .verifier import Verdict, verify, verify_batch
+from .verifier import CLOSE, Verdict, verify, verify_batch
 
 _BOUNDS = ("number_low", "number_high", "target_low", "target_high")
 _ASKED = ("operands", "or_more", "operators", *_BOUNDS)

@@ -55,7 +55,7 @@ _LEAST = ("depth", "nodes", "parentheses")
 
 
 class Found(NamedTuple):
-    """One entry per solution: the row of its problem, its value, the bits of its operators (exact/shapes.py), and the
+    """One entry per solution: the row of its problem, its value, the bits of its operators (exact/forms.py), and the
     depth, nodes and parentheses of its tree."""
 
     problems: Array

@@ -22,8 +22,7 @@ from .guide import Review
 from .problem import Problem, ProblemSpec, heldout_key
 from .prompts import COMPLETION_PREFIX, Prompt, chat, compact, problem_json, problem_tag, propose_any
 from .rules import Rules
-from .text import completion_text, tagged_answers
-from .verifier import verify
+from .verifier import completion_text, tagged_answers, verify
 
 T = TypeVar("T")
 

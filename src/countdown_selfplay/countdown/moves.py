@@ -21,8 +21,7 @@ from .planted import PATIENCE, after, check_values, combine, demonstrated, deriv
 from .problem import Problem, ProblemSpec, heldout_key
 from .prompts import MOVES_PROMPTS, PROVER_PROMPTS
 from .rules import Rules
-from .text import completion_text
-from .verifier import MoveReason, Reason, Verdict, answers_in
+from .verifier import MoveReason, Reason, Verdict, answers_in, completion_text
 
 State = list[int]
 """The numbers that are left: a result first, then the others in their order."""

@@ -12,7 +12,7 @@ from functools import partial
 from ..registry import Registry
 from .problem import MAX_MAGNITUDE, MAX_NUMBERS, Problem
 from .prompts import COMPLETION_STOP, json_example
-from .text import CLOSE, OPEN, completion_text, outside_thinking
+from .verifier import CLOSE, OPEN, completion_text, outside_thinking
 
 MAX_PROPOSAL_CHARS = 512
 """Most characters of a proposal between its tags; bounds the depth and the digits that are parsed."""

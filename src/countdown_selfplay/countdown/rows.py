@@ -19,7 +19,7 @@ from .helping import helping_problem, review_text
 from .problem import Problem
 from .prompts import PROPOSAL_TEXTS, Prompt
 from .rules import DEFAULT_RULES, Rules
-from .text import CLOSE, END_THINK, OPEN, THINK
+from .verifier import CLOSE, END_THINK, OPEN, THINK
 
 Row = dict[str, Any]
 

@@ -19,8 +19,7 @@ from ...errors import DataError
 from ..problem import MAX_MAGNITUDE, Problem
 from ..rules import DEFAULT_RULES, Rules
 from .forms import Array, Node, form
-from .meeting import Bound, Hits, candidates, hits, is_exact, meets, phases
-from .repeats import symbols_of
+from .meeting import Bound, Hits, candidates, hits, is_exact, meets, phases, symbols_of
 from .values import Values
 
 MAX_OPERANDS = 6
