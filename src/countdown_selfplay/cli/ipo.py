@@ -9,8 +9,7 @@ from ..config.run_rules import check_run
 from ..data.files import held_out_problems, load_problem_rows
 from ..errors import ConfigError
 from ..warm_starts.configs import IPOArguments, IPOSettings
-from ..warm_starts.filters import Kept
-from ..warm_starts.pairs import PreferencePair, ScoredSample, make_preference_pairs
+from ..warm_starts.filters import Kept, PreferencePair, ScoredSample, make_preference_pairs
 from ..warm_starts.readers import PREFERENCES, read_preferences, read_samples
 from .options import parse_options
 from .warm_start_dry_run import batches, print_dry_run

@@ -47,7 +47,7 @@ _SHOT_SEED = 1  # of the worked examples; they come from the training side of th
 def print_like_numpy(numbers: Sequence[int]) -> str:
     """`str(np.array(numbers))`: right-aligned to the widest, no commas, lines of at most 75 columns."""
     width = max(len(str(number)) for number in numbers)
-    how = {"int": lambda number: str(number).rjust(width)}  # whatever print options the caller has set
+    how: Any = {"int": lambda number: str(number).rjust(width)}  # whatever print options the caller has set
     return np.array2string(np.array(numbers), 75, separator=" ", formatter=how, threshold=len(numbers))
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from ..evaluation.token_ids import demonstration_ids, pair_ids
 from .configs import IPOArguments, IPOSettings, SFTArguments, SFTSettings, WarmStartArguments
 from .demonstrations import generated_rows
-from .filters import Kept
-from .pairs import PreferencePair, ScoredSample, make_preference_pairs
+from .filters import Kept, PreferencePair, ScoredSample, make_preference_pairs
 from .readers import clean_demonstrations
 from .training import TokenizedDPOTrainer
 

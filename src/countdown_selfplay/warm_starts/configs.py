@@ -50,12 +50,8 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
     @property
     def sampling(self) -> dict[str, Any]:
         """The arguments of `sample_completions`."""
-        return {
-            "temperature": self.temperature,
-            "top_p": self.top_p,
-            "top_k": self.top_k,
-            "max_new_tokens": self.max_completion_length,
-        }
+        names = ("temperature", "top_p", "top_k")
+        return {n: getattr(self, n) for n in names} | {"max_new_tokens": self.max_completion_length}
 
 
 @dataclass

@@ -32,8 +32,7 @@ from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward
 from ..tiny import resolve_model
 from .configs import IPOArguments
 from .demonstrations import SCHEMA
-from .filters import HELD_OUT, UNFINISHED, WRONG, Kept
-from .pairs import PreferencePair, ScoredSample, group_of
+from .filters import HELD_OUT, UNFINISHED, WRONG, Kept, PreferencePair, ScoredSample, group_of
 
 
 def clean_demonstrations(

@@ -49,11 +49,10 @@ class Job:
     def command(self) -> list[str]:
         """The program and its arguments."""
         given = {**self.options, "output_dir": self.begun, "disable_tqdm": "true"}
-        words = [
-            [f"--{name}", *(map(str, v) if isinstance(v, list | tuple) else [str(v)])] for name, v in given.items()
-        ]
-        module = ["-m", "countdown_selfplay.cli.main", "sft", "--recipe", self.recipe]
-        return [sys.executable, *module, *(word for pair in words for word in pair)]
+        words = [sys.executable, "-m", "countdown_selfplay.cli.main", "sft", "--recipe", self.recipe]
+        for name, value in given.items():
+            words += [f"--{name}", *map(str, value if isinstance(value, list | tuple) else [value])]
+        return words
 
     def share(self) -> float:
         """Of the epochs that are done, as metrics.jsonl says."""
@@ -224,12 +223,8 @@ def _hard_targets(
     domain = domain_from(args)
     domain = replace(domain, spec=replace(domain.spec, operands=(4,)))
     file = AttemptFile(root / "targets.attempts", asked)  # from which a search that was ended goes on
-    how: dict[str, Any] = {
-        "max_new_tokens": args.max_completion_length,
-        "attempts": attempts,
-        "most": most,
-        "say": say,
-    }
+    how: dict[str, Any] = {"attempts": attempts, "most": most, "say": say}
+    how["max_new_tokens"] = args.max_completion_length
     found = hard_problems(*load_tiny_model(root / "prover"), domain, targets, file=file, **how)
     at_8 = float(pass_at_k_array(found.fresh, attempts, ATTEMPTS).mean())
     if at_8 >= SGS_EASIEST:

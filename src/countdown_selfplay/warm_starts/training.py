@@ -40,8 +40,7 @@ from ..training.cards import card, example_prompt
 from ..training.run import quiet_loading, write_evaluation
 from ..training.run_lock import run_lock
 from .configs import WarmStartArguments
-from .filters import Kept, drop_long
-from .pairs import PreferencePair
+from .filters import Kept, PreferencePair, drop_long
 
 
 def load(args: Any, options: ModelConfig) -> tuple[Any, Any, Any]:

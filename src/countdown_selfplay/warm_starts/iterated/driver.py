@@ -148,17 +148,9 @@ class IteratedSelfPlay:
     def _check_settings(self) -> None:
         """RunFolderError if the folder was begun with others."""
         keys = [self.domain.key(problem) for problem in self.problems]
-        now = json.loads(
-            json.dumps(
-                {
-                    **self.settings.to_dict(),
-                    "game": {"name": type(self.game).__name__, **self.game.to_dict()},
-                    "domain": self.domain.to_dict(),
-                    "models": self.initial,
-                    "problems": keys,
-                }
-            )
-        )
+        game = {"name": type(self.game).__name__, **self.game.to_dict()}
+        parts = {"game": game, "domain": self.domain.to_dict(), "models": self.initial, "problems": keys}
+        now = json.loads(json.dumps({**self.settings.to_dict(), **parts}))
         path = self.folder / SETTINGS
         if not self.begun():  # its settings made nothing, such as a value that was refused later
             (self._folder(0) / f"{IMITATION}.parquet").unlink(missing_ok=True)  # drawn with its seed
@@ -201,8 +193,8 @@ class IteratedSelfPlay:
         chunk: int,
         problems: Sequence[Any],
         roster: Mapping[str, Player],
-        weights: Mapping[str, str],
-    ) -> list[dict[str, Any]]:
+        weights: dict[str, str],
+    ) -> list[select.Row]:
         """A row per sample of every turn. Samples that the token budget cut are left out: trained on, they would teach
         not to end. A row of a turn holds its problem's columns, from which the domain reads it."""
         round: Any = CollectingRound(self.domain, roster, chunk, (self.settings.seed, iteration))
@@ -217,21 +209,10 @@ class IteratedSelfPlay:
             for i, text in enumerate(samples.texts):
                 if not round.truncated[id(samples)][i]:
                     asked = samples.rows[i // samples.n]
-                    rows.append(
-                        {
-                            "role": samples.role,
-                            "turn": number,
-                            "prompt": json.dumps(asked["prompt"]),
-                            "completion": text,
-                            "shown": shown[i],
-                            "reward": rewards[i],
-                            "label": labels[i] or "",
-                            "problem": self.domain.key(self.domain.problem(asked, i)),
-                            "iteration": iteration,
-                            "chunk": chunk,
-                            "weights": self._relative(weights[samples.role]),
-                        }
-                    )
+                    row = {"role": samples.role, "turn": number, "prompt": json.dumps(asked["prompt"])}
+                    row |= {"completion": text, "shown": shown[i], "reward": rewards[i], "label": labels[i] or ""}
+                    row |= {"problem": self.domain.key(self.domain.problem(asked, i)), "iteration": iteration}
+                    rows.append(row | {"chunk": chunk, "weights": self._relative(weights[samples.role])})
         return rows
 
     def _relative(self, path: str) -> str:
@@ -259,9 +240,8 @@ class IteratedSelfPlay:
                 tokenizer.chat_template = AutoTokenizer.from_pretrained(other).chat_template
             except (OSError, ValueError) as error:
                 first = str(error).splitlines()[0]
-                raise ConfigError(
-                    f"`chat_template_path` ({other}) must name a model with a tokenizer: {first}"
-                ) from None
+                said = f"`chat_template_path` ({other}) must name a model with a tokenizer: {first}"
+                raise ConfigError(said) from None
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
         return tokenizer

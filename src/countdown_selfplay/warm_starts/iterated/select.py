@@ -14,7 +14,7 @@ from typing import Any
 from ...data.parquet import parquet_rows
 from ...errors import DataError
 from ...random_state import seed_from
-from ..pairs import ScoredSample, make_preference_pairs
+from ..filters import ScoredSample, make_preference_pairs
 from .settings import RoleTraining
 
 Row = dict[str, Any]
