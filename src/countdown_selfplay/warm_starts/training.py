@@ -196,9 +196,8 @@ def measure(
             return {"guide": evaluate_guide(model, tokenizer, problems, script.played, **how)}
         if script.role == "conjecturer":
             domain = asking(script, problems)
-            return {
-                "conjecturer": evaluate_conjecturer(model, tokenizer, domain, script.eval_proposals, **how).to_dict()
-            }
+            found = evaluate_conjecturer(model, tokenizer, domain, script.eval_proposals, **how)
+            return {"conjecturer": found.to_dict()}
         return measure_prover(model, tokenizer, problems, script.played, script.eval_samples, **how)
 
 

@@ -188,12 +188,7 @@ class IteratedSelfPlay:
         self._say(iteration, "play", samples=counts.total(), counts=dict(sorted(counts.items())))
 
     def _play_chunk(
-        self,
-        iteration: int,
-        chunk: int,
-        problems: Sequence[Any],
-        roster: Mapping[str, Player],
-        weights: dict[str, str],
+        self, iteration: int, chunk: int, problems: list[Any], roster: dict[str, Player], weights: dict[str, str]
     ) -> list[select.Row]:
         """A row per sample of every turn. Samples that the token budget cut are left out: trained on, they would teach
         not to end. A row of a turn holds its problem's columns, from which the domain reads it."""
