@@ -11,8 +11,7 @@ from countdown_selfplay.evaluation.progress import duration
 from countdown_selfplay.games.metrics import METRICS
 from countdown_selfplay.statistics.bootstrap import Estimate, wilson_interval
 from countdown_selfplay.statistics.independent import independent_difference
-from countdown_selfplay.training.callbacks import RoundProgress
-from countdown_selfplay.training.callbacks.progress import RoundLines, words_text
+from countdown_selfplay.training.callbacks.progress import RoundLines, RoundProgress, words_text
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from accelerate.utils import broadcast_object_list, gather_object, reduce, wait_
 from transformers.utils import logging as transformers_logging
 
 from ..random_state import seed_from
-from .exit import pause_at_exit
+from .launch import pause_at_exit
 
 T = TypeVar("T")
 

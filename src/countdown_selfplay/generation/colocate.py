@@ -19,9 +19,8 @@ from ..distributed.ddp import Engine
 from ..errors import ConfigError
 from ..policies import inner_name
 from ..random_state import private_generator, seed_from
-from .adapters import AdapterFolders, adapter_rank, adapter_state
 from .base import Turns
-from .turns import VLLMSampler, check_lengths, check_one_shape
+from .turns import AdapterFolders, VLLMSampler, adapter_rank, adapter_state, check_lengths, check_one_shape
 
 ENGINE = "engine"
 

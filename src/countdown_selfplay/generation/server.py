@@ -17,10 +17,9 @@ from ..config.generation_rules import cutting
 from ..distributed.ddp import Engine
 from ..errors import ConfigError, GenerationError
 from ..policies import inner_name
-from .adapters import AdapterFolders, adapter_rank, adapter_state
 from .base import Turns
 from .client import UnknownModelError, VLLMServerClient
-from .turns import VLLMSampler, check_lengths, check_one_shape
+from .turns import AdapterFolders, VLLMSampler, adapter_rank, adapter_state, check_lengths, check_one_shape
 
 CONCURRENCY = 64  # prompts that are under way at once; the server batches them
 

@@ -161,10 +161,7 @@ def holds_model(folder: Path) -> bool:
 
 
 def role_card(
-    folder: Path,
-    described: Mapping[str, Any],
-    evaluation: Mapping[str, Any] | None = None,
-    place: str | None = None,
+    folder: Path, described: Mapping[str, Any], evaluation: Mapping[str, Any] | None = None, place: str | None = None
 ) -> str:
     """The card of a trained role. `folder`: of its weights; `described`: run.json, or what it is going to hold;
     `evaluation`: evaluation.json; `place`: where the weights will lie, such as a repository's id (None: `folder`)."""

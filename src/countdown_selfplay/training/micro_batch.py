@@ -178,9 +178,7 @@ def whole_answers(batch: RoleBatch, count: int, most: int) -> list[list[int]]:
     return [rows or [batch.rows - 1] for rows in cut] + [[batch.rows - 1]] * (count - len(cut))
 
 
-def split_idle(
-    batch: dict[str, torch.Tensor],
-) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor] | None]:
+def split_idle(batch: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor] | None]:
     """The rows with credit, and those without that have a token to measure (None if there are none).
 
     Without any credit the shortest row stays among the first: every micro-batch has a backward pass.

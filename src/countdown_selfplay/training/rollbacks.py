@@ -21,8 +21,8 @@ from .anchor_order import planned_rounds
 from .book import Loop, counted_in_steps
 from .callbacks.guard import Rollback, alert
 from .callbacks.progress import close_bars
+from .callbacks.round_end import Terminated, Termination
 from .callbacks.run_folder import describe_run
-from .callbacks.termination import Terminated, Termination
 from .checkpoints import bring, how_to_go_on, manifest_of, rollbacks_of
 from .evaluation import Evaluator
 from .run_lock import run_lock

@@ -38,24 +38,24 @@ from ..rewards.prover.checked import checked_reward_funcs
 from ..statistics.solve_rate import CumulativeSolveRate
 from .anchor_order import anchor_stream, rounds_loader, stream_loader
 from .book import Book, Frame, Loop
-from .callbacks import (
-    FirstRounds,
-    GuardCallback,
-    RoundEnd,
-    RoundExports,
-    RunFolder,
-    Termination,
-    show_rounds,
-)
-from .callbacks.run_folder import report_of
+from .callbacks.guard import GuardCallback
+from .callbacks.progress import show_rounds
+from .callbacks.round_end import FirstRounds, RoundEnd, RoundExports, Termination
+from .callbacks.run_folder import RunFolder, report_of
 from .evaluation import Evaluator
 from .exports import Exports
-from .guards import conjecturer_guard_of, guard_of
 from .learners import demonstrations_of, learners_of, states_of
-from .made_game import declared_metrics, game_of, with_roles_of
 from .micro_batch import WindowLoss
-from .prompts import check_prompts, end_tokens
-from .prover_rewards import prover_rewards
+from .parts import (
+    check_prompts,
+    conjecturer_guard_of,
+    declared_metrics,
+    end_tokens,
+    game_of,
+    guard_of,
+    prover_rewards,
+    with_roles_of,
+)
 from .rollbacks import Training
 from .rollouts import Rollouts, sampling_as
 from .round_player import RoundPlayer

@@ -235,12 +235,7 @@ def sequences_of(batch: RoleBatch) -> torch.Tensor:
 
 
 def sequence_windows(
-    batch: RoleBatch,
-    rows: int,
-    steps: int,
-    sequences: int,
-    key: int,
-    processes: Processes,
+    batch: RoleBatch, rows: int, steps: int, sequences: int, key: int, processes: Processes
 ) -> tuple[list[RoleBatch], int, int]:
     """Optimizer steps of so many trained answers: the number of a round's steps follows the data (SGS, appendix C.1).
 
