@@ -95,11 +95,9 @@ class PolicySet(ABC):
                 parameter.requires_grad_(True)
 
     @abstractmethod
-    def prepare(
-        self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, place: Placing
-    ) -> None:
+    def prepare(self, temperatures: dict[str, float], anchored: list[str], tokenizer: Any, place: Placing) -> None:
         """Called once, after the Trainer was built: LM heads, frozen references, stop strings in generate.
-        `place`: puts a frozen copy where the engine runs it."""
+        `anchored`: roles with a reference. `place`: puts a frozen copy where the engine runs it."""
 
     @abstractmethod
     @contextmanager

@@ -145,14 +145,12 @@ class FullPolicies(PolicySet):
     def named_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
         return list(self._model(name).named_parameters())
 
-    def prepare(
-        self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, place: Placing
-    ) -> None:
+    def prepare(self, temperatures: dict[str, float], anchored: list[str], tokenizer: Any, place: Placing) -> None:
         self.module.tokenizer = tokenizer
         # TRL patched the set's forward with one temperature; each policy gets its own head instead (rule 17).
         self.module.__dict__.pop("forward", None)
         copies: dict[tuple[object, float], nn.Module] = {}
-        for role in reference_roles:  # copied before the heads are patched, and shared where weights and heat agree
+        for role in anchored:  # copied before the heads are patched, and shared where weights and heat agree
             key = (self.starts[self.weights_of[role]], temperatures[role])
             if key not in copies:
                 policy = self._model(self.weights_of[role])

@@ -140,11 +140,6 @@ class RoleLoss:
         known = self._maxima.get("sampler_logp_difference_max")
         self._maxima["sampler_logp_difference_max"] = largest if known is None else torch.maximum(known, largest)
 
-    def end_of_round(self, entropy: float | None) -> None:
-        """The role's mean entropy over all processes, for the adaptive coefficient; None if it was not measured."""
-        if entropy is not None:
-            self.entropy.observe(entropy)
-
     def _add(self, name: str, value: torch.Tensor) -> None:
         value = _wide(value.detach())
         self._sums[name] = self._sums[name] + value if name in self._sums else value

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ..config import JointSelfPlayConfig
 from ..distributed.ddp import Engine
 from ..distributed.processes import Processes
 from ..errors import GameError
@@ -24,18 +25,19 @@ class WindowLoss:
     """Losses of a window's micro-batches: rows with credit get a gradient, the others are only measured. It knows the
     micro-batch at hand, and with it which players of the window have no signal or have taken all their steps."""
 
+    args: JointSelfPlayConfig
     learners: Mapping[str, Learner]
     engine: Engine
     processes: Processes
     score: Callable[..., Any]
     """TRL's (model, ids, mask, length) -> log-probs and entropies."""
-    drop_signalless: bool
-    """Whether weights that no player with a signal shares stay where they are."""
-    size: int
-    """Micro-batches of a window."""
     signalless: frozenset[str] = frozenset()
     idle: frozenset[str] = frozenset()
     """Players that have taken all their steps of the round (`sequences_per_step`)."""
+
+    def __post_init__(self) -> None:
+        self.size = int(self.args.gradient_accumulation_steps)  # micro-batches of a window
+        self.drop_signalless = self.args.drop_signalless_gradients
 
     def begin(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """The micro-batch that comes next, as it is."""

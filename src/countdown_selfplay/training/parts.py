@@ -42,35 +42,31 @@ def with_roles_of(args: JointSelfPlayConfig, game: Any) -> JointSelfPlayConfig:
 def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | str | None, game: Any = None) -> Game:
     """The game that was passed, or the one that `args` names. conjecturer_reward: the user's callable, or a name,
     instead of the one in `args`. Its state, with that of its proposer and guide, can be saved."""
-    made = _made_game(args, conjecturer_reward, game)
-    check_state("game", made)
-    return made
-
-
-def _made_game(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | str | None, game: Any) -> Game:
     entry = game_class(str(args.game)) if game is None else game
-    if game is not None or entry.from_config is None:
+    if game is None and entry.from_config is not None:
+        reward = None if conjecturer_reward is None else conjecturer_reward_of(args, conjecturer_reward)
+        made = entry.from_config(args, reward=reward)
+    else:
         if conjecturer_reward is not None:
             raise ConfigError(
                 f"`conjecturer_reward` ({conjecturer_reward!r}) is not read by a game of your own; give it to the "
                 "game, such as ProposeAndSolve(reward=...), and leave it out."
             )
         made = GAMES.make(str(args.game), args.game_arguments) if game is None else game
-        parts: tuple[tuple[str, Any, Any], ...]
-        parts = ("proposer", made.proposer, check_proposer), ("guide", made.guide, check_guide)
-        for kind, part, check in parts:
+        checks: dict[str, Any] = {"proposer": check_proposer, "guide": check_guide}
+        for kind, check in checks.items():
+            part = getattr(made, kind)
             if part is not None:
                 refuse_class(kind, part)
                 check(f"`{kind}` of the game ({type(part).__name__})", part, args.players_by_kind)
         made.check(args)
-        return made
-    reward = None if conjecturer_reward is None else conjecturer_reward_of(args, conjecturer_reward)
-    return entry.from_config(args, reward=reward)
+    check_state("game", made)
+    return made
 
 
-def conjecturer_reward_of(args: JointSelfPlayConfig, given: ConjecturerReward | str | None) -> ConjecturerReward:
-    """The user's callable if there is one, else the reward that is named."""
-    if given is None or isinstance(given, str):
+def conjecturer_reward_of(args: JointSelfPlayConfig, given: ConjecturerReward | str) -> ConjecturerReward:
+    """The user's callable, or the reward that is named."""
+    if isinstance(given, str):
         return make_conjecturer_reward(given or args.conjecturer_reward, {} if given else args.reward_arguments)
     if not callable(given):
         raise ConfigError(
@@ -176,7 +172,7 @@ def check_prompts(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: 
     write, with which the first round would fail, and for two kinds of prompt in TRL's table of completions, whose
     prompt column has one type."""
     said = domain.to_dict()
-    asked = _examples(args, domain, rows)
+    asked = example_rows(domain, bool(args.players_of("conjecturer")), rows)
     chats = [
         f"`{kind}_prompt` ({said.get(f'{kind}_prompt', name_of(domain))})"
         for kind, row in asked.items()
@@ -204,14 +200,10 @@ def check_prompts(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: 
 
 def end_tokens(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> list[int]:
     """Tokens that end a completion of any role; evaluation stops at them too. The end of a chat turn is among them."""
-    chat = any(isinstance(row["prompt"], list) for row in _examples(args, domain, rows).values())
+    examples = example_rows(domain, bool(args.players_of("conjecturer")), rows)
+    chat = any(isinstance(row["prompt"], list) for row in examples.values())
     found: list[int] = []
     for role in policies.roles:
         with policies.active(role):
             found += end_token_ids(policies.module, tokenizer, chat)
     return list(dict.fromkeys(found))
-
-
-def _examples(args: JointSelfPlayConfig, domain: Any, rows: Any) -> dict[str, dict[str, Any]]:
-    """A row that asks each kind of role that the domain knows."""
-    return example_rows(domain, bool(args.players_of("conjecturer")), rows)

@@ -169,9 +169,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         parts |= {"guard/conjecturer": self.conjecturer_guard, "solve_rate": self.solve_rate}
         limit = args.save_total_limit
         self.store = Store(args, self.engine, self.processes, stateful(parts), settings, self.exports, limit)
-        score, size = self._get_per_token_logps_and_entropies, int(args.gradient_accumulation_steps)
-        drop = args.drop_signalless_gradients
-        self.window = WindowLoss(self.learners, self.engine, self.processes, score, drop, size)
+        score = self._get_per_token_logps_and_entropies
+        self.window = WindowLoss(args, self.learners, self.engine, self.processes, score)
         self.round_end = RoundEnd(self.window, self.roles, self.book, self.store, self.loop)
         self.termination = Termination(self.processes, self._save_now)
         return [

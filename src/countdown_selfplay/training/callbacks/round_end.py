@@ -69,10 +69,11 @@ class RoundEnd(TrainerCallback):
             return
         found, self.steps = averaged_rounds(self.steps), []
         for role, learner in self.window.learners.items():
-            loss = learner.loss
-            loss.end_of_round(found.get(f"{role}/entropy"))
-            if loss.entropy.target is not None:
-                found[f"{role}/entropy_coef"] = loss.entropy.value
+            coefficient = learner.loss.entropy
+            if f"{role}/entropy" in found:  # else it was not measured
+                coefficient.observe(found[f"{role}/entropy"])
+            if coefficient.target is not None:
+                found[f"{role}/entropy_coef"] = coefficient.value
         self.book.rounds[-1].update(found, **self._maxima())
         first = args.logging_first_step and state.global_step == args.steps_per_round
         if first or (state.global_step >= state.max_steps and args.logging_strategy != "no"):
