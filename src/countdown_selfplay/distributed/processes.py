@@ -20,10 +20,8 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class Processes:
     """rank: this process's number of `world`. device: where its tensors are. in_step: they must also take the same
-    steps of generation, as where no process holds whole weights.
-
-    `gather`, `total`, `largest`, `wait` and `together` are called by all of them, equally often and in the same order.
-    """
+    steps of generation, as where no process holds whole weights. `gather`, `total`, `largest`, `wait` and `together`
+    are called by all of them, equally often and in the same order."""
 
     rank: int = 0
     world: int = 1

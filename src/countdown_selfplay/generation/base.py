@@ -18,11 +18,9 @@ from ..policies import PolicySet
 
 @dataclass(frozen=True)
 class Turns:
-    """All that the backends know of the turns that they sample.
-
-    ends: ids that end a completion of any role. stops: the strings that end one of this role. key: the parts of the
-    seed that differ from turn to turn, beside the role. record: takes a metric of the round at hand.
-    """
+    """All that the backends know of the turns that they sample. ends: ids that end a completion of any role. stops:
+    the strings that end one of this role. key: the parts of the seed that differ from turn to turn, beside the role.
+    record: takes a metric of the round at hand."""
 
     args: JointSelfPlayConfig
     roles: Mapping[str, Role]
@@ -61,10 +59,8 @@ class Generate(Sampler):
 
 class ContinuousBatching(Sampler):
     """TRL calls the module's `generate_batch` and drops the log-probs; this backend stands in between and keeps them.
-
     Kernels and padding are not those of the loss, and with bf16 nor is the precision: the samples come from the
-    weights as they are, without autocast. The ratio of the two is corrected and logged as for vLLM.
-    """
+    weights as they are, without autocast. The ratio of the two is corrected and logged as for vLLM."""
 
     def __init__(self, turns: Turns) -> None:
         super().__init__(turns)

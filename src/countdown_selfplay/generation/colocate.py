@@ -28,10 +28,8 @@ ENGINE = "engine"
 class Colocate(VLLMSampler):
     """`full`: a role's weights are pushed in memory before its turn, unless the engine holds them already. `tied`: the
     same, which makes one push a round. `lora`: the base stays in the engine, and plays frozen roles; every other role
-    has a LoRA request, renewed when its adapter has changed.
-
-    The engine runs in this process and draws from the process's generators, which are seeded for each turn.
-    """
+    has a LoRA request, renewed when its adapter has changed. The engine runs in this process and draws from the
+    process's generators, which are seeded for each turn."""
 
     def __init__(self, turns: Turns, engine: Engine, source: object) -> None:
         """`engine`: what the run trains on. `source`: the model as it was passed to the trainer."""

@@ -27,10 +27,8 @@ CONCURRENCY = 64  # prompts that are under way at once; the server batches them
 class Server(VLLMSampler):
     """`lora`: the server holds the base, and adapters reach it as files through `/v1/load_lora_adapter`; a server that
     was started anew gets them again. `full` and `tied`: whole weights go over NCCL, by TRL's own client, before a
-    role's turn and if they have changed; they are on one server per role, or take turns on a shared one.
-
-    The main process talks to the servers, and shares completions and errors with the others.
-    """
+    role's turn and if they have changed; they are on one server per role, or take turns on a shared one. The main
+    process talks to the servers, and shares completions and errors with the others."""
 
     def __init__(self, turns: Turns, engine: Engine) -> None:
         """`engine`: what the run trains on."""
@@ -147,8 +145,7 @@ class Server(VLLMSampler):
     def _send_weights(self, url: str, name: str) -> None:
         """Whole weights by TRL's client. All processes take part; a failure anywhere is a failure everywhere, and is
         tried again with a new channel."""
-        args = self.turns.args
-        client = self.clients[url]
+        args, client = self.turns.args, self.clients[url]
         model = self.turns.policies.module.policies[inner_name(name)]
         reason = ""
         for attempt in range(client.retries + 1):
@@ -205,12 +202,9 @@ class Server(VLLMSampler):
         # Equal prompts in a row are one request; where processes meet, a new one begins.
         runs = [[(ids, len(list(run))) for ids, run in itertools.groupby(own)] for own, _ in everyone]
         generators = [torch.Generator().manual_seed(seed) for _, seed in everyone]
-        seeds = [
-            int(torch.randint(2**31, (), generator=generator))
-            for own, generator in zip(runs, generators, strict=True)
-            for _ in own
-        ]
-        groups = [group for own in runs for group in own]
+        sampled = [(group, one) for own, one in zip(runs, generators, strict=True) for group in own]
+        seeds = [int(torch.randint(2**31, (), generator=generator)) for _, generator in sampled]
+        groups = [group for group, _ in sampled]
         choices = processes.together(lambda: _slim(self.complete(role, groups, seeds)))
         first = sum(len(own) for own, _ in everyone[: processes.rank])
         mine = choices[first : first + len(prompts)]
@@ -219,8 +213,7 @@ class Server(VLLMSampler):
     def complete(self, role: str, groups: list[tuple[list[int], int]], seeds: list[int]) -> list[dict[str, Any]]:
         """Choices of all groups (a prompt and how many completions of it), in order. One request and one seed per
         group: the server gives its n-th completion the seed + n."""
-        settings = self.sampling_settings(role)
-        url = self.urls[role]
+        settings, url = self.sampling_settings(role), self.urls[role]
         longest = max(len(ids) for ids, _ in groups)
         check_lengths(role, longest, settings["max_tokens"], self.models[url].get("max_model_len"))
         name = self.turns.policies.weights_of[role]

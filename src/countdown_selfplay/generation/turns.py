@@ -67,10 +67,8 @@ class VLLMSampler(Sampler):
         """What TRL calls for the role's completions, as `generate` of VLLMGeneration."""
 
     def stale(self, place: str, name: str) -> tuple[str, tuple[int, ...]] | None:
-        """None if `place` holds the weights called `name` as they are now, else what it will hold once pushed.
-
-        All processes decide alike: a push may gather shards, which all of them must join.
-        """
+        """None if `place` holds the weights called `name` as they are now, else what it will hold once pushed. All
+        processes decide alike: a push may gather shards, which all of them must join."""
         for module in self.turns.policies.module.modules():
             if isinstance(module, FSDPModule):  # a forward pass leaves the root's parameters whole
                 module.reshard()
@@ -106,11 +104,9 @@ class VLLMSampler(Sampler):
             "stop_token_ids": list(self.turns.ends),
         }
         more: Any = args.generation_kwargs  # TRL has read it from JSON
-        found = {**found, **{name: value for name, value in (more or {}).items() if name not in _OWN}}
+        found |= {name: value for name, value in (more or {}).items() if name not in _OWN}
         stops = self.turns.stops(role)
-        if stops:
-            found["stop"] = list(stops)
-        return found
+        return found | ({"stop": list(stops)} if stops else {})
 
 
 def check_one_shape(models: Mapping[str, Any]) -> None:
@@ -127,13 +123,10 @@ def check_one_shape(models: Mapping[str, Any]) -> None:
 
 @torch.no_grad()
 def fingerprint(parameters: Iterable[torch.nn.Parameter]) -> tuple[int, ...]:
-    """Which weights these are, told from the weights themselves: nobody has to remember to say that they changed. Per
-    tensor, the sum of its bits read as integers, of the part that this process holds.
-
-    Two sums per tensor, over all and over every other element, so that two entries that change places show too. A
-    change of one bit anywhere changes it; an optimizer step, a rollback, a resume and an edit by hand all do. It reads
-    the weights once, which is far cheaper than to push them.
-    """
+    """Which weights these are, told from the weights themselves: an optimizer step, a rollback, a resume and an edit
+    by hand all change it. Per tensor two sums of its bits read as integers, of the part that this process holds: over
+    all and over every other element, so that two entries that change places show too. It reads the weights once, which
+    is far cheaper than to push them."""
     sums = []
     for parameter in parameters:
         shard: Any = parameter.to_local() if isinstance(parameter, DTensor) else parameter  # FSDP2
@@ -200,11 +193,9 @@ def adapter_state(policies: PolicySet, name: str) -> dict[str, torch.Tensor]:
 
 
 class AdapterFolders:
-    """Writes `<folder>/<weights>-<run>-<version>` and removes the version before the last one.
-
-    A new version gets a new name, so that no cache of the engine (of adapters, or of prefixes) can hand out what
-    belongs to the old one; and a name holds the run, for a server outlives it and would keep the last run's adapter.
-    """
+    """Writes `<folder>/<weights>-<run>-<version>` and removes the version before the last one. A new version gets a
+    new name, so that no cache of the engine (of adapters, or of prefixes) can hand out what belongs to the old one;
+    and a name holds the run, for a server outlives it and would keep the last run's adapter."""
 
     def __init__(self, folder: Path, policies: PolicySet) -> None:
         self.folder, self.policies = folder, policies

@@ -19,12 +19,9 @@ from .forward import scored_at, with_shared_prefix
 
 
 class PolicyModule(PreTrainedModel):
-    """Several causal LMs behind the interface of one: `active` says which of them forward and generate use.
-
-    State dict keys are `policies.<name>.<key of the model>`. Saved as one joint safetensors checkpoint at the folder's
-    root, where the stock Trainer looks for it on resume; there is no config.json beside it, for no single model fits
-    it.
-    """
+    """Several causal LMs behind the interface of one: `active` says which of them forward and generate use. State dict
+    keys are `policies.<name>.<key of the model>`. Saved as one joint safetensors checkpoint at the folder's root,
+    where the stock Trainer looks for it on resume; there is no config.json beside it, for no single model fits it."""
 
     supports_gradient_checkpointing = True
     _supports_sdpa = _supports_flash_attn = _supports_flex_attn = _supports_attention_backend = True

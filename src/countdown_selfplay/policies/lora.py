@@ -34,11 +34,8 @@ def _one_temperature(temperatures: Mapping[str, float], roles: Sequence[str]) ->
 
 class LoraPolicies(PolicySet):
     """Adapters named after their roles (see inner_name); a checkpoint holds one PEFT folder per adapter, which the
-    stock Trainer loads.
-
-    The reference of every role, and what a frozen one plays, is the base with adapters off: the weights that were
-    passed in.
-    """
+    stock Trainer loads. The reference of every role, and what a frozen one plays, is the base with adapters off: the
+    weights that were passed in."""
 
     def __init__(
         self,

@@ -101,11 +101,8 @@ class RoleLoss:
         self, logps: torch.Tensor, batch: dict[str, torch.Tensor]
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """(B, T) log-probs of the policy that sampled, and the weight that corrects for a sampler other than the
-        trained model if the objective takes it apart.
-
-        Where a round is one step, the current log-probs are those of the trained model when it was sampled, and the
-        mismatch of an engine costs no second pass; with several, those of the sampling time were kept.
-        """
+        trained model if the objective takes it apart. Where a round is one step, the current log-probs are those of
+        the sampling time, and an engine's mismatch costs no second pass; with several they were kept."""
         settings, sampler = self.settings, batch.get("sampling_per_token_logps")
         trained = batch.get("old_per_token_logps")
         if sampler is None:

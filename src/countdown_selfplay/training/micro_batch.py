@@ -46,12 +46,10 @@ class WindowLoss:
 
     def __call__(self, model: torch.nn.Module, inputs: dict[str, Any], place: int, optimizer: Any) -> torch.Tensor:
         """Forward pass and loss of a micro-batch, as the engine wants it. `place`: micro-batches of the run before it.
-
         Where the loss is proportional to the advantages, a sample with advantage 0 has gradient 0: its forward pass
         runs without a graph, for entropy and the other metrics, and no backward pass follows. The gradient is the
         same. `model`: the wrapped one; passes without a graph go to the bare module, for their number differs between
-        processes.
-        """
+        processes."""
         role, policies = inputs["role"], self.engine.policies
         if self.is_empty(inputs):
             return torch.zeros((), device=self.engine.accelerator.device, requires_grad=True)
@@ -181,10 +179,8 @@ def whole_answers(batch: RoleBatch, count: int, most: int) -> list[list[int]]:
 
 
 def split_idle(batch: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor] | None]:
-    """The rows with credit, and those without that have a token to measure (None if there are none).
-
-    Without any credit the shortest row stays among the first: every micro-batch has a backward pass.
-    """
+    """The rows with credit, and those without that have a token to measure (None if there are none). Without any
+    credit the shortest row stays among the first: every micro-batch has a backward pass."""
     lengths = batch["completion_mask"].sum(1)
     live = (batch["advantages"] != 0) & (lengths > 0)
     if not bool(live.any()):
@@ -203,12 +199,5 @@ def trim(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     mask = batch["completion_mask"] + batch["sft_mask"] if "sft_mask" in batch else batch["completion_mask"]
     used = mask.any(0).nonzero()
     length = int(used[-1]) + 1 if used.numel() else 1
-    trimmed = {}
-    for name, value in batch.items():
-        if name.startswith("prompt_"):
-            trimmed[name] = value[:, prompt:]
-        elif name in _PER_ROW:
-            trimmed[name] = value
-        else:
-            trimmed[name] = value[:, :length]
-    return trimmed
+    columns = {name: slice(prompt, None) if name.startswith("prompt_") else slice(length) for name in batch}
+    return {name: value if name in _PER_ROW else value[:, columns[name]] for name, value in batch.items()}

@@ -58,11 +58,9 @@ class SampleReplay:
     def play(
         self, batch: RoleBatch, rows: int, round_: int, key: tuple[object, ...], processes: Processes
     ) -> RoleBatch:
-        """Take in the round's selected samples and hand out a batch of `rows` rows made of kept ones.
-
-        If more are kept than all processes have rows, they are drawn without repetition, by `key` alone; if fewer, the
-        rest of the rows is not selected. Called by all processes.
-        """
+        """Take in the round's selected samples and hand out a batch of `rows` rows made of kept ones. If more are kept
+        than all processes have rows, they are drawn without repetition, by `key` alone; if fewer, the rest of the rows
+        is not selected. Called by all processes."""
         new = [row for _, row in kept_rows(batch, round_)]
         chosen = of_mean_one(self._drawn(new, rows * processes.world, round_, key, processes), self.rule.weighted)
         signal = any(sample.advantage for sample in chosen)
@@ -112,13 +110,10 @@ class EpisodeReplay(SampleReplay):
 
 
 class AnswerBuffer:
-    """The newest `capacity` selected answers of a role, equal ones once, on every process the same list.
-
-    A new answer is owed `reuse` / (answers of a step) steps. What is owed is taken in whole steps of
-    `sequences_per_step` answers, drawn with repetition from all that are kept; a remainder, and what a round has no
-    steps left for, waits. So each answer is seen `reuse` times on the mean, and a role that solves nothing does not
-    step.
-    """
+    """The newest `capacity` selected answers of a role, equal ones once, on every process the same list. A new answer
+    is owed `reuse` / (answers of a step) steps. What is owed is taken in whole steps of `sequences_per_step` answers,
+    drawn with repetition from all that are kept; a remainder, and what a round has no steps left for, waits. So each
+    answer is seen `reuse` times on the mean, and a role that solves nothing does not step."""
 
     def __init__(self, rule: Replay, settings: Role) -> None:
         if not settings.sequences_per_step:

@@ -57,11 +57,8 @@ class Training:
         self, stock_train: Callable[..., Any], resume: str | bool | None, /, *arguments: Any, **keywords: Any
     ) -> Any:
         """Train; on a trip of the guard go back to the last healthy checkpoint and go on, at most guard_max_rollbacks
-        times.
-
-        After a rollback the attempt counter is part of every sampling seed, or the same samples would lead to the same
-        collapse.
-        """
+        times. The attempt counter is part of every sampling seed, or the same samples would lead to the same
+        collapse."""
         store, args, together = self.store, self.args, self.processes.together
         output = store.output
         with run_lock(output), self.termination.listening():

@@ -212,12 +212,10 @@ def completion_table(
     gather: Callable[[list[Any]], list[Any]],
 ) -> dict[str, Any]:
     """The round's completions of all processes in the form in which TRL prints and writes them, role by role (`order`)
-    and turn by turn. `logs`: those of each rollout, by its identity. Called by all processes.
-
-    TRL has filled in its own GRPO advantages, and 0 for proposals, whose rewards nobody knew by then. Here `reward` is
-    the credited reward of a sample (NaN: it was not measured) and `advantages` its credit; the reward functions'
-    columns are those of judged samples alone. Samples that fill up a process's part of a turn are left out.
-    """
+    and turn by turn. `logs`: those of each rollout, by its identity. Called by all processes. TRL has filled in its
+    own GRPO advantages, and 0 for proposals, whose rewards nobody knew by then. Here `reward` is the credited reward
+    of a sample (NaN: it was not measured) and `advantages` its credit; the reward functions' columns are those of
+    judged samples alone. Samples that fill up a process's part of a turn are left out."""
     table = _trl.empty_logs()
     sampled = [(turn, log) for turn in turns if (log := logs.get(id(turn.rollout))) and log["prompt"]]
     sampled.sort(key=lambda pair: order.index(pair[0].rollout.role))

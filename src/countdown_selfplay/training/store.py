@@ -72,11 +72,9 @@ class Store:
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def save(self, stock_save: Callable[[], None], state: TrainerState, optimizer: Any) -> None:
-        """Write `checkpoint-<step>`: everything into a staging folder, the list of files last, then one rename.
-
-        A run that dies at any point leaves either the whole checkpoint under its name or none. Called by all
-        processes; a RunFolderError says that the disk did not take it and what is left to resume from.
-        """
+        """Write `checkpoint-<step>`: everything into a staging folder, the list of files last, then one rename. A run
+        that dies at any point leaves either the whole checkpoint under its name or none. Called by all processes; a
+        RunFolderError says that the disk did not take it and what is left to resume from."""
         args, main, output = self.args, self.processes.main, self.output
         staging, name = output / _STAGING, f"checkpoint-{state.global_step}"
         try:
