@@ -76,8 +76,6 @@ class Processes:
         """This process's contiguous part: the parts in rank order are `items`, and differ by one in length at most."""
         return list(items[len(items) * self.rank // self.world : len(items) * (self.rank + 1) // self.world])
 
-    # -- an evaluation, whose batches must be as many on each process ------------------------------------------------
-
     def deal(self, items: Sequence[T]) -> list[T]:
         """This process's items, every `world`-th. All processes get equally many: the last ones repeat their first
         item where the number does not divide, for a process that makes fewer batches than the others would leave them

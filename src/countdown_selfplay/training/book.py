@@ -150,9 +150,6 @@ class Loop:
             self.stream.expected = (self.frame.rounds, state["stream"])
 
 
-# -- rounds and optimizer steps ---------------------------------------------------------------------------------------
-
-
 @contextmanager
 def counted_in_steps(args: Any, rounds: int) -> Iterator[None]:
     """Inside the block the cadences of `args` are in optimizer steps, whole rounds each: checkpoints and evaluations
@@ -172,9 +169,6 @@ def counted_in_steps(args: Any, rounds: int) -> Iterator[None]:
 def ends_round(args: Any, step: int) -> bool:
     """Is optimizer step number `step`, counted from 1, the last one of a round?"""
     return step % args.steps_per_round == 0
-
-
-# -- one log entry ----------------------------------------------------------------------------------------------------
 
 
 def averaged_rounds(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:

@@ -105,9 +105,6 @@ def _one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype
     return found
 
 
-# -- rows of a player's turns -----------------------------------------------------------------------------------------
-
-
 _KEPT = (
     "prompt_ids",
     "prompt_mask",

@@ -173,8 +173,6 @@ class Evaluator:
             result["solve_rate"] = pooled([*found_P.values()], (1,)).pass_at[1].to_dict()
         return result
 
-    # -- before a run in moves ---------------------------------------------------------------------------------------
-
     def probe_format(self) -> None:
         """ConfigError if not one of a prover's first `format_probe` moves, on problems of the lowest rung, is legal: a
         warm start that has never seen the format earns nothing, and under expert iteration, whose right answers buy

@@ -69,8 +69,6 @@ class Store:
     def output(self) -> Path:
         return Path(self.args.output_dir)
 
-    # -- writing -----------------------------------------------------------------------------------------------------
-
     def save(self, stock_save: Callable[[], None], state: TrainerState, optimizer: Any) -> None:
         """Write `checkpoint-<step>`: everything into a staging folder, the list of files last, then one rename. A run
         that dies at any point leaves either the whole checkpoint under its name or none. Called by all processes; a
@@ -137,8 +135,6 @@ class Store:
     def _shape(self) -> dict[str, Any]:
         """Facts that must be equal at a resume."""
         return {"roles": list(self.args.all_roles), "policy_sharing": self.args.policy_sharing}
-
-    # -- resuming ----------------------------------------------------------------------------------------------------
 
     def resolve(self, resume: str | bool | None) -> Path | None:
         """The checkpoint that `resume` means: a folder, True for the newest complete one in the output folder, "auto"

@@ -63,9 +63,6 @@ def mask_after_stops(tensors: dict[str, torch.Tensor], texts: list[str], stops: 
         tensors["completion_mask"][ended[:, None].to(behind.device) & behind] = 0
 
 
-# -- one batch a player -----------------------------------------------------------------------------------------------
-
-
 def joined(parts: Sequence[RoleBatch]) -> RoleBatch:
     """Batches one below the other, padded to the longest. A tensor that one of them lacks is left out; of the
     supervised term such a batch has no token."""
@@ -221,9 +218,6 @@ def groups_of(batch: RoleBatch) -> torch.Tensor:
 def sequences_of(batch: RoleBatch) -> torch.Tensor:
     """(B) which rows are one answer."""
     return torch.arange(batch.rows) if batch.sequence_B is None else batch.sequence_B
-
-
-# -- windows of so many answers --------------------------------------------------------------------------------------
 
 
 def sequence_windows(
