@@ -145,9 +145,7 @@ class Server(VLLMSampler):
         self.accelerator = engine.accelerator
         args, policies, device = turns.args, turns.policies, turns.processes.device.type
         shared = f"http://{args.vllm_server_host}:{args.vllm_server_port}"
-        self.urls = {
-            role: (settings.vllm_server_base_url or shared).rstrip("/") for role, settings in turns.roles.items()
-        }
+        self.urls = {role: (s.vllm_server_base_url or shared).rstrip("/") for role, s in turns.roles.items()}
         if not self.adapters and device != "cuda":
             raise ConfigError(
                 f"`generation_backend` (vllm_server) with policy_sharing='{args.policy_sharing}' sends whole weights "
@@ -258,10 +256,9 @@ class Server(VLLMSampler):
         for attempt in range(client.retries + 1):
             try:
                 if url not in self._channels:
-                    port = args.vllm_group_port + list(self.clients).index(url)
-                    self._channels[url] = _trl.server_vllm(
-                        self.accelerator, self.turns.tokenizer, model, url, port, args.vllm_server_timeout
-                    )
+                    port, patience = args.vllm_group_port + list(self.clients).index(url), args.vllm_server_timeout
+                    given = self.accelerator, self.turns.tokenizer, model, url, port, patience
+                    self._channels[url] = _trl.server_vllm(*given)
                 self._channels[url].model = model
                 self._channels[url].sync_weights()
                 if self.turns.processes.main:

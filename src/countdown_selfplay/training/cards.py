@@ -197,11 +197,10 @@ def results_of(evaluation: Mapping[str, Any], roles: Sequence[str]) -> str:
         return ""
     after = evaluation["after"]
     found = after.get("prover") or next(iter(after.values()))
-    size = (
-        f"{found['problems']} held-out problems x {found['n']} answers" if "problems" in found else "held-out problems"
-    )
+    size = "held-out problems"
+    if "problems" in found:
+        size = f"{found['problems']} {size} x {found['n']} answers"
     heat = found.get("setting", {}).get("temperature")
     how = "" if heat is None else f", temperature {heat:g}"
-    return f"{size}{how}; 95% intervals, differences paired where there are problems.\n\n" + "\n".join(
-        ["```", *lines[:2], *own, "```"]
-    )
+    said = f"{size}{how}; 95% intervals, differences paired where there are problems.\n"
+    return "\n".join([said, "```", *lines[:2], *own, "```"])

@@ -213,12 +213,8 @@ class Evaluator:
 
 
 def _sampling_of(settings: Role) -> dict[str, Any]:
-    return {
-        "temperature": settings.temperature,
-        "top_p": settings.top_p,
-        "top_k": settings.top_k,
-        "max_new_tokens": settings.max_completion_length,
-    }
+    found = {name: getattr(settings, name) for name in ("temperature", "top_p", "top_k")}
+    return found | {"max_new_tokens": settings.max_completion_length}
 
 
 def _refusal(player: str, rung: int, texts: list[str], verdicts: list[Any], expected: str) -> str:

@@ -64,9 +64,8 @@ def role_objectives(
         objective = given.get(role, settings.objective)
         if isinstance(objective, str):
             arguments = {} if role in given else settings.objective_kwargs
-            objective = make_objective(
-                objective, arguments, low=args.importance_clip_low, high=args.importance_clip_high
-            )
+            low, high = args.importance_clip_low, args.importance_clip_high
+            objective = make_objective(objective, arguments, low=low, high=high)
         refuse_class(f"objectives[{role!r}]", objective)
         check_objective(f"The {role}'s objective ({objective!r})", objective)
         refuse_ignored_charges(args, settings.kind, f"objectives[{role!r}]", type(objective).__name__, objective)

@@ -20,13 +20,8 @@ class RoleLoss:
         """`most_moves`: of an answer of the role, 1 where it is written at once."""
         self.objective, self.settings, self.most_moves = objective, settings, most_moves
         self.sequences = self.tokens = self.groups = self.sft_tokens = 1.0
-        self.entropy = EntropyCoefficient(
-            settings.entropy_coef,
-            settings.entropy_target,
-            settings.entropy_coef_delta,
-            settings.entropy_coef_min,
-            settings.entropy_coef_max,
-        )
+        step, low, high = settings.entropy_coef_delta, settings.entropy_coef_min, settings.entropy_coef_max
+        self.entropy = EntropyCoefficient(settings.entropy_coef, settings.entropy_target, step, low, high)
         self._sums: dict[str, torch.Tensor] = {}
         self._maxima: dict[str, torch.Tensor] = {}
 
@@ -113,17 +108,9 @@ class RoleLoss:
             return _behavior(logps, trained), None
         if self.objective.sampler_correction == "ratio":
             return _behavior(logps, sampler), None
-        old = _behavior(logps, trained)
-        weight = truncated_weight(
-            old,
-            sampler,
-            mask,
-            settings.sampler_correction_mode,
-            settings.sampler_correction_min,
-            settings.sampler_correction_max,
-            batch.get("sequence"),
-        )
-        return old, weight
+        old, mode = _behavior(logps, trained), settings.sampler_correction_mode
+        low, high = settings.sampler_correction_min, settings.sampler_correction_max
+        return old, truncated_weight(old, sampler, mask, mode, low, high, batch.get("sequence"))
 
     def _mismatch(
         self, trained: torch.Tensor, sampler: torch.Tensor, mask: torch.Tensor, sequence_B: torch.Tensor | None

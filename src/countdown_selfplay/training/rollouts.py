@@ -56,11 +56,9 @@ class Rollouts:
     def acting_as(self, role: str, n: int, judged: list[Any] | None = None) -> Iterator[None]:
         """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`, which
         samples `n` completions per prompt. `judged`: the problems that each completion is verified by."""
-        trl = self.trl
+        trl, settings, stops = self.trl, self.turns.roles[role], self.turns.stops(role)
         swapped = {
-            **_trl.sampling_overrides(
-                trl.generation_kwargs, trl.eos_token_ids, self.turns.roles[role], self.turns.stops(role), n
-            ),
+            **_trl.sampling_overrides(trl.generation_kwargs, trl.eos_token_ids, settings, stops, n),
             **self.sampler.begin(role, trl.state.global_step),
             "_metrics": self.book.collected[role],
             "_logs": _trl.empty_logs(),
@@ -161,10 +159,8 @@ class Rollouts:
         chat = not isinstance(prompts[0], str)
         completions = [[{"role": "assistant", "content": text}] for text in texts] if chat else texts
         collected = self.book.collected[role]
-        with (
-            _trl.swapped(self.trl, {"_metrics": collected, "_logs": logs}),
-            _trl.swapped(self, {"_verdicts": verdicts}),
-        ):
+        ours = {"_metrics": collected, "_logs": logs}
+        with _trl.swapped(self.trl, ours), _trl.swapped(self, {"_verdicts": verdicts}):
             per_func = self.trl._calculate_rewards(asked, prompts, completions, [[] for _ in asked])
         episodes.rewards_B = self.captured()[2][:count]
         logs["prompt"], logs["completion"] = processes.gather([str(p) for p in prompts]), processes.gather(texts)

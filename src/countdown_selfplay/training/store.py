@@ -57,13 +57,14 @@ class Store:
     settings: dict[str, Any]
     """Those that a resume must leave as they were."""
     exports: Exports
-    limit: int | None
-    """Of checkpoints that are kept; hidden from the stock Trainer while it trains (rollbacks.py)."""
     loop: dict[str, Any] = field(default_factory=dict)
     """State of the Trainer's loop (book.Loop) in the last checkpoint that was written or resumed."""
     changed: dict[str, list[Any]] = field(default_factory=dict)
     """Settings that a resume has changed: {name: [there, here]}."""
     _verified: Path | None = None
+
+    def __post_init__(self) -> None:
+        self.limit = self.args.save_total_limit  # hidden from the stock Trainer while it trains (rollbacks.py)
 
     @property
     def output(self) -> Path:
@@ -218,10 +219,6 @@ def may_save(args: JointSelfPlayConfig, step: int) -> bool:
     """May a checkpoint be written now? A user's callback may ask after any optimizer step."""
     if ends_round(args, step):
         return True
-    logger.warning(
-        "No checkpoint at step %d, in the middle of a round, which could not be resumed; ask at multiples of "
-        "steps_per_round (%d).",
-        step,
-        args.steps_per_round,
-    )
+    said = "No checkpoint at step %d, in the middle of a round, which could not be resumed; ask at multiples of "
+    logger.warning(f"{said}steps_per_round (%d).", step, args.steps_per_round)
     return False
