@@ -268,7 +268,7 @@ PROBE = """
 import os
 import torch
 from accelerate import Accelerator
-from countdown_selfplay.distributed.exit import leave_process_group
+from countdown_selfplay.distributed.launch import leave_process_group
 a = Accelerator()
 wrapped = type(a.prepare(torch.nn.Linear(2, 2))).__name__
 total = a.reduce(torch.tensor([float(a.process_index + 1)]), "sum").item()

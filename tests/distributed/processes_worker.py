@@ -9,7 +9,7 @@ from accelerate import Accelerator
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from countdown_selfplay.distributed.exit import leave_process_group
+from countdown_selfplay.distributed.launch import leave_process_group
 from countdown_selfplay.distributed.processes import processes_of
 from countdown_selfplay.errors import DataError
 from tests.distributed.two_processes import leave

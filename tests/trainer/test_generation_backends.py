@@ -17,7 +17,7 @@ from countdown_selfplay.config import Role
 from countdown_selfplay.errors import ConfigError, GenerationError, MissingExtraError
 from countdown_selfplay.generation import client as client_module
 from countdown_selfplay.generation import colocate
-from countdown_selfplay.generation.client import UnknownModelError, VLLMServerClient
+from countdown_selfplay.generation.server import UnknownModelError, VLLMServerClient
 from countdown_selfplay.generation.turns import check_lengths, fingerprint
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.importance import truncated_weight

@@ -12,7 +12,7 @@ from countdown_selfplay.contract.frame_metrics import FRAME_METRICS, LOG_METRICS
 from countdown_selfplay.contract.metric import Metric, declaration_of, for_players
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
-from countdown_selfplay.training.callbacks import RoundProgress
+from countdown_selfplay.training.callbacks.progress import RoundProgress
 
 from .conftest import on_sample, rounds
 

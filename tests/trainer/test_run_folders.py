@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, TrainerCallback
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.errors import CheckpointError
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.training.callbacks import Terminated
+from countdown_selfplay.training.callbacks.round_end import Terminated
 from countdown_selfplay.training.callbacks.run_folder import describe_run
 from countdown_selfplay.training.checkpoints import restore_replaced
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from countdown_selfplay.errors import CheckpointError, CollapseError, ConfigError, RunFolderError
-from countdown_selfplay.training.callbacks import Terminated
+from countdown_selfplay.training.callbacks.round_end import Terminated
 from countdown_selfplay.training.checkpoints import manifest_of
 from countdown_selfplay.training.run_lock import run_lock
 

@@ -14,7 +14,7 @@ from countdown_selfplay.domains import held_out_of
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.rewards import make_conjecturer_reward
 from countdown_selfplay.statistics.pass_at_k import pass_at_k
-from countdown_selfplay.training.callbacks import ReportEvery
+from countdown_selfplay.training.callbacks.run_folder import ReportEvery
 
 from .conftest import equal, rounds, weights
 

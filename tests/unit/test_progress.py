@@ -11,8 +11,7 @@ from countdown_selfplay.evaluation.progress import duration
 from countdown_selfplay.games.metrics import METRICS
 from countdown_selfplay.statistics.bootstrap import Estimate, wilson_interval
 from countdown_selfplay.statistics.independent import independent_difference
-from countdown_selfplay.training.callbacks import RoundProgress
-from countdown_selfplay.training.callbacks.progress import RoundLines, words_text
+from countdown_selfplay.training.callbacks.progress import RoundLines, RoundProgress, close_bars, words_text
 
 
 @pytest.mark.parametrize(
@@ -40,7 +39,7 @@ def test_the_bar_has_room_beside_the_words(columns, words):
     assert line.endswith(words) and len(line) <= columns
     bar = line.split("|")[-2]
     assert len(bar) >= 8 and set(bar) <= set(" ▏▎▍▌▋▊▉█0123456789#") and bar.strip()
-    progress.close()
+    close_bars([progress])
 
 
 def test_the_words_of_a_starved_round_leave_out_what_it_has_not():

@@ -166,7 +166,7 @@ def build_arguments(script: JointScriptArguments, training: JointSelfPlayConfig,
         found["reward_funcs"] = reward_funcs_of(script.reward_funcs, make_verdict_reward("verifier_reward"))
     callbacks = callbacks_of(script.callbacks, script.early_stopping_patience)
     if script.report_every is not None:
-        from ..training.callbacks import ReportEvery
+        from ..training.callbacks.run_folder import ReportEvery
 
         callbacks.append(ReportEvery(script.report_every))
     return found | ({"callbacks": callbacks} if callbacks else {})

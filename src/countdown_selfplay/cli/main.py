@@ -115,7 +115,7 @@ def _left(command: Callable[[list[str]], int], argv: list[str]) -> int:
     """Run it, and end torch.distributed if it was started."""
     code = command(argv)
     if "torch" in sys.modules:  # else nothing was started, and the import would load torch
-        from ..distributed.exit import leave_process_group
+        from ..distributed.launch import leave_process_group
 
         leave_process_group()
     return code

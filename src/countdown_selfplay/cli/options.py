@@ -16,7 +16,7 @@ from trl import ModelConfig, TrlParser
 
 from ..config.countdown_fields import CountdownArguments, DomainFields
 from ..config.recipes import over
-from ..distributed.launched import refuse_lone_process
+from ..distributed.launch import refuse_lone_process
 from ..errors import ConfigError, CountdownSelfPlayError
 from ..registry import suggestion
 from .commands import TRAINERS

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.jsonl import json_file, json_shape
-from ..data.run_files import read_phases
+from ..data.run_files import holds_model, read_phases
 from ..errors import ConfigError
 from .plain import parser_of, underscored
 
@@ -57,7 +57,7 @@ def main(argv: list[str]) -> int:
 
 def finished_run(run: Path) -> tuple[dict[str, Any], list[Path]]:
     """run.json, and the folders of the trained roles; of a warm start the run itself. ConfigError without them."""
-    from ..training.cards import exported_roles, holds_model
+    from ..training.cards import exported_roles
 
     if not (run / "run.json").is_file():
         inside = sorted(path.parent for path in run.glob("*/run.json")) if run.is_dir() else []

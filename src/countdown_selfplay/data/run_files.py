@@ -178,3 +178,8 @@ def set_run_aside(output: Path) -> Path | None:
     if aside is not None:
         logger.warning("%s holds an earlier run; its files were moved to %s.", output, aside.name)
     return aside
+
+
+def holds_model(folder: Path) -> bool:
+    """Whether weights of Transformers or PEFT lie there."""
+    return any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))

@@ -22,10 +22,8 @@ Score = Callable[[nn.Module, dict[str, torch.Tensor]], tuple[torch.Tensor, torch
 
 
 class Engine:
-    """DDP and a single process. Subclasses say in what they differ.
-
-    Chosen before anything is loaded; `bind` gives it the Trainer's accelerator and the policies.
-    """
+    """DDP and a single process; subclasses say in what they differ. Chosen before anything is loaded; `bind` gives it
+    the Trainer's accelerator and the policies."""
 
     name = "ddp"
     optimizer_file = "optimizer.pt"  # what a checkpoint must hold beside schedule, RNG and self-play state
@@ -53,11 +51,9 @@ class Engine:
 
     @contextmanager
     def whole_weights(self) -> Iterator[None]:
-        """Inside the block the unwrapped module can generate. All processes must enter together.
-
-        Before training, under DeepSpeed and FSDP, the Trainer leaves the model on the CPU, where an evaluation would
-        run for hours: inside the block it is on the process's device.
-        """
+        """Inside the block the unwrapped module can generate, on the process's device: before training, under
+        DeepSpeed and FSDP, the Trainer leaves it on the CPU, where an evaluation would run for hours. All processes
+        must enter together."""
         module, device = self.policies.module, self.accelerator.device
         home = next(module.parameters()).device
         away = self.wrapped() is module and home.type != device.type and not cut_up(module)

@@ -12,7 +12,7 @@ from accelerate.utils import broadcast_object_list, gather_object, reduce, wait_
 from transformers.utils import logging as transformers_logging
 
 from ..random_state import seed_from
-from .exit import pause_at_exit
+from .launch import pause_at_exit
 
 T = TypeVar("T")
 
@@ -20,10 +20,8 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class Processes:
     """rank: this process's number of `world`. device: where its tensors are. in_step: they must also take the same
-    steps of generation, as where no process holds whole weights.
-
-    `gather`, `total`, `largest`, `wait` and `together` are called by all of them, equally often and in the same order.
-    """
+    steps of generation, as where no process holds whole weights. `gather`, `total`, `largest`, `wait` and `together`
+    are called by all of them, equally often and in the same order."""
 
     rank: int = 0
     world: int = 1
@@ -77,8 +75,6 @@ class Processes:
     def share(self, items: Sequence[T]) -> list[T]:
         """This process's contiguous part: the parts in rank order are `items`, and differ by one in length at most."""
         return list(items[len(items) * self.rank // self.world : len(items) * (self.rank + 1) // self.world])
-
-    # -- an evaluation, whose batches must be as many on each process ------------------------------------------------
 
     def deal(self, items: Sequence[T]) -> list[T]:
         """This process's items, every `world`-th. All processes get equally many: the last ones repeat their first

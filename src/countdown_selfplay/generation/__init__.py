@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..distributed.ddp import Engine
-from .base import Generate, Sampler, Turns
+from .base import ContinuousBatching, Generate, Sampler, Turns
 
 __all__ = ["Generate", "Sampler", "Turns", "make_sampler"]
 
@@ -13,8 +13,6 @@ def make_sampler(turns: Turns, engine: Engine, source: object) -> Sampler:
     model as it was passed to the trainer."""
     backend = turns.args.generation_backend
     if backend == "continuous_batching":
-        from .continuous import ContinuousBatching
-
         return ContinuousBatching(turns)
     if backend == "vllm":
         from .colocate import Colocate

@@ -19,9 +19,8 @@ from ..distributed.ddp import Engine
 from ..errors import ConfigError
 from ..policies import inner_name
 from ..random_state import private_generator, seed_from
-from .adapters import AdapterFolders, adapter_rank, adapter_state
 from .base import Turns
-from .turns import VLLMSampler, check_lengths, check_one_shape
+from .turns import AdapterFolders, VLLMSampler, adapter_rank, adapter_state, check_lengths, check_one_shape
 
 ENGINE = "engine"
 
@@ -29,10 +28,8 @@ ENGINE = "engine"
 class Colocate(VLLMSampler):
     """`full`: a role's weights are pushed in memory before its turn, unless the engine holds them already. `tied`: the
     same, which makes one push a round. `lora`: the base stays in the engine, and plays frozen roles; every other role
-    has a LoRA request, renewed when its adapter has changed.
-
-    The engine runs in this process and draws from the process's generators, which are seeded for each turn.
-    """
+    has a LoRA request, renewed when its adapter has changed. The engine runs in this process and draws from the
+    process's generators, which are seeded for each turn."""
 
     def __init__(self, turns: Turns, engine: Engine, source: object) -> None:
         """`engine`: what the run trains on. `source`: the model as it was passed to the trainer."""

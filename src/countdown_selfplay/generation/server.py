@@ -1,9 +1,16 @@
-"""vLLM servers outside the training processes: one for all roles, or one per role."""
+"""vLLM servers outside the training processes, one for all roles or one per role, and the HTTP to them: time-outs, a
+bounded number of retries with growing pauses, then one clear error."""
 
 from __future__ import annotations
 
+import http.client
 import itertools
+import json
+import logging
 import threading
+import time
+import urllib.error
+import urllib.request
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,21 +24,120 @@ from ..config.generation_rules import cutting
 from ..distributed.ddp import Engine
 from ..errors import ConfigError, GenerationError
 from ..policies import inner_name
-from .adapters import AdapterFolders, adapter_rank, adapter_state
 from .base import Turns
-from .client import UnknownModelError, VLLMServerClient
-from .turns import VLLMSampler, check_lengths, check_one_shape
+from .turns import AdapterFolders, VLLMSampler, adapter_rank, adapter_state, check_lengths, check_one_shape
+
+logger = logging.getLogger(__name__)
 
 CONCURRENCY = 64  # prompts that are under way at once; the server batches them
+_BUSY = (408, 425, 429, 500, 502, 503, 504)  # answers that another attempt may change
+_NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class UnknownModelError(GenerationError):
+    """The server does not know an adapter that it was sent: it has been started anew since."""
+
+
+class VLLMServerClient:
+    """One server. `lost`: a request has failed without an answer since the last look, so the server may be a new one.
+
+    Args:
+        url: such as http://127.0.0.1:8000.
+        timeout: seconds that one attempt may take.
+        retries: attempts after the first one.
+        backoff: seconds before the first retry; `growth` times as long before each further one.
+        quiet: say nothing before a retry.
+    """
+
+    def __init__(
+        self, url: str, timeout: float, retries: int, backoff: float, growth: float = 2.0, quiet: bool = False
+    ) -> None:
+        self.url, self.quiet = url.rstrip("/"), quiet
+        self.timeout, self.retries = timeout, int(retries)
+        self.backoff, self.growth = backoff, growth
+        self.lost = False
+
+    def pause(self, attempt: int) -> None:
+        """Wait before the attempt after the one numbered `attempt`, counted from 0."""
+        time.sleep(self.backoff * self.growth**attempt)
+
+    def get(self, path: str) -> Any:
+        return self._insist("GET", path, None)
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        return self._insist("POST", path, body)
+
+    def knows(self, path: str, body: dict[str, Any]) -> bool:
+        """Post; False if the server has no such path."""
+        try:
+            self._once("POST", path, body)
+        except urllib.error.HTTPError as error:
+            if error.code != 404:
+                raise
+            return False
+        return True
+
+    def _insist(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+        start = time.perf_counter()
+        for attempt in range(self.retries + 1):
+            try:
+                return self._once(method, path, body)
+            except urllib.error.HTTPError as error:
+                reason = f"{error.code} {_message(error)}"
+                if error.code == 404 and body is not None and "model" in body:
+                    raise UnknownModelError(f"The vLLM server at {self.url} answered {path} with {reason}.") from None
+                if error.code not in _BUSY:
+                    raise GenerationError(
+                        f"The vLLM server at {self.url} refused {path}: {reason}. The newest complete checkpoint is "
+                        "intact; mend the setting and resume from it."
+                    ) from None
+            except (OSError, http.client.HTTPException, json.JSONDecodeError) as error:  # URLError is an OSError
+                self.lost = self.lost or not isinstance(error, TimeoutError)
+                reason = str(getattr(error, "reason", None) or error or type(error).__name__)
+            if attempt < self.retries:
+                if not self.quiet:
+                    logger.warning(f"The vLLM server at {self.url} failed at {path} ({reason}); it is asked again.")
+                self.pause(attempt)
+        raise GenerationError(
+            f"The vLLM server at {self.url} failed at {path} {self.retries + 1} times in "
+            f"{time.perf_counter() - start:.0f} s (last: {reason}). The newest complete checkpoint is intact: start "
+            "the server again and resume from it; vllm_request_retries and vllm_request_timeout bound the patience."
+        )
+
+    def _once(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data=data, method=method)
+        request.add_header("Content-Type", "application/json")
+        with _NO_PROXY.open(request, timeout=self.timeout) as response:
+            text = response.read().decode()
+        if not text:
+            return None
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError:  # vLLM answers the loading of an adapter with a plain sentence
+            if method == "POST" and path.startswith("/v1/completions"):
+                raise
+            return text
+
+
+def _message(error: urllib.error.HTTPError) -> str:
+    try:
+        text = error.read().decode(errors="replace")
+    except OSError:
+        return error.reason
+    try:
+        found = json.loads(text)
+        inner = found.get("error", found)
+        return str(inner.get("message", inner) if isinstance(inner, dict) else inner)
+    except (ValueError, AttributeError):
+        return text.strip()[:500] or str(error.reason)
 
 
 class Server(VLLMSampler):
     """`lora`: the server holds the base, and adapters reach it as files through `/v1/load_lora_adapter`; a server that
     was started anew gets them again. `full` and `tied`: whole weights go over NCCL, by TRL's own client, before a
-    role's turn and if they have changed; they are on one server per role, or take turns on a shared one.
-
-    The main process talks to the servers, and shares completions and errors with the others.
-    """
+    role's turn and if they have changed; they are on one server per role, or take turns on a shared one. The main
+    process talks to the servers, and shares completions and errors with the others."""
 
     def __init__(self, turns: Turns, engine: Engine) -> None:
         """`engine`: what the run trains on."""
@@ -39,9 +145,7 @@ class Server(VLLMSampler):
         self.accelerator = engine.accelerator
         args, policies, device = turns.args, turns.policies, turns.processes.device.type
         shared = f"http://{args.vllm_server_host}:{args.vllm_server_port}"
-        self.urls = {
-            role: (settings.vllm_server_base_url or shared).rstrip("/") for role, settings in turns.roles.items()
-        }
+        self.urls = {role: (s.vllm_server_base_url or shared).rstrip("/") for role, s in turns.roles.items()}
         if not self.adapters and device != "cuda":
             raise ConfigError(
                 f"`generation_backend` (vllm_server) with policy_sharing='{args.policy_sharing}' sends whole weights "
@@ -108,8 +212,6 @@ class Server(VLLMSampler):
                 "start it with --logprobs-mode processed_logprobs."
             )
 
-    # -- weights -----------------------------------------------------------------------------------------------------
-
     def push(self, name: str, role: str) -> bool:
         if self.adapters and name in self.turns.policies.frozen:  # the server's base as it is
             return False
@@ -148,17 +250,15 @@ class Server(VLLMSampler):
     def _send_weights(self, url: str, name: str) -> None:
         """Whole weights by TRL's client. All processes take part; a failure anywhere is a failure everywhere, and is
         tried again with a new channel."""
-        args = self.turns.args
-        client = self.clients[url]
+        args, client = self.turns.args, self.clients[url]
         model = self.turns.policies.module.policies[inner_name(name)]
         reason = ""
         for attempt in range(client.retries + 1):
             try:
                 if url not in self._channels:
-                    port = args.vllm_group_port + list(self.clients).index(url)
-                    self._channels[url] = _trl.server_vllm(
-                        self.accelerator, self.turns.tokenizer, model, url, port, args.vllm_server_timeout
-                    )
+                    port, patience = args.vllm_group_port + list(self.clients).index(url), args.vllm_server_timeout
+                    given = self.accelerator, self.turns.tokenizer, model, url, port, patience
+                    self._channels[url] = _trl.server_vllm(*given)
                 self._channels[url].model = model
                 self._channels[url].sync_weights()
                 if self.turns.processes.main:
@@ -196,8 +296,6 @@ class Server(VLLMSampler):
             client.lost = True
         return client.lost
 
-    # -- completions -------------------------------------------------------------------------------------------------
-
     def generate(
         self, role: str, prompts: list[list[int]], images: Any, num_generations: int, profiler: Any = None
     ) -> tuple[Any, ...]:
@@ -206,12 +304,9 @@ class Server(VLLMSampler):
         # Equal prompts in a row are one request; where processes meet, a new one begins.
         runs = [[(ids, len(list(run))) for ids, run in itertools.groupby(own)] for own, _ in everyone]
         generators = [torch.Generator().manual_seed(seed) for _, seed in everyone]
-        seeds = [
-            int(torch.randint(2**31, (), generator=generator))
-            for own, generator in zip(runs, generators, strict=True)
-            for _ in own
-        ]
-        groups = [group for own in runs for group in own]
+        sampled = [(group, one) for own, one in zip(runs, generators, strict=True) for group in own]
+        seeds = [int(torch.randint(2**31, (), generator=generator)) for _, generator in sampled]
+        groups = [group for group, _ in sampled]
         choices = processes.together(lambda: _slim(self.complete(role, groups, seeds)))
         first = sum(len(own) for own, _ in everyone[: processes.rank])
         mine = choices[first : first + len(prompts)]
@@ -220,8 +315,7 @@ class Server(VLLMSampler):
     def complete(self, role: str, groups: list[tuple[list[int], int]], seeds: list[int]) -> list[dict[str, Any]]:
         """Choices of all groups (a prompt and how many completions of it), in order. One request and one seed per
         group: the server gives its n-th completion the seed + n."""
-        settings = self.sampling_settings(role)
-        url = self.urls[role]
+        settings, url = self.sampling_settings(role), self.urls[role]
         longest = max(len(ids) for ids, _ in groups)
         check_lengths(role, longest, settings["max_tokens"], self.models[url].get("max_model_len"))
         name = self.turns.policies.weights_of[role]

@@ -1,21 +1,26 @@
-"""What the two vLLM backends share: when weights must be pushed, the settings of a role's turn, and its limits."""
+"""Parts of both vLLM backends: when weights must be pushed, adapters as PEFT folders, a turn's settings and limits."""
 
 from __future__ import annotations
 
+import shutil
 import time
+import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import torch
+from peft import LoraConfig
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
 from .. import _trl
 from ..errors import ConfigError, GenerationError, MissingExtraError
-from ..policies.base import plain_role
+from ..policies import PolicySet, inner_name
+from ..policies.base import gathered, plain_role
 from ..policies.lora import LoraPolicies, SeveralBases
 from .base import Sampler, Turns
 
@@ -62,10 +67,8 @@ class VLLMSampler(Sampler):
         """What TRL calls for the role's completions, as `generate` of VLLMGeneration."""
 
     def stale(self, place: str, name: str) -> tuple[str, tuple[int, ...]] | None:
-        """None if `place` holds the weights called `name` as they are now, else what it will hold once pushed.
-
-        All processes decide alike: a push may gather shards, which all of them must join.
-        """
+        """None if `place` holds the weights called `name` as they are now, else what it will hold once pushed. All
+        processes decide alike: a push may gather shards, which all of them must join."""
         for module in self.turns.policies.module.modules():
             if isinstance(module, FSDPModule):  # a forward pass leaves the root's parameters whole
                 module.reshard()
@@ -101,11 +104,9 @@ class VLLMSampler(Sampler):
             "stop_token_ids": list(self.turns.ends),
         }
         more: Any = args.generation_kwargs  # TRL has read it from JSON
-        found = {**found, **{name: value for name, value in (more or {}).items() if name not in _OWN}}
+        found |= {name: value for name, value in (more or {}).items() if name not in _OWN}
         stops = self.turns.stops(role)
-        if stops:
-            found["stop"] = list(stops)
-        return found
+        return found | ({"stop": list(stops)} if stops else {})
 
 
 def check_one_shape(models: Mapping[str, Any]) -> None:
@@ -122,13 +123,10 @@ def check_one_shape(models: Mapping[str, Any]) -> None:
 
 @torch.no_grad()
 def fingerprint(parameters: Iterable[torch.nn.Parameter]) -> tuple[int, ...]:
-    """Which weights these are, told from the weights themselves: nobody has to remember to say that they changed. Per
-    tensor, the sum of its bits read as integers, of the part that this process holds.
-
-    Two sums per tensor, over all and over every other element, so that two entries that change places show too. A
-    change of one bit anywhere changes it; an optimizer step, a rollback, a resume and an edit by hand all do. It reads
-    the weights once, which is far cheaper than to push them.
-    """
+    """Which weights these are, told from the weights themselves: an optimizer step, a rollback, a resume and an edit
+    by hand all change it. Per tensor two sums of its bits read as integers, of the part that this process holds: over
+    all and over every other element, so that two entries that change places show too. It reads the weights once, which
+    is far cheaper than to push them."""
     sums = []
     for parameter in parameters:
         shard: Any = parameter.to_local() if isinstance(parameter, DTensor) else parameter  # FSDP2
@@ -150,3 +148,71 @@ def check_lengths(role: str, longest: int, completion: int, context: int | None)
             f"the {context} that vLLM holds; raise vllm_max_model_length (or the server's --max-model-len), or lower "
             f"{plain_role(role)}_max_completion_length."
         )
+
+
+def adapter_rank(policies: PolicySet) -> int:
+    """The largest rank among the adapters, rounded up to one that vLLM knows. ConfigError if vLLM would skip a part
+    of an adapter."""
+    largest = 1
+    for name in policies.weight_names:
+        config = policies.module.peft_config[inner_name(name)]
+        if not isinstance(config, LoraConfig):
+            raise ConfigError(
+                f"The `peft_config` ({type(config).__name__}) is not a LoraConfig, and vLLM serves no other adapters; "
+                "pass one, or use generation_backend=generate."
+            )
+        skipped = {
+            "modules_to_save": config.modules_to_save,
+            "use_dora": config.use_dora,
+            "bias": None if config.bias == "none" else config.bias,
+            "lora_bias": config.lora_bias,
+        }
+        for field, value in skipped.items():
+            if value:
+                raise ConfigError(
+                    f"The adapter's `{field}` ({value}) is not known to vLLM's LoRA; leave it out of the peft_config, "
+                    "or use generation_backend=generate."
+                )
+        largest = max(largest, config.r, *(config.rank_pattern or {}).values())
+    ranks = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+    fitting = [rank for rank in ranks if rank >= largest]
+    if not fitting:
+        raise ConfigError(f"The adapter's rank ({largest}) is above vLLM's largest ({ranks[-1]}); lower `r`.")
+    return fitting[0]
+
+
+def adapter_state(policies: PolicySet, name: str) -> dict[str, torch.Tensor]:
+    """The whole tensors of an adapter on every process, under any engine; the base is not gathered. All processes must
+    call."""
+    state = {}
+    for key, parameter in policies.named_parameters(name):
+        whole: Any = parameter.full_tensor() if isinstance(parameter, DTensor) else parameter  # FSDP2
+        with gathered([whole]):
+            state[key] = whole.detach().clone()
+    return state
+
+
+class AdapterFolders:
+    """Writes `<folder>/<weights>-<run>-<version>` and removes the version before the last one. A new version gets a
+    new name, so that no cache of the engine (of adapters, or of prefixes) can hand out what belongs to the old one;
+    and a name holds the run, for a server outlives it and would keep the last run's adapter."""
+
+    def __init__(self, folder: Path, policies: PolicySet) -> None:
+        self.folder, self.policies = folder, policies
+        self.run = uuid.uuid4().hex[:12]
+        self.version = 0
+        self._written: dict[str, list[Path]] = {}
+
+    def write(self, name: str, state: dict[str, torch.Tensor]) -> tuple[str, int, Path]:
+        """(name of the version, its number, its folder). `state`: that of the adapter."""
+        self.version += 1
+        label = f"{inner_name(name)}-{self.run}-{self.version}"
+        target = self.folder / label
+        self.folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(target, ignore_errors=True)
+        self.policies.export(name, target, state)
+        kept = self._written.setdefault(name, [])
+        kept.append(target)
+        while len(kept) > 2:  # a server may still be reading the last but one
+            shutil.rmtree(kept.pop(0), ignore_errors=True)
+        return label, self.version, target

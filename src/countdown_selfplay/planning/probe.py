@@ -18,7 +18,7 @@ from transformers.utils import logging as transformers_logging
 from ..config import JointSelfPlayConfig
 from ..config.roles import parsed_roles
 from ..evaluation.terminal import aligned
-from ..training.callbacks import RoundLines
+from ..training.callbacks.progress import RoundLines
 from ..training.trainer import JointConjecturerProverTrainer
 from .memory import GIB, MemoryEstimate
 

@@ -27,11 +27,9 @@ def plain_role(role: str) -> str:
 
 class PolicySet(ABC):
     """Roles mapped to weights inside one module, so that there is one optimizer, one engine and one checkpoint.
-
     `module` is what the Trainer trains and saves. `weights_of` maps a role (a player) to the name of its weights;
     several may have the same name. `frozen`: names of weights that are as they were passed in: sampled, never trained,
-    and neither saved nor exported.
-    """
+    and neither saved nor exported."""
 
     module: Any
     weights_of: dict[str, str]
@@ -85,21 +83,16 @@ class PolicySet(ABC):
         """The trainable parameters of the weights called `name`, in a fixed order."""
 
     def enable_gradients(self) -> None:
-        """Let every policy's parameters receive gradients.
-
-        `requires_grad` is never the role switch: PEFT's set_adapter freezes the other adapters, and loading a
-        checkpoint leaves the second adapter frozen (8 of 16 tensors trainable in the prototype).
-        """
+        """Let every policy's parameters receive gradients. `requires_grad` is never the role switch: PEFT's
+        set_adapter freezes the other adapters, and loading a checkpoint leaves the second adapter frozen."""
         for name in self.weight_names:
             for _, parameter in self.named_parameters(name):
                 parameter.requires_grad_(True)
 
     @abstractmethod
-    def prepare(
-        self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, place: Placing
-    ) -> None:
+    def prepare(self, temperatures: dict[str, float], anchored: list[str], tokenizer: Any, place: Placing) -> None:
         """Called once, after the Trainer was built: LM heads, frozen references, stop strings in generate.
-        `place`: puts a frozen copy where the engine runs it."""
+        `anchored`: roles with a reference. `place`: puts a frozen copy where the engine runs it."""
 
     @abstractmethod
     @contextmanager

@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..config import Role
+from ..data.run_files import holds_model
 from ..errors import ConfigError, DataError
 from ..tiny import resolve_model
 from .base import PolicySet, gathered
@@ -30,11 +31,8 @@ def build_policies(
     model_init_kwargs: dict[str, Any] | str | None = None,
 ) -> PolicySet:
     """`model`: one source for all, or a source per player or kind; a player's own `model` comes before the one for
-    all. `sharing`: full, lora or tied.
-
-    Under `full` an id or path is loaded once per set of weights, and an object that was taken is copied. `peft_config`
-    under `tied` trains one adapter that all roles share.
-    """
+    all. `sharing`: full, lora or tied. Under `full` an id or path is loaded once per set of weights, and an object
+    that was taken is copied. `peft_config` under `tied` trains one adapter that all roles share."""
     init_kwargs = json.loads(model_init_kwargs) if isinstance(model_init_kwargs, str) else model_init_kwargs
     sources = _sources(model, players)
     distinct: list[ModelSource] = []
@@ -106,13 +104,9 @@ def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_
     except (OSError, ValueError) as error:
         folder = Path(path)
         what = "a folder without a tokenizer" if folder.is_dir() else "neither a folder nor a hub model in reach"
-        inner = [folder / role for role in ("prover", "conjecturer", "policy") if _holds_model(folder / role)]
+        inner = [folder / role for role in ("prover", "conjecturer", "policy") if holds_model(folder / role)]
         hint = f"; its policies lie in {' and '.join(map(str, inner))}" if inner else ""
         raise DataError(f"The model '{path}' cannot be loaded: it is {what}{hint}.") from error
-
-
-def _holds_model(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
 
 
 def _sources(model: ModelSource | Mapping[str, ModelSource], players: Mapping[str, Role]) -> dict[str, ModelSource]:
@@ -163,7 +157,7 @@ def load_pretrained(path: str, kwargs: Mapping[str, Any], adapter: str = "") -> 
     except (OSError, ValueError, TypeError, ImportError, SafetensorError) as error:
         what = "neither a folder nor a hub model in reach"
         if Path(path).is_dir():
-            what = "a model folder" if _holds_model(Path(path)) else "a folder without a model"
+            what = "a model folder" if holds_model(Path(path)) else "a folder without a model"
         if isinstance(error, SafetensorError):
             what = "a model whose file of weights is damaged"
         if (Path(path) / "prover").is_dir():

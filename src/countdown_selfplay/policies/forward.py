@@ -45,13 +45,10 @@ def scored_at(model: Any, temperature: float, top1: bool = False) -> None:
 
 def score_completions_only(model: Any) -> None:
     """Let a model with TRL's fused LM head skip what is not scored; what it returns for scored tokens is the same.
-
-    Two savings. Prompt columns skip the LM head where TRL's head would score them all (anywhere but on Triton devices:
-    on a CPU with a vocabulary of 50,000 and long prompts that head is a large part of the pass); log_probs then has
-    only the columns from the first scored one on, the last ones that a caller keeps. With `model.padding_free` set,
-    rows are laid end to end without their padding and attention keeps them apart by their positions, as in TRL's
-    SFTTrainer; it needs an attention that knows packed rows (see `allow_padding_free`).
-    """
+    Prompt columns skip the LM head where TRL's head would score them all (on a CPU: a large part of the pass);
+    log_probs then has only the columns from the first scored one on, the last ones that a caller keeps. With
+    `model.padding_free` set, rows are laid end to end without their padding and attention keeps them apart by their
+    positions, as in TRL's SFTTrainer (see `allow_padding_free`)."""
     fused = model.forward
     model.padding_free = False
 
@@ -116,12 +113,12 @@ def with_shared_prefix(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     computed once and repeated, where `generate` would compute them per row.
 
     A beginning that all prompts share (the rules of a chat prompt) is read in one row, if it has SHARED_START tokens
-    or more; `input_ids` and `attention_mask` then have the padding behind it. Rows that ask for the same prompt lie
-    side by side in runs; with g the greatest common divisor of the runs' lengths every g-th row is read, up to its
-    last token, and its cache repeated g times. Sampling is the same up to the rounding of another batch size.
-    Unchanged where there is nothing to share (no such beginning, and g = 1 or prompts of one token), where the cache
-    is not the plain growing one, for models that carry a state besides attention, and where no process holds whole
-    weights (the processes would run different numbers of forward passes).
+    or more; `input_ids` and `attention_mask` then have the padding behind it. With g the greatest common divisor of
+    the lengths of runs of equal rows, every g-th row is read up to its last token, and its cache repeated g times.
+    Sampling is the same up to the rounding of another batch size. Unchanged where there is nothing to share (no such
+    beginning, and g = 1 or prompts of one token), where the cache is not the plain growing one, for models that carry
+    a state besides attention, and where no process holds whole weights (the processes would run different numbers of
+    forward passes).
     """
     ids, mask, config = arguments.get("input_ids"), arguments.get("attention_mask"), arguments.get("generation_config")
     if ids is None or mask is None or ids.size(1) < 2 or "past_key_values" in arguments or not _plain(model, config):

@@ -19,12 +19,9 @@ from .forward import scored_at, with_shared_prefix
 
 
 class PolicyModule(PreTrainedModel):
-    """Several causal LMs behind the interface of one: `active` says which of them forward and generate use.
-
-    State dict keys are `policies.<name>.<key of the model>`. Saved as one joint safetensors checkpoint at the folder's
-    root, where the stock Trainer looks for it on resume; there is no config.json beside it, for no single model fits
-    it.
-    """
+    """Several causal LMs behind the interface of one: `active` says which of them forward and generate use. State dict
+    keys are `policies.<name>.<key of the model>`. Saved as one joint safetensors checkpoint at the folder's root,
+    where the stock Trainer looks for it on resume; there is no config.json beside it, for no single model fits it."""
 
     supports_gradient_checkpointing = True
     _supports_sdpa = _supports_flash_attn = _supports_flex_attn = _supports_attention_backend = True
@@ -145,14 +142,12 @@ class FullPolicies(PolicySet):
     def named_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
         return list(self._model(name).named_parameters())
 
-    def prepare(
-        self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, place: Placing
-    ) -> None:
+    def prepare(self, temperatures: dict[str, float], anchored: list[str], tokenizer: Any, place: Placing) -> None:
         self.module.tokenizer = tokenizer
         # TRL patched the set's forward with one temperature; each policy gets its own head instead (rule 17).
         self.module.__dict__.pop("forward", None)
         copies: dict[tuple[object, float], nn.Module] = {}
-        for role in reference_roles:  # copied before the heads are patched, and shared where weights and heat agree
+        for role in anchored:  # copied before the heads are patched, and shared where weights and heat agree
             key = (self.starts[self.weights_of[role]], temperatures[role])
             if key not in copies:
                 policy = self._model(self.weights_of[role])

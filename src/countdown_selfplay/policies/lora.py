@@ -34,11 +34,8 @@ def _one_temperature(temperatures: Mapping[str, float], roles: Sequence[str]) ->
 
 class LoraPolicies(PolicySet):
     """Adapters named after their roles (see inner_name); a checkpoint holds one PEFT folder per adapter, which the
-    stock Trainer loads.
-
-    The reference of every role, and what a frozen one plays, is the base with adapters off: the weights that were
-    passed in.
-    """
+    stock Trainer loads. The reference of every role, and what a frozen one plays, is the base with adapters off: the
+    weights that were passed in."""
 
     def __init__(
         self,
@@ -75,9 +72,7 @@ class LoraPolicies(PolicySet):
     def enable_gradients(self) -> None:
         self.module.set_requires_grad([inner_name(name) for name in self.weight_names], True)
 
-    def prepare(
-        self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, place: Placing
-    ) -> None:
+    def prepare(self, temperatures: dict[str, float], anchored: list[str], tokenizer: Any, place: Placing) -> None:
         # TRL has patched the base's LM head with the one temperature that both roles share.
         temperature = _one_temperature(temperatures, list(self.weights_of))
         if self.top1:
@@ -152,9 +147,7 @@ class SeveralBases(PolicySet):
     def named_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
         return self.parts[name].named_parameters(name)
 
-    def prepare(
-        self, temperatures: dict[str, float], reference_roles: list[str], tokenizer: Any, place: Placing
-    ) -> None:
+    def prepare(self, temperatures: dict[str, float], anchored: list[str], tokenizer: Any, place: Placing) -> None:
         self.module.tokenizer = tokenizer
         self.module.__dict__.pop("forward", None)  # TRL's, with one temperature; each base gets a head of its own
         for key in self.module.policies:

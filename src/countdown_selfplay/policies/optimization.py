@@ -32,11 +32,8 @@ def optimizer_class(args: Any, model: Any) -> tuple[Any, dict[str, Any]]:
 def parameter_groups(
     policies: PolicySet, settings: dict[str, Role], decayed: set[str], weight_decay: float
 ) -> list[dict[str, Any]]:
-    """Two groups (with and without weight decay) per set of weights, each with a "role" key that survives checkpoints.
-
-    `decayed`: names, in the module, of the parameters that weight decay applies to. Under `tied` the key is the first
-    role.
-    """
+    """Two groups (with and without weight decay) per set of weights, each with a "role" key, the first role, that
+    survives checkpoints. `decayed`: names, in the module, of the parameters that weight decay applies to."""
     policies.enable_gradients()
     owned = {id(p) for name in policies.weight_names for _, p in policies.named_parameters(name)}
     stray = [n for n, p in policies.module.named_parameters() if p.requires_grad and id(p) not in owned]
@@ -56,23 +53,16 @@ def parameter_groups(
         for decays in (True, False):
             members = [p for p in parameters if (full_name[id(p)] in decayed) is decays]
             if members:
-                decay = weight_decay if decays else 0.0
-                groups.append(
-                    {"params": members, "lr": settings[role].learning_rate, "weight_decay": decay, "role": role}
-                )
+                decay, lr = weight_decay if decays else 0.0, settings[role].learning_rate
+                groups.append({"params": members, "lr": lr, "weight_decay": decay, "role": role})
     return groups
 
 
 def tag_roles(optimizer: torch.optim.Optimizer, policies: PolicySet) -> None:
     """Give the groups of a user's optimizer their "role" key, which learning rates, clips and metrics go by.
-
-    ConfigError if a group mixes roles or a trained role has no parameter in the optimizer.
-    """
-    role_of = {
-        id(p): policies.shared_by(name)[0]
-        for name in policies.weight_names
-        for _, p in policies.named_parameters(name)
-    }
+    ConfigError if a group mixes roles or a trained role has no parameter in the optimizer."""
+    first = {name: policies.shared_by(name)[0] for name in policies.weight_names}
+    role_of = {id(p): role for name, role in first.items() for _, p in policies.named_parameters(name)}
     for number, group in enumerate(optimizer.param_groups):
         roles = {role_of.get(id(p), "none of the roles") for p in group["params"]}
         if len(roles) != 1 or "none of the roles" in roles:
@@ -139,11 +129,8 @@ def use_settings(optimizer: Any, scheduler: Any, groups: list[dict[str, Any]]) -
 def clip_roles(
     optimizer: torch.optim.Optimizer, settings: Mapping[str, Role], dropped: frozenset[str] = frozenset()
 ) -> dict[str, float]:
-    """Clip every role's gradient at its own norm and return the norms before the clip.
-
-    Roles in `dropped` had no signal: their gradients are set to None, so that the optimizer leaves their parameters
-    and moments alone.
-    """
+    """Clip every role's gradient at its own norm and return the norms before the clip. Roles in `dropped` had no
+    signal: their gradients are set to None, so that the optimizer leaves their parameters and moments alone."""
     by_role: dict[str, list[torch.nn.Parameter]] = {}
     for group in optimizer.param_groups:
         by_role.setdefault(group["role"], []).extend(p for p in group["params"] if p.grad is not None)

@@ -99,12 +99,10 @@ class RoundRows(TorchRows[dict[str, Any]]):
 
 class AnchorStream(TorchStream[dict[str, Any]]):
     """The rows of a stream, pass after pass, in whole rounds: what TRL's loader gives in each pass, repeats included.
-
     One iteration holds all passes, because the Trainer takes a stream for a single epoch: it resumes by skipping what
     was drawn since the start, and can skip no further than to the end of the first iteration. `marks[n]` is a digest
     of the rows of the first n rounds and part of a checkpoint: a stream that gives other rows when it is read again
-    cannot be resumed.
-    """
+    cannot be resumed."""
 
     def __init__(
         self, rows: IterableDataset, rounds: int, problems: int, group: int, copies: int, seed: int | None

@@ -34,7 +34,6 @@ class Frame:
 
     turn: int = field(default=0, compare=False)
     """Turns of the round at hand that have begun, of all players; between two rounds of no meaning."""
-
     move: int = field(default=0, compare=False)
     """Moves of the turn at hand that were played before, where answers are episodes."""
 
@@ -78,11 +77,10 @@ class Book:
         """Of the last round, for samples.jsonl."""
         self.histogram: list[int] | None = None
         """Of the last log."""
-        self.collected: dict[str, Any] = {
-            role: {"train": defaultdict(list), "eval": defaultdict(list)} for role in roles
-        }
-        """Metrics that TRL collects until it logs, by role of the rollouts; "round": those of no role, such as times.
-        The dict under "round" is the trainer's."""
+        modes = ("train", "eval")
+        self.collected: dict[str, Any] = {role: {mode: defaultdict(list) for mode in modes} for role in roles}
+        """Metrics that TRL collects until it logs, by role of the rollouts; "round", the trainer's own dict: those of
+        no role, such as times."""
 
     def record(self, name: str, value: float) -> None:
         """A value of the round at hand that TRL averages at the next log."""
@@ -152,23 +150,13 @@ class Loop:
             self.stream.expected = (self.frame.rounds, state["stream"])
 
 
-# -- rounds and optimizer steps ---------------------------------------------------------------------------------------
-
-
 @contextmanager
 def counted_in_steps(args: Any, rounds: int) -> Iterator[None]:
     """Inside the block the cadences of `args` are in optimizer steps, whole rounds each: checkpoints and evaluations
-    fall between two rounds. `rounds`: of the whole run, of which a cadence below 1 is a share.
-
-    A round is `steps_per_round` optimizer steps. Users count rounds (max_steps, cadences, warm-up); the stock Trainer
-    counts optimizer steps, and so do its logs and the names of checkpoints.
-    """
-    cadences = {
-        "max_steps": args.max_steps,
-        "logging_steps": args.logging_steps,
-        "save_steps": args.save_steps,
-        "eval_steps": args.eval_steps,
-    }
+    fall between two rounds. `rounds`: of the whole run, of which a cadence below 1 is a share. A round is
+    `steps_per_round` optimizer steps. Users count rounds (max_steps, cadences, warm-up); the stock Trainer counts
+    optimizer steps, and so do its logs and the names of checkpoints."""
+    cadences = {name: getattr(args, name) for name in ("max_steps", "logging_steps", "save_steps", "eval_steps")}
     if args.steps_per_round > 1:
         for name, value in cadences.items():
             if value is not None and value > 0:
@@ -183,19 +171,12 @@ def ends_round(args: Any, step: int) -> bool:
     return step % args.steps_per_round == 0
 
 
-# -- one log entry ----------------------------------------------------------------------------------------------------
-
-
 def averaged_rounds(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """The mean of every scalar metric over the rounds that have it: one that a round did not have is left out of the
     mean, never counted as 0. Histograms are not scalars: see summed_histogram."""
     names = dict.fromkeys(name for metrics in rounds for name in metrics if name != HISTOGRAM)
-    means = {}
-    for name in names:
-        values = [float(metrics[name]) for metrics in rounds if metrics.get(name) is not None]
-        if values:
-            means[name] = math.fsum(values) / len(values)
-    return means
+    values = {name: [float(metrics[name]) for metrics in rounds if metrics.get(name) is not None] for name in names}
+    return {name: math.fsum(found) / len(found) for name, found in values.items() if found}
 
 
 def summed_histogram(rounds: Sequence[Mapping[str, Any]]) -> list[int] | None:
@@ -213,11 +194,9 @@ def truncated_rows(
     limit: int,
 ) -> list[bool]:
     """Whether the token limit cut each completion: it has `limit` tokens, the last is not an end token, and no stop
-    string is in the text.
-
-    `mask_BT`: 1 on a completion's own tokens, which come first. TRL counts a row that ended on a stop string in its
-    last column as cut, and its lengths hold the padding behind a stop string, so both are counted here.
-    """
+    string is in the text. `mask_BT`: 1 on a completion's own tokens, which come first. TRL counts a row that ended on
+    a stop string in its last column as cut, and its lengths hold the padding behind a stop string, so both are counted
+    here."""
     lengths = mask_BT.sum(1).tolist()
     last = ids_BT.gather(1, (mask_BT.sum(1, keepdim=True) - 1).clamp(min=0).to(ids_BT.dtype)).squeeze(1).tolist()
     return [
@@ -227,12 +206,10 @@ def truncated_rows(
 
 
 def role_rollout_metrics(role: str, collected: Mapping[str, list[float]]) -> dict[str, float]:
-    """Of TRL's metrics of a role's rollouts only `<role>/rewards/<function>`, for the prover.
-
-    TRL's lengths and clipped share misread stop strings (truncated_rows). Its reward is `<role>/reward` here, from the
-    same numbers, and the conjecturer's rewards are not known yet when TRL scores its proposals. TRL has a mean for
-    each turn, which counts by the samples that the function scored in it (`rewards/<function>/count`).
-    """
+    """Of TRL's metrics of a role's rollouts only `<role>/rewards/<function>`, for the prover. TRL's lengths and
+    clipped share misread stop strings (truncated_rows). Its reward is `<role>/reward` here, from the same numbers, and
+    the conjecturer's rewards are not known yet when TRL scores its proposals. TRL has a mean for each turn, which
+    counts by the samples that the function scored in it (`rewards/<function>/count`)."""
     logs = {}
     for name, means in collected.items():
         function = name.removesuffix("/mean")

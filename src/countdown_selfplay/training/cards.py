@@ -11,18 +11,17 @@ from typing import Any
 
 from ..countdown import CountdownDomain, Problem
 from ..data.jsonl import json_file
-from ..data.run_files import ROLES_FILE, numbered_folders
+from ..data.run_files import ROLES_FILE, holds_model, numbered_folders
 from ..evaluation.terminal import before_after_table
 from ..tiny import embedded_name
 
 _VERSION = version("countdown-selfplay")  # of the metadata: the package's own name would be a circle of imports
 _EXAMPLE = Problem((3, 5, 7), 22)
-_SHOWN = ("objective", "learning_rate", "beta")
+_SHOWN = {"objective": "objective", "learning_rate": "learning rate", "beta": "KL coefficient"}
 _MOVES = (
     "An answer is a sequence of moves. The code below samples one move; this plays a problem to its end:\n\n"
     "```bash\ncountdown-selfplay ask --model {place} 3 5 7 --target 22\n```"
 )
-_WORDS = {"learning_rate": "learning rate", "beta": "KL coefficient"}
 
 
 def card(
@@ -41,10 +40,9 @@ def card(
     most_tokens: int = 256,
     library: str = "transformers",
 ) -> str:
-    """A model card. `made`: how, in a sentence; `rows`: of the table of settings, which is followed by `recorded`,
-    the domain's own account; `said`: a paragraph behind it. `base`: the folder or hub id of the weights before
-    training; `place`: of those after it. `results`: a table as text; `prompt`: one that the model knows, a text or a
-    chat."""
+    """A model card. `made`: how, in a sentence; `rows`: of the table of settings, which is followed by `recorded`, the
+    domain's own account; `said`: a paragraph behind it. `base`: the folder or hub id of the weights before training;
+    `place`: of those after it. `results`: a table as text; `prompt`: one that the model knows, a text or a chat."""
     licence, embedded = licence_of(base), embedded_name(base)
     on_hub = embedded is None and re.fullmatch(r"(?!runs/)\w[\w.-]*/[\w.-]+", base) is not None
     on_hub = on_hub and not Path(base).is_dir()
@@ -85,11 +83,8 @@ def snippet(place: str, prompt: Any, most_tokens: int, library: str) -> str:
     auto = "AutoPeftModelForCausalLM" if library == "peft" else "AutoModelForCausalLM"
     imports = [f"from peft import {auto}", "from transformers import AutoTokenizer"]
     lines = imports if library == "peft" else [f"from transformers import {auto}, AutoTokenizer"]
-    lines += [
-        "",
-        f'model = {auto}.from_pretrained("{place}")',
-        f'tokenizer = AutoTokenizer.from_pretrained("{place}")',
-    ]
+    lines += ["", f'model = {auto}.from_pretrained("{place}")']
+    lines += [f'tokenizer = AutoTokenizer.from_pretrained("{place}")']
     if prompt is None:
         return "\n".join(lines)
     if isinstance(prompt, str):
@@ -129,19 +124,13 @@ def example_prompt(domain: Any, kind: str) -> Any:
     if not isinstance(domain, CountdownDomain) or kind not in ("prover", "conjecturer"):
         return None
     if kind == "conjecturer":
-        ask: dict[str, Any] = dict(domain.asks[0])
-        return domain.propose_row(**ask)["prompt"]
+        return domain.propose_row(**domain.asks[0])["prompt"]
     return domain.prove_row(_EXAMPLE if domain.in_range(_EXAMPLE) else domain.longest)["prompt"]
 
 
 def settings_of(role: Any) -> dict[str, Any]:
     """Of a role's settings those that its card shows, and its token budget."""
-    return {
-        "objective": role.objective,
-        "learning_rate": role.learning_rate,
-        "beta": role.beta,
-        "max_completion_length": role.max_completion_length,
-    }
+    return {name: getattr(role, name) for name in (*_SHOWN, "max_completion_length")}
 
 
 def exported_roles(run: Path) -> list[Path]:
@@ -155,16 +144,8 @@ def exported_roles(run: Path) -> list[Path]:
     return [last[role] for role in sorted(last)]
 
 
-def holds_model(folder: Path) -> bool:
-    """Whether weights of Transformers or PEFT lie there."""
-    return any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
-
-
 def role_card(
-    folder: Path,
-    described: Mapping[str, Any],
-    evaluation: Mapping[str, Any] | None = None,
-    place: str | None = None,
+    folder: Path, described: Mapping[str, Any], evaluation: Mapping[str, Any] | None = None, place: str | None = None
 ) -> str:
     """The card of a trained role. `folder`: of its weights; `described`: run.json, or what it is going to hold;
     `evaluation`: evaluation.json; `place`: where the weights will lie, such as a repository's id (None: `folder`)."""
@@ -174,7 +155,7 @@ def role_card(
     rows: dict[str, object] = {"game": config.get("game"), "policy sharing": config.get("policy_sharing", "full")}
     rows["seed"] = config.get("seed")
     for role in roles:
-        rows |= {f"{role}: {_WORDS.get(name, name)}": settings[role][name] for name in _SHOWN if role in settings}
+        rows |= {f"{role}: {words}": settings[role][name] for name, words in _SHOWN.items() if role in settings}
         if role in said.get("samples", {}):
             rows[f"{role}: samples"] = said["samples"][role]
     if "conjecturer" in roles:
@@ -216,11 +197,10 @@ def results_of(evaluation: Mapping[str, Any], roles: Sequence[str]) -> str:
         return ""
     after = evaluation["after"]
     found = after.get("prover") or next(iter(after.values()))
-    size = (
-        f"{found['problems']} held-out problems x {found['n']} answers" if "problems" in found else "held-out problems"
-    )
+    size = "held-out problems"
+    if "problems" in found:
+        size = f"{found['problems']} {size} x {found['n']} answers"
     heat = found.get("setting", {}).get("temperature")
     how = "" if heat is None else f", temperature {heat:g}"
-    return f"{size}{how}; 95% intervals, differences paired where there are problems.\n\n" + "\n".join(
-        ["```", *lines[:2], *own, "```"]
-    )
+    said = f"{size}{how}; 95% intervals, differences paired where there are problems.\n"
+    return "\n".join([said, "```", *lines[:2], *own, "```"])

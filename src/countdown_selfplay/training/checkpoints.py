@@ -90,9 +90,6 @@ def rotate(output: Path, limit: int | None, best: str | None) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-# -- finding and checking ---------------------------------------------------------------------------------------------
-
-
 _FIELDS: dict[str, type] = {"step": int, "attempt": int, "healthy": bool, "processes": int, "files": dict}
 
 

@@ -105,9 +105,6 @@ def _one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype
     return found
 
 
-# -- rows of a player's turns -----------------------------------------------------------------------------------------
-
-
 _KEPT = (
     "prompt_ids",
     "prompt_mask",
@@ -126,13 +123,12 @@ def merged(turns: Sequence[Turn], blank: dict[str, torch.Tensor]) -> RoleBatch:
     for turn in turns:
         count = turn.advantages_B.size(0)
         if count:
-            groups_B = torch.arange(count) // turn.group + first
-            if isinstance(turn.rollout, Episodes):
-                parts.append(_episode_rows(turn.rollout, turn, groups_B))
+            rollout, groups_B = turn.rollout, torch.arange(count) // turn.group + first
+            if isinstance(rollout, Episodes):
+                parts.append(_episode_rows(rollout, turn, groups_B))
             else:
-                parts.append(
-                    RoleBatch(_kept(turn.rollout), turn.advantages_B, turn.selected_B, groups_B, turn.has_signal)
-                )
+                tensors = _kept(rollout)
+                parts.append(RoleBatch(tensors, turn.advantages_B, turn.selected_B, groups_B, turn.has_signal))
             first = int(groups_B[-1]) + 1
     if not parts:
         nothing = torch.zeros(1, dtype=torch.bool)

@@ -60,10 +60,8 @@ class Evaluator:
 
     def pass_at(self, rows: Iterable[Mapping[str, Any]] | None, prefix: str, step: int) -> dict[str, float]:
         """`<prefix>_pass@k` for k = 1, 2, 4, ... up to `answers`, by the verifier's bit alone; of problems of several
-        rungs also by rung, for the least and the greatest k. `rows`: None for the held-out side.
-
-        Sampling is the prover's own setting, or that of `eval_preset`; its seed depends on the optimizer `step` only.
-        """
+        rungs also by rung, for the least and the greatest k. `rows`: None for the held-out side. Sampling is the
+        prover's own setting, or that of `eval_preset`; its seed depends on the optimizer `step` only."""
         if rows is None:
             problems = self.held_out_side()
         else:
@@ -175,18 +173,14 @@ class Evaluator:
             result["solve_rate"] = pooled([*found_P.values()], (1,)).pass_at[1].to_dict()
         return result
 
-    # -- before a run in moves ---------------------------------------------------------------------------------------
-
     def probe_format(self) -> None:
-        """ConfigError if not one of a prover's first `format_probe` moves, on problems of the lowest rung, is legal:
-        a warm start that has never seen the format earns nothing, and under expert iteration, whose right answers buy
-        the steps, it would play all rounds without one.
-
-        Sampled as in training, with private generators, so that a run is the same with it and without; once a run, not
-        on a resume.
-        """
+        """ConfigError if not one of a prover's first `format_probe` moves, on problems of the lowest rung, is legal: a
+        warm start that has never seen the format earns nothing, and under expert iteration, whose right answers buy
+        the steps, it would play all rounds without one. Sampled as in training, with private generators, so that a run
+        is the same with it and without; once a run, not on a resume."""
         domain, asked = self.domain, self.args.format_probe
-        if self.format_probed or not asked or not in_moves(domain) or not _says_its_format(domain):
+        told = domain.move_format and domain.was_legal and domain.rungs and domain.random_of_rung
+        if self.format_probed or not asked or not in_moves(domain) or not told:
             return
         rung, each = min(domain.rungs), min(PROBED_EACH, asked)
         problems = domain.random_of_rung(-(-asked // each), rung, seed_from(self.args.seed, "probe"), frozenset())
@@ -219,17 +213,8 @@ class Evaluator:
 
 
 def _sampling_of(settings: Role) -> dict[str, Any]:
-    return {
-        "temperature": settings.temperature,
-        "top_p": settings.top_p,
-        "top_k": settings.top_k,
-        "max_new_tokens": settings.max_completion_length,
-    }
-
-
-def _says_its_format(domain: Any) -> bool:
-    """Whether the domain knows a legal move from one that cannot be read."""
-    return bool(domain.move_format and domain.was_legal and domain.rungs and domain.random_of_rung)
+    found = {name: getattr(settings, name) for name in ("temperature", "top_p", "top_k")}
+    return found | {"max_new_tokens": settings.max_completion_length}
 
 
 def _refusal(player: str, rung: int, texts: list[str], verdicts: list[Any], expected: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..config import JointSelfPlayConfig, Role
+from ..config import JointSelfPlayConfig
 from ..data.jsonl import json_file
 from ..data.run_files import ROLES_FILE, write_atomically
 from ..distributed.ddp import Engine
@@ -28,7 +28,6 @@ class Exports:
     engine: Engine
     processes: Processes
     frame: Frame
-    roles: Mapping[str, Role]
     domain: Any
     proposer: Any
     """Of the game, whose `files()` lie beside a checkpoint; None without one."""
@@ -44,15 +43,15 @@ class Exports:
 
     def _write(self, name: str, target: Path, state: Mapping[str, Any] | None) -> Path:
         target.mkdir(parents=True, exist_ok=True)
-        policies = self.engine.policies
+        policies, settings = self.engine.policies, self.args.all_roles
         roles, origin = policies.shared_by(name), policies.origins.get(name, "")
         said = {
             "roles": roles,
             "rounds": self.frame.rounds,
             "samples": {role: self.frame.samples.get(role, 0) for role in roles},
             "from": embedded_name(origin) or origin,  # its folder is of this machine alone
-            "prompt": example_prompt(self.domain, self.roles[roles[0]].kind),
-            "settings": {role: settings_of(self.roles[role]) for role in roles},
+            "prompt": example_prompt(self.domain, settings[roles[0]].kind),
+            "settings": {role: settings_of(settings[role]) for role in roles},
         }
         # First: a later run knows the folder by it (set_run_aside).
         (target / ROLES_FILE).write_text(json.dumps(said) + "\n")

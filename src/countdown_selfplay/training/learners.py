@@ -12,14 +12,14 @@ from ..config import JointSelfPlayConfig, Role
 from ..config.role_rules import refuse_ignored_charges
 from ..config.room_rules import check_episode_rows
 from ..contract.domain import in_moves
+from ..distributed.processes import Processes
 from ..errors import ConfigError
 from ..evaluation.token_ids import many_ids
 from ..objectives import check_objective, make_objective
 from ..objectives.base import Objective
 from ..random_state import seed_from
-from .answer_buffer import AnswerBuffer, EpisodeReplay
 from .losses import RoleLoss
-from .replay import Kept, SampleReplay, batch_of
+from .replay import AnswerBuffer, EpisodeReplay, Kept, SampleReplay, batch_of
 from .states import check_state, refuse_class
 from .window import RoleBatch, joined
 
@@ -36,10 +36,7 @@ class Learner:
 
 
 def learners_of(
-    args: JointSelfPlayConfig,
-    domain: Any,
-    roles: Mapping[str, Role],
-    given: Mapping[str, Objective | str] | None,
+    args: JointSelfPlayConfig, domain: Any, roles: Mapping[str, Role], given: Mapping[str, Objective | str] | None
 ) -> dict[str, Learner]:
     """By role, in the order of `args`. `given`: a user's objectives, which replace those of `args`."""
     objectives = role_objectives(args, {role: roles[role] for role in args.trained_roles}, given)
@@ -67,9 +64,8 @@ def role_objectives(
         objective = given.get(role, settings.objective)
         if isinstance(objective, str):
             arguments = {} if role in given else settings.objective_kwargs
-            objective = make_objective(
-                objective, arguments, low=args.importance_clip_low, high=args.importance_clip_high
-            )
+            low, high = args.importance_clip_low, args.importance_clip_high
+            objective = make_objective(objective, arguments, low=low, high=high)
         refuse_class(f"objectives[{role!r}]", objective)
         check_objective(f"The {role}'s objective ({objective!r})", objective)
         refuse_ignored_charges(args, settings.kind, f"objectives[{role!r}]", type(objective).__name__, objective)
@@ -118,19 +114,18 @@ class Demonstrations:
     make: Callable[[int, int], Sequence[Sequence[Kept]]]
     """(how many, seed) -> answers."""
 
-    def beside(self, window: RoleBatch, key: Sequence[object], rank: int, world: int) -> RoleBatch:
+    def beside(self, window: RoleBatch, key: Sequence[object], processes: Processes) -> RoleBatch:
         """The window with this process's share of the step's demonstrations, which the objective does not select."""
-        drawn = self.make(self.count, seed_from(*key, "demonstrations"))[rank::world]
+        drawn = self.make(self.count, seed_from(*key, "demonstrations"))[processes.rank :: processes.world]
         if not drawn:
             return window
-        rows = [row for answer in drawn for row in answer]
-        more = batch_of(window, rows, [i for i, answer in enumerate(drawn) for _ in answer], window.has_signal)
+        more = batch_of(window, drawn, window.has_signal)
         mask = more.tensors["completion_mask"]
-        for name in ("old_per_token_logps", "sampling_per_token_logps", "ref_per_token_logps"):
-            if name in window.tensors:  # nobody asks for those of a row that is not selected, but all rows have them
-                more.tensors[name] = torch.full(mask.shape, torch.nan, device=mask.device)
-        if "ref_per_token_logps" in more.tensors:
-            more.tensors["ref_per_token_logps"] = torch.zeros_like(more.tensors["ref_per_token_logps"])
+        # Nobody asks for those of a row that is not selected, but all rows have them.
+        blank = {"old_per_token_logps": torch.nan, "sampling_per_token_logps": torch.nan, "ref_per_token_logps": 0.0}
+        for name, value in blank.items():
+            if name in window.tensors:
+                more.tensors[name] = torch.full(mask.shape, value, device=mask.device)
         more.tensors["sft_mask"] = mask.clone()
         more.selected_B = torch.zeros(more.rows, dtype=torch.bool)
         more.advantages_B = torch.zeros(more.rows)

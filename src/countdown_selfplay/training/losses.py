@@ -20,13 +20,8 @@ class RoleLoss:
         """`most_moves`: of an answer of the role, 1 where it is written at once."""
         self.objective, self.settings, self.most_moves = objective, settings, most_moves
         self.sequences = self.tokens = self.groups = self.sft_tokens = 1.0
-        self.entropy = EntropyCoefficient(
-            settings.entropy_coef,
-            settings.entropy_target,
-            settings.entropy_coef_delta,
-            settings.entropy_coef_min,
-            settings.entropy_coef_max,
-        )
+        step, low, high = settings.entropy_coef_delta, settings.entropy_coef_min, settings.entropy_coef_max
+        self.entropy = EntropyCoefficient(settings.entropy_coef, settings.entropy_target, step, low, high)
         self._sums: dict[str, torch.Tensor] = {}
         self._maxima: dict[str, torch.Tensor] = {}
 
@@ -101,11 +96,8 @@ class RoleLoss:
         self, logps: torch.Tensor, batch: dict[str, torch.Tensor]
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """(B, T) log-probs of the policy that sampled, and the weight that corrects for a sampler other than the
-        trained model if the objective takes it apart.
-
-        Where a round is one step, the current log-probs are those of the trained model when it was sampled, and the
-        mismatch of an engine costs no second pass; with several, those of the sampling time were kept.
-        """
+        trained model if the objective takes it apart. Where a round is one step, the current log-probs are those of
+        the sampling time, and an engine's mismatch costs no second pass; with several they were kept."""
         settings, sampler = self.settings, batch.get("sampling_per_token_logps")
         trained = batch.get("old_per_token_logps")
         if sampler is None:
@@ -116,17 +108,9 @@ class RoleLoss:
             return _behavior(logps, trained), None
         if self.objective.sampler_correction == "ratio":
             return _behavior(logps, sampler), None
-        old = _behavior(logps, trained)
-        weight = truncated_weight(
-            old,
-            sampler,
-            mask,
-            settings.sampler_correction_mode,
-            settings.sampler_correction_min,
-            settings.sampler_correction_max,
-            batch.get("sequence"),
-        )
-        return old, weight
+        old, mode = _behavior(logps, trained), settings.sampler_correction_mode
+        low, high = settings.sampler_correction_min, settings.sampler_correction_max
+        return old, truncated_weight(old, sampler, mask, mode, low, high, batch.get("sequence"))
 
     def _mismatch(
         self, trained: torch.Tensor, sampler: torch.Tensor, mask: torch.Tensor, sequence_B: torch.Tensor | None
@@ -139,11 +123,6 @@ class RoleLoss:
         largest = _wide(gap.abs().max())
         known = self._maxima.get("sampler_logp_difference_max")
         self._maxima["sampler_logp_difference_max"] = largest if known is None else torch.maximum(known, largest)
-
-    def end_of_round(self, entropy: float | None) -> None:
-        """The role's mean entropy over all processes, for the adaptive coefficient; None if it was not measured."""
-        if entropy is not None:
-            self.entropy.observe(entropy)
 
     def _add(self, name: str, value: torch.Tensor) -> None:
         value = _wide(value.detach())

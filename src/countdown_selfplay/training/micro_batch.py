@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ..config import JointSelfPlayConfig
 from ..distributed.ddp import Engine
 from ..distributed.processes import Processes
 from ..errors import GameError
@@ -24,18 +25,19 @@ class WindowLoss:
     """Losses of a window's micro-batches: rows with credit get a gradient, the others are only measured. It knows the
     micro-batch at hand, and with it which players of the window have no signal or have taken all their steps."""
 
+    args: JointSelfPlayConfig
     learners: Mapping[str, Learner]
     engine: Engine
     processes: Processes
     score: Callable[..., Any]
     """TRL's (model, ids, mask, length) -> log-probs and entropies."""
-    drop_signalless: bool
-    """Whether weights that no player with a signal shares stay where they are."""
-    size: int
-    """Micro-batches of a window."""
     signalless: frozenset[str] = frozenset()
     idle: frozenset[str] = frozenset()
     """Players that have taken all their steps of the round (`sequences_per_step`)."""
+
+    def __post_init__(self) -> None:
+        self.size = int(self.args.gradient_accumulation_steps)  # micro-batches of a window
+        self.drop_signalless = self.args.drop_signalless_gradients
 
     def begin(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """The micro-batch that comes next, as it is."""
@@ -44,12 +46,10 @@ class WindowLoss:
 
     def __call__(self, model: torch.nn.Module, inputs: dict[str, Any], place: int, optimizer: Any) -> torch.Tensor:
         """Forward pass and loss of a micro-batch, as the engine wants it. `place`: micro-batches of the run before it.
-
         Where the loss is proportional to the advantages, a sample with advantage 0 has gradient 0: its forward pass
         runs without a graph, for entropy and the other metrics, and no backward pass follows. The gradient is the
         same. `model`: the wrapped one; passes without a graph go to the bare module, for their number differs between
-        processes.
-        """
+        processes."""
         role, policies = inputs["role"], self.engine.policies
         if self.is_empty(inputs):
             return torch.zeros((), device=self.engine.accelerator.device, requires_grad=True)
@@ -178,13 +178,9 @@ def whole_answers(batch: RoleBatch, count: int, most: int) -> list[list[int]]:
     return [rows or [batch.rows - 1] for rows in cut] + [[batch.rows - 1]] * (count - len(cut))
 
 
-def split_idle(
-    batch: dict[str, torch.Tensor],
-) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor] | None]:
-    """The rows with credit, and those without that have a token to measure (None if there are none).
-
-    Without any credit the shortest row stays among the first: every micro-batch has a backward pass.
-    """
+def split_idle(batch: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor] | None]:
+    """The rows with credit, and those without that have a token to measure (None if there are none). Without any
+    credit the shortest row stays among the first: every micro-batch has a backward pass."""
     lengths = batch["completion_mask"].sum(1)
     live = (batch["advantages"] != 0) & (lengths > 0)
     if not bool(live.any()):
@@ -203,12 +199,5 @@ def trim(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     mask = batch["completion_mask"] + batch["sft_mask"] if "sft_mask" in batch else batch["completion_mask"]
     used = mask.any(0).nonzero()
     length = int(used[-1]) + 1 if used.numel() else 1
-    trimmed = {}
-    for name, value in batch.items():
-        if name.startswith("prompt_"):
-            trimmed[name] = value[:, prompt:]
-        elif name in _PER_ROW:
-            trimmed[name] = value
-        else:
-            trimmed[name] = value[:, :length]
-    return trimmed
+    columns = {name: slice(prompt, None) if name.startswith("prompt_") else slice(length) for name in batch}
+    return {name: value if name in _PER_ROW else value[:, columns[name]] for name, value in batch.items()}

@@ -1,9 +1,10 @@
-"""Kept samples that an objective trains on: expert iteration's last rounds, ReST's growing data set."""
+"""Kept samples that an objective trains on: the last rounds' (expert iteration), a growing data set (ReST), episodes
+where answers are given in moves, and answers that buy optimizer steps (expert iteration's `reuse`)."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +12,10 @@ import numpy as np
 import torch
 
 from ..config import Role
-from ..errors import CheckpointError
+from ..distributed.processes import Processes
+from ..errors import CheckpointError, ConfigError
 from ..objectives.base import Replay
-from .window import RoleBatch
+from .window import RoleBatch, groups_of, sequences_of, unselected
 
 _ALIGNED = ("ref_per_token_logps",)  # per completion token; the reference never changes, so its log-probs may be kept
 
@@ -29,6 +31,22 @@ class Kept:
     aligned: dict[str, list[float]]
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A kept answer: a row, or the moves of an episode."""
+
+    rows: tuple[Kept, ...]
+
+    @property
+    def round(self) -> int:
+        return self.rows[0].round
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal answers to the same prompts are one."""
+        return tuple((tuple(row.prompt), tuple(row.completion)) for row in self.rows)
+
+
 class SampleReplay:
     """The selected samples of a role, gathered over the processes, so that every process holds the same list."""
 
@@ -38,29 +56,22 @@ class SampleReplay:
         self.kept: list[Any] = []
 
     def play(
-        self,
-        batch: RoleBatch,
-        rows: int,
-        round_: int,
-        key: tuple[object, ...],
-        gather: Callable[[list[Any]], list[Any]],
-        rank: int,
-        world: int,
+        self, batch: RoleBatch, rows: int, round_: int, key: tuple[object, ...], processes: Processes
     ) -> RoleBatch:
-        """Take in the round's selected samples and hand out a batch of `rows` rows made of kept ones.
+        """Take in the round's selected samples and hand out a batch of `rows` rows made of kept ones. If more are kept
+        than all processes have rows, they are drawn without repetition, by `key` alone; if fewer, the rest of the rows
+        is not selected. Called by all processes."""
+        new = [row for _, row in kept_rows(batch, round_)]
+        chosen = of_mean_one(self._drawn(new, rows * processes.world, round_, key, processes), self.rule.weighted)
+        signal = any(sample.advantage for sample in chosen)
+        return _batch_of(batch, rows, chosen[processes.rank :: processes.world], signal)
 
-        If more are kept than all processes have rows, they are drawn without repetition, by `key` alone; if fewer, the
-        rest of the rows is not selected. Called by all processes.
-        """
-        self.kept += gather([row for _, row in kept_rows(batch, round_)])
-        if self.rule.rounds is not None:
-            self.kept = [sample for sample in self.kept if round_ - sample.round < self.rule.rounds]
-        self.kept = self.kept[-self.rule.capacity :]
-        chosen = self.kept
-        if len(chosen) > rows * world:
-            chosen = random.Random(repr(key)).sample(chosen, rows * world)
-        chosen = of_mean_one(chosen, self.rule.weighted)
-        return _batch_of(batch, rows, chosen[rank::world], has_signal=any(sample.advantage for sample in chosen))
+    def _drawn(
+        self, new: list[Any], most: int, round_: int, key: tuple[object, ...], processes: Processes
+    ) -> list[Any]:
+        """At most `most` of those that are kept with the new ones of all processes."""
+        self.kept = _retained(self.kept + processes.gather(new), self.rule, round_)
+        return self.kept if len(self.kept) <= most else random.Random(repr(key)).sample(self.kept, most)
 
     def state_dict(self) -> dict[str, Any]:
         """The kept samples as flat arrays of tokens with their lengths."""
@@ -70,6 +81,96 @@ class SampleReplay:
         """CheckpointError if the kept reference log-probs are not those that this run's settings give."""
         check_reference(state["reference"], self.reference)
         self.kept = kept_of(state)
+
+
+class EpisodeReplay(SampleReplay):
+    """Differs from SampleReplay in that what is kept, counted and drawn is an episode, the rows of all its moves: its
+    room is a number of episodes of all processes, and there is no filling up."""
+
+    kept: list[Answer]
+
+    def play(
+        self, batch: RoleBatch, rows: int, round_: int, key: tuple[object, ...], processes: Processes
+    ) -> RoleBatch:
+        new = [answer for _, answer in _answers_in(batch, round_)]
+        chosen = self._drawn(new, rows, round_, key, processes)
+        credit = of_mean_one([row for answer in chosen for row in answer.rows], self.rule.weighted)
+        numbered = iter(credit)
+        answers = [[next(numbered) for _ in answer.rows] for answer in chosen]
+        signal = any(row.advantage for row in credit)
+        return batch_of(batch, answers[processes.rank :: processes.world], signal)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The rows of the kept episodes as flat arrays of tokens with their lengths, and how many each has."""
+        return {"reference": self.reference, **_flat_answers(self.kept)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self.kept = _answers_of(state)
+
+
+class AnswerBuffer:
+    """The newest `capacity` selected answers of a role, equal ones once, on every process the same list. A new answer
+    is owed `reuse` / (answers of a step) steps. What is owed is taken in whole steps of `sequences_per_step` answers,
+    drawn with repetition from all that are kept; a remainder, and what a round has no steps left for, waits. So each
+    answer is seen `reuse` times on the mean, and a role that solves nothing does not step."""
+
+    def __init__(self, rule: Replay, settings: Role) -> None:
+        if not settings.sequences_per_step:
+            raise ConfigError(
+                f"`reuse` ({rule.reuse}) of the {settings.role}'s objective says how often an answer is seen, and "
+                "`sequences_per_step` how many answers a step has: set it for the role, such as 160."
+            )
+        self.rule, self.sequences = rule, settings.sequences_per_step
+        self.reference = [settings.beta > 0, settings.temperature]
+        self.kept: list[Answer] = []
+        self.owed = 0.0
+        """Steps."""
+
+    def take_in(self, batch: RoleBatch, round_: int, key: Sequence[object], processes: Processes) -> int:
+        """Keep the round's selected answers of all processes, of a group's distinct ones at most `per_problem`; how
+        many there were. Called by all processes."""
+        generator = random.Random(repr((*key, "chosen", processes.rank)))
+        new = processes.gather(_distinct_answers(batch, round_, self.rule.per_problem, generator))
+        kept = {answer.key: answer for answer in self.kept}
+        for answer in new:
+            kept.pop(answer.key, None)
+            kept[answer.key] = answer
+        self.kept = _retained(list(kept.values()), self.rule, round_)
+        self.owed += len(new) * float(self.rule.reuse or 0.0) / self.sequences
+        return len(new)
+
+    def steps(
+        self, batch: RoleBatch, most: int, key: Sequence[object], processes: Processes
+    ) -> tuple[list[RoleBatch], int]:
+        """`most` windows for this process, of which the first hold answers and the others none; and how many hold
+        some. `batch`: rows of the role, which say what tensors look like."""
+        filled = min(int(self.owed + 1e-9), most) if self.kept else 0
+        self.owed = max(self.owed - filled, 0.0) if self.kept else 0.0
+        cut = []
+        for step in range(most):
+            drawn: list[Answer] = []
+            if step < filled:
+                drawn = random.Random(repr((*key, "step", step))).choices(self.kept, k=self.sequences)
+            own = [answer.rows for answer in drawn[processes.rank :: processes.world]]
+            cut.append(batch_of(batch, own, step < filled))
+        return cut, filled
+
+    def state_dict(self) -> dict[str, Any]:
+        """The kept answers as flat arrays of tokens with their lengths, and the steps that are owed."""
+        return {"reference": self.reference, "owed": self.owed, **_flat_answers(self.kept)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """CheckpointError if the kept reference log-probs are not those that this run's settings give."""
+        check_reference(state["reference"], self.reference)
+        self.kept, self.owed = _answers_of(state), float(state["owed"])
+
+
+def _retained(kept: list[Any], rule: Replay, round_: int) -> list[Any]:
+    """The newest ones that the rule keeps in round `round_`."""
+    if rule.rounds is not None:
+        kept = [one for one in kept if round_ - one.round < rule.rounds]
+    return kept[-rule.capacity :]
 
 
 def check_reference(there: Any, here: list[Any]) -> None:
@@ -149,10 +250,13 @@ def kept_rows(batch: RoleBatch, round_: int) -> list[tuple[int, Kept]]:
     return found
 
 
-def batch_of(batch: RoleBatch, rows: Sequence[Kept], sequences: Sequence[int], has_signal: bool) -> RoleBatch:
-    """Kept rows, of which `sequences` says which are one answer, with tensors as those of `batch`."""
-    made = _batch_of(batch, len(rows), list(rows), has_signal)
-    return replace(made, sequence_B=torch.tensor(sequences, dtype=torch.long))
+def batch_of(batch: RoleBatch, answers: Sequence[Sequence[Kept]], has_signal: bool) -> RoleBatch:
+    """Kept answers, each of one or several rows, with tensors as those of `batch`; without any a row that is not
+    selected."""
+    rows = [row for answer in answers for row in answer]
+    made = _batch_of(batch, len(rows), rows, has_signal) if rows else unselected(batch, 1)
+    numbers = [i for i, answer in enumerate(answers) for _ in answer] or [0]
+    return replace(made, sequence_B=torch.tensor(numbers, dtype=torch.long), has_signal=has_signal)
 
 
 def _batch_of(batch: RoleBatch, rows: int, samples: list[Kept], has_signal: bool) -> RoleBatch:
@@ -187,3 +291,37 @@ def _batch_of(batch: RoleBatch, rows: int, samples: list[Kept], has_signal: bool
     credit = torch.zeros(rows)
     credit[: len(samples)] = torch.tensor([s.advantage for s in samples])
     return RoleBatch(tensors, credit, None if bool(selected.all()) else selected, has_signal=has_signal)
+
+
+def _flat_answers(kept: Sequence[Answer]) -> dict[str, Any]:
+    lengths = np.array([len(answer.rows) for answer in kept], dtype=np.int64)
+    return {"answer_rows": lengths, **flat([row for answer in kept for row in answer.rows])}
+
+
+def _answers_of(state: dict[str, Any]) -> list[Answer]:
+    """The inverse of `_flat_answers`."""
+    rows = iter(kept_of(state))
+    return [Answer(tuple(next(rows) for _ in range(n))) for n in state["answer_rows"].tolist()]
+
+
+def _answers_in(batch: RoleBatch, round_: int) -> list[tuple[int, Answer]]:
+    """The selected answers of this process, in the order of its rows, with the place of their first row."""
+    own: dict[int, list[tuple[int, Kept]]] = {}
+    numbers = sequences_of(batch).tolist()
+    for place, row in kept_rows(batch, round_):
+        own.setdefault(numbers[place], []).append((place, row))
+    return [(rows[0][0], Answer(tuple(row for _, row in rows))) for rows in own.values()]
+
+
+def _distinct_answers(batch: RoleBatch, round_: int, most: int | None, generator: random.Random) -> list[Answer]:
+    """The distinct selected answers of this process, of each group at most `most`."""
+    groups, by_group = groups_of(batch).tolist(), dict[int, dict[Any, Answer]]()
+    for place, answer in _answers_in(batch, round_):
+        by_group.setdefault(groups[place], {})[answer.key] = answer
+    found: list[Answer] = []
+    for answers in by_group.values():
+        distinct = list(answers.values())
+        if most is not None and len(distinct) > most:
+            distinct = [distinct[i] for i in sorted(generator.sample(range(len(distinct)), most))]
+        found += distinct
+    return found

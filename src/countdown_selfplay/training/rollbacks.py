@@ -21,8 +21,8 @@ from .anchor_order import planned_rounds
 from .book import Loop, counted_in_steps
 from .callbacks.guard import Rollback, alert
 from .callbacks.progress import close_bars
+from .callbacks.round_end import Terminated, Termination
 from .callbacks.run_folder import describe_run
-from .callbacks.termination import Terminated, Termination
 from .checkpoints import bring, how_to_go_on, manifest_of, rollbacks_of
 from .evaluation import Evaluator
 from .run_lock import run_lock
@@ -57,11 +57,8 @@ class Training:
         self, stock_train: Callable[..., Any], resume: str | bool | None, /, *arguments: Any, **keywords: Any
     ) -> Any:
         """Train; on a trip of the guard go back to the last healthy checkpoint and go on, at most guard_max_rollbacks
-        times.
-
-        After a rollback the attempt counter is part of every sampling seed, or the same samples would lead to the same
-        collapse.
-        """
+        times. The attempt counter is part of every sampling seed, or the same samples would lead to the same
+        collapse."""
         store, args, together = self.store, self.args, self.processes.together
         output = store.output
         with run_lock(output), self.termination.listening():
@@ -125,9 +122,8 @@ class Training:
                 f"{seen}. {done} rollbacks did not help; the last healthy checkpoint is {healthy}. "
                 f"{rollback.trip.advice}, or raise guard_max_rollbacks."
             )
-        logger.warning(
-            "%s. Rolling back to %s (rollback %d of %d).", seen, healthy, done + 1, args.guard_max_rollbacks
-        )
+        most = args.guard_max_rollbacks
+        logger.warning("%s. Rolling back to %s (rollback %d of %d).", seen, healthy, done + 1, most)
         back = f"{seen}. {rollback.trip.advice}." if rollback.trip.advice else f"{seen}."
         name = f"checkpoint-{manifest_of(Path(healthy))['step']}"
         alert(args, processes.main, f"Rolled back to {name}", back)
@@ -160,9 +156,8 @@ class Training:
         except BaseException as error:
             if self.store.processes.main:
                 why = "SIGTERM" if isinstance(error, Terminated) else type(error).__name__
-                logger.warning(
-                    "Stopped after round %d (%s): %s", self.frame.rounds, why, how_to_go_on(self.store.output)
-                )
+                cure = how_to_go_on(self.store.output)
+                logger.warning("Stopped after round %d (%s): %s", self.frame.rounds, why, cure)
             raise
 
     def _already_done(self, folder: Path, step: int, rounds: int) -> TrainOutput:
@@ -183,8 +178,6 @@ class Training:
         """Under load_best_model_at_end the best checkpoint's weights by metric_for_best_model, for all policies."""
         best = self.trl.state.best_model_checkpoint
         if self.args.load_best_model_at_end and best is not None:
-            logger.warning(
-                "The policies are those of %s, the best by %s (%.4g).",
-                *(best, self.args.metric_for_best_model, self.trl.state.best_metric),
-            )
+            by, reached = self.args.metric_for_best_model, self.trl.state.best_metric
+            logger.warning("The policies are those of %s, the best by %s (%.4g).", best, by, reached)
             self.trl._load_from_checkpoint(best)

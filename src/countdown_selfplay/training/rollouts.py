@@ -56,11 +56,9 @@ class Rollouts:
     def acting_as(self, role: str, n: int, judged: list[Any] | None = None) -> Iterator[None]:
         """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`, which
         samples `n` completions per prompt. `judged`: the problems that each completion is verified by."""
-        trl = self.trl
+        trl, settings, stops = self.trl, self.turns.roles[role], self.turns.stops(role)
         swapped = {
-            **_trl.sampling_overrides(
-                trl.generation_kwargs, trl.eos_token_ids, self.turns.roles[role], self.turns.stops(role), n
-            ),
+            **_trl.sampling_overrides(trl.generation_kwargs, trl.eos_token_ids, settings, stops, n),
             **self.sampler.begin(role, trl.state.global_step),
             "_metrics": self.book.collected[role],
             "_logs": _trl.empty_logs(),
@@ -161,10 +159,8 @@ class Rollouts:
         chat = not isinstance(prompts[0], str)
         completions = [[{"role": "assistant", "content": text}] for text in texts] if chat else texts
         collected = self.book.collected[role]
-        with (
-            _trl.swapped(self.trl, {"_metrics": collected, "_logs": logs}),
-            _trl.swapped(self, {"_verdicts": verdicts}),
-        ):
+        ours = {"_metrics": collected, "_logs": logs}
+        with _trl.swapped(self.trl, ours), _trl.swapped(self, {"_verdicts": verdicts}):
             per_func = self.trl._calculate_rewards(asked, prompts, completions, [[] for _ in asked])
         episodes.rewards_B = self.captured()[2][:count]
         logs["prompt"], logs["completion"] = processes.gather([str(p) for p in prompts]), processes.gather(texts)
@@ -212,12 +208,10 @@ def completion_table(
     gather: Callable[[list[Any]], list[Any]],
 ) -> dict[str, Any]:
     """The round's completions of all processes in the form in which TRL prints and writes them, role by role (`order`)
-    and turn by turn. `logs`: those of each rollout, by its identity. Called by all processes.
-
-    TRL has filled in its own GRPO advantages, and 0 for proposals, whose rewards nobody knew by then. Here `reward` is
-    the credited reward of a sample (NaN: it was not measured) and `advantages` its credit; the reward functions'
-    columns are those of judged samples alone. Samples that fill up a process's part of a turn are left out.
-    """
+    and turn by turn. `logs`: those of each rollout, by its identity. Called by all processes. TRL has filled in its
+    own GRPO advantages, and 0 for proposals, whose rewards nobody knew by then. Here `reward` is the credited reward
+    of a sample (NaN: it was not measured) and `advantages` its credit; the reward functions' columns are those of
+    judged samples alone. Samples that fill up a process's part of a turn are left out."""
     table = _trl.empty_logs()
     sampled = [(turn, log) for turn in turns if (log := logs.get(id(turn.rollout))) and log["prompt"]]
     sampled.sort(key=lambda pair: order.index(pair[0].rollout.role))

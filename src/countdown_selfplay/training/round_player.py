@@ -15,11 +15,10 @@ from ..contract.round import Rollout, RoundResult, Turn, mean_reward
 from ..data.anchors import anchors_of_batch
 from ..random_state import seed_from
 from ..statistics.solve_rate import CumulativeSolveRate
-from .answer_buffer import AnswerBuffer, EpisodeReplay
 from .book import Book, Frame, truncated_rows
 from .credit import merged
 from .micro_batch import micro_batches, skips_idle_rows
-from .replay import SampleReplay
+from .replay import AnswerBuffer, EpisodeReplay, SampleReplay
 from .rollouts import Rollouts, completion_table
 from .round import PlayedRound
 from .window import (
@@ -92,19 +91,18 @@ class RoundPlayer:
     ) -> tuple[list[RoleBatch], dict[str, Any]]:
         """A player's samples in windows, and their metrics."""
         args, learner, processes = self.args, self.learners[role], self.processes
-        gather, rank, world = processes.gather, processes.rank, processes.world
         rounds, steps, rows = self.frame.rounds, args.steps_per_round, args.rows(role) * args.steps_per_round
         key = (args.seed, "replay", self.frame.attempt, rounds, role)
         batch, replay, metrics = merged(turns, self.rollouts.blank_row(rollouts)), learner.replay, dict[str, Any]()
         if isinstance(replay, SampleReplay):
             room = args.kept_answers(role) if isinstance(replay, EpisodeReplay) else rows
-            batch = replay.play(batch, room, rounds, key, gather, rank, world)
+            batch = replay.play(batch, room, rounds, key, processes)
         sequences, filled, dropped = self.roles[role].sequences_per_step, steps, 0
         if batch.sequence_B is not None and not sequences:  # equal parts; without credit they cost no forward pass
             batch, sequences = self._as_all_sampled(role, batch)
         if isinstance(replay, AnswerBuffer):
-            metrics[f"{role}/new_answers"] = replay.take_in(batch, rounds, key, gather, rank)
-            cut, filled = replay.steps(batch, steps, key, rank, world)
+            metrics[f"{role}/new_answers"] = replay.take_in(batch, rounds, key, processes)
+            cut, filled = replay.steps(batch, steps, key, processes)
             metrics |= {f"{role}/steps": filled, f"{role}/owed_steps": replay.owed}
         elif sequences:
             seed = seed_from(*key, "sequences")
@@ -116,7 +114,7 @@ class RoundPlayer:
             metrics[f"{role}/replay_samples"] = len(replay.kept)
         if learner.demonstrations is not None:
             beside = learner.demonstrations.beside
-            cut = [*(beside(w, (*key, i), rank, world) for i, w in enumerate(cut[:filled])), *cut[filled:]]
+            cut = [*(beside(w, (*key, i), processes) for i, w in enumerate(cut[:filled])), *cut[filled:]]
         for window in cut[max(filled, 1) :]:
             window.idle = True
         if dropped:

@@ -40,9 +40,7 @@ def run_joint(
         domain = domain_from(args)
         data, held_out = data_sets(script, domain)
         trainer = JointConjecturerProverTrainer(args=args, domain=domain, **data, **trainer_arguments)
-        resume = trainer.store.resolve(
-            args.resume_from_checkpoint
-        )  # a wrong one is reported before minutes of evaluation
+        resume = trainer.store.resolve(args.resume_from_checkpoint)  # first: a wrong one is reported at once
         if resume is None:
             trainer.evaluator.probe_format()
         watch = shlex.join(["countdown-selfplay", "report", str(args.output_dir), "--watch"])

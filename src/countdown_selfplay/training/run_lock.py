@@ -17,7 +17,7 @@ from accelerate import PartialState
 from accelerate.utils import gather_object
 
 from ..data.jsonl import json_file
-from ..distributed.launched import refuse_lone_process
+from ..distributed.launch import refuse_lone_process
 from ..distributed.processes import Processes
 from ..errors import DataError, RunFolderError
 

@@ -57,26 +57,23 @@ class Store:
     settings: dict[str, Any]
     """Those that a resume must leave as they were."""
     exports: Exports
-    limit: int | None
-    """Of checkpoints that are kept; hidden from the stock Trainer while it trains (rollbacks.py)."""
     loop: dict[str, Any] = field(default_factory=dict)
     """State of the Trainer's loop (book.Loop) in the last checkpoint that was written or resumed."""
     changed: dict[str, list[Any]] = field(default_factory=dict)
     """Settings that a resume has changed: {name: [there, here]}."""
     _verified: Path | None = None
 
+    def __post_init__(self) -> None:
+        self.limit = self.args.save_total_limit  # hidden from the stock Trainer while it trains (rollbacks.py)
+
     @property
     def output(self) -> Path:
         return Path(self.args.output_dir)
 
-    # -- writing -----------------------------------------------------------------------------------------------------
-
     def save(self, stock_save: Callable[[], None], state: TrainerState, optimizer: Any) -> None:
-        """Write `checkpoint-<step>`: everything into a staging folder, the list of files last, then one rename.
-
-        A run that dies at any point leaves either the whole checkpoint under its name or none. Called by all
-        processes; a RunFolderError says that the disk did not take it and what is left to resume from.
-        """
+        """Write `checkpoint-<step>`: everything into a staging folder, the list of files last, then one rename. A run
+        that dies at any point leaves either the whole checkpoint under its name or none. Called by all processes; a
+        RunFolderError says that the disk did not take it and what is left to resume from."""
         args, main, output = self.args, self.processes.main, self.output
         staging, name = output / _STAGING, f"checkpoint-{state.global_step}"
         try:
@@ -139,8 +136,6 @@ class Store:
     def _shape(self) -> dict[str, Any]:
         """Facts that must be equal at a resume."""
         return {"roles": list(self.args.all_roles), "policy_sharing": self.args.policy_sharing}
-
-    # -- resuming ----------------------------------------------------------------------------------------------------
 
     def resolve(self, resume: str | bool | None) -> Path | None:
         """The checkpoint that `resume` means: a folder, True for the newest complete one in the output folder, "auto"
@@ -224,10 +219,6 @@ def may_save(args: JointSelfPlayConfig, step: int) -> bool:
     """May a checkpoint be written now? A user's callback may ask after any optimizer step."""
     if ends_round(args, step):
         return True
-    logger.warning(
-        "No checkpoint at step %d, in the middle of a round, which could not be resumed; ask at multiples of "
-        "steps_per_round (%d).",
-        step,
-        args.steps_per_round,
-    )
+    said = "No checkpoint at step %d, in the middle of a round, which could not be resumed; ask at multiples of "
+    logger.warning(f"{said}steps_per_round (%d).", step, args.steps_per_round)
     return False

@@ -38,24 +38,24 @@ from ..rewards.prover.checked import checked_reward_funcs
 from ..statistics.solve_rate import CumulativeSolveRate
 from .anchor_order import anchor_stream, rounds_loader, stream_loader
 from .book import Book, Frame, Loop
-from .callbacks import (
-    FirstRounds,
-    GuardCallback,
-    RoundEnd,
-    RoundExports,
-    RunFolder,
-    Termination,
-    show_rounds,
-)
-from .callbacks.run_folder import report_of
+from .callbacks.guard import GuardCallback
+from .callbacks.progress import show_rounds
+from .callbacks.round_end import FirstRounds, RoundEnd, RoundExports, Termination
+from .callbacks.run_folder import RunFolder, report_of
 from .evaluation import Evaluator
 from .exports import Exports
-from .guards import conjecturer_guard_of, guard_of
 from .learners import demonstrations_of, learners_of, states_of
-from .made_game import declared_metrics, game_of, with_roles_of
 from .micro_batch import WindowLoss
-from .prompts import check_prompts, end_tokens
-from .prover_rewards import prover_rewards
+from .parts import (
+    check_prompts,
+    conjecturer_guard_of,
+    declared_metrics,
+    end_tokens,
+    game_of,
+    guard_of,
+    prover_rewards,
+    with_roles_of,
+)
 from .rollbacks import Training
 from .rollouts import Rollouts, sampling_as
 from .round_player import RoundPlayer
@@ -162,16 +162,12 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.processes = processes_of(PartialState(), in_step=self.engine.shards_weights)
         self.frame, self.book = Frame(), Book(self.roles)
         self.loop = Loop(self, self.book, self.frame, self.processes)
-        self.exports = Exports(
-            args, self.engine, self.processes, self.frame, self.roles, self.domain, proposer, tokenizer
-        )
+        self.exports = Exports(args, self.engine, self.processes, self.frame, self.domain, proposer, tokenizer)
         parts = {"frame": self.frame, "game": self.game, "guard": self.guard, **states_of(self.learners)}
         parts |= {"guard/conjecturer": self.conjecturer_guard, "solve_rate": self.solve_rate}
-        limit = args.save_total_limit
-        self.store = Store(args, self.engine, self.processes, stateful(parts), settings, self.exports, limit)
-        score, size = self._get_per_token_logps_and_entropies, int(args.gradient_accumulation_steps)
-        drop = args.drop_signalless_gradients
-        self.window = WindowLoss(self.learners, self.engine, self.processes, score, drop, size)
+        self.store = Store(args, self.engine, self.processes, stateful(parts), settings, self.exports)
+        score = self._get_per_token_logps_and_entropies
+        self.window = WindowLoss(args, self.learners, self.engine, self.processes, score)
         self.round_end = RoundEnd(self.window, self.roles, self.book, self.store, self.loop)
         self.termination = Termination(self.processes, self._save_now)
         return [
@@ -207,9 +203,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.policies.enable_gradients()
         self.book.collected["round"] = self._metrics
         for role, learner in self.learners.items():
-            learner.demonstrations = demonstrations_of(
-                role, self.roles[role], self.domain, tokenizer, args.demonstration_rungs
-            )
+            settings, rungs = self.roles[role], args.demonstration_rungs
+            learner.demonstrations = demonstrations_of(role, settings, self.domain, tokenizer, rungs)
         turns = Turns(
             args=args,
             roles=self.roles,
@@ -222,15 +217,13 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             record=self.book.record,
         )
         self.sampler = make_sampler(turns, self.engine, source)
-        self.rollouts = Rollouts(self, turns, self.engine, self.sampler, self.book, self.domain, self.learners)
+        frame, book, forget = self.frame, self.book, self._forget_optimizer
+        self.rollouts = Rollouts(self, turns, self.engine, self.sampler, book, self.domain, self.learners)
         data = self.train_dataset if isinstance(self.train_dataset, Dataset) else None
-        self.player = RoundPlayer(
-            self.game, self.rollouts, self.frame, self.book, self.solve_rate, self.held_out, data
-        )
+        self.player = RoundPlayer(self.game, self.rollouts, frame, book, self.solve_rate, self.held_out, data)
         self.evaluator = Evaluator(turns, self.engine, self.domain, self.num_generations_eval)
-        self.training = Training(
-            self.store, self.loop, self.termination, self.evaluator, self.guard.metrics, self._forget_optimizer
-        )
+        metrics = self.guard.metrics
+        self.training = Training(self.store, self.loop, self.termination, self.evaluator, metrics, forget)
         self._round: list[dict[str, Any]] | None = None
 
     # -- the round ---------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 import torch
+from torch.nn.functional import pad
 
 from ..distributed.processes import Processes
 
@@ -52,19 +53,14 @@ class RoleBatch:
         )
 
 
-def mask_after_stops(tensors: dict[str, torch.Tensor], texts: list[str], stops: list[str] | None, pad: int) -> None:
-    """Rows that ended on a stop string were filled up with padding, which TRL's mask (it knows end tokens) lets in. A
-    padding token before the last other token was sampled and stays.
-
-    Other rows keep their mask: where padding is the end token, theirs holds the one that was sampled.
-    """
+def mask_after_stops(tensors: dict[str, torch.Tensor], texts: list[str], stops: list[str] | None, fill: int) -> None:
+    """Rows that ended on a stop string were filled up with padding (`fill`), which TRL's mask (it knows end tokens)
+    lets in; a padding token before the last other token was sampled and stays. Other rows keep their mask: where
+    padding is the end token, theirs holds the one that was sampled."""
     if stops:
         ended = torch.tensor([any(stop in text for stop in stops) for text in texts])
-        behind = (tensors["completion_ids"] == pad).flip(1).cumprod(1).flip(1).bool()
+        behind = (tensors["completion_ids"] == fill).flip(1).cumprod(1).flip(1).bool()
         tensors["completion_mask"][ended[:, None].to(behind.device) & behind] = 0
-
-
-# -- one batch a player -----------------------------------------------------------------------------------------------
 
 
 def joined(parts: Sequence[RoleBatch]) -> RoleBatch:
@@ -73,16 +69,13 @@ def joined(parts: Sequence[RoleBatch]) -> RoleBatch:
     if any("sft_mask" in part.tensors for part in parts):
         none = [{"sft_mask": torch.zeros_like(part.tensors["completion_mask"])} for part in parts]
         parts = [replace(part, tensors=own | part.tensors) for part, own in zip(parts, none, strict=True)]
-    names = [name for name in parts[0].tensors if all(name in part.tensors for part in parts)]
     tensors = {}
-    for name in names:
-        width = max(part.tensors[name].size(1) for part in parts)
-        padded = []
-        for part in parts:
-            value = part.tensors[name]
-            missing = width - value.size(1)
-            padded.append(torch.nn.functional.pad(value, (missing, 0) if name.startswith("prompt_") else (0, missing)))
-        tensors[name] = torch.cat(padded)
+    for name in parts[0].tensors:
+        if all(name in part.tensors for part in parts):
+            values = [part.tensors[name] for part in parts]
+            missing = [max(value.size(1) for value in values) - value.size(1) for value in values]
+            sides = [(n, 0) if name.startswith("prompt_") else (0, n) for n in missing]
+            tensors[name] = torch.cat([pad(value, side) for value, side in zip(values, sides, strict=True)])
     ones = [torch.ones(part.rows, dtype=torch.bool) if part.selected_B is None else part.selected_B for part in parts]
     selected_B = torch.cat(ones)
     episodes = any(part.sequence_B is not None for part in parts)
@@ -106,11 +99,9 @@ def _apart(numbers: Iterable[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def fitted(batch: RoleBatch, rows: int, key: int) -> tuple[RoleBatch, int]:
-    """The batch with exactly `rows` rows, and how many rows with credit found no place.
-
-    Too few: copies of the first prompt without a completion, which are not selected. Too many: rows that are not
-    selected or have no credit go first, then a subset that `key` seeds.
-    """
+    """The batch with exactly `rows` rows, and how many rows with credit found no place. Too few: copies of the first
+    prompt without a completion, which are not selected. Too many: rows that are not selected or have no credit go
+    first, then a subset that `key` seeds."""
     if batch.rows == rows:
         return batch, 0
     if batch.rows < rows:
@@ -155,13 +146,11 @@ def credited_as_sampled(
     sampled: Sequence[float],
     dropped: int,
 ) -> RoleBatch:
-    """`batch`, what `fitted` left of `whole`, with advantages that give the policy term the gradient of all samples.
-
-    A loss is a mean over the rows that are there (`normalization`), and rows without credit go first: the mean over
+    """`batch`, what `fitted` left of `whole`, with advantages that give the policy term the gradient of all samples. A
+    loss is a mean over the rows that are there (`normalization`), and rows without credit go first: the mean over
     those with credit would be larger by sampled / kept. Where rows with credit were dropped too, a uniform subset of
     them is left, whose gradient is that of all in expectation. kept, sampled: trained_counts of `batch` and of `whole`
-    over all processes. KL, entropy and what is logged stay means over the rows that are left.
-    """
+    over all processes. KL, entropy and what is logged stay means over the rows that are left."""
     of = {"token": 1, "group": 2}.get(normalization, 0)
     share_B = torch.full((batch.rows,), (kept[of] or 1.0) / (sampled[of] or 1.0) * (1 + dropped / batch.rows))
     if normalization == "group":  # a mean over the group's own tokens first
@@ -231,16 +220,8 @@ def sequences_of(batch: RoleBatch) -> torch.Tensor:
     return torch.arange(batch.rows) if batch.sequence_B is None else batch.sequence_B
 
 
-# -- windows of so many answers --------------------------------------------------------------------------------------
-
-
 def sequence_windows(
-    batch: RoleBatch,
-    rows: int,
-    steps: int,
-    sequences: int,
-    key: int,
-    processes: Processes,
+    batch: RoleBatch, rows: int, steps: int, sequences: int, key: int, processes: Processes
 ) -> tuple[list[RoleBatch], int, int]:
     """Optimizer steps of so many trained answers: the number of a round's steps follows the data (SGS, appendix C.1).
 

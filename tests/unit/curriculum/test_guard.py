@@ -12,8 +12,7 @@ from countdown_selfplay.contract.metric import Metric
 from countdown_selfplay.curriculum import CollapseGuard, Trip
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
-from countdown_selfplay.training.guards import guard_of
-from countdown_selfplay.training.made_game import declared_metrics
+from countdown_selfplay.training.parts import declared_metrics, guard_of
 
 PLAYERS = {"prover": ["prover"], "conjecturer": ["conjecturer"]}
 METRICS = declared_metrics(ProposeAndSolve(), PLAYERS)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from countdown_selfplay.distributed import exit
+from countdown_selfplay.distributed import launch
 from countdown_selfplay.distributed.processes import ALONE, Processes, processes_of
 
 
@@ -50,8 +50,8 @@ def test_processes_wait_for_each_other_before_they_leave_unless_one_has_died(mon
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: did.append("destroy"))
     monkeypatch.setattr("accelerate.utils.wait_for_everyone", wait)
-    monkeypatch.setattr(exit, "_let_go", lambda: did.append("pause"))
-    exit.leave_process_group()
+    monkeypatch.setattr(launch, "_let_go", lambda: did.append("pause"))
+    launch.leave_process_group()
     assert did == ["wait", "destroy", "pause"]
     said = ["Not all processes of the run reached its end: Connection closed by peer"]
     assert caplog.messages == ([] if problem is None else said)
@@ -61,8 +61,8 @@ def test_processes_wait_for_each_other_before_they_leave_unless_one_has_died(mon
 def test_a_process_of_several_pauses_once_before_it_leaves(monkeypatch, world):
     """gloo's threads may hold tensors then, and take the process down with SIGABRT; alone there are none."""
     kept = []
-    monkeypatch.setattr(exit.atexit, "register", kept.append)
-    monkeypatch.setattr(exit.atexit, "unregister", lambda function: function in kept and kept.remove(function))
+    monkeypatch.setattr(launch.atexit, "register", kept.append)
+    monkeypatch.setattr(launch.atexit, "unregister", lambda function: function in kept and kept.remove(function))
     accelerator = SimpleNamespace(num_processes=world, process_index=0, device="cpu")
     for _ in range(2):
         assert processes_of(accelerator).world == world

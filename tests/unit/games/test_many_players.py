@@ -10,7 +10,7 @@ from countdown_selfplay.curriculum.admission import examine
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.testing import ScriptedRound, in_ranks
-from countdown_selfplay.training.made_game import declared_metrics
+from countdown_selfplay.training.parts import declared_metrics
 
 TINY = CountdownDomain.tiny()
 ANCHORS = [Problem((1, 2, 3), 6), Problem((2, 2, 2), 8), Problem((4, 5, 6), 15), Problem((9, 1, 1), 9)]

@@ -12,10 +12,16 @@ from transformers import AutoModelForCausalLM
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.distributed.processes import ALONE
 from countdown_selfplay.errors import ConfigError, GenerationError
-from countdown_selfplay.generation.adapters import AdapterFolders, adapter_rank, adapter_state
 from countdown_selfplay.generation.base import Turns
 from countdown_selfplay.generation.colocate import Colocate
-from countdown_selfplay.generation.turns import VLLMSampler, check_lengths, fingerprint
+from countdown_selfplay.generation.turns import (
+    AdapterFolders,
+    VLLMSampler,
+    adapter_rank,
+    adapter_state,
+    check_lengths,
+    fingerprint,
+)
 from countdown_selfplay.policies.build import build_policies
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 

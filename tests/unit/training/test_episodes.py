@@ -11,12 +11,13 @@ from countdown_selfplay.distributed.processes import ALONE
 from countdown_selfplay.errors import ConfigError, GameError
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.base import LossInputs, Replay
-from countdown_selfplay.training.answer_buffer import AnswerBuffer, EpisodeReplay
 from countdown_selfplay.training.credit import merged, token_counts
 from countdown_selfplay.training.learners import Demonstrations
 from countdown_selfplay.training.micro_batch import micro_batches
-from countdown_selfplay.training.replay import Kept
+from countdown_selfplay.training.replay import AnswerBuffer, EpisodeReplay, Kept
 from countdown_selfplay.training.window import RoleBatch, sequence_windows, trained_counts
+
+TWO = [SimpleNamespace(rank=rank, world=2, gather=list) for rank in (0, 1)]
 
 
 class Countdowns:
@@ -167,8 +168,8 @@ def buffer(reuse=4, per_problem=1, sequences=2, capacity=8):
 def test_right_answers_buy_steps_and_what_is_owed_waits():
     """Two new answers, each to be seen 4 times, in steps of 2: 4 steps are owed, of which a round may take 3."""
     kept, batch = buffer(), batch_of_four((1.0, 0.0, 1.0, 1.0), torch.tensor([True, False, True, True]))
-    assert kept.take_in(batch, 0, ("k",), list, 0) == 2  # of the second group one of two
-    cut, filled = kept.steps(batch, 3, ("k",), 0, 1)
+    assert kept.take_in(batch, 0, ("k",), ALONE) == 2  # of the second group one of two
+    cut, filled = kept.steps(batch, 3, ("k",), ALONE)
     assert filled == 3 and kept.owed == 1.0
     assert [len(set(window.sequence_B.tolist())) for window in cut] == [2, 2, 2]
     state = kept.state_dict()
@@ -176,16 +177,16 @@ def test_right_answers_buy_steps_and_what_is_owed_waits():
     again.load_state_dict(state)
     assert [a.key for a in again.kept] == [a.key for a in kept.kept] and again.owed == 1.0
     none = batch_of_four((0.0,) * 4, torch.zeros(4, dtype=torch.bool))
-    assert again.take_in(none, 1, ("k",), list, 0) == 0
-    cut, filled = again.steps(none, 3, ("k",), 0, 1)
+    assert again.take_in(none, 1, ("k",), ALONE) == 0
+    cut, filled = again.steps(none, 3, ("k",), ALONE)
     assert filled == 1 and [window.has_signal for window in cut] == [True, False, False]
 
 
 def test_nothing_solved_takes_no_step_and_the_newest_are_kept():
     kept, none = buffer(capacity=1), batch_of_four((0.0,) * 4, torch.zeros(4, dtype=torch.bool))
-    assert kept.take_in(none, 0, ("k",), list, 0) == 0 and kept.steps(none, 3, ("k",), 0, 1)[1] == 0
+    assert kept.take_in(none, 0, ("k",), ALONE) == 0 and kept.steps(none, 3, ("k",), ALONE)[1] == 0
     right = batch_of_four((1.0,) * 4, torch.ones(4, dtype=torch.bool))
-    assert kept.take_in(right, 1, ("k",), list, 0) == 2 and len(kept.kept) == 1
+    assert kept.take_in(right, 1, ("k",), ALONE) == 2 and len(kept.kept) == 1
     with pytest.raises(ConfigError, match="sequences_per_step"):
         buffer(sequences=0)
 
@@ -193,7 +194,7 @@ def test_nothing_solved_takes_no_step_and_the_newest_are_kept():
 def test_demonstrations_are_in_the_supervised_term_alone():
     batch = batch_of_four()
     shown = [Kept(0, 0.0, [5, 6], [7, 8, 9], {}), Kept(0, 0.0, [5], [7], {})]
-    found = Demonstrations(3, lambda n, seed: [shown] * n).beside(batch, ("k",), 0, 1)
+    found = Demonstrations(3, lambda n, seed: [shown] * n).beside(batch, ("k",), ALONE)
     assert found.rows == 8 + 3 * 2 and int(found.tensors["sft_mask"].sum()) == 3 * 4
     assert trained_counts(found) == trained_counts(batch)
     assert len(set(found.sequence_B.tolist())) == 4 + 3
@@ -208,8 +209,8 @@ def test_each_step_draws_other_demonstrations_and_processes_share_them():
         return [[Kept(0, 0.0, [i], [i], {})] for i in range(n)]
 
     shown = Demonstrations(5, make)
-    mine, others = (shown.beside(batch_of_four(), ("k",), rank, 2) for rank in (0, 1))
-    shown.beside(batch_of_four(), ("l",), 0, 2)
+    mine, others = (shown.beside(batch_of_four(), ("k",), one) for one in TWO)
+    shown.beside(batch_of_four(), ("l",), TWO[0])
     assert asked[0] == asked[1] != asked[2]
     assert [row.tensors["completion_ids"][8:].max(1).values.tolist() for row in (mine, others)] == [[0, 2, 4], [1, 3]]
 
@@ -221,24 +222,22 @@ def test_kept_episodes_come_whole_and_leave_after_their_rounds():
     """Episodes 0 (2 moves) and 2 (3 moves) are selected; one process has room for both, or for one whole one."""
     batch = batch_of_four((1.0, 0.0, 1.0, 0.0), torch.tensor([True, False, True, False]))
     kept = EpisodeReplay(Replay(rounds=2), UNUSED)
-    found = kept.play(batch, 4, 0, ("k",), list, 0, 1)
+    found = kept.play(batch, 4, 0, ("k",), ALONE)
     assert found.sequence_B.tolist() == [0, 0, 1, 1, 1] and found.advantages_B.tolist() == [1.0] * 5
     assert found.selected_B is None and trained_counts(found)[:2] == [2, 2 * 1 + 3 * 3]
     none = batch_of_four((0.0,) * 4, torch.zeros(4, dtype=torch.bool))
     again = EpisodeReplay(Replay(rounds=2), UNUSED)
     again.load_state_dict(kept.state_dict())
-    one = again.play(none, 1, 1, ("k",), list, 0, 1)
+    one = again.play(none, 1, 1, ("k",), ALONE)
     assert again.kept == kept.kept and one.rows in (2, 3) and len(set(one.sequence_B.tolist())) == 1
-    gone = again.play(none, 4, 2, ("k",), list, 0, 1)
+    gone = again.play(none, 4, 2, ("k",), ALONE)
     assert not again.kept and not gone.has_signal and trained_counts(gone)[:2] == [0, 0]
 
 
 def test_processes_share_kept_episodes_and_weights_are_by_token():
     """Tokens: 2 of weight 1 and 9 of weight .25, sum 4.25 over 11: a mean by weight multiplies by 11 / 4.25."""
     batch = batch_of_four((1.0, 0.0, 0.25, 0.0), torch.tensor([True, False, True, False]))
-    shares = [
-        EpisodeReplay(Replay(rounds=1, weighted=True), UNUSED).play(batch, 4, 0, ("k",), list, r, 2) for r in (0, 1)
-    ]
+    shares = [EpisodeReplay(Replay(rounds=1, weighted=True), UNUSED).play(batch, 4, 0, ("k",), one) for one in TWO]
     assert [part.rows for part in shares] == [2, 3]
     assert shares[0].advantages_B.tolist() == pytest.approx([11 / 4.25] * 2)
     assert shares[1].advantages_B.tolist() == pytest.approx([0.25 * 11 / 4.25] * 3)
@@ -254,7 +253,7 @@ def test_the_gradient_of_kept_episodes_is_that_of_the_mean_written_out(name):
     batch = batch_of_four(tuple(objective.advantages(right, right).flatten().tolist()), selected.flatten())
     mask = batch.tensors["completion_mask"]
     batch.tensors["completion_ids"] = torch.randint(1, 9, mask.shape) * mask
-    kept = EpisodeReplay(objective.replay, UNUSED).play(batch, 4, 0, ("k",), list, 0, 1)
+    kept = EpisodeReplay(objective.replay, UNUSED).play(batch, 4, 0, ("k",), ALONE)
     (window,), filled, dropped = sequence_windows(kept, 8, 1, 3, 5, ALONE)
     sequences, tokens, groups = trained_counts(window)
     table = torch.randn(9, requires_grad=True)

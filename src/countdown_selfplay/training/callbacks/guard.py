@@ -33,20 +33,13 @@ class Rollback(Exception):
 
 
 class GuardCallback(TrainerCallback):
-    """Feeds the guard with every round. All processes hold the same metrics, so they trip together.
-
-    A conjecturer alone (Allen and Ståblein, section 3.2) gets weights and optimizer state of a healthy checkpoint, and
-    all else goes on. That is done at the end of a round, before a checkpoint of that round is written: a resume finds
-    weights, optimizer and the guard's count as they then were, and no file beside them.
-    """
+    """Feeds the guard with every round. All processes hold the same metrics, so they trip together. A conjecturer
+    alone (Allen and Ståblein, section 3.2) gets weights and optimizer state of a healthy checkpoint, and all else goes
+    on. That is done at the end of a round, before a checkpoint of that round is written: a resume finds weights,
+    optimizer and the guard's count as they then were, and no file beside them."""
 
     def __init__(
-        self,
-        guard: CollapseGuard,
-        alone: ConjecturerGuard | None,
-        book: Book,
-        store: Store,
-        save: Callable[[], None],
+        self, guard: CollapseGuard, alone: ConjecturerGuard | None, book: Book, store: Store, save: Callable[[], None]
     ) -> None:
         """`alone`: under guard_scope=conjecturer. `save`: writes a checkpoint."""
         self.guard, self.alone, self.book, self.store, self.save = guard, alone, book, store, save

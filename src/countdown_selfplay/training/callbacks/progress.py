@@ -25,22 +25,24 @@ def show_rounds(trainer: Any, metrics: Iterable[Metric]) -> None:
     terminal: a file would get hundreds of its drawings in one line."""
     metrics = list(metrics)
     for callback in list(trainer.callback_handler.callbacks):
-        if type(callback) is ProgressCallback:
-            trainer.remove_callback(callback)
-            trainer.add_callback(RoundProgress(metrics) if sys.stderr.isatty() else RoundLines(metrics))
-        elif type(callback) is PrinterCallback:
-            trainer.remove_callback(callback)
-            trainer.add_callback(RoundLines(metrics))
+        ours: TrainerCallback
+        if type(callback) in (ProgressCallback, PrinterCallback):
+            bar = type(callback) is ProgressCallback and sys.stderr.isatty()
+            ours = RoundProgress(metrics) if bar else RoundLines(metrics)
         elif type(callback).__name__ == "NotebookProgressCallback":  # imported, it would need IPython
-            trainer.remove_callback(callback)
-            trainer.add_callback(_in_notebook(type(callback), metrics))
+            ours = _in_notebook(type(callback), metrics)
+        else:
+            continue
+        trainer.remove_callback(callback)
+        trainer.add_callback(ours)
 
 
 def close_bars(callbacks: Iterable[TrainerCallback]) -> None:
     """End the bars of a loop that was left by an exception."""
     for callback in callbacks:
-        if isinstance(callback, RoundProgress):
-            callback.close()
+        if isinstance(callback, RoundProgress) and callback.training_bar is not None:
+            callback.training_bar.close()
+            callback.training_bar = None
 
 
 class RoundProgress(ProgressCallback):
@@ -69,12 +71,6 @@ class RoundProgress(ProgressCallback):
             self.training_bar.write(f"round {state.global_step // args.steps_per_round}: {scores}")
         if words := words_text(self.shown, logs):
             self.training_bar.set_postfix_str(words.replace(", ", " ").replace(" 0.", " .") if self.short else words)
-
-    def close(self) -> None:
-        """End the bar of a loop that was left by an exception."""
-        if self.training_bar is not None:
-            self.training_bar.close()
-            self.training_bar = None
 
 
 class RoundLines(TrainerCallback):

@@ -1,10 +1,13 @@
 """The end of a round: clip per role before the step, metrics that are known only after it, the legibility of the first
-rounds, exports every few rounds."""
+rounds, exports every few rounds, and SIGTERM, which a scheduler sends before it kills."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from transformers import TrainerCallback
 from ...config import Role
 from ...contract.metric import Metric
 from ...curriculum.legibility import Legibility
+from ...distributed.processes import Processes
 from ...policies.optimization import use_settings
 from ..book import Book, Loop, averaged_rounds, ends_round
 from ..exports import Exports
@@ -65,10 +69,11 @@ class RoundEnd(TrainerCallback):
             return
         found, self.steps = averaged_rounds(self.steps), []
         for role, learner in self.window.learners.items():
-            loss = learner.loss
-            loss.end_of_round(found.get(f"{role}/entropy"))
-            if loss.entropy.target is not None:
-                found[f"{role}/entropy_coef"] = loss.entropy.value
+            coefficient = learner.loss.entropy
+            if f"{role}/entropy" in found:  # else it was not measured
+                coefficient.observe(found[f"{role}/entropy"])
+            if coefficient.target is not None:
+                found[f"{role}/entropy_coef"] = coefficient.value
         self.book.rounds[-1].update(found, **self._maxima())
         first = args.logging_first_step and state.global_step == args.steps_per_round
         if first or (state.global_step >= state.max_steps and args.logging_strategy != "no"):
@@ -128,3 +133,64 @@ class RoundExports(TrainerCallback):
         every = args.rounds_per_export
         if every and ends_round(args, state.global_step) and self.exports.frame.rounds % every == 0:
             self.exports.write_round(Path(args.output_dir))
+
+
+logger = logging.getLogger(__name__)
+
+
+class Terminated(SystemExit):
+    """Leaves the program after SIGTERM with exit code 143, as the signal itself would."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(128 + signal.SIGTERM)
+        self.step = step
+
+
+class Termination(TrainerCallback):
+    """Asks all processes at the end of each round whether one of them was told to end. A second SIGTERM changes
+    nothing: the round is still played to its end. It leaves before the next round and not in `on_save`, where the
+    callbacks of a user (that copy a checkpoint away, for one) come later."""
+
+    def __init__(self, processes: Processes, save: Callable[[], None]) -> None:
+        """`save`: writes a checkpoint."""
+        self.processes, self.save = processes, save
+        self.asked = self.ending = self.saved = False
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Inside the block SIGTERM is noted. A user's handler, and any outside the main thread, stays."""
+        self.asked = self.ending = self.saved = False
+        ours = threading.current_thread() is threading.main_thread()
+        if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+            yield
+            return
+        signal.signal(signal.SIGTERM, self._note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def _note(self, *_: Any) -> None:
+        self.asked = True
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if not ends_round(args, state.global_step):
+            return
+        self.ending = any(self.processes.gather([self.asked]))
+        if self.ending and args.save_strategy == "no":
+            raise Terminated(state.global_step)
+        control.should_save |= self.ending
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.saved = self.ending
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if not self.ending:
+            return
+        if not self.saved:  # save_strategy="best" took the save back, for the round was not the best one
+            self.save()
+        raise Terminated(state.global_step)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self.ending and self.saved:  # told to end in the last round
+            raise Terminated(state.global_step)

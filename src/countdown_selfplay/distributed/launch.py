@@ -1,24 +1,29 @@
-"""Whether the launcher started as many processes as it was asked for.
-
-accelerate 1.15 goes by `--multi_gpu` (or a config file's kind of engine) and not by `--num_processes`: with `--cpu`,
-or on a machine with one GPU or none, `accelerate launch --num_processes 2` starts one process and says nothing.
-"""
+"""The start and the end of a process of a distributed run."""
 
 from __future__ import annotations
 
+import atexit
+import gc
+import logging
 import os
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
 
+logger = logging.getLogger(__name__)
+
+_PAUSE = 0.2  # seconds for gloo's threads to let go; microseconds are enough unless the machine is busy
 _WORLD = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")  # torchrun's and those of MPI
 
 
 def refuse_lone_process() -> None:
-    """ConfigError in the only process of an `accelerate launch` that was asked for several."""
+    """ConfigError in the only process of an `accelerate launch` that was asked for several: accelerate 1.15 goes by
+    `--multi_gpu` (or a config file's kind of engine) and not by `--num_processes`, and with `--cpu`, or on a machine
+    with one GPU or none, starts one process and says nothing."""
     world = max(int(os.environ.get(name, "1")) for name in _WORLD)
     if world > 1 or "ACCELERATE_MIXED_PRECISION" not in os.environ:  # which the launcher always sets
         return
@@ -65,3 +70,37 @@ def _parents_line() -> list[str]:
         return [] if parent is None else parent.cmdline()
     except psutil.Error:
         return []
+
+
+def leave_process_group() -> None:
+    """End torch.distributed after a run that went well, if it was started: all processes wait for each other, so that
+    none closes a connection that another still reads from, and the group's threads are joined.
+
+    Wrapped models keep the group's threads alive, so they are collected first: ending the group then joins them. A
+    thread of gloo that still holds the tensors of the last collective when the interpreter shuts down asks for
+    Python's lock to free them, is ended for it, and takes the whole process along with SIGABRT ("terminate called
+    without an active exception"), after all work was done.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.distributed.is_available() or not torch.distributed.is_initialized():
+        return
+    from accelerate.utils import wait_for_everyone
+
+    try:
+        wait_for_everyone()
+    except RuntimeError as error:  # another process has died, which its launcher says
+        logger.warning("Not all processes of the run reached its end: %s", str(error).partition("\n")[0])
+    gc.collect()
+    torch.distributed.destroy_process_group()
+    _let_go()
+
+
+def pause_at_exit() -> None:
+    """For programs that do not end the group themselves. After an error ending it could wait for the others for ever,
+    so at exit there is a pause and no more."""
+    atexit.unregister(_let_go)
+    atexit.register(_let_go)
+
+
+def _let_go() -> None:
+    time.sleep(_PAUSE)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from countdown_selfplay.distributed import launched
+from countdown_selfplay.distributed import launch
 from countdown_selfplay.errors import ConfigError
 
 CONFIG = str(Path(__file__).parents[3] / "accelerate_configs" / "cpu_ddp.yaml")
@@ -30,41 +30,41 @@ CLI = ("-m", "accelerate.commands.accelerate_cli")
 )
 def test_the_number_is_read_as_accelerate_reads_it(line, number):
     """The script's own arguments are not the launcher's; the flag wins over the config file, which names 2."""
-    assert launched.asked_for(line) == number
+    assert launch.asked_for(line) == number
 
 
 @pytest.fixture
 def lone(monkeypatch):
     """The environment of the only process of `accelerate launch --num_processes 2 --cpu train.py --seed 1`."""
-    for name in launched._WORLD:
+    for name in launch._WORLD:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "no")
-    monkeypatch.setattr(launched.sys, "orig_argv", ["python", "train.py", "--name", "two words"])
+    monkeypatch.setattr(launch.sys, "orig_argv", ["python", "train.py", "--name", "two words"])
     line = ["python", "accelerate", "launch", "--num_processes", "2", "--cpu", "train.py"]
-    monkeypatch.setattr(launched, "_parents_line", lambda: line)
+    monkeypatch.setattr(launch, "_parents_line", lambda: line)
     return line
 
 
 def test_what_was_asked_for_what_runs_and_what_gives_two_are_one_sentence(lone):
     wanted = "ACCELERATE_USE_CPU=true accelerate launch --multi_gpu --num_processes 2 train.py --name 'two words';"
     with pytest.raises(ConfigError, match=re.escape(wanted)) as error:
-        launched.refuse_lone_process()
+        launch.refuse_lone_process()
     assert str(error.value).startswith("`accelerate launch` was asked for 2 processes and has started one:")
 
 
-@pytest.mark.parametrize("name", launched._WORLD)
+@pytest.mark.parametrize("name", launch._WORLD)
 def test_two_processes_one_that_was_asked_for_and_one_without_a_launcher_are_no_error(lone, monkeypatch, name):
     monkeypatch.setenv(name, "2")
-    assert launched.refuse_lone_process() is None
+    assert launch.refuse_lone_process() is None
     monkeypatch.delenv(name)
     lone[4] = "1"
-    assert launched.refuse_lone_process() is None
+    assert launch.refuse_lone_process() is None
     lone[4] = "2"
     monkeypatch.delenv("ACCELERATE_MIXED_PRECISION")
-    assert launched.refuse_lone_process() is None
+    assert launch.refuse_lone_process() is None
 
 
 def test_the_parents_command_line_is_found():
     import psutil
 
-    assert launched._parents_line() == psutil.Process().parent().cmdline()
+    assert launch._parents_line() == psutil.Process().parent().cmdline()

@@ -1,0 +1,209 @@
+"""Parts of a run, named in the configuration or passed as objects, and checked: game, guards, the prover's rewards,
+prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..config import JointSelfPlayConfig
+from ..config.fields import Thresholds
+from ..contract.frame_metrics import FRAME_METRICS
+from ..contract.game import Game
+from ..contract.metric import UNBOUNDED, Metric, Range, declaration_of, for_players
+from ..curriculum import CollapseGuard, ConjecturerGuard
+from ..domains import example_rows, name_of
+from ..errors import ConfigError
+from ..evaluation.sampling import check_stop_strings, end_token_ids
+from ..games import GAMES, check_game, game_class
+from ..guides import check_guide
+from ..options import is_number
+from ..policies import PolicySet
+from ..proposers import check_proposer
+from ..registry import suggestion
+from ..rewards import ConjecturerReward, make_conjecturer_reward
+from ..rewards.base import takes_context
+from ..rewards.prover.checked import default_reward_funcs
+from .states import check_state, refuse_class
+
+
+def with_roles_of(args: JointSelfPlayConfig, game: Any) -> JointSelfPlayConfig:
+    """`args` for the roles that a game passed as an object has."""
+    if game is None and args.game is None:
+        raise ConfigError("`game` (None) says that the trainer is given a game; pass it, or name one of GAMES.")
+    if game is None:
+        return args
+    refuse_class("game", game)
+    check_game(f"`game` ({type(game).__name__})", game)
+    return args.with_kinds(game.roles, game.optional_roles)
+
+
+def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | str | None, game: Any = None) -> Game:
+    """The game that was passed, or the one that `args` names. conjecturer_reward: the user's callable, or a name,
+    instead of the one in `args`. Its state, with that of its proposer and guide, can be saved."""
+    entry = game_class(str(args.game)) if game is None else game
+    if game is None and entry.from_config is not None:
+        reward = None if conjecturer_reward is None else conjecturer_reward_of(args, conjecturer_reward)
+        made = entry.from_config(args, reward=reward)
+    else:
+        if conjecturer_reward is not None:
+            raise ConfigError(
+                f"`conjecturer_reward` ({conjecturer_reward!r}) is not read by a game of your own; give it to the "
+                "game, such as ProposeAndSolve(reward=...), and leave it out."
+            )
+        made = GAMES.make(str(args.game), args.game_arguments) if game is None else game
+        checks: dict[str, Any] = {"proposer": check_proposer, "guide": check_guide}
+        for kind, check in checks.items():
+            part = getattr(made, kind)
+            if part is not None:
+                refuse_class(kind, part)
+                check(f"`{kind}` of the game ({type(part).__name__})", part, args.players_by_kind)
+        made.check(args)
+    check_state("game", made)
+    return made
+
+
+def conjecturer_reward_of(args: JointSelfPlayConfig, given: ConjecturerReward | str) -> ConjecturerReward:
+    """The user's callable, or the reward that is named."""
+    if isinstance(given, str):
+        return make_conjecturer_reward(given or args.conjecturer_reward, {} if given else args.reward_arguments)
+    if not callable(given):
+        raise ConfigError(
+            f"`conjecturer_reward` ({given!r}) must be a callable (solve_rate_P, ctx) -> reward_P, or a name in "
+            "CONJECTURER_REWARDS."
+        )
+    takes_context(given)
+    return given
+
+
+def declared_metrics(game: Game, players: Mapping[str, Sequence[str]]) -> list[Metric]:
+    """The frame's and the game's, with those of its proposer and guide, one per player; of two of one name the last.
+    `players`: kind -> its players."""
+    own: list[Metric] = []
+    for what, part in (("game", game), ("proposer", game.proposer), ("guide", game.guide)):
+        declared = () if part is None else part.metrics
+        if not isinstance(declared, list | tuple) or not all(isinstance(metric, Metric) for metric in declared):
+            raise ConfigError(f"`metrics` of the {what} ({declared!r}) must be a list of Metric(name, help, ...).")
+        own += declared
+    # What no player wrote is logged as of `proposer`.
+    written = {kind: list(names) or ["proposer"] for kind, names in players.items()}
+    found = [*for_players(FRAME_METRICS, players), *for_players(own, written)]
+    return list({metric.name: metric for metric in found}.values())
+
+
+_BOUNDS = (  # threshold, end of the name of the metrics that it is for, which end of their range
+    ("min_parseable_rate", "/parseable_rate", 0),
+    ("min_solve_rate", "round/solve_rate_mean", 0),
+    ("max_solve_rate", "round/solve_rate_mean", 1),
+    ("min_entropy", "/entropy", 0),
+)
+
+
+def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGuard:
+    """The collapse guard over the declared metrics. A threshold that is not at its default wins over the declaration,
+    and the range of a metric in `guard_trips` over both."""
+    declared, trips = list(metrics), dict[str, Range]()
+    asked, usual = args.thresholds, Thresholds()
+    for name, end, side in _BOUNDS:
+        value = getattr(asked, name)
+        for metric in declared:
+            if value != getattr(usual, name) and metric.name.endswith(end):
+                low, high = trips.get(metric.name, metric.trip) or UNBOUNDED
+                bound = UNBOUNDED[side] if value == side else value  # 0 and 1: never
+                trips[metric.name] = (low, bound) if side else (bound, high)
+    if conjecturer_guard_of(args) is not None:
+        trips |= {m.name: UNBOUNDED for m in declared if m.name.endswith("/parseable_rate")}
+    rounds = asked.max_starved_rounds
+    if rounds != usual.max_starved_rounds:
+        declared = [replace(m, in_a_row=rounds) if m.name == "round/starved" else m for m in declared]
+    names = {metric.name for metric in declared}
+    for name, bounds in args.trips.items():
+        found = declaration_of(name, declared)
+        if found is None:
+            raise ConfigError(
+                f"`guard_trips` names '{name}', which no round of this run logs.{suggestion(name, sorted(names))} "
+                "docs/metrics.md lists the metrics; times and evaluations are not among those that the guard sees."
+            )
+        declared += [] if name in names else [found]
+        trips[name] = bounds
+    return CollapseGuard(declared, args.guard_window, trips)
+
+
+def conjecturer_guard_of(args: JointSelfPlayConfig) -> ConjecturerGuard | None:
+    """The guard of the conjecturers alone, under guard_scope=conjecturer."""
+    players = args.players_of("conjecturer")
+    if not args.guard or args.guard_scope == "run" or not players:
+        return None
+    return ConjecturerGuard(players, args.thresholds.min_parseable_rate)
+
+
+def prover_rewards(args: JointSelfPlayConfig, domain: Any, given: Any) -> Any:
+    """`given`, or for None the default rewards. ConfigError unless each is a function, an id or a model and has a
+    weight, if weights are set; and for charges beside rewards that are passed: they belong to the default ones, and
+    would be skipped."""
+    functions = given if isinstance(given, list | tuple) else [given]
+    for function in functions:
+        refuse_class("reward_funcs", function)
+        if function is not None and not isinstance(function, str) and not callable(function):
+            raise ConfigError(f"`reward_funcs` holds {function!r}; a reward is a function, a model's id or a model.")
+    charges = {"length_penalty": args.length_penalty, "soft_overlong": args.added_overlong}
+    if given is None:
+        longest = args.solver.max_completion_length
+        said = (args.length_penalty, args.added_overlong, longest, args.length_penalty_floor)
+        given = functions = default_reward_funcs(f"{name_of(domain)}_reward", *said)
+    elif any(charges.values()):
+        name = next(name for name, charge in charges.items() if charge)
+        raise ConfigError(
+            f"`{name}` ({getattr(args, name)}) is added to the default rewards only; add make_{name}(...) to your "
+            "reward_funcs and leave it unset."
+        )
+    weights = args.reward_weights
+    if weights is not None and (len(weights) != len(functions) or not all(map(is_number, weights))):
+        raise ConfigError(
+            f"`reward_weights` ({weights}) must hold one finite number for each of the {len(functions)} reward "
+            "functions; leave it unset to add them up."
+        )
+    return given
+
+
+def check_prompts(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: Any) -> None:
+    """ConfigError for a chat prompt of a model that knows no chats and for a stop string that its tokenizer cannot
+    write, with which the first round would fail, and for two kinds of prompt in TRL's table of completions, whose
+    prompt column has one type."""
+    said = domain.to_dict()
+    asked = example_rows(domain, bool(args.players_of("conjecturer")), rows)
+    chats = [
+        f"`{kind}_prompt` ({said.get(f'{kind}_prompt', name_of(domain))})"
+        for kind, row in asked.items()
+        if isinstance(row["prompt"], list)
+    ]
+    if chats and not getattr(tokenizer, "chat_template", None):
+        cure = "set `tokenizer.chat_template`, or play a domain with prompts of plain text."
+        if "prover_prompt" in said:
+            cure = (
+                "set both to compact (the embedded model and what was warm-started from it), or "
+                "prover_prompt=tinyzero and conjecturer_prompt=completion."
+            )
+        raise ConfigError(
+            f"{' and '.join(chats)} {'holds' if len(chats) == 1 else 'hold'} a chat, and the tokenizer has no chat "
+            f"template; {cure}"
+        )
+    for settings in args.all_roles.values():
+        check_stop_strings(tokenizer, settings.stops(domain))
+    if args.log_completions and 0 < len(chats) < len(asked):
+        raise ConfigError(
+            "`log_completions` (True) cannot hold one role's chats and the other's texts in one table; "
+            "leave it unset: samples.jsonl in the run folder holds examples of both."
+        )
+
+
+def end_tokens(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> list[int]:
+    """Tokens that end a completion of any role; evaluation stops at them too. The end of a chat turn is among them."""
+    examples = example_rows(domain, bool(args.players_of("conjecturer")), rows)
+    chat = any(isinstance(row["prompt"], list) for row in examples.values())
+    found: list[int] = []
+    for role in policies.roles:
+        with policies.active(role):
+            found += end_token_ids(policies.module, tokenizer, chat)
+    return list(dict.fromkeys(found))
