@@ -50,10 +50,7 @@ def main(argv: list[str]) -> int:
             "drop_below": options.drop_below,
             "fits": [one.to_dict() for one in found],
         }
-        texts = {
-            "scaling.md": markdown(rows_of(found), lines),
-            "scaling.json": json.dumps(result, indent=1) + "\n",
-        }
+        texts = {"scaling.md": markdown(rows_of(found), lines), "scaling.json": json.dumps(result, indent=1) + "\n"}
         if any((curve.compute > 0).any() for one in found for curve in one.curves):
             from ..evaluation.report.pictures import svg
 

@@ -27,10 +27,7 @@ def main(argv: list[str]) -> int:
     parser = parser_of("report", EPILOG)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the output_dir of a run")
     parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="default: report.html in the run folder; here for several",
+        "--output", type=Path, metavar="FILE", help="default: report.html in the run folder; here for several"
     )
     parser.add_argument(
         "--watch",

@@ -37,11 +37,7 @@ class Anchors:
 
 
 def run_anchors(
-    args: Any,
-    domain: Domain[Any],
-    train: Dataset | IterableDataset | None,
-    held_out: Dataset | None,
-    as_targets: bool,
+    args: Any, domain: Domain[Any], train: Dataset | IterableDataset | None, held_out: Dataset | None, as_targets: bool
 ) -> Anchors:
     """The problems of a run; DataError for a bad row, and where a round draws more than there are. `as_targets`: the
     proposer chooses from the whole set, in which a problem counts once."""
@@ -60,10 +56,7 @@ def run_anchors(
 
 
 def anchor_dataset(
-    dataset: Dataset | IterableDataset | None,
-    domain: Domain[Any],
-    seed: int,
-    held_out: frozenset[str] | None = None,
+    dataset: Dataset | IterableDataset | None, domain: Domain[Any], seed: int, held_out: frozenset[str] | None = None
 ) -> Dataset | IterableDataset:
     """Rows of the domain's `prove_row`, rendered from the problem whatever the source's own prompt column says, and
     beside them the source's other columns.
