@@ -75,8 +75,8 @@ def _refuse_model_options(model: Any) -> None:
     """ConfigError for options of the model that the iterated way has no use for."""
     plain = ModelConfig()
     for name in ("use_peft", "dtype", "attn_implementation", "model_revision"):
-        value = getattr(model, name)
-        if value != getattr(plain, name):
+        value = vars(model)[name]
+        if value != vars(plain)[name]:
             raise ConfigError(
                 f"`{name}` ({value}) is not read by `cdg --training iterated`, which retrains all weights of the "
                 "model in float32; leave it unset, or train online."
@@ -115,11 +115,11 @@ def game_of(script: IteratedArguments) -> Any:
 
 def dry_run(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
     """Settings, samples and steps; no model and no data set is loaded."""
+    from ..planning.dry_run import print_warm_start
     from ..warm_starts.iterated.plan import plan
-    from .warm_start_dry_run import print_dry_run
 
     domain_from(script)
-    print_dry_run(script, settings, model, plan(settings, game_of(script), script.problems))
+    print_warm_start(script, settings, model, plan(settings, game_of(script), script.problems))
 
 
 def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) -> None:

@@ -20,7 +20,7 @@ from ..evaluation.model import device_name, folder_of, load_model, place_of, ver
 from ..evaluation.presets import PRESETS, SAMPLES, TRAINING
 from ..evaluation.setting import ProblemSet, Setting, problem_set, role_of, setting_of
 from ..evaluation.terminal import aligned, rates
-from .eval_tasks import TASKS, add_task_options, cells, check_task, result_text, run_task
+from .eval_tasks import TASKS, add_task_options, cells, check_task, run_task
 from .plain import add_options, parser_of, positive, texts_at_once, underscored, write_output
 
 Row = tuple[str, ...]
@@ -45,9 +45,9 @@ def main(argv: list[str]) -> int:
     setting = setting_of(options)
     check_output(options)
     if options.task != "solve":
-        result = run_task(options, setting)
+        result = {"task": options.task, "model": options.model, "from": setting.source, **run_task(options, setting)}
         if options.output is not None:
-            write_output(options.output, {options.output: result_text(options, setting, result)})
+            write_output(options.output, {options.output: json.dumps(result, indent=1) + "\n"})
         return 0
     if options.role == "prover":
         result, rows = evaluate_as_prover(options, setting)
@@ -127,7 +127,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     options = parser.parse_args([underscored(argument) for argument in argv])
     options.role = role_of(options.model, options.role)
     for name in ("rungs", "problems_per_rung", "ladder_rungs"):
-        if getattr(options, name) is not None and options.role != "prover":
+        if vars(options)[name] is not None and options.role != "prover":
             raise ConfigError(
                 f"`--{name}` chooses problems for a prover, and the role is {options.role}; leave it out."
             )
@@ -220,7 +220,8 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
     from ..evaluation.episodes import answers_at_once
     from ..evaluation.progress import ProgressLine
 
-    n, size = samples_of(options), texts_at_once(options.batch_size, setting.sampling["max_new_tokens"])
+    n = int(options.samples or SAMPLES.get(options.eval_preset, 16))  # as many as the preset's paper votes over
+    size = texts_at_once(options.batch_size, setting.sampling["max_new_tokens"])
     described = {
         "model": options.model,
         "weights": None if folder is None else weights_digest(folder),
@@ -277,11 +278,6 @@ def evaluate_as_conjecturer(options: argparse.Namespace, setting: Setting) -> tu
     result = found.to_dict()
     names = rates(result)
     return result, [(name.replace("_", " "), *cells(result[name])) for name in names]
-
-
-def samples_of(options: argparse.Namespace) -> int:
-    """Answers per problem: what was asked for, or as many as the preset's paper votes over."""
-    return int(options.samples or (SAMPLES.get(options.eval_preset, 16)))
 
 
 def remarks(options: argparse.Namespace, setting: Setting, result: dict[str, Any]) -> list[str]:

@@ -150,11 +150,11 @@ def guarded(command: Callable[[list[str]], int], argv: list[str]) -> int:
         sys.stderr.close()
         return 141
     except Exception as error:
-        number = errno.ENOSPC if disk_was_full(error) else getattr(error, "errno", None)
+        refused = error if isinstance(error, OSError) else OSError()
+        number = errno.ENOSPC if disk_was_full(error) else refused.errno
         if number not in _REFUSED:
             raise
-        name = getattr(error, "filename", None)
-        place = "a file" if name is None else f"'{name}'"
+        place = "a file" if refused.filename is None else f"'{refused.filename}'"
         return _report(f"{place} cannot be written or read: {os.strerror(number)}; {_REFUSED[number]}.")
 
 

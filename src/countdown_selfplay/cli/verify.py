@@ -61,7 +61,7 @@ def main(argv: list[str]) -> int:
     add_rule_options(parser, answers=True)
     options = parser.parse_args(argv)
     rules = rules_of(options)
-    single = {name: getattr(options, name) for name in ("numbers", "target", "completion")}
+    single = {name: vars(options)[name] for name in ("numbers", "target", "completion")}
     given = {f"--{name}": value is not None for name, value in single.items()}
     if options.file is not None:
         if any(given.values()):
