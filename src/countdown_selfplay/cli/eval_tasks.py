@@ -259,7 +259,7 @@ def _policy(options: argparse.Namespace, setting: Setting, bar: ProgressLine) ->
     place = place_of(options.device)
     model, tokenizer = load_model(options.model, place)
     folder = folder_of(options.model)
-    described = {"weights": None if folder is None else weights_digest(folder), **_sampled(options, setting, place)}
+    described = {"weights": folder and weights_digest(folder), **_sampled(options, setting, place)}
     sampling = {**setting.sampling, "batch_size": options.batch_size or 256, "progress": bar}
     return model_policy(model, tokenizer, setting.domain, **sampling), described
 

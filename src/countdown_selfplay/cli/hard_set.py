@@ -93,22 +93,10 @@ def search(
     asked = how | {"count": options.count, "seed": options.seed, "part": PART, "domain": domain.to_dict()}
     asked |= {"excluded": sorted(excluded), "versions": versions()}
     with ProgressLine("attempts at a part of the problems") as bar:
-        found = hard_problems(
-            model,
-            tokenizer,
-            domain,
-            options.count,
-            seed=options.seed,
-            attempts=attempts,
-            most=most,
-            exclude=excluded,
-            part=PART,
-            file=AttemptFile(file, asked),
-            say=lambda line: print(line, file=sys.stderr),
-            progress=bar,
-            batch_size=size,
-            **sampling,
-        )
+        sampling |= {"progress": bar, "batch_size": size}
+        rules = {"seed": options.seed, "attempts": attempts, "most": most, "exclude": excluded, "part": PART}
+        rules |= {"file": AttemptFile(file, asked), "say": lambda line: print(line, file=sys.stderr)}
+        found = hard_problems(model, tokenizer, domain, options.count, **rules, **sampling)
     return domain, found, how
 
 

@@ -43,7 +43,10 @@ def main(argv: list[str]) -> int:
     check_name(name)
     token = None if options.dry_run else token_or_refuse(options.run)
     if token is not None and "/" not in name:
-        name = f"{own_name(token)}/{name}"
+        from huggingface_hub import HfApi
+
+        own = _asked(lambda: HfApi(token=token).whoami()["name"])
+        name = f"{own}/{name}"
     folders = {}
     for role in roles:
         repo = name if role == options.run else f"{name}-{role.name}"
@@ -143,13 +146,6 @@ def token_or_refuse(run: Path) -> str:
             f"Nothing was uploaded: {why}. `countdown-selfplay push {run} --dry_run` writes the folders."
         )
     return token
-
-
-def own_name(token: str) -> str:
-    """The user's name on the hub."""
-    from huggingface_hub import HfApi
-
-    return str(_asked(lambda: HfApi(token=token).whoami()["name"]))
 
 
 def uploaded(repo: str, folder: Path, private: bool, token: str) -> str:

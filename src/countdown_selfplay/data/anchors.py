@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 GENERATED_ANCHORS = 2048  # many epochs of a tiny run; generated in seconds
 
 
-# What a row does not hand on beside the problem itself, which is rendered anew: names that TRL passes or reads.
+# What a row does not hand on beside the problem itself, which is rendered again: names that TRL passes or reads.
 _NO_EXTRA = frozenset(("prompt", "image", "images", "prompts", "verdict", "completion", "completions"))
 _NO_EXTRA |= {"completion_ids", "trainer_state", "log_extra", "log_metric"}
 
@@ -51,7 +51,11 @@ def run_anchors(
         warn_twice(listed)
         rows = repeated(rows, args)
     check_enough(rows, args)
-    warn_overlap(listed, keys)
+    if overlap := len(set(listed or ()) & keys):
+        logger.warning(
+            "%d problems of train_dataset are also in eval_dataset: its pass@k will be contaminated; remove them.",
+            overlap,
+        )
     return Anchors(rows, eval_rows, listed, keys)
 
 
@@ -140,29 +144,11 @@ def warn_twice(listed: list[str] | None) -> None:
     """Say how many rows of a set of targets are merged: a problem is one target, whatever the order of its numbers."""
     counts = Counter(listed or ())
     if twice := [key for key, count in counts.items() if count > 1]:
+        shown = ", ".join(twice[:3]) + (", ..." if len(twice) > 3 else "")
         logger.warning(
-            "%d of %d rows of train_dataset repeat an earlier target and are merged with it: %d targets remain; "
-            "repeated are %s.",
-            counts.total() - len(counts),
-            counts.total(),
-            len(counts),
-            ", ".join(twice[:3]) + (", ..." if len(twice) > 3 else ""),
+            f"{counts.total() - len(counts)} of {counts.total()} rows of train_dataset repeat an earlier target and "
+            f"are merged with it: {len(counts)} targets remain; repeated are {shown}."
         )
-
-
-def warn_overlap(listed: list[str] | None, held_out: frozenset[str]) -> None:
-    """Say how many training problems are held-out ones; training goes on, the numbers would be contaminated."""
-    overlap = len(set(listed or ()) & held_out)
-    if overlap:
-        logger.warning(
-            "%d problems of train_dataset are also in eval_dataset: its pass@k will be contaminated; remove them.",
-            overlap,
-        )
-
-
-def anchors_of_batch(rows: list[dict[str, Any]], repeats: int, domain: Any) -> list[Any]:
-    """The distinct problems of a gathered generation batch, in which the sampler repeated each `repeats` times."""
-    return [domain.problem(row, index) for index, row in enumerate(rows[::repeats])]
 
 
 def blank_columns(rows: list[dict[str, Any]], domain: Domain[Any]) -> dict[str, None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..contract.domain import BaseDomain, in_moves
@@ -40,10 +40,8 @@ def domain_from(config: Any) -> Any:
     """The domain that a configuration names by its fields `domain` and `domain_kwargs`; one with `from_config` is
     built from `config.countdown`, the settings of Countdown."""
     build = getattr(DOMAINS.load(config.domain), "from_config", None)
-    if build is None:
-        domain = make_domain(config.domain, config.domain_kwargs)
-    else:
-        domain = build(config.countdown, config.answers)
+    own = build is None
+    domain = make_domain(config.domain, config.domain_kwargs) if own else build(config.countdown, config.answers)
     if config.answers == "moves" and not in_moves(domain):
         raise ConfigError(
             f"`answers` (moves) needs a domain that is played in moves, and '{config.domain}' has no `moved` "
@@ -68,14 +66,16 @@ def verdicts_of(domain: Any, groups: Sequence[Sequence[str]], problems: Sequence
 def held_out_of(domain: Any, n: int) -> list[Any]:
     """`n` problems that a run is measured on when no data set is named: of the domain's held-out side if it has one,
     else random ones, which training then leaves out by their keys."""
-    if n and domain.held_out is None and domain.random is None:
+    if not n:
+        return []
+    if domain.held_out is not None:
+        return list(domain.held_out(n))
+    if domain.random is None:
         raise ConfigError(
             f"The domain '{name_of(domain)}' does not generate problems; pass held-out ones as eval_dataset_name "
             "(eval: --problems), or set eval_problems to 0."
         )
-    if not n or domain.held_out is not None:
-        return domain.held_out(n) if n else []
-    return domain.random(n, HELD_OUT_SEED, frozenset())
+    return list(domain.random(n, HELD_OUT_SEED, frozenset()))
 
 
 def is_held_out(domain: Any, problem: Any, evaluated: Iterable[str] = ()) -> bool:
@@ -90,13 +90,10 @@ def longest_problem(domain: Any, rows: Iterable[Mapping[str, Any]] = ()) -> Any:
     if domain.longest is not None:
         return domain.longest
     if domain.random is None:
-        return next(domain.problem(row) for row in _some(domain, rows))
+        for row in rows:
+            return domain.problem(row)
+        raise DataError(f"The domain '{name_of(domain)}' does not generate problems; pass a data set of them.")
     return max(domain.random(64, 0, frozenset()), key=lambda problem: len(str(domain.prove_row(problem)["prompt"])))
-
-
-def _some(domain: Any, rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    yield from rows
-    raise DataError(f"The domain '{name_of(domain)}' does not generate problems; pass a data set of them.")
 
 
 def asked_of(domain: Any) -> list[dict[str, Any]]:

@@ -61,14 +61,8 @@ def search(runs: Runs, measured: Sequence[Measured], stage: int, probe: int, n: 
         chosen = ALONE | {"proposer": "oracle_rungs", "proposer_kwargs": {"gains": table}}
         at = min(at + stage, runs.rounds)
         ends = at == runs.rounds
-        found, checkpoint = runs.play(
-            name,
-            chosen,
-            measured if ends else [Measured(runs.tuning, n, seed)],
-            start=checkpoint,
-            rounds=at,
-            keep=True,
-        )
+        of = measured if ends else [Measured(runs.tuning, n, seed)]
+        found, checkpoint = runs.play(name, chosen, of, start=checkpoint, rounds=at, keep=True)
         if ends:
             return found, gains
         (before,) = found

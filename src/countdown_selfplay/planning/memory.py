@@ -26,7 +26,6 @@ LEFT_OUT = (
 Parts = dict[str, tuple[float, str]]
 """Name -> (bytes, how they come about)."""
 
-
 ENGINES = ("none", "ddp", "zero2", "zero3", "fsdp2")
 
 

@@ -34,7 +34,7 @@ class Meter:
     def __init__(self) -> None:
         self.cuda = torch.cuda.is_available()
         self.base = self.highest = 0 if self.cuda else self._anonymous()
-        self._over = threading.Event()
+        self.over = threading.Event()
         if not self.cuda:
             threading.Thread(target=self._watch, daemon=True).start()
 
@@ -44,7 +44,7 @@ class Meter:
         return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
 
     def _watch(self) -> None:
-        while not self._over.is_set():
+        while not self.over.is_set():
             self.highest = max(self.highest, self._anonymous())
             time.sleep(0.002)
 
@@ -56,10 +56,6 @@ class Meter:
         else:
             self.highest = self._anonymous()
         return found
-
-    def stop(self) -> None:
-        """End the thread."""
-        self._over.set()
 
 
 class _Halves(TrainerCallback):
@@ -118,7 +114,7 @@ def probe(args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]) -> dict[
         try:
             trainer.train()
         finally:
-            meter.stop()
+            meter.over.set()  # ends its thread
         trainer.accelerator.wait_for_everyone()
     return {
         "sampling": trainer.halves.sampling[-1] / GIB,
