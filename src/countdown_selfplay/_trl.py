@@ -211,8 +211,7 @@ def empty_logs() -> dict[str, Any]:
 
 
 def without_cast(args: Any) -> Any:
-    """A copy of the arguments for a turn of continuous batching: under bf16 TRL would cast the trained weights
-    themselves, for good."""
+    """The arguments for a turn of continuous batching: under bf16 TRL would cast the trained weights, for good."""
     args = copy.copy(args)
     args.bf16 = args.fp16 = False
     return args
@@ -294,8 +293,7 @@ def server_vllm(accelerator: Any, tokenizer: Any, model: Any, url: str, port: in
 
 
 def close_channel(channel: Any) -> None:
-    """Free the port of what `server_vllm` returned, so that a new channel can be opened: TRL's client keeps it until
-    the process ends."""
+    """Free the port of a channel of `server_vllm` for a new one: TRL's client keeps it until the process ends."""
     client = getattr(channel, "vllm_client", None)
     if client is not None:
         atexit.unregister(client.close_communicator)

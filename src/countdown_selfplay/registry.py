@@ -139,8 +139,7 @@ class Registry(dict[str, T]):
 
 
 def annotations_of(entry: Any) -> dict[str, Any]:
-    """Annotations by argument, evaluated. {} where that fails, as for a name that is imported for type checkers
-    alone."""
+    """Annotations by argument, evaluated; {} where that fails, as for names of `if TYPE_CHECKING`."""
     found: dict[str, Any] = {}
     for owner in (entry, entry.__init__) if isinstance(entry, type) else (entry,):  # type: ignore[misc]
         try:

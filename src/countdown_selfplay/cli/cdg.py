@@ -123,8 +123,7 @@ def dry_run(script: IteratedArguments, settings: IteratedSettings, model: Any) -
 
 
 def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) -> None:
-    """run.json, from which `eval` reads the setting of the run's models, and `report` the run's. A folder that was
-    begun keeps its file."""
+    """Write run.json, which `eval` and `report` read. A folder that was begun keeps its file."""
     from ..contract.metric import as_json, for_players
     from ..evaluation.model import place_of
     from ..training.callbacks.run_folder import write_description

@@ -83,8 +83,7 @@ WRITERS: dict[str, Callable[[Path, Iterator[Row]], None]] = {".jsonl": write_jso
 
 
 def excluded_keys(files: list[str]) -> set[str]:
-    """Keys of all problems in JSONL or Parquet files; `heldout-v1` is the frozen held-out set. DataError for a file or
-    row that cannot be read."""
+    """Keys of all problems in JSONL or Parquet files; `heldout-v1` is the frozen held-out set."""
     keys: set[str] = set()
     for name in files:
         if name == "heldout-v1":

@@ -200,8 +200,7 @@ def ends_of(by_k: dict[str, Any]) -> list[str]:
 
 
 def as_greedy(options: argparse.Namespace, setting: Setting) -> tuple[argparse.Namespace, Setting]:
-    """The same evaluation with one answer at temperature 0; with a row per answer it has a file of its own,
-    x.greedy.jsonl, which `compare` reads too."""
+    """The same with one answer at temperature 0; the rows of x.jsonl are then in x.greedy.jsonl, for `compare`."""
     output = options.output
     if output is not None:
         output = output.with_suffix(".greedy.jsonl") if output.suffix == ".jsonl" else None

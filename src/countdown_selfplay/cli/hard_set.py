@@ -77,8 +77,7 @@ def setting(options: Namespace, domain: CountdownDomain) -> tuple[CountdownDomai
 def search(
     options: Namespace, domain: CountdownDomain, excluded: set[str], file: Path
 ) -> tuple[CountdownDomain, HardProblems, dict[str, Any]]:
-    """The domain in which the model was asked, the hard problems, and how they were chosen. `file`: what a search that
-    was ended goes on from."""
+    """The domain as the model was asked, the problems, and how they were chosen. `file`: a search goes on from it."""
     from ..evaluation.hard import AttemptFile, hard_problems
     from ..evaluation.progress import ProgressLine
 

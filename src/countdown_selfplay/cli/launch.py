@@ -110,8 +110,7 @@ def launch_command(command: str, options: dict[str, str], argv: list[str]) -> tu
 
 
 def planned(options: dict[str, str]) -> Any:
-    """The Launch that `launch` with these options would run under, for a memory estimate. Without a config file: DDP
-    on this machine's kind of device."""
+    """The Launch of these options, for a memory estimate; without a config file DDP on this machine's device."""
     from ..planning.memory import planned_launch
 
     processes = int(options["num_processes"]) if "num_processes" in options else None

@@ -59,8 +59,7 @@ def run(argv: list[str]) -> int:
 
 
 def _train(name: str, argv: list[str]) -> int:
-    """A command with a trainer: what can be refused before torch loads, then the launch, or the command in this
-    process."""
+    """What can be refused before torch loads, then the launch, or the command in this process."""
     from .launch import LAUNCHED, launch, split_launch_options
     from .plain import underscored
     from .sources import HELP_FLAGS, check_early, flags_of

@@ -79,8 +79,7 @@ class OptionParser(OneLineParser, TrlParser):
         return model(**{name: settings[name] for name in names & set(settings)})
 
     def typed(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """The settings of a YAML file as their fields take them. ConfigError for a value that its field does not
-        take."""
+        """The settings of a YAML file as their fields take them; ConfigError where one does not."""
         return {name: value if name == "env" else self._value(name, value) for name, value in settings.items()}
 
     def _value(self, name: str, value: Any) -> Any:

@@ -160,8 +160,7 @@ def uploaded(repo: str, folder: Path, private: bool, token: str) -> str:
 
 
 def _asked(call: Callable[[], Any], kept: str = "") -> Any:
-    """The hub's answer. ConfigError where it refuses or is out of reach: the errors of its client and of what that
-    speaks HTTP with."""
+    """The hub's answer; ConfigError for an error of its client, or of the library that speaks HTTP for it."""
     try:
         return call()
     except Exception as error:

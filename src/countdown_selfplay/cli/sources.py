@@ -1,5 +1,4 @@
-"""The sources of a trainer command's settings: recipe, config file and flags, read before torch loads. Names are
-checked here; options.py types the values."""
+"""Recipe, config file and flags of a trainer command, read before torch loads; options.py types their values."""
 
 from __future__ import annotations
 

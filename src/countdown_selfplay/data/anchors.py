@@ -132,8 +132,7 @@ def check_enough(rows: Dataset | IterableDataset, args: Any) -> None:
 
 
 def repeated(rows: Dataset | IterableDataset, args: Any) -> Dataset | IterableDataset:
-    """The rows as often as a round of the data loader needs, for a run that does not play what it draws: its proposer
-    chooses from the whole set."""
+    """The rows as often as a round of the data loader needs, for a proposer that chooses from the whole set."""
     if isinstance(rows, IterableDataset) or not len(rows):
         return rows
     times = -(-args.loader_problems // len(rows))
@@ -158,6 +157,5 @@ def blank_columns(rows: list[dict[str, Any]], domain: Domain[Any]) -> dict[str, 
 
 
 def widened(rows: list[dict[str, Any]], anchors: list[dict[str, Any]], blank: dict[str, None]) -> list[dict[str, Any]]:
-    """Rows with the extra columns of the anchors that they ask for, `blank` for every other problem. TRL hands them to
-    the reward functions."""
+    """Rows with the extra columns of their anchors, which TRL hands to the reward functions; `blank` without one."""
     return [{**blank, **anchor, **row} for anchor, row in zip(anchors, rows, strict=True)]

@@ -1,5 +1,4 @@
-"""Reading JSON and JSONL: objects with the fields that they must have. All else is a DataError that names file, line,
-fault and cure."""
+"""Reading JSON and JSONL objects with given fields. All else is a DataError: file, line, fault and cure."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ _WORDS = {
 
 
 def json_lines(path: Path, cure: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line number, object) of each line that is not blank, read one at a time. `cure`: what to do about a line that
-    is something else."""
+    """(line number, object) of each line that is not blank, read one at a time. `cure`: the end of an error."""
     try:
         with path.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, start=1):

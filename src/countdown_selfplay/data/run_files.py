@@ -87,8 +87,7 @@ def _unwritable(path: Path, error: OSError) -> RunFolderError:
 
 
 def disk_was_full(error: BaseException | None) -> bool:
-    """Whether `error`, or one that it came from, says that a disk or quota is full. safetensors raises no OSError, but
-    names its number."""
+    """Whether `error`, or one that it came from, says that a disk or quota is full; safetensors does so in words."""
     while error is not None:
         number = error.errno if isinstance(error, OSError) else None
         if any(number == n or f"(os error {n})" in str(error) for n in (errno.ENOSPC, errno.EDQUOT)):

@@ -24,8 +24,7 @@ HELD_OUT_SEED = 1 << 30
 
 
 def make_domain(name: str, arguments: dict[str, Any] | str | None = None) -> Any:
-    """The domain called `name`, built with `arguments` (a dict, or JSON). ConfigError names an argument that it does
-    not take."""
+    """The domain called `name`, built with `arguments` (a dict, or JSON); ConfigError for unknown ones."""
     made = DOMAINS.make(name, json_object("domain_kwargs", arguments, '{"high": 20}'))
     check_domain(f"The domain '{name}'", made)
     return made
@@ -79,8 +78,7 @@ def held_out_of(domain: Any, n: int) -> list[Any]:
 
 
 def is_held_out(domain: Any, problem: Any, evaluated: Iterable[str] = ()) -> bool:
-    """Whether a problem may not be trained on: it lies on the domain's held-out side, or is one of the `evaluated`
-    keys."""
+    """Whether a problem may not be trained on: it is on the held-out side, or one of the `evaluated` keys."""
     return domain.is_held_out(problem) or domain.key(problem) in evaluated
 
 

@@ -294,8 +294,7 @@ def plain(value: Any) -> str:
 
 
 def _prompt_tokens(model_path: str, args: JointSelfPlayConfig) -> dict[str, int]:
-    """Tokens of the longest usual prompt of each kind of role. A role of another game is shown, at the
-    most, what the prover reads and what it writes."""
+    """Tokens of the longest usual prompt of each kind; another game's role reads a prover's prompt and answer."""
     from transformers import AutoTokenizer
 
     tokenizer: Any = AutoTokenizer.from_pretrained(model_path)
