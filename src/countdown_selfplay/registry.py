@@ -173,14 +173,8 @@ def _short(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:100]}..."
 
 
-_WORDS: dict[Any, str] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "a text",
-    NoneType: "null",
-    Callable: "a function",
-}
+_WORDS: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_WORDS |= {NoneType: "null", Callable: "a function"}
 
 
 def described(hint: Any) -> str:

@@ -51,9 +51,7 @@ def devices() -> list[str]:
     if torch.cuda.is_available():
         found = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
         return [f"{device.name} ({device.total_memory / 2**30:.0f} GiB)" for device in found]
-    if torch.backends.mps.is_available():
-        return ["mps"]
-    return ["cpu"]
+    return ["mps" if torch.backends.mps.is_available() else "cpu"]
 
 
 def environment() -> dict[str, Any]:

@@ -49,10 +49,8 @@ def main(argv: list[str]) -> int:
         if options.output is not None:
             write_output(options.output, {options.output: json.dumps(result, indent=1) + "\n"})
         return 0
-    if options.role == "prover":
-        result, rows = evaluate_as_prover(options, setting)
-    else:
-        result, rows = evaluate_as_conjecturer(options, setting)
+    evaluate = evaluate_as_prover if options.role == "prover" else evaluate_as_conjecturer
+    result, rows = evaluate(options, setting)
     print(aligned([(options.role, "estimate", "95% interval"), *rows]))
     for line in remarks(options, setting, result):
         print(line)
@@ -126,11 +124,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
         domain.add_argument(f"--{name}", type=int, metavar="N")
     options = parser.parse_args([underscored(argument) for argument in argv])
     options.role = role_of(options.model, options.role)
-    for name in ("rungs", "problems_per_rung", "ladder_rungs"):
-        if vars(options)[name] is not None and options.role != "prover":
-            raise ConfigError(
-                f"`--{name}` chooses problems for a prover, and the role is {options.role}; leave it out."
-            )
+    given = [name for name in ("rungs", "problems_per_rung", "ladder_rungs") if vars(options)[name] is not None]
+    if given and options.role != "prover":
+        raise ConfigError(
+            f"`--{given[0]}` chooses problems for a prover, and the role is {options.role}; leave it out."
+        )
     return options
 
 
@@ -213,8 +211,7 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
     place = place_of(options.device)
     folder = folder_of(options.model)
     loaded = load(options.model, place) if folder is None else None  # a hub id that is not in the cache yet
-    if folder is None:
-        folder = folder_of(options.model)
+    folder = folder or folder_of(options.model)
     from ..evaluation.answers import AnswerFile, AnswerSet, answer_batches, batches_of
     from ..evaluation.episodes import answers_at_once
     from ..evaluation.progress import ProgressLine
@@ -249,9 +246,8 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
             model, tokenizer = loaded or load(options.model, place)
             sampling = {**setting.sampling, "seed": options.seed, "batch_size": size, "skip": done}
             bar = stack.enter_context(ProgressLine("prover", enabled=not options.disable_tqdm))
-            for batch in answer_batches(
-                model, tokenizer, asked.problems, setting.domain, n, strata=asked.strata, **sampling
-            ):
+            sampling["strata"] = asked.strata
+            for batch in answer_batches(model, tokenizer, asked.problems, setting.domain, n, **sampling):
                 rows += batch
                 if file is not None:
                     file.append(batch)
@@ -265,27 +261,19 @@ def evaluate_as_conjecturer(options: argparse.Namespace, setting: Setting) -> tu
     from ..evaluation.progress import ProgressLine
     from ..evaluation.roles import evaluate_conjecturer
 
-    sampling = {
-        **setting.sampling,
-        "seed": options.seed,
-        "batch_size": texts_at_once(options.batch_size, setting.sampling["max_new_tokens"]),
-    }
+    size = texts_at_once(options.batch_size, setting.sampling["max_new_tokens"])
     with ProgressLine("conjecturer", "proposals", enabled=not options.disable_tqdm) as bar:
-        found = evaluate_conjecturer(
-            model, tokenizer, setting.domain, n=options.samples or 1024, progress=bar, **sampling
-        )
+        sampling = {**setting.sampling, "seed": options.seed, "batch_size": size, "progress": bar}
+        found = evaluate_conjecturer(model, tokenizer, setting.domain, n=options.samples or 1024, **sampling)
     result = found.to_dict()
-    names = rates(result)
-    return result, [(name.replace("_", " "), *cells(result[name])) for name in names]
+    return result, [(name.replace("_", " "), *cells(result[name])) for name in rates(result)]
 
 
 def remarks(options: argparse.Namespace, setting: Setting, result: dict[str, Any]) -> list[str]:
     """What one must know to read the table."""
-    size = (
-        f"{result['problems']} problems x {result['n']} answers"
-        if options.role == "prover"
-        else f"{result['n']} proposals"
-    )
+    size = f"{result['n']} proposals"
+    if options.role == "prover":
+        size = f"{result['problems']} problems x {result['n']} answers"
     sampling = ", ".join(f"{name} {value}" for name, value in setting.sampling.items())
     reasons = ", ".join(f"{reason} {count}" for reason, count in result["reasons"].items())
     lines = [

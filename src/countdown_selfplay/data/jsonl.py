@@ -10,15 +10,8 @@ from typing import Any
 
 from ..errors import CountdownSelfPlayError, DataError
 
-_WORDS = {
-    dict: "an object",
-    list: "a list",
-    str: "a text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    type(None): "null",
-}
+_WORDS = {dict: "an object", list: "a list", str: "a text", int: "a whole number", float: "a number"}
+_WORDS |= {bool: "true or false", type(None): "null"}
 
 
 def json_lines(path: Path, cure: str = "") -> Iterator[tuple[int, dict[str, Any]]]:

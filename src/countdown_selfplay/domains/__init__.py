@@ -39,8 +39,10 @@ def domain_from(config: Any) -> Any:
     """The domain that a configuration names by its fields `domain` and `domain_kwargs`; one with `from_config` is
     built from `config.countdown`, the settings of Countdown."""
     build = getattr(DOMAINS.load(config.domain), "from_config", None)
-    own = build is None
-    domain = make_domain(config.domain, config.domain_kwargs) if own else build(config.countdown, config.answers)
+    if build is None:
+        domain = make_domain(config.domain, config.domain_kwargs)
+    else:
+        domain = build(config.countdown, config.answers)
     if config.answers == "moves" and not in_moves(domain):
         raise ConfigError(
             f"`answers` (moves) needs a domain that is played in moves, and '{config.domain}' has no `moved` "

@@ -177,12 +177,9 @@ def memory_table(found: MemoryEstimate) -> str:
     rows: list[tuple[str, ...]] = [("part", "GiB", "how it comes about")]
     parts = {**found.lasting, **found.sampling, **found.training}
     rows += [(name, f"{size / GIB:.3f}", words) for name, (size, words) in parts.items()]
-    rows += [
-        ("while sampling", f"{found.gib('sampling'):.3f}", "what lasts, and the parts of sampling"),
-        ("while training", f"{found.gib('training'):.3f}", "what lasts, gradients and logits"),
-        ("peak", f"{found.peak:.3f}", "the larger of the two"),
-    ]
-    return f"{aligned(rows)}\n{LEFT_OUT}"
+    rows.append(("while sampling", f"{found.gib('sampling'):.3f}", "what lasts, and the parts of sampling"))
+    rows.append(("while training", f"{found.gib('training'):.3f}", "what lasts, gradients and logits"))
+    return f"{aligned([*rows, ('peak', f'{found.peak:.3f}', 'the larger of the two')])}\n{LEFT_OUT}"
 
 
 DEFAULT_LORA_RANK = 16
