@@ -162,7 +162,7 @@ def proposals(
     drawn = sample_completions(model, tokenizer, prompts, each, **how)
     asked = [ask for column in zip(*([ask] * each for ask in asks), strict=True) for ask in column][: options.n]
     texts = [one.text for column in zip(*drawn, strict=True) for one in column][: options.n]
-    rows = [("", "proposal", "gate", "exact solver")]
+    rows: list[tuple[str, ...]] = [("", "proposal", "gate", "exact solver")]
     for i, (text, found) in enumerate(zip(texts, examine(domain, texts, asked), strict=True), start=1):
         held_out = found.reason == "ok" and domain.is_held_out(found.problem)
         solver = "-" if found.problem is None else word_of(found.problem, domain)
