@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from countdown_selfplay.cli.commands import COMMANDS, NAMES, TRAINERS
-from countdown_selfplay.cli.help import TITLES
 from countdown_selfplay.cli.main import usage
-from countdown_selfplay.cli.options import OptionParser
+from countdown_selfplay.cli.options import TITLES, OptionParser
 
 PAGE = Path(__file__).parent / "commands.md"
 WIDTH = 100

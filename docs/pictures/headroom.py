@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from countdown_selfplay.headroom.gates import Gate
-from countdown_selfplay.headroom.picture import gates_svg
+from countdown_selfplay.headroom.measure import gates_svg
 
 FIGURES = Path(__file__).resolve().parents[1] / "benchmarks" / "ladder" / "headroom" / "ladder.json"
 

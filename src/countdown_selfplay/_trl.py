@@ -53,13 +53,8 @@ IMPORTED = {
 }
 """What is imported from inside TRL, with the parameters that it must take."""
 ATTRIBUTES = (
-    "_metrics",
-    "_logs",
-    "_step",
-    "num_generations",
-    "eos_token_ids",
-    "generation_config",
-    "generation_kwargs",
+    *("_metrics", "_logs", "_step", "num_generations"),
+    *("eos_token_ids", "generation_config", "generation_kwargs"),
 )
 SAMPLING_SWITCHES = ("use_vllm", "vllm_generation", "vllm_importance_sampling_correction", "_last_loaded_step")
 COMPLETION_LOGS = ("images", "prompt", "completion", "rewards", "advantages", "extra")
@@ -181,9 +176,8 @@ def trl_defaults(args: Any) -> Iterator[None]:
     checkpointing fails with several roles in one window; without it DeepSpeed 0.19 trains adapters right, as
     tests/distributed measures.
     """
-    hidden: dict[str, Any] = {"beta": 0.0, "model_init_kwargs": None}
-    hidden |= {"entropy_coef": 0.0, "use_adaptive_entropy": False}
-    hidden["gradient_checkpointing_kwargs"] = None
+    hidden: dict[str, Any] = {"beta": 0.0, "entropy_coef": 0.0, "use_adaptive_entropy": False}
+    hidden |= {"model_init_kwargs": None, "gradient_checkpointing_kwargs": None}
     if args.generation_backend == "continuous_batching":
         # It would take flash attention where that is installed, which cannot read the float32 weights of the run.
         settings = {"return_logprobs": True, "auto_switch_to_flash": False}
@@ -202,21 +196,12 @@ def sampling_overrides(
     `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `settings`: Role. `n`: samples per
     prompt. Returned as {attribute: value}; the caller swaps them in and back.
     """
-    kwargs = {
-        **plain,
-        "eos_token_id": ends,
-        "max_new_tokens": settings.max_completion_length,
-        "temperature": settings.temperature,
-        "top_p": settings.top_p,
-        "top_k": settings.top_k,
-    }
+    kwargs = {**plain, "eos_token_id": ends, "max_new_tokens": settings.max_completion_length}
+    kwargs |= {"temperature": settings.temperature, "top_p": settings.top_p, "top_k": settings.top_k}
     if stop_strings:
         kwargs["stop_strings"] = stop_strings
-    return {
-        "num_generations": n,
-        "generation_kwargs": kwargs,
-        "generation_config": GenerationConfig(**kwargs, disable_compile=True),
-    }
+    config = GenerationConfig(**kwargs, disable_compile=True)
+    return {"num_generations": n, "generation_kwargs": kwargs, "generation_config": config}
 
 
 def empty_logs() -> dict[str, Any]:
@@ -226,8 +211,7 @@ def empty_logs() -> dict[str, Any]:
 
 
 def without_cast(args: Any) -> Any:
-    """A copy of the arguments for a turn of continuous batching: under bf16 TRL would cast the trained weights
-    themselves, for good."""
+    """The arguments for a turn of continuous batching: under bf16 TRL would cast the trained weights, for good."""
     args = copy.copy(args)
     args.bf16 = args.fp16 = False
     return args
@@ -309,8 +293,7 @@ def server_vllm(accelerator: Any, tokenizer: Any, model: Any, url: str, port: in
 
 
 def close_channel(channel: Any) -> None:
-    """Free the port of what `server_vllm` returned, so that a new channel can be opened: TRL's client keeps it until
-    the process ends."""
+    """Free the port of a channel of `server_vllm` for a new one: TRL's client keeps it until the process ends."""
     client = getattr(channel, "vllm_client", None)
     if client is not None:
         atexit.unregister(client.close_communicator)

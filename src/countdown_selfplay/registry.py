@@ -139,8 +139,7 @@ class Registry(dict[str, T]):
 
 
 def annotations_of(entry: Any) -> dict[str, Any]:
-    """Annotations by argument, evaluated. {} where that fails, as for a name that is imported for type checkers
-    alone."""
+    """Annotations by argument, evaluated; {} where that fails, as for names of `if TYPE_CHECKING`."""
     found: dict[str, Any] = {}
     for owner in (entry, entry.__init__) if isinstance(entry, type) else (entry,):  # type: ignore[misc]
         try:
@@ -174,14 +173,8 @@ def _short(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:100]}..."
 
 
-_WORDS: dict[Any, str] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "a text",
-    NoneType: "null",
-    Callable: "a function",
-}
+_WORDS: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_WORDS |= {NoneType: "null", Callable: "a function"}
 
 
 def described(hint: Any) -> str:

@@ -1,4 +1,4 @@
-"""cli/options.py, sources.py, field_names.py, yaml_file.py: how recipe, config file and flags are read, and which of
+"""cli/options.py, sources.py, yaml_file.py: how recipe, config file and flags are read, and which of
 their mistakes are refused before torch loads."""
 
 import os
@@ -10,7 +10,6 @@ from tests.test_docs import script_of_docs
 
 from countdown_selfplay.cli import sources
 from countdown_selfplay.cli.commands import TRAINERS
-from countdown_selfplay.cli.field_names import field_names
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.cli.options import OptionParser
@@ -129,7 +128,7 @@ def test_every_shipped_recipe_is_read_by_its_command():
 
 @pytest.mark.parametrize("command", ["joint", "sft", "ipo", "cdg", "headroom"])
 def test_the_names_in_the_sources_are_those_of_the_dataclasses(command):
-    found = set().union(*(field_names(*place.split(":")) for place in TRAINERS[command].models))
+    found = set().union(*(sources.field_names(*place.split(":")) for place in TRAINERS[command].models))
     found |= set(sources.flat_names(TRAINERS[command]))
     assert found == set(OptionParser(command).fields)
 

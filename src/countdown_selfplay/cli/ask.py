@@ -149,12 +149,7 @@ def answers(
 
 
 def proposals(
-    model: Any,
-    tokenizer: Any,
-    domain: CountdownDomain,
-    problem: Problem | None,
-    options: argparse.Namespace,
-    sampling: dict,
+    model: Any, tokenizer: Any, domain: CountdownDomain, problem: Any, options: argparse.Namespace, sampling: dict
 ) -> list[str]:
     """A table of proposals with the reasons of the gate and the exact solver's word."""
     from ..curriculum.admission import examine
@@ -163,9 +158,8 @@ def proposals(
     asks = list(asks_of(domain, problem, proposer_of(options.model)))[: options.n]
     prompts = [domain.propose_row(**ask)["prompt"] for ask in asks]
     each = -(-options.n // len(asks))
-    drawn = sample_completions(
-        model, tokenizer, prompts, each, stop_strings=domain.stop_strings("conjecturer"), **sampling
-    )
+    how: dict[str, Any] = {"stop_strings": domain.stop_strings("conjecturer"), **sampling}
+    drawn = sample_completions(model, tokenizer, prompts, each, **how)
     asked = [ask for column in zip(*([ask] * each for ask in asks), strict=True) for ask in column][: options.n]
     texts = [one.text for column in zip(*drawn, strict=True) for one in column][: options.n]
     rows: list[tuple[str, ...]] = [("", "proposal", "gate", "exact solver")]
@@ -177,7 +171,7 @@ def proposals(
 
 
 def asks_of(domain: CountdownDomain, problem: Problem | None, proposer: str | None) -> Sequence[Mapping[str, Any]]:
-    """What the conjecturer is asked for: as in its run, or for the sake of `problem`."""
+    """The asks of the conjecturer: those of its run, or for `problem`."""
     if problem is None and proposer == "stp":
         raise ConfigError("This conjecturer varies solved problems; give one, such as 3 5 7 --target 22.")
     if problem is None:

@@ -74,8 +74,8 @@ def _refuse_model_options(model: Any) -> None:
     """ConfigError for options of the model that the iterated way has no use for."""
     plain = ModelConfig()
     for name in ("use_peft", "dtype", "attn_implementation", "model_revision"):
-        value = getattr(model, name)
-        if value != getattr(plain, name):
+        value = vars(model)[name]
+        if value != vars(plain)[name]:
             raise ConfigError(
                 f"`{name}` ({value}) is not read by `cdg --training iterated`, which retrains all weights of the "
                 "model in float32; leave it unset, or train online."
@@ -114,16 +114,15 @@ def game_of(script: IteratedArguments) -> Any:
 
 def dry_run(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
     """Settings, samples and steps; no model and no data set is loaded."""
+    from ..planning.dry_run import print_warm_start
     from ..warm_starts.iterated.settings import plan
-    from .warm_start_dry_run import print_dry_run
 
     domain_from(script)
-    print_dry_run(script, settings, model, plan(settings, game_of(script), script.problems))
+    print_warm_start(script, settings, model, plan(settings, game_of(script), script.problems))
 
 
 def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) -> None:
-    """run.json, from which `eval` reads the setting of the run's models, and `report` the run's. A folder that was
-    begun keeps its file."""
+    """Write run.json, which `eval` and `report` read. A folder that was begun keeps its file."""
     from ..contract.metric import as_json, for_players
     from ..evaluation.model import place_of
     from ..training.callbacks.run_folder import write_description

@@ -34,8 +34,7 @@ class Trainer(Command):
     epilog: str
     """The paragraph of its --help."""
     settings: tuple[str, str] = _JOINT
-    """Dataclasses of the options, as module:name: those of the script, and the config of the trainer. TRL's
-    ModelConfig is the third."""
+    """Dataclasses of the script's options and the trainer's config, as module:name; TRL's ModelConfig is the third."""
     kind: str = "joint"
     """The command whose recipes it reads."""
     recipe_with_model: bool = False

@@ -60,12 +60,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("arms", nargs="+", metavar="ARM", help="see below")
     parser.add_argument("--ks", type=int, nargs="+", metavar="K", help="default: the powers of two up to n")
     parser.add_argument("--common", action="store_true", help="compare on the problems that all have")
-    parser.add_argument(
-        "--allow_different_settings",
-        "--allow-different-settings",
-        action="store_true",
-        help="compare in spite of another temperature, budget, prompt or rule set",
-    )
+    parser.add_argument("--allow_different_settings", "--allow-different-settings", action="store_true",
+                        help="compare in spite of another temperature, budget, prompt or rule set")  # fmt: skip
     parser.add_argument("--resamples", type=int, default=10_000, metavar="N", help="of the bootstrap (10000)")
     add_options(parser, seed="of the bootstrap (0)")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="write comparison.md, .tex, .svg and .json")

@@ -82,22 +82,16 @@ def write_parquet(path: Path, rows: Iterator[Row]) -> None:
 WRITERS: dict[str, Callable[[Path, Iterator[Row]], None]] = {".jsonl": write_jsonl, ".parquet": write_parquet}
 
 
-def read_rows(path: Path) -> Iterator[Any]:
-    """The rows of a JSONL or Parquet file; DataError if it cannot be read."""
-    if path.suffix != ".parquet":
-        yield from (row for _, row in json_lines(path))
-        return
-    yield from parquet_rows(path)
-
-
 def excluded_keys(files: list[str]) -> set[str]:
-    """Keys of all problems in the files; `heldout-v1` stands for the frozen held-out set."""
+    """Keys of all problems in JSONL or Parquet files; `heldout-v1` is the frozen held-out set."""
     keys: set[str] = set()
     for name in files:
         if name == "heldout-v1":
             keys |= {problem.key for problem in heldout_problems()}
             continue
-        for index, row in enumerate(read_rows(Path(name))):
+        path = Path(name)
+        rows = parquet_rows(path) if path.suffix == ".parquet" else (row for _, row in json_lines(path))
+        for index, row in enumerate(rows):
             try:
                 keys.add(problem_from_row(row, index).key)
             except DataError as error:
@@ -141,8 +135,9 @@ def options_of(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--split", choices=("train", "heldout"), default="train", help="side of the split (train)")
     parser.add_argument("--operands", type=int, nargs="+", default=list(spec.operands), metavar="K",
                         help="operand counts; one given twice comes twice as often (3 4)")  # fmt: skip
+    usual = {**vars(spec), "value_high": VALUE_HIGH}
     for name in ("number_low", "number_high", "target_low", "target_high", "value_high"):
-        parser.add_argument(f"--{name}", type=int, default=getattr(spec, name, VALUE_HIGH), metavar="N")
+        parser.add_argument(f"--{name}", type=int, default=usual[name], metavar="N")
     parser.add_argument("--min_solutions", type=int, metavar="N", help="least number of distinct solutions")
     parser.add_argument("--max_solutions", type=int, metavar="N", help="greatest number of distinct solutions")
     parser.add_argument("--needs", nargs="+", choices=("+", "-", "*", "/"), metavar="OP",
@@ -167,7 +162,7 @@ def in_moves(options: argparse.Namespace) -> bool:
             f"asks for moves; use {', '.join(sorted({MOVES_SCHEMA, *UNSOLVED_SCHEMAS}))}, or another prompt."
         )
     solved = ("min_solutions", "max_solutions", "needs", "hard_for")
-    refused = [f"--{name}" for name in solved if getattr(options, name) is not None]
+    refused = [f"--{name}" for name in solved if vars(options)[name] is not None]
     refused += ["--split heldout"] if options.schema == MOVES_SCHEMA and options.split != "train" else []
     if refused:
         raise ConfigError(f"`{refused[0]}` does not go with problems for moves, which are planted; leave it out.")
@@ -176,7 +171,7 @@ def in_moves(options: argparse.Namespace) -> bool:
 
 def domain_of(options: argparse.Namespace, moves: bool) -> CountdownDomain:
     """The domain of the options: ranges, rules and prompts."""
-    ranges = {n: getattr(options, n) for n in ("number_low", "number_high", "target_low", "target_high")}
+    ranges = {n: vars(options)[n] for n in ("number_low", "number_high", "target_low", "target_high")}
     prompt = options.prover_prompt or ("moves" if moves else "countdown_3to4")
     rules = replace(rules_of(options), answer_format="bare") if moves and prompt in BARE_PROMPTS else rules_of(options)
     return CountdownDomain(
@@ -199,7 +194,7 @@ def provenance(options: argparse.Namespace, domain: CountdownDomain, written: Co
         "with_operands": {str(k): n for k, n in sorted(written.items())},
         "rules": domain.rules.to_dict(),
         "spec": asdict(domain.spec),
-        **{name: getattr(options, name) for name in conditions},
+        **{name: vars(options)[name] for name in conditions},
         "excluded_files": [name if name == "heldout-v1" else Path(name).name for name in options.exclude],
         "prover_prompt": domain.prover_prompt,
         "conjecturer_prompt": domain.conjecturer_prompt,
@@ -217,7 +212,7 @@ def main(argv: list[str]) -> int:
     if not out.parent.is_dir():
         raise ConfigError(f"There is no folder '{out.parent}' to write '{out.name}' into.")
     for name in ("count", "target_low", "min_solutions", "max_solutions"):
-        value = getattr(options, name)
+        value = vars(options)[name]
         if value is not None and value < 1:
             why = ": training commands play positive targets alone" if name == "target_low" else ""
             raise ConfigError(f"`--{name}` ({value}) must be at least 1{why}.")

@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def version(distribution: str) -> str | None:
 def memory_gib() -> float | None:
     """Physical memory in GiB, less if a control group of this process allows less; None where neither can be read."""
     amounts: list[int] = []
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+    if sys.platform != "win32" and "SC_PHYS_PAGES" in os.sysconf_names:
         amounts.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     limit = Path("/sys/fs/cgroup/memory.max")
     if limit.is_file() and limit.read_text().strip().isdigit():
@@ -38,7 +39,7 @@ def memory_gib() -> float | None:
 
 def cores() -> int:
     """CPU cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def devices() -> list[str]:
@@ -50,9 +51,7 @@ def devices() -> list[str]:
     if torch.cuda.is_available():
         found = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
         return [f"{device.name} ({device.total_memory / 2**30:.0f} GiB)" for device in found]
-    if torch.backends.mps.is_available():
-        return ["mps"]
-    return ["cpu"]
+    return ["mps" if torch.backends.mps.is_available() else "cpu"]
 
 
 def environment() -> dict[str, Any]:

@@ -20,7 +20,7 @@ from ..evaluation.model import device_name, folder_of, load_model, place_of, ver
 from ..evaluation.presets import PRESETS, SAMPLES, TRAINING
 from ..evaluation.setting import ProblemSet, Setting, problem_set, role_of, setting_of
 from ..evaluation.terminal import aligned, rates
-from .eval_tasks import TASKS, add_task_options, cells, check_task, result_text, run_task
+from .eval_tasks import TASKS, add_task_options, cells, check_task, run_task
 from .plain import add_options, parser_of, positive, texts_at_once, underscored, write_output
 
 Row = tuple[str, ...]
@@ -45,14 +45,12 @@ def main(argv: list[str]) -> int:
     setting = setting_of(options)
     check_output(options)
     if options.task != "solve":
-        result = run_task(options, setting)
+        result = {"task": options.task, "model": options.model, "from": setting.source, **run_task(options, setting)}
         if options.output is not None:
-            write_output(options.output, {options.output: result_text(options, setting, result)})
+            write_output(options.output, {options.output: json.dumps(result, indent=1) + "\n"})
         return 0
-    if options.role == "prover":
-        result, rows = evaluate_as_prover(options, setting)
-    else:
-        result, rows = evaluate_as_conjecturer(options, setting)
+    evaluate = evaluate_as_prover if options.role == "prover" else evaluate_as_conjecturer
+    result, rows = evaluate(options, setting)
     print(aligned([(options.role, "estimate", "95% interval"), *rows]))
     for line in remarks(options, setting, result):
         print(line)
@@ -126,11 +124,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
         domain.add_argument(f"--{name}", type=int, metavar="N")
     options = parser.parse_args([underscored(argument) for argument in argv])
     options.role = role_of(options.model, options.role)
-    for name in ("rungs", "problems_per_rung", "ladder_rungs"):
-        if getattr(options, name) is not None and options.role != "prover":
-            raise ConfigError(
-                f"`--{name}` chooses problems for a prover, and the role is {options.role}; leave it out."
-            )
+    given = [name for name in ("rungs", "problems_per_rung", "ladder_rungs") if vars(options)[name] is not None]
+    if given and options.role != "prover":
+        raise ConfigError(
+            f"`--{given[0]}` chooses problems for a prover, and the role is {options.role}; leave it out."
+        )
     return options
 
 
@@ -200,8 +198,7 @@ def ends_of(by_k: dict[str, Any]) -> list[str]:
 
 
 def as_greedy(options: argparse.Namespace, setting: Setting) -> tuple[argparse.Namespace, Setting]:
-    """The same evaluation with one answer at temperature 0; with a row per answer it has a file of its own,
-    x.greedy.jsonl, which `compare` reads too."""
+    """The same with one answer at temperature 0; the rows of x.jsonl are then in x.greedy.jsonl, for `compare`."""
     output = options.output
     if output is not None:
         output = output.with_suffix(".greedy.jsonl") if output.suffix == ".jsonl" else None
@@ -214,13 +211,13 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
     place = place_of(options.device)
     folder = folder_of(options.model)
     loaded = load(options.model, place) if folder is None else None  # a hub id that is not in the cache yet
-    if folder is None:
-        folder = folder_of(options.model)
+    folder = folder or folder_of(options.model)
     from ..evaluation.answers import AnswerFile, AnswerSet, answer_batches, batches_of
     from ..evaluation.episodes import answers_at_once
     from ..evaluation.progress import ProgressLine
 
-    n, size = samples_of(options), texts_at_once(options.batch_size, setting.sampling["max_new_tokens"])
+    n = int(options.samples or SAMPLES.get(options.eval_preset, 16))  # as many as the preset's paper votes over
+    size = texts_at_once(options.batch_size, setting.sampling["max_new_tokens"])
     described = {
         "model": options.model,
         "weights": None if folder is None else weights_digest(folder),
@@ -249,9 +246,8 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
             model, tokenizer = loaded or load(options.model, place)
             sampling = {**setting.sampling, "seed": options.seed, "batch_size": size, "skip": done}
             bar = stack.enter_context(ProgressLine("prover", enabled=not options.disable_tqdm))
-            for batch in answer_batches(
-                model, tokenizer, asked.problems, setting.domain, n, strata=asked.strata, **sampling
-            ):
+            sampling["strata"] = asked.strata
+            for batch in answer_batches(model, tokenizer, asked.problems, setting.domain, n, **sampling):
                 rows += batch
                 if file is not None:
                     file.append(batch)
@@ -265,32 +261,19 @@ def evaluate_as_conjecturer(options: argparse.Namespace, setting: Setting) -> tu
     from ..evaluation.progress import ProgressLine
     from ..evaluation.roles import evaluate_conjecturer
 
-    sampling = {
-        **setting.sampling,
-        "seed": options.seed,
-        "batch_size": texts_at_once(options.batch_size, setting.sampling["max_new_tokens"]),
-    }
+    size = texts_at_once(options.batch_size, setting.sampling["max_new_tokens"])
     with ProgressLine("conjecturer", "proposals", enabled=not options.disable_tqdm) as bar:
-        found = evaluate_conjecturer(
-            model, tokenizer, setting.domain, n=options.samples or 1024, progress=bar, **sampling
-        )
+        sampling = {**setting.sampling, "seed": options.seed, "batch_size": size, "progress": bar}
+        found = evaluate_conjecturer(model, tokenizer, setting.domain, n=options.samples or 1024, **sampling)
     result = found.to_dict()
-    names = rates(result)
-    return result, [(name.replace("_", " "), *cells(result[name])) for name in names]
-
-
-def samples_of(options: argparse.Namespace) -> int:
-    """Answers per problem: what was asked for, or as many as the preset's paper votes over."""
-    return int(options.samples or (SAMPLES.get(options.eval_preset, 16)))
+    return result, [(name.replace("_", " "), *cells(result[name])) for name in rates(result)]
 
 
 def remarks(options: argparse.Namespace, setting: Setting, result: dict[str, Any]) -> list[str]:
     """What one must know to read the table."""
-    size = (
-        f"{result['problems']} problems x {result['n']} answers"
-        if options.role == "prover"
-        else f"{result['n']} proposals"
-    )
+    size = f"{result['n']} proposals"
+    if options.role == "prover":
+        size = f"{result['problems']} problems x {result['n']} answers"
     sampling = ", ".join(f"{name} {value}" for name, value in setting.sampling.items())
     reasons = ", ".join(f"{reason} {count}" for reason, count in result["reasons"].items())
     lines = [

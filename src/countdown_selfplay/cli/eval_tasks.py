@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..domains import is_held_out
 from ..errors import ConfigError, DataError
 from ..evaluation.critics.error_detection import error_detection
 from ..evaluation.critics.policy import Policy, model_policy
@@ -21,6 +22,7 @@ from ..evaluation.progress import ProgressLine
 from ..evaluation.setting import Setting, problem_set
 from ..evaluation.terminal import aligned
 
+PROBLEMS = 1024  # of --training_data
 TASKS = ("solve", "error_detection", "self_correction", "win_rates")
 Result = dict[str, Any]
 
@@ -68,7 +70,7 @@ def check_task(options: argparse.Namespace) -> None:
     }
     for task, names in own.items():
         for name in names:
-            if getattr(options, name) and options.task != task:
+            if vars(options)[name] and options.task != task:
                 raise ConfigError(f"`--{name}` belongs to `--task {task}`, and the task is '{options.task}'.")
     if options.task == "solve":
         return
@@ -79,7 +81,7 @@ def check_task(options: argparse.Namespace) -> None:
     if (options.add or options.each) and not options.training_data:
         raise ConfigError("`--add` and `--each` say what --training_data holds; pass --training_data FILE too.")
     for name in ("step_set", "training_data"):
-        given = getattr(options, name)
+        given = vars(options)[name]
         if given is not None and given.is_dir():
             raise ConfigError(f"`--{name}` ({given}) is a folder; pass the name of a file such as {name}.jsonl.")
     if options.training_data and options.training_data.suffix != ".jsonl":
@@ -149,8 +151,6 @@ def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine)
 def _correction(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
     """The test, or the data of the supervised stage."""
     if options.training_data is not None:
-        from .self_correction_data import write_training_data
-
         return write_training_data(options, setting, lambda: _policy(options, setting, bar)[0])
     asked, n = problem_set(options, setting.domain), options.samples or 1
     policy, described = _policy(options, setting, bar)
@@ -161,6 +161,71 @@ def _correction(options: argparse.Namespace, setting: Setting, bar: ProgressLine
     said = f"{len(asked.problems)} problems x {n} answers, checked greedily; {result['counts']}"
     setting_of_test = described | {**asked.to_dict(setting.domain), "n": n}
     return {**result, "setting": setting_of_test}, _table(options.task, names, shown) + f"\n{said}"
+
+
+def write_training_data(
+    options: argparse.Namespace, setting: Setting, policy_of: Callable[[], Policy]
+) -> tuple[Result, str]:
+    """Rows for `sft --keep_wrong true`, and with --add the rows that a prover was trained on: Wang et al. 2025,
+    appendix C.3, fine-tunes the initial model on both together. policy_of loads the model; (counts, a sentence
+    for the user)."""
+    from ..warm_starts.self_correction import EACH, SAMPLES, self_correction_rows
+
+    domain, path = setting.domain, options.training_data
+    problems = training_problems(options, domain)
+    added = [] if options.add is None else added_rows(options.add, domain, problems)
+    rows, counts = self_correction_rows(
+        policy_of(), domain, problems, options.samples or SAMPLES, options.each or EACH, options.seed
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in [*rows, *added]), encoding="utf-8")
+    said = (
+        f"Wrote {path}: {len(rows)} rows, half of them kept and half corrected (there were {counts['kept']} and "
+        f"{counts['corrected']}), and {len(added)} added ones; train with `sft --dataset_name {path} --keep_wrong "
+        "true`"
+    )
+    return {"counts": counts, "rows": len(rows), "added": len(added), "problems": len(problems)}, said
+
+
+def training_problems(options: argparse.Namespace, domain: Any) -> list[Any]:
+    """Those of --problems that are not held out, or as many of the training side as --n_problems says."""
+    if options.problems is not None:
+        from ..data.files import load_problem_rows
+
+        read = [domain.problem(row, i) for i, row in enumerate(load_problem_rows(options.problems, options.split))]
+        kept = [problem for problem in read if not is_held_out(domain, problem)]
+        if not kept:
+            raise DataError(f"'{options.problems}' has no problem of the training side.")
+        return kept[: options.n_problems]
+    if domain.random is None:
+        raise ConfigError("The domain does not generate problems; pass those of its training set as --problems.")
+    return list(domain.random(options.n_problems or PROBLEMS, options.seed, frozenset()))
+
+
+def added_rows(path: Path, domain: Any, problems: list[Any]) -> list[dict[str, Any]]:
+    """The prover's data set of an iterated run, with the columns of each row's problem. DataError for another role's,
+    or one of pairs, whose better texts may be single steps."""
+    from ..warm_starts.iterated import select
+
+    known = {domain.key(problem): problem for problem in problems}
+    by_key = None if domain.mutations is None else domain.mutations.problem_of_key
+    found = []
+    rows = select.read(path, cure="pass an iteration's prover.parquet")
+    if any("rejected" in row or row.get("role") != "prover" for row in rows):
+        raise DataError(
+            f"`--add` ({path}) must be what a prover was trained on to imitate, `prover.parquet` of a run with "
+            "algorithm rest or expert_iteration; this one holds pairs or another role's samples."
+        )
+    for row in rows:
+        problem = known.get(row["problem"]) or (by_key(row["problem"]) if by_key is not None else None)
+        if problem is None:
+            raise DataError(
+                f"'{path}' holds the problem '{row['problem'][:60]}', which --problems does not; pass the file that "
+                "its run played."
+            )
+        asked = {**domain.prove_row(problem), "prompt": select.prompt_of(row)}
+        found.append(asked | {"completion": row["completion"], "label": row["label"]})
+    return found
 
 
 def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
@@ -194,10 +259,7 @@ def _policy(options: argparse.Namespace, setting: Setting, bar: ProgressLine) ->
     place = place_of(options.device)
     model, tokenizer = load_model(options.model, place)
     folder = folder_of(options.model)
-    described = {
-        "weights": None if folder is None else weights_digest(folder),
-        **_sampled(options, setting, place),
-    }
+    described = {"weights": folder and weights_digest(folder), **_sampled(options, setting, place)}
     sampling = {**setting.sampling, "batch_size": options.batch_size or 256, "progress": bar}
     return model_policy(model, tokenizer, setting.domain, **sampling), described
 
@@ -223,10 +285,3 @@ def cells(found: dict[str, float] | None) -> tuple[str, str]:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}"
-
-
-def result_text(options: argparse.Namespace, setting: Setting, result: Result) -> str:
-    """What --output writes."""
-    return (
-        json.dumps({"task": options.task, "model": options.model, "from": setting.source, **result}, indent=1) + "\n"
-    )

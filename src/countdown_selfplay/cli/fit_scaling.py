@@ -44,16 +44,9 @@ def main(argv: list[str]) -> int:
     print(aligned(rows_of(found)))
     print("\n".join(lines))
     if options.output is not None:
-        result = {
-            "compute": compute,
-            "rate": rate,
-            "drop_below": options.drop_below,
-            "fits": [one.to_dict() for one in found],
-        }
-        texts = {
-            "scaling.md": markdown(rows_of(found), lines),
-            "scaling.json": json.dumps(result, indent=1) + "\n",
-        }
+        result = {"compute": compute, "rate": rate, "drop_below": options.drop_below}
+        result["fits"] = [one.to_dict() for one in found]
+        texts = {"scaling.md": markdown(rows_of(found), lines), "scaling.json": json.dumps(result, indent=1) + "\n"}
         if any((curve.compute > 0).any() for one in found for curve in one.curves):
             from ..evaluation.report.pictures import svg
 

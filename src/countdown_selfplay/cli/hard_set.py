@@ -31,7 +31,7 @@ _NAMES = ("attempts", "most", "temperature", "max_new_tokens", "batch_size", "de
 def check(options: Namespace) -> None:
     """ConfigError for what does not go with --hard_for, or without it, before torch is loaded."""
     if options.hard_for is None:
-        given = [name for name in _NAMES if getattr(options, name) is not None]
+        given = [name for name in _NAMES if vars(options)[name] is not None]
         if given:
             raise ConfigError(f"`--{given[0]}` is for --hard_for; name the model there, or leave it out.")
         return
@@ -41,11 +41,11 @@ def check(options: Namespace) -> None:
             f"`--most` ({most}) must be at least 0 and less than `--attempts` ({attempts}): a problem that is solved "
             "more often is left out."
         )
-    conditions = [name for name in ("min_solutions", "max_solutions", "needs") if getattr(options, name) is not None]
+    conditions = [name for name in ("min_solutions", "max_solutions", "needs") if vars(options)[name] is not None]
     if conditions or options.split != "train":
         name = conditions[0] if conditions else "split"
         raise ConfigError(
-            f"`--{name}` ({getattr(options, name)}) does not go with --hard_for, which chooses by the model alone, on "
+            f"`--{name}` ({vars(options)[name]}) does not go with --hard_for, which chooses by the model alone, on "
             "the training side; leave it out."
         )
 
@@ -62,7 +62,7 @@ def setting(options: Namespace, domain: CountdownDomain) -> tuple[CountdownDomai
     base = setting_of(Namespace(**asked, domain=None, domain_kwargs=None))
     known = options.hard_for == "tiny" or find_run(options.hard_for) is not None
     sampling = dict(base.sampling if known else OWN)
-    sampling |= {name: v for name in ("temperature", "max_new_tokens") if (v := getattr(options, name)) is not None}
+    sampling |= {name: v for name in ("temperature", "max_new_tokens") if (v := vars(options)[name]) is not None}
     own = known and isinstance(base.domain, CountdownDomain)
     prompt = base.domain.prover_prompt if own and options.prover_prompt is None else domain.prover_prompt
     rules = replace(
@@ -77,8 +77,7 @@ def setting(options: Namespace, domain: CountdownDomain) -> tuple[CountdownDomai
 def search(
     options: Namespace, domain: CountdownDomain, excluded: set[str], file: Path
 ) -> tuple[CountdownDomain, HardProblems, dict[str, Any]]:
-    """The domain in which the model was asked, the hard problems, and how they were chosen. `file`: what a search that
-    was ended goes on from."""
+    """The domain as the model was asked, the problems, and how they were chosen. `file`: a search goes on from it."""
     from ..evaluation.hard import AttemptFile, hard_problems
     from ..evaluation.progress import ProgressLine
 
@@ -93,22 +92,10 @@ def search(
     asked = how | {"count": options.count, "seed": options.seed, "part": PART, "domain": domain.to_dict()}
     asked |= {"excluded": sorted(excluded), "versions": versions()}
     with ProgressLine("attempts at a part of the problems") as bar:
-        found = hard_problems(
-            model,
-            tokenizer,
-            domain,
-            options.count,
-            seed=options.seed,
-            attempts=attempts,
-            most=most,
-            exclude=excluded,
-            part=PART,
-            file=AttemptFile(file, asked),
-            say=lambda line: print(line, file=sys.stderr),
-            progress=bar,
-            batch_size=size,
-            **sampling,
-        )
+        sampling |= {"progress": bar, "batch_size": size}
+        rules = {"seed": options.seed, "attempts": attempts, "most": most, "exclude": excluded, "part": PART}
+        rules |= {"file": AttemptFile(file, asked), "say": lambda line: print(line, file=sys.stderr)}
+        found = hard_problems(model, tokenizer, domain, options.count, **rules, **sampling)
     return domain, found, how
 
 

@@ -45,7 +45,8 @@ def main(argv: list[str] | None = None) -> int:
     from ..training.run_lock import run_lock
 
     def options(changes: Mapping[str, Any]) -> tuple[JointSelfPlayConfig, dict[str, Any]]:
-        found = parse(changed(argv, changes))
+        words = [(f"--{name}", json.dumps(v) if isinstance(v, dict) else str(v)) for name, v in changes.items()]
+        found = parse([*argv, *(word for pair in words for word in pair)])  # the last of a flag counts
         return found[1], build_arguments(*found)
 
     quiet_loading()
@@ -56,9 +57,3 @@ def main(argv: list[str] | None = None) -> int:
         if runs.processes.main:
             print(f"Written: {folder / 'headroom.json'} and headroom.svg")
     return 0
-
-
-def changed(argv: list[str], changes: Mapping[str, Any]) -> list[str]:
-    """The command line with the options of `changes` after its own, which they override."""
-    words = [[f"--{name}", json.dumps(v) if isinstance(v, dict) else str(v)] for name, v in changes.items()]
-    return [*argv, *(word for pair in words for word in pair)]

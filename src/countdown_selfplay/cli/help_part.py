@@ -56,7 +56,7 @@ def part_help(registry: Registry[Any], name: str) -> list[str]:
 
 def argument_helps(entry: Any, parameters: Iterable[str]) -> dict[str, str]:
     """By argument, the string under the field, or what the docstring says behind "argument:"."""
-    about = inspect.getdoc(getattr(entry, "__init__", None)) or "" if isinstance(entry, type) else ""
+    about = inspect.getdoc(entry.__init__) or "" if isinstance(entry, type) else ""  # type: ignore[misc]
     text = f"{inspect.getdoc(entry) or ''}\n\n{about}"
     names = "|".join(map(re.escape, parameters)) or "(?!)"
     heads = list(re.finditer(rf"(?:\A|(?<=\n\n)|(?<=[.)]\s))((?:{names})(?:, (?:{names}))*):\s", text))

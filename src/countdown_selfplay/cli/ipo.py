@@ -8,11 +8,11 @@ from typing import Any
 from ..config.run_rules import check_run
 from ..data.files import held_out_problems, load_problem_rows
 from ..errors import ConfigError
+from ..planning.dry_run import batches, print_warm_start
 from ..warm_starts.configs import IPOArguments, IPOSettings
 from ..warm_starts.filters import Kept, PreferencePair, ScoredSample, make_preference_pairs
 from ..warm_starts.readers import PREFERENCES, read_preferences, read_samples
 from .options import parse_options
-from .warm_start_dry_run import batches, print_dry_run
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -22,7 +22,7 @@ def main(argv: list[str] | None = None) -> int:
     held_out = held_out_problems(script, script.played)
     evaluated = {script.played.key(problem) for problem in held_out}
     if script.dry_run:
-        print_dry_run(script, args, model, batches(args, *_planned(script, args, evaluated)))
+        print_warm_start(script, args, model, batches(args, *_planned(script, args, evaluated)))
         return 0
     from ..warm_starts.readers import scored_samples
     from ..warm_starts.training import run

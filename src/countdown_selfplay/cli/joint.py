@@ -99,27 +99,17 @@ def play(
     if not script.dry_run:
         players = [settings.model for settings in training.all_roles.values()]
         check_starts(model.model_name_or_path, script.conjecturer_model_name_or_path, *players, script.dataset_name)
-    if script.dry_run or script.probe:
-        return plan(script, training, model, launch)
-    from ..training.run import run_joint
-
-    run_joint(script, training, build_arguments(script, training, model), control)
-    return 0
-
-
-def plan(
-    script: JointScriptArguments,
-    training: JointSelfPlayConfig,
-    model: ModelConfig,
-    launch: dict[str, str] | None = None,
-) -> int:
-    """What --dry_run and --probe do instead of a run; 0."""
     if script.dry_run:
         return dry_run(script, training, model, launch)
-    from ..planning.dry_run import print_probe
+    arguments = build_arguments(script, training, model)
+    if script.probe:
+        from ..planning.dry_run import print_probe
 
-    path = resolve_model(model.model_name_or_path)
-    print_probe(script, training, model, path, build_arguments(script, training, model))
+        print_probe(script, training, model, resolve_model(model.model_name_or_path), arguments)
+        return 0
+    from ..training.run import run_joint
+
+    run_joint(script, training, arguments, control)
     return 0
 
 

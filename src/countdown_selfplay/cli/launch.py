@@ -12,20 +12,12 @@ from typing import Any, NoReturn
 from ..errors import ConfigError, MissingExtraError
 from .yaml_file import read_yaml
 
-LAUNCH_OPTIONS = (
-    "accelerate_config",
-    "num_processes",
-    "num_machines",
-    "machine_rank",
-    "main_process_ip",
-    "main_process_port",
-)
+_LEAST = {"num_processes": 1, "num_machines": 1, "machine_rank": 0, "main_process_port": 0}
+LAUNCH_OPTIONS = ("accelerate_config", "main_process_ip", *_LEAST)
 """Options of the launcher, all but the first named as in `accelerate launch`; the others go to the command."""
 
 LAUNCHED = "COUNTDOWN_SELFPLAY_LAUNCHED"
 """Set in the processes of a launch of this program."""
-
-_LEAST = {"num_processes": 1, "num_machines": 1, "machine_rank": 0, "main_process_port": 0}
 
 
 def config_folder() -> Path:
@@ -59,27 +51,20 @@ def split_launch_options(argv: list[str]) -> tuple[dict[str, str], list[str]]:
     """(launch options, the other arguments in their order); `--name value` and `--name=value` are both read."""
     options: dict[str, str] = {}
     rest: list[str] = []
-    position = 0
-    while position < len(argv):
-        name, equals, value = argv[position].partition("=")
-        position += 1
-        if not name.startswith("--") or name[2:] not in LAUNCH_OPTIONS:
-            rest.append(argv[position - 1])
+    words = iter(argv)
+    for word in words:
+        flag, equals, value = word.partition("=")
+        name = flag.removeprefix("--")
+        if name == flag or name not in LAUNCH_OPTIONS:
+            rest.append(word)
             continue
-        if not equals:
-            if position == len(argv) or argv[position].startswith("--"):
-                raise ConfigError(f"`{name}` needs a value.")
-            value = argv[position]
-            position += 1
-        options[name[2:]] = _checked(name[2:], value)
+        if not equals and (value := next(words, "--")).startswith("--"):
+            raise ConfigError(f"`{flag}` needs a value.")
+        least = _LEAST.get(name)
+        if least is not None and not (value.isascii() and value.isdigit() and int(value) >= least):
+            raise ConfigError(f"`{flag}` ({value}) must be a whole number of at least {least}.")
+        options[name] = value
     return options, rest
-
-
-def _checked(name: str, value: str) -> str:
-    least = _LEAST.get(name)
-    if least is not None and not (value.isascii() and value.isdigit() and int(value) >= least):
-        raise ConfigError(f"`--{name}` ({value}) must be a whole number of at least {least}.")
-    return value
 
 
 def launch_command(command: str, options: dict[str, str], argv: list[str]) -> tuple[list[str], dict[str, str]]:
@@ -94,8 +79,14 @@ def launch_command(command: str, options: dict[str, str], argv: list[str]) -> tu
     if "accelerate_config" in options:
         path = config_path(options["accelerate_config"])
         line += ["--config_file", str(path)]
-        config = _checked_config(path)
-        if _runs_on_cpu(config):
+        config = _read_config(path)
+        engine = config.get("distributed_type")
+        if engine == "DEEPSPEED" and importlib.util.find_spec("deepspeed") is None:
+            raise MissingExtraError(
+                f"`--accelerate_config` ({path}) needs DeepSpeed, which is not installed; install the extra with "
+                "pip install 'countdown-selfplay[deepspeed]'."
+            )
+        if config.get("use_cpu") and engine == "MULTI_GPU":  # with it DeepSpeed's configs silently run DDP
             environment["ACCELERATE_USE_CPU"] = "true"
         elif path.stem.startswith("cpu_zero") and not any(a.partition("=")[0] == "--use_cpu" for a in argv):
             argv = [*argv, "--use_cpu", "true"]  # these files cannot say it: Accelerate would turn DeepSpeed off
@@ -119,8 +110,7 @@ def launch_command(command: str, options: dict[str, str], argv: list[str]) -> tu
 
 
 def planned(options: dict[str, str]) -> Any:
-    """The Launch that `launch` with these options would run under, for a memory estimate. Without a config file: DDP
-    on this machine's kind of device."""
+    """The Launch of these options, for a memory estimate; without a config file DDP on this machine's device."""
     from ..planning.memory import planned_launch
 
     processes = int(options["num_processes"]) if "num_processes" in options else None
@@ -138,21 +128,6 @@ def _read_config(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ConfigError(f"`--accelerate_config` ({path}) must be a YAML mapping, as `accelerate config` writes it.")
     return content
-
-
-def _checked_config(path: Path) -> dict[str, Any]:
-    content = _read_config(path)
-    if content.get("distributed_type") == "DEEPSPEED" and importlib.util.find_spec("deepspeed") is None:
-        raise MissingExtraError(
-            f"`--accelerate_config` ({path}) needs DeepSpeed, which is not installed; install the extra with "
-            "pip install 'countdown-selfplay[deepspeed]'."
-        )
-    return content
-
-
-def _runs_on_cpu(config: dict[str, Any]) -> bool:
-    """Not for DeepSpeed: with ACCELERATE_USE_CPU in the environment its configs silently run DDP."""
-    return bool(config.get("use_cpu")) and config.get("distributed_type") == "MULTI_GPU"
 
 
 def _accelerators() -> int:

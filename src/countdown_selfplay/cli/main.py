@@ -59,8 +59,7 @@ def run(argv: list[str]) -> int:
 
 
 def _train(name: str, argv: list[str]) -> int:
-    """A command with a trainer: what can be refused before torch loads, then the launch, or the command in this
-    process."""
+    """What can be refused before torch loads, then the launch, or the command in this process."""
     from .launch import LAUNCHED, launch, split_launch_options
     from .plain import underscored
     from .sources import HELP_FLAGS, check_early, flags_of
@@ -150,11 +149,11 @@ def guarded(command: Callable[[list[str]], int], argv: list[str]) -> int:
         sys.stderr.close()
         return 141
     except Exception as error:
-        number = errno.ENOSPC if disk_was_full(error) else getattr(error, "errno", None)
+        refused = error if isinstance(error, OSError) else OSError()
+        number = errno.ENOSPC if disk_was_full(error) else refused.errno
         if number not in _REFUSED:
             raise
-        name = getattr(error, "filename", None)
-        place = "a file" if name is None else f"'{name}'"
+        place = "a file" if refused.filename is None else f"'{refused.filename}'"
         return _report(f"{place} cannot be written or read: {os.strerror(number)}; {_REFUSED[number]}.")
 
 

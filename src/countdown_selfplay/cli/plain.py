@@ -107,15 +107,12 @@ def add_rule_options(parser: argparse.ArgumentParser, answers: bool) -> None:
         group.add_argument(
             "--score_tagged", type=float, metavar="SCORE", help="of a malformed answer within answer tags (else 0)"
         )
-        group.add_argument(
-            "--answer_rule", choices=get_args(AnswerRule), default=DEFAULT_RULES.answer_rule, help="which tag counts"
-        )
-        group.add_argument(
-            "--answer_format",
-            choices=get_args(AnswerFormat),
-            default=DEFAULT_RULES.answer_format,
-            help="bare: the whole completion is the expression",
-        )
+        usual = vars(DEFAULT_RULES)
+        for name, kind, said in (
+            ("answer_rule", AnswerRule, "which tag counts"),
+            ("answer_format", AnswerFormat, "bare: the whole completion is the expression"),
+        ):
+            group.add_argument(f"--{name}", choices=get_args(kind), default=usual[name], help=said)
 
 
 def rules_of(options: argparse.Namespace) -> Rules:

@@ -59,8 +59,7 @@ def start_of(command: str, recipe: str) -> Start:
 
 
 def written(recipe: str) -> str:
-    """The texts of the recipe and of those that it begins with. UnknownNameError for an unknown one, ConfigError for a
-    circle."""
+    """The texts of a recipe and those that it begins with. UnknownNameError; ConfigError for a circle."""
     known = recipes("cdg") if recipe in recipes("cdg") else recipes()
     return "\n".join(path.read_text(encoding="utf-8") for path, _ in chain(recipe, known, settings_in))
 

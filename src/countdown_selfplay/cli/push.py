@@ -43,7 +43,10 @@ def main(argv: list[str]) -> int:
     check_name(name)
     token = None if options.dry_run else token_or_refuse(options.run)
     if token is not None and "/" not in name:
-        name = f"{own_name(token)}/{name}"
+        from huggingface_hub import HfApi
+
+        own = _asked(lambda: HfApi(token=token).whoami()["name"])
+        name = f"{own}/{name}"
     folders = {}
     for role in roles:
         repo = name if role == options.run else f"{name}-{role.name}"
@@ -145,13 +148,6 @@ def token_or_refuse(run: Path) -> str:
     return token
 
 
-def own_name(token: str) -> str:
-    """The user's name on the hub."""
-    from huggingface_hub import HfApi
-
-    return str(_asked(lambda: HfApi(token=token).whoami()["name"]))
-
-
 def uploaded(repo: str, folder: Path, private: bool, token: str) -> str:
     """Upload the folder; the repository's address."""
     from huggingface_hub import HfApi
@@ -164,8 +160,7 @@ def uploaded(repo: str, folder: Path, private: bool, token: str) -> str:
 
 
 def _asked(call: Callable[[], Any], kept: str = "") -> Any:
-    """The hub's answer. ConfigError where it refuses or is out of reach: the errors of its client and of what that
-    speaks HTTP with."""
+    """The hub's answer; ConfigError for an error of its client, or of the library that speaks HTTP for it."""
     try:
         return call()
     except Exception as error:

@@ -45,7 +45,7 @@ def text_of(name: str) -> str:
 def table() -> str:
     """A row a recipe, those of the embedded model first."""
     rows = [
-        (name, command_of(command, name), paper_of(name), *map(_figure, (fact(name, "minutes"), fact(name, "gib"))))
+        (name, command_of(command, name), paper_of(name), *(_figure(name, what) for what in ("minutes", "gib")))
         for command in _KINDS
         for name in recipes(command)
     ]
@@ -71,12 +71,6 @@ def paper_of(name: str) -> str:
     return own or ""
 
 
-def fact(name: str, what: str) -> float | None:
-    """A measurement or an estimate; None where there is none."""
-    found: float | None = facts()["recipes"].get(name, {}).get(what)
-    return found
-
-
 @cache
 def facts() -> dict[str, Any]:
     """facts.yaml, which lies beside the recipes."""
@@ -85,5 +79,7 @@ def facts() -> dict[str, Any]:
     return found
 
 
-def _figure(value: float | None) -> str:
+def _figure(name: str, what: str) -> str:
+    """A measurement or an estimate; "" where there is none."""
+    value = facts()["recipes"].get(name, {}).get(what)
     return "" if value is None else f"{value:.3g}"

@@ -27,10 +27,7 @@ def main(argv: list[str]) -> int:
     parser = parser_of("report", EPILOG)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the output_dir of a run")
     parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="default: report.html in the run folder; here for several",
+        "--output", type=Path, metavar="FILE", help="default: report.html in the run folder; here for several"
     )
     parser.add_argument(
         "--watch",
@@ -110,21 +107,22 @@ def _has_begun(run: Path) -> bool:
 
 def seconds(word: str) -> float:
     """The type of `--watch`."""
-    try:
-        value = float(word)
-    except ValueError:
-        value = 0.0
+    value = _number(word)
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"'{word[:40]}' is not a number of seconds above 0")
     return value
 
 
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan
+
+
 def _yardstick(word: str) -> tuple[str, float]:
     name, _, rate = word.rpartition("=")
-    try:
-        value = float(rate)
-    except ValueError:
-        value = math.nan
+    value = _number(rate)
     if not name or not 0 <= value <= 1:
         raise ConfigError(f"`--yardstick` ({word}) must be a name and a rate from 0 to 1, such as large=0.6.")
     return name, value

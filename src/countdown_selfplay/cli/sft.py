@@ -10,12 +10,12 @@ from ..config.run_rules import check_run
 from ..config.starts import check_starts
 from ..contract.domain import in_moves
 from ..data.files import held_out_problems, load_problem_rows
+from ..planning.dry_run import batches, print_warm_start
 from ..warm_starts.configs import SFTArguments
 from ..warm_starts.demonstrations import generated_rows
 from ..warm_starts.filters import Kept
 from ..warm_starts.readers import clean_demonstrations
 from .options import parse_options
-from .warm_start_dry_run import batches, print_dry_run
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     held_out = held_out_problems(script, script.played)
     kept = demonstrations(script, args.seed, {script.played.key(problem) for problem in held_out})
     if script.dry_run:
-        print_dry_run(script, args, model, batches(args, kept.sentence("demonstrations"), len(kept.rows)))
+        print_warm_start(script, args, model, batches(args, kept.sentence("demonstrations"), len(kept.rows)))
         return 0
     from ..warm_starts.training import run
 

@@ -23,8 +23,7 @@ exit codes: 0 correct (a file: every row was judged), 1 not correct, 2 wrong inp
 
 
 def as_row(verdict: Verdict, rules: Rules) -> dict[str, Any]:
-    """A verdict as plain JSON values; the exact value as text, "7/2"; and the rules it was reached by, for a score
-    means nothing without them."""
+    """A verdict as plain JSON values, the exact value as text ("7/2"), and the rules that it was reached by."""
     return {
         "score": verdict.score,
         "reason": str(verdict.reason),
@@ -61,7 +60,7 @@ def main(argv: list[str]) -> int:
     add_rule_options(parser, answers=True)
     options = parser.parse_args(argv)
     rules = rules_of(options)
-    single = {name: getattr(options, name) for name in ("numbers", "target", "completion")}
+    single = {name: vars(options)[name] for name in ("numbers", "target", "completion")}
     given = {f"--{name}": value is not None for name, value in single.items()}
     if options.file is not None:
         if any(given.values()):

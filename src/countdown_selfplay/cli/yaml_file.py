@@ -60,9 +60,11 @@ def read_yaml(path: str | Path) -> Any:
 
 def _fault(error: Exception) -> str:
     """The line, where the parser names one, and what it missed there."""
-    mark = getattr(error, "context_mark", None) or getattr(error, "problem_mark", None)
-    said = getattr(error, "problem", None) or " ".join(str(error).split())[:120]
-    return said if mark is None else f"line {mark.line + 1}: {said}"
+    words = " ".join(str(error).split())[:120]
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return words
+    mark = error.context_mark or error.problem_mark
+    return f"{'' if mark is None else f'line {mark.line + 1}: '}{error.problem or words}"
 
 
 def _measured(value: Any, path: str, known: dict[int, tuple[float, float]]) -> tuple[float, float]:

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 GENERATED_ANCHORS = 2048  # many epochs of a tiny run; generated in seconds
 
 
-# What a row does not hand on beside the problem itself, which is rendered anew: names that TRL passes or reads.
+# What a row does not hand on beside the problem itself, which is rendered again: names that TRL passes or reads.
 _NO_EXTRA = frozenset(("prompt", "image", "images", "prompts", "verdict", "completion", "completions"))
 _NO_EXTRA |= {"completion_ids", "trainer_state", "log_extra", "log_metric"}
 
@@ -37,11 +37,7 @@ class Anchors:
 
 
 def run_anchors(
-    args: Any,
-    domain: Domain[Any],
-    train: Dataset | IterableDataset | None,
-    held_out: Dataset | None,
-    as_targets: bool,
+    args: Any, domain: Domain[Any], train: Dataset | IterableDataset | None, held_out: Dataset | None, as_targets: bool
 ) -> Anchors:
     """The problems of a run; DataError for a bad row, and where a round draws more than there are. `as_targets`: the
     proposer chooses from the whole set, in which a problem counts once."""
@@ -55,15 +51,16 @@ def run_anchors(
         warn_twice(listed)
         rows = repeated(rows, args)
     check_enough(rows, args)
-    warn_overlap(listed, keys)
+    if overlap := len(set(listed or ()) & keys):
+        logger.warning(
+            "%d problems of train_dataset are also in eval_dataset: its pass@k will be contaminated; remove them.",
+            overlap,
+        )
     return Anchors(rows, eval_rows, listed, keys)
 
 
 def anchor_dataset(
-    dataset: Dataset | IterableDataset | None,
-    domain: Domain[Any],
-    seed: int,
-    held_out: frozenset[str] | None = None,
+    dataset: Dataset | IterableDataset | None, domain: Domain[Any], seed: int, held_out: frozenset[str] | None = None
 ) -> Dataset | IterableDataset:
     """Rows of the domain's `prove_row`, rendered from the problem whatever the source's own prompt column says, and
     beside them the source's other columns.
@@ -135,8 +132,7 @@ def check_enough(rows: Dataset | IterableDataset, args: Any) -> None:
 
 
 def repeated(rows: Dataset | IterableDataset, args: Any) -> Dataset | IterableDataset:
-    """The rows as often as a round of the data loader needs, for a run that does not play what it draws: its proposer
-    chooses from the whole set."""
+    """The rows as often as a round of the data loader needs, for a proposer that chooses from the whole set."""
     if isinstance(rows, IterableDataset) or not len(rows):
         return rows
     times = -(-args.loader_problems // len(rows))
@@ -147,29 +143,11 @@ def warn_twice(listed: list[str] | None) -> None:
     """Say how many rows of a set of targets are merged: a problem is one target, whatever the order of its numbers."""
     counts = Counter(listed or ())
     if twice := [key for key, count in counts.items() if count > 1]:
+        shown = ", ".join(twice[:3]) + (", ..." if len(twice) > 3 else "")
         logger.warning(
-            "%d of %d rows of train_dataset repeat an earlier target and are merged with it: %d targets remain; "
-            "repeated are %s.",
-            counts.total() - len(counts),
-            counts.total(),
-            len(counts),
-            ", ".join(twice[:3]) + (", ..." if len(twice) > 3 else ""),
+            f"{counts.total() - len(counts)} of {counts.total()} rows of train_dataset repeat an earlier target and "
+            f"are merged with it: {len(counts)} targets remain; repeated are {shown}."
         )
-
-
-def warn_overlap(listed: list[str] | None, held_out: frozenset[str]) -> None:
-    """Say how many training problems are held-out ones; training goes on, the numbers would be contaminated."""
-    overlap = len(set(listed or ()) & held_out)
-    if overlap:
-        logger.warning(
-            "%d problems of train_dataset are also in eval_dataset: its pass@k will be contaminated; remove them.",
-            overlap,
-        )
-
-
-def anchors_of_batch(rows: list[dict[str, Any]], repeats: int, domain: Any) -> list[Any]:
-    """The distinct problems of a gathered generation batch, in which the sampler repeated each `repeats` times."""
-    return [domain.problem(row, index) for index, row in enumerate(rows[::repeats])]
 
 
 def blank_columns(rows: list[dict[str, Any]], domain: Domain[Any]) -> dict[str, None]:
@@ -179,6 +157,5 @@ def blank_columns(rows: list[dict[str, Any]], domain: Domain[Any]) -> dict[str, 
 
 
 def widened(rows: list[dict[str, Any]], anchors: list[dict[str, Any]], blank: dict[str, None]) -> list[dict[str, Any]]:
-    """Rows with the extra columns of the anchors that they ask for, `blank` for every other problem. TRL hands them to
-    the reward functions."""
+    """Rows with the extra columns of their anchors, which TRL hands to the reward functions; `blank` without one."""
     return [{**blank, **anchor, **row} for anchor, row in zip(anchors, rows, strict=True)]

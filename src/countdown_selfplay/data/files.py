@@ -73,8 +73,8 @@ def _local(path: Path) -> Dataset:
 
 
 def _look_at(folder: Path, split: str) -> None:
-    """DataError for a file of JSON among those that `load_dataset` reads in a folder, if a row of it is no object:
-    pyarrow's reader ends the process where one is null. Other files may lie there."""
+    """DataError for a JSON file of a data set's folder with a row that is no object: pyarrow's reader ends the process
+    where one is null."""
     files = load_dataset_builder(str(folder)).config.data_files or {}
     for name in files.get(split, ()):
         if _BUILDERS.get(Path(name).suffix) == "json":

@@ -1,5 +1,4 @@
-"""Reading JSON and JSONL: objects with the fields that they must have. All else is a DataError that names file, line,
-fault and cure."""
+"""Reading JSON and JSONL objects with given fields. All else is a DataError: file, line, fault and cure."""
 
 from __future__ import annotations
 
@@ -11,20 +10,12 @@ from typing import Any
 
 from ..errors import CountdownSelfPlayError, DataError
 
-_WORDS = {
-    dict: "an object",
-    list: "a list",
-    str: "a text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    type(None): "null",
-}
+_WORDS = {dict: "an object", list: "a list", str: "a text", int: "a whole number", float: "a number"}
+_WORDS |= {bool: "true or false", type(None): "null"}
 
 
 def json_lines(path: Path, cure: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line number, object) of each line that is not blank, read one at a time. `cure`: what to do about a line that
-    is something else."""
+    """(line number, object) of each line that is not blank, read one at a time. `cure`: the end of an error."""
     try:
         with path.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, start=1):

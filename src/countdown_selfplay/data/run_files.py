@@ -87,13 +87,10 @@ def _unwritable(path: Path, error: OSError) -> RunFolderError:
 
 
 def disk_was_full(error: BaseException | None) -> bool:
-    """Whether `error`, or one that it came from, says that a disk or quota is full. safetensors raises no OSError, but
-    names its number."""
-    numbers = (errno.ENOSPC, errno.EDQUOT)
+    """Whether `error`, or one that it came from, says that a disk or quota is full; safetensors does so in words."""
     while error is not None:
-        if (isinstance(error, OSError) and error.errno in numbers) or any(
-            f"(os error {n})" in str(error) for n in numbers
-        ):
+        number = error.errno if isinstance(error, OSError) else None
+        if any(number == n or f"(os error {n})" in str(error) for n in (errno.ENOSPC, errno.EDQUOT)):
             return True
         error = error.__cause__ or error.__context__
     return False
@@ -103,9 +100,7 @@ def read_lines(path: Path, **fields: type) -> list[dict[str, Any]]:
     """The records of a log of this library, [] if there is none. A last line without its end is that of a process that
     was killed while it wrote: it is left out, as is what `discard_lines` would drop for it. DataError for any other
     line that is no record with `fields` of these types."""
-    if not path.exists():
-        return []
-    return _records(path, _whole_lines(path)[0], fields)
+    return _records(path, path.read_bytes().split(b"\n")[:-1], fields) if path.exists() else []
 
 
 def _records(path: Path, lines: Iterable[bytes], fields: Mapping[str, type]) -> list[dict[str, Any]]:
@@ -125,24 +120,18 @@ def read_phases(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _whole_lines(path: Path) -> tuple[list[bytes], bytes]:
-    *lines, torn = path.read_bytes().split(b"\n")
-    return lines, torn
-
-
 def discard_lines(path: Path, step: int, field: str = "step") -> None:
     """Move the lines beyond `step` to `<name>.discarded.jsonl`, and a torn last line with them: nothing is lost and no
     step appears twice. `field` holds a line's step, or the name of the checkpoint that it belongs to."""
     if not path.exists():
         return
-    lines, torn = _whole_lines(path)
+    *lines, torn = path.read_bytes().split(b"\n")
     records = _records(path, lines, {field: str if field == "to" else int})
     beyond = [record for record in records if step_of(record[field]) > step]
     if beyond or torn:
         kept = [line for line, record in zip(lines, records, strict=True) if step_of(record[field]) <= step]
         append_lines(
-            path.with_suffix(".discarded.jsonl"),
-            beyond + ([{"torn": torn.decode(errors="replace")}] if torn else []),
+            path.with_suffix(".discarded.jsonl"), beyond + ([{"torn": torn.decode(errors="replace")}] if torn else [])
         )
         write_atomically(path, "".join(line.decode() + "\n" for line in kept))
 
@@ -159,8 +148,7 @@ def set_aside(output: Path, found: Iterable[Path], name: str) -> Path | None:
     found = [path for path in dict.fromkeys(found) if path.exists()]
     if not found:
         return None
-    n = 1 + max((step_of(p) for p in output.glob(f"{name}-*") if re.fullmatch(rf"{name}-\d+", p.name)), default=0)
-    aside = output / f"{name}-{n}"
+    aside = output / f"{name}-{1 + max((n for n, _ in numbered_folders(output, name)), default=0)}"
     aside.mkdir()
     for path in found:
         path.rename(aside / path.name)

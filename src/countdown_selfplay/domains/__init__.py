@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..contract.domain import BaseDomain, in_moves
@@ -24,8 +24,7 @@ HELD_OUT_SEED = 1 << 30
 
 
 def make_domain(name: str, arguments: dict[str, Any] | str | None = None) -> Any:
-    """The domain called `name`, built with `arguments` (a dict, or JSON). ConfigError names an argument that it does
-    not take."""
+    """The domain called `name`, built with `arguments` (a dict, or JSON); ConfigError for unknown ones."""
     made = DOMAINS.make(name, json_object("domain_kwargs", arguments, '{"high": 20}'))
     check_domain(f"The domain '{name}'", made)
     return made
@@ -68,19 +67,20 @@ def verdicts_of(domain: Any, groups: Sequence[Sequence[str]], problems: Sequence
 def held_out_of(domain: Any, n: int) -> list[Any]:
     """`n` problems that a run is measured on when no data set is named: of the domain's held-out side if it has one,
     else random ones, which training then leaves out by their keys."""
-    if n and domain.held_out is None and domain.random is None:
+    if not n:
+        return []
+    if domain.held_out is not None:
+        return list(domain.held_out(n))
+    if domain.random is None:
         raise ConfigError(
             f"The domain '{name_of(domain)}' does not generate problems; pass held-out ones as eval_dataset_name "
             "(eval: --problems), or set eval_problems to 0."
         )
-    if not n or domain.held_out is not None:
-        return domain.held_out(n) if n else []
-    return domain.random(n, HELD_OUT_SEED, frozenset())
+    return list(domain.random(n, HELD_OUT_SEED, frozenset()))
 
 
 def is_held_out(domain: Any, problem: Any, evaluated: Iterable[str] = ()) -> bool:
-    """Whether a problem may not be trained on: it lies on the domain's held-out side, or is one of the `evaluated`
-    keys."""
+    """Whether a problem may not be trained on: it is on the held-out side, or one of the `evaluated` keys."""
     return domain.is_held_out(problem) or domain.key(problem) in evaluated
 
 
@@ -90,13 +90,10 @@ def longest_problem(domain: Any, rows: Iterable[Mapping[str, Any]] = ()) -> Any:
     if domain.longest is not None:
         return domain.longest
     if domain.random is None:
-        return next(domain.problem(row) for row in _some(domain, rows))
+        for row in rows:
+            return domain.problem(row)
+        raise DataError(f"The domain '{name_of(domain)}' does not generate problems; pass a data set of them.")
     return max(domain.random(64, 0, frozenset()), key=lambda problem: len(str(domain.prove_row(problem)["prompt"])))
-
-
-def _some(domain: Any, rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    yield from rows
-    raise DataError(f"The domain '{name_of(domain)}' does not generate problems; pass a data set of them.")
 
 
 def asked_of(domain: Any) -> list[dict[str, Any]]:

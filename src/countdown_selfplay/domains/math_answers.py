@@ -223,8 +223,7 @@ def _unit(text: str, known: str) -> tuple[str, str]:
 
 
 def _named(words: str, power: str | None) -> tuple[str, bool]:
-    """A unit in one spelling ("": none), and whether it is one in any text: a unit of the table, by two letters or
-    more."""
+    """A unit in one spelling ("": none), and whether the table has it, by two letters or more."""
     said = re.sub(r"(?<![a-z])per(?![a-z])", "/", words.lower().replace(".", "").replace("mph", "miles/hour"))
     names, known = [], True
     for word in re.findall(r"[a-z']+|/", said):

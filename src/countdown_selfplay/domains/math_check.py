@@ -21,8 +21,7 @@ _WHOLE = LatexExtractionConfig(
 
 
 def check(texts: list[str]) -> bool:
-    """[gold, answer]: equal in value or not. What cannot be parsed equals nothing. [gold]: whether it is read as more
-    than a text."""
+    """[gold, answer]: whether they are equal in value. [gold]: whether it is read as more than a text."""
     if len(texts) == 1:
         return any(not isinstance(found, str) for found in _parsed(texts[0]))
     wanted, found = _parsed(texts[0]), _parsed(texts[1])

@@ -228,18 +228,14 @@ class MathQA(BaseDomain[Question], Critique):
 
 def question_prompt(question: str) -> list[Message]:
     """Figure 5; whether a line ends before "Where" cannot be seen there: it does in the authors' data."""
-    return [
-        {
-            "role": "user",
-            "content": (
-                "Solve the following math problem efficiently and clearly:\n"
-                "Regardless of the approach, always conclude with: Therefore, the final answer is: $\\boxed{answer}$. "
-                "I hope it is correct.\n"
-                "Where [answer] is just the final number or expression that solves the problem.\n"
-                f"Here is the question you need to answer:\n#### Question: {question}"
-            ),
-        }
-    ]
+    asked = (
+        "Solve the following math problem efficiently and clearly:\n"
+        "Regardless of the approach, always conclude with: Therefore, the final answer is: $\\boxed{answer}$. "
+        "I hope it is correct.\n"
+        "Where [answer] is just the final number or expression that solves the problem.\n"
+        f"Here is the question you need to answer:\n#### Question: {question}"
+    )
+    return [{"role": "user", "content": asked}]
 
 
 def read_answer(text: str) -> MathVerdict:

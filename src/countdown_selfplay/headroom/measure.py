@@ -1,5 +1,4 @@
-"""The gates that are asked for, one after the other, sharing what they can: the start's answers, the run on one
-rung."""
+"""The gates that are asked for, one after the other; they share the start's answers and the run on one rung."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ from typing import Any
 
 from ..data.run_files import write_atomically
 from ..errors import ConfigError
+from ..evaluation.report import pictures
 from ..random_state import seed_from
 from .gates import Gate, frontier, frontier_rung, head_room, mean_pass, support, transfer, verdict
 from .oracle import play_oracles
@@ -100,13 +100,45 @@ def _head_room(asked: HeadroomArguments, runs: Runs) -> tuple[Gate, Any]:
     return head_room(arms, controls, best, n, k, asked.gate_margin), gains
 
 
-def write_findings(folder: Path, found: dict[str, Any]) -> Path:
+def write_findings(folder: Path, found: dict[str, Any]) -> None:
     """headroom.json, its picture headroom.svg, and gains.json where an oracle was searched for."""
-    from .picture import gates_svg  # matplotlib
-
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "headroom.svg", gates_svg(found))
     write_atomically(folder / "headroom.json", json.dumps(found, indent=1) + "\n")
     if "gains" in found:
         write_atomically(folder / "gains.json", json.dumps(found["gains"], indent=1) + "\n")
-    return folder / "headroom.json"
+
+
+_NAMES = {1: "support", 2: "frontier", 3: "transfer", 4: "head-room"}
+
+
+def gate_panels(found: dict[str, Any]) -> list[pictures.Bars]:
+    """A panel for each gate that headroom.json has figures of."""
+    return [
+        pictures.Bars(f"{gate['number']} {_NAMES[gate['number']]}: {gate['word']}", *_bars(gate))
+        for gate in found["gates"]
+        if gate["figures"]
+    ]
+
+
+def gates_svg(found: dict[str, Any]) -> str:
+    """The panels in one picture, as SVG text."""
+    return pictures.svg(pictures.bar_grid(gate_panels(found)))
+
+
+def _bars(gate: dict[str, Any]) -> tuple[Any, ...]:
+    """The rest of Bars."""
+    number, figures = gate["number"], gate["figures"]
+    if number == 1:
+        ((what, solved),) = figures.items()
+        return [*solved], [(what, [*solved.values()])], "rung"
+    if number == 2:
+        before, after = figures["before"], figures["after"]
+        return [*before], [("at the frontier before", [*before.values()]), ("after", [*after.values()])], "rung"
+    if number == 3:
+        ((what, gains),) = [(name, own) for name, own in figures.items() if name != "trained_on"]
+        changes = [(f"change of {what}", [gain[0] for gain in gains.values()])]
+        return [*gains], changes, "rung", [gain[1:] for gain in gains.values()]
+    scores = figures["mean_pass_at"]
+    heights = [(f"mean pass@{k}", [own[k] for own in scores.values()]) for k in next(iter(scores.values()))]
+    return [arm.removeprefix("oracle_") for arm in scores], heights, "arm"

@@ -61,22 +61,15 @@ def search(runs: Runs, measured: Sequence[Measured], stage: int, probe: int, n: 
         chosen = ALONE | {"proposer": "oracle_rungs", "proposer_kwargs": {"gains": table}}
         at = min(at + stage, runs.rounds)
         ends = at == runs.rounds
-        found, checkpoint = runs.play(
-            name,
-            chosen,
-            measured if ends else [Measured(runs.tuning, n, seed)],
-            start=checkpoint,
-            rounds=at,
-            keep=True,
-        )
+        of = measured if ends else [Measured(runs.tuning, n, seed)]
+        found, checkpoint = runs.play(name, chosen, of, start=checkpoint, rounds=at, keep=True)
         if ends:
             return found, gains
         (before,) = found
 
 
 def candidates(counts: Counts, n: int, group: int) -> list[int]:
-    """The rungs, ascending, from which a group of answers may learn something, at most CANDIDATES; the lowest where
-    there is none."""
+    """The rungs, ascending, at whose frontier most problems are, at most CANDIDATES; the lowest if none has one."""
     chance = mixed_chance(n, group)
     shares = {rung: float(chance[list(own)].mean()) for rung, own in counts.items()}
     best = sorted((rung for rung in shares if shares[rung] > 0), key=lambda rung: (-shares[rung], rung))

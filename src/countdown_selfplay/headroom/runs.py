@@ -75,16 +75,16 @@ class Runs:
         self.seed, self.steps_per_round = int(config.seed), config.steps_per_round
         self.group = config.all_roles[next(iter(config.players_of("prover")))].num_generations
         own = self.domain.held_out_of_rung
+        made = self.domain.random_of_rung
         self.held_out: dict[int, list[Any]] = {
-            rung: own(max(problems, HELD_OUT_EACH), rung)
-            if own is not None
-            else self.domain.random_of_rung(problems, rung, HELD_OUT_SEED, frozenset())
+            rung: made(problems, rung, HELD_OUT_SEED, frozenset())
+            if own is None
+            else own(max(problems, HELD_OUT_EACH), rung)
             for rung in self.rungs
         }
         kept = frozenset(self.domain.key(problem) for one in self.held_out.values() for problem in one)
         self.tuning: dict[int, list[Any]] = {
-            rung: self.domain.random_of_rung(problems, rung, seed_from(HELD_OUT_SEED, "tuning", rung), kept)
-            for rung in self.rungs
+            rung: made(problems, rung, seed_from(HELD_OUT_SEED, "tuning", rung), kept) for rung in self.rungs
         }
         for rung in self.rungs:
             if not self.held_out[rung] or not self.tuning[rung]:
@@ -95,15 +95,9 @@ class Runs:
         self, name: str, changes: Mapping[str, Any], stop: Stop | None = None
     ) -> JointConjecturerProverTrainer:
         """A trainer of the settings with `changes`; it trains on no problem that is measured."""
-        fixed = {
-            "max_steps": self.rounds,
-            "output_dir": str(self.folder / name),
-            "save_strategy": "no",
-            "eval_strategy": "no",
-            "report_to": "none",
-            "disable_tqdm": True,
-            "guard": False,  # it would end all gates for the collapse of one arm, which the gate is to show
-        }
+        fixed = {"max_steps": self.rounds, "output_dir": str(self.folder / name), "disable_tqdm": True}
+        fixed |= {"save_strategy": "no", "eval_strategy": "no", "report_to": "none"}
+        fixed["guard"] = False  # it would end all gates for the collapse of one arm, which the gate is to show
         config, arguments = self.options({**fixed, **changes})
         callbacks = [*arguments.pop("callbacks", []), *([stop] if stop is not None else [])]
         kept = [*self.tuning.values(), *self.held_out.values()]

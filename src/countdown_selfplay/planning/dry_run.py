@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, asdict, fields, replace
 from enum import Enum
 from typing import Any
@@ -17,6 +18,7 @@ from ..domains import asked_of, domain_from, longest_problem
 from ..evaluation.sampling import prompt_ids
 from ..evaluation.terminal import aligned
 from ..games import GAMES, Game, game_class
+from ..tiny import resolve_model
 from .memory import GIB, LEFT_OUT, Launch, MemoryEstimate, Vllm, bytes_of, estimate_memory, launch_of, model_shape
 
 
@@ -31,8 +33,7 @@ def print_dry_run(
 
     `launch`: that of a run; None: the one of this process.
     """
-    print("# Settings that differ from the library's defaults")
-    print(aligned([("field", "value"), *changed(args), *changed(script), *changed(model)]))
+    print_settings(args, script, model)
     print("\n# Roles")
     kinds = {s.kind: len(args.players_of(s.kind)) for s in args.all_roles.values()}
     roles = [asdict(args.role(kind)) | {"role": kind, "players": n} for kind, n in kinds.items()]
@@ -53,6 +54,36 @@ def print_dry_run(
         print(memory_table(estimate_for(script, args, model, model_path, launch)))
     except (OSError, ValueError) as error:
         print(f"No estimate: the config of '{model_path}' cannot be read here ({type(error).__name__}).")
+
+
+def print_settings(*parts: Any) -> None:
+    """Print what differs from the defaults of the dataclasses."""
+    print("# Settings that differ from the library's defaults")
+    print(aligned([("field", "value"), *(row for part in parts for row in changed(part))]))
+
+
+def print_warm_start(script: Any, args: Any, model: ModelConfig, lines: Iterable[str]) -> None:
+    """The dry run of `sft`, `ipo` and `cdg --training iterated`: the settings, and the lines on data and training."""
+    print_settings(args, script, model)
+    for line in lines:
+        print(line)
+    print(f"\nmodel: {resolve_model(model.model_name_or_path)}, not loaded by a dry run")
+
+
+def batches(args: Any, data: str, rows: int) -> Iterator[str]:
+    """Lines: the data (a sentence; `rows`: how many are trained on, at most) and the arithmetic of the steps."""
+    yield f"\n# Data\n{data}\n\n# Batches"
+    batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
+    yield (
+        f"optimizer step: {args.per_device_train_batch_size} x {args.gradient_accumulation_steps} accumulated x "
+        f"{args.world_size} process(es) = {batch} rows"
+    )
+    if args.max_steps > 0:
+        yield f"steps: {args.max_steps} (max_steps)"
+    else:
+        per_epoch = max(1, -(-rows // batch))
+        total = int(per_epoch * args.num_train_epochs)
+        yield f"steps: {per_epoch} an epoch x {args.num_train_epochs:g} epochs = at most {total}"
 
 
 def role_rows(roles: list[dict[str, Any]]) -> list[tuple[str, ...]]:
@@ -146,12 +177,9 @@ def memory_table(found: MemoryEstimate) -> str:
     rows: list[tuple[str, ...]] = [("part", "GiB", "how it comes about")]
     parts = {**found.lasting, **found.sampling, **found.training}
     rows += [(name, f"{size / GIB:.3f}", words) for name, (size, words) in parts.items()]
-    rows += [
-        ("while sampling", f"{found.gib('sampling'):.3f}", "what lasts, and the parts of sampling"),
-        ("while training", f"{found.gib('training'):.3f}", "what lasts, gradients and logits"),
-        ("peak", f"{found.peak:.3f}", "the larger of the two"),
-    ]
-    return f"{aligned(rows)}\n{LEFT_OUT}"
+    rows.append(("while sampling", f"{found.gib('sampling'):.3f}", "what lasts, and the parts of sampling"))
+    rows.append(("while training", f"{found.gib('training'):.3f}", "what lasts, gradients and logits"))
+    return f"{aligned([*rows, ('peak', f'{found.peak:.3f}', 'the larger of the two')])}\n{LEFT_OUT}"
 
 
 DEFAULT_LORA_RANK = 16
@@ -263,8 +291,7 @@ def plain(value: Any) -> str:
 
 
 def _prompt_tokens(model_path: str, args: JointSelfPlayConfig) -> dict[str, int]:
-    """Tokens of the longest usual prompt of each kind of role. A role of another game is shown, at the
-    most, what the prover reads and what it writes."""
+    """Tokens of the longest usual prompt of each kind; another game's role reads a prover's prompt and answer."""
     from transformers import AutoTokenizer
 
     tokenizer: Any = AutoTokenizer.from_pretrained(model_path)

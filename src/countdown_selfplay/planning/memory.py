@@ -26,7 +26,6 @@ LEFT_OUT = (
 Parts = dict[str, tuple[float, str]]
 """Name -> (bytes, how they come about)."""
 
-
 ENGINES = ("none", "ddp", "zero2", "zero3", "fsdp2")
 
 
@@ -205,13 +204,7 @@ def estimate_memory(
 
 
 def _state(
-    shape: ModelShape,
-    roles: Sequence[Role],
-    launch: Launch,
-    sharing: str,
-    rank: int | None,
-    w: int,
-    one_source: bool,
+    shape: ModelShape, roles: Sequence[Role], launch: Launch, sharing: str, rank: int | None, w: int, one_source: bool
 ) -> tuple[Parts, tuple[float, str]]:
     """What lasts through a run, and the gradients, which live while training only, by engine."""
     sets = len({r.weights for r in roles if r.trained})
@@ -247,12 +240,7 @@ def _references(roles: Sequence[Role], alike: bool) -> int:
 
 
 def _rollout(
-    shape: ModelShape,
-    roles: Sequence[Role],
-    launch: Launch,
-    tokens: Mapping[str, int],
-    rows: int,
-    weight_bytes: int,
+    shape: ModelShape, roles: Sequence[Role], launch: Launch, tokens: Mapping[str, int], rows: int, weight_bytes: int
 ) -> Parts:
     """Keys and values of all texts of a round, and the last position's logits, for the role that needs most."""
     half = launch.bf16 or weight_bytes == 2
@@ -267,10 +255,7 @@ def _rollout(
         logits = float(texts) * shape.vocabulary * ((2 if half else 4) + 16 + (16 if r.top_p < 1 else 0))
         found.append((cache + logits, cache, logits, f"{r.role}: {texts} texts of {length} tokens", texts))
     _, cache, logits, words, texts = max(found)
-    return {
-        "KV cache": (cache, words),
-        "logits, sampling": (logits, f"{texts} texts x {shape.vocabulary} words"),
-    }
+    return {"KV cache": (cache, words), "logits, sampling": (logits, f"{texts} texts x {shape.vocabulary} words")}
 
 
 def _texts(role: Role, rows: int) -> int:

@@ -34,7 +34,7 @@ class Meter:
     def __init__(self) -> None:
         self.cuda = torch.cuda.is_available()
         self.base = self.highest = 0 if self.cuda else self._anonymous()
-        self._over = threading.Event()
+        self.over = threading.Event()
         if not self.cuda:
             threading.Thread(target=self._watch, daemon=True).start()
 
@@ -44,22 +44,18 @@ class Meter:
         return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
 
     def _watch(self) -> None:
-        while not self._over.is_set():
+        while not self.over.is_set():
             self.highest = max(self.highest, self._anonymous())
             time.sleep(0.002)
 
     def take(self) -> int:
         """The peak since the last call."""
-        found = torch.cuda.max_memory_allocated() if self.cuda else self.highest - self.base
         if self.cuda:
+            found = torch.cuda.max_memory_allocated()
             torch.cuda.reset_peak_memory_stats()
         else:
-            self.highest = self._anonymous()
+            found, self.highest = self.highest - self.base, self._anonymous()
         return found
-
-    def stop(self) -> None:
-        """End the thread."""
-        self._over.set()
 
 
 class _Halves(TrainerCallback):
@@ -87,12 +83,11 @@ class _Halves(TrainerCallback):
 class _Probed(JointConjecturerProverTrainer):
     """Differs from the joint trainer in that it says when the first inputs of a step are ready."""
 
-    halves: _Halves | None = None
+    halves: _Halves
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         found = super()._prepare_inputs(generation_batch)
-        if self.halves is not None:
-            self.halves.prepared()
+        self.halves.prepared()
         return found
 
 
@@ -118,7 +113,7 @@ def probe(args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]) -> dict[
         try:
             trainer.train()
         finally:
-            meter.stop()
+            meter.over.set()  # ends its thread
         trainer.accelerator.wait_for_everyone()
     return {
         "sampling": trainer.halves.sampling[-1] / GIB,
@@ -145,11 +140,8 @@ def probe_table(found: dict[str, Any], estimate: MemoryEstimate | None) -> str:
     rows: list[tuple[str, ...]] = [("half of a round", "estimated", "measured")]
     for half in ("sampling", "training"):
         rows.append((half, "-" if estimate is None else f"{estimate.gib(half):.3f}", f"{found[half]:.3f}"))
-    lengths = {
-        name.split("/")[0]: f"{value:g}"
-        for name, value in sorted(found["log"].items())
-        if name.endswith("/completion_length_max")
-    }
-    said = f"; longest texts: {', '.join(f'{role} {n}' for role, n in lengths.items())} tokens" if lengths else ""
+    longest = {key: n for key, n in sorted(found["log"].items()) if key.endswith("/completion_length_max")}
+    said = ", ".join(f"{key.split('/')[0]} {n:g}" for key, n in longest.items())
+    said = f"; longest texts: {said} tokens" if said else ""
     place = "max_memory_allocated" if torch.cuda.is_available() else "resident pages of no file"
     return f"{aligned(rows)}\nMeasured in round {ROUNDS}, above what was there after imports ({place}){said}."

@@ -1,6 +1,162 @@
 """What tests a game, a proposer, a guide or a domain of one's own without a model: a round whose texts a function
-writes, on one process or on several."""
+writes, on one process or on several. Domain, verdicts and objectives are real."""
 
-from .scripted import CountingDomain, ScriptedRound, in_ranks
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from threading import Barrier
+from typing import Any, TypeVar
+
+import torch
+
+from ..contract.domain import Row, in_moves
+from ..contract.episodes import play_out
+from ..contract.round import Rollout, Turn
+from ..countdown import CountdownDomain
+from ..distributed.processes import Processes
+from ..objectives import make_objective
+from ..random_state import seed_from
+from ..training.credit import credit
 
 __all__ = ["CountingDomain", "ScriptedRound", "in_ranks"]
+
+T = TypeVar("T")
+Script = Callable[[str, Row, int], str]
+
+
+@dataclass
+class ScriptedRound:
+    """A Round (contract/round.py) for tests.
+
+    Differs from the trainer's in that rollouts have no tensors, that verified ones are rewarded by the verifier's
+    score, and that `imitate_B` marks nothing.
+    """
+
+    write: Script
+    """(player, row, number of the sample among the row's) -> text; in moves -> the next move of an episode."""
+    sizes: dict[str, tuple[int, int]]
+    """Player -> (samples that its micro-batches hold over all processes, samples per row)."""
+    domain: Any = field(default_factory=CountdownDomain.tiny)
+    index: int = 0
+    objectives: dict[str, Any] = field(default_factory=dict)
+    """Player -> its objective; rloo for those that are not there."""
+    held_out: frozenset[str] = frozenset()
+    rank: int = 0
+    world: int = 1
+    limits: dict[str, int] = field(default_factory=dict)
+    """Player -> correct answers after which it is done with a problem."""
+    gather: Callable[[list[Any]], list[Any]] = list
+    """For more than one process, lists of this one -> lists of all; `in_ranks` makes one."""
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    """Player -> what it was asked in this round."""
+    problems: list[Any] = field(default_factory=list)
+    """The data set."""
+
+    def dataset(self) -> list[Any]:
+        return list(self.problems)
+
+    def players(self, kind: str) -> list[str]:
+        return [player for player in self.sizes if player.split("/")[0] == kind]
+
+    def capacity(self, role: str) -> int:
+        return self.sizes[role][0]
+
+    def group(self, role: str) -> int:
+        return self.sizes[role][1]
+
+    def room(self, role: str) -> int:
+        return self.capacity(role) // self.group(role)
+
+    def sample(
+        self, role: str, rows: Iterable[Row], n: int | None = None, problems: Sequence[Any] | None = None
+    ) -> Rollout:
+        rows, n = list(rows), self.group(role) if n is None else n
+        self.rows[role] = self.rows.get(role, []) + rows
+        if problems is not None and in_moves(self.domain):
+            return self._play_out(role, rows, list(problems), n)
+        texts = [self.write(role, row, i) for row in rows for i in range(n)]
+        if problems is None:
+            return Rollout(role, rows, texts, n, rewards_B=torch.zeros(len(texts)))
+        verdicts = self.domain.verify(texts, [problem for problem in problems for _ in range(n)])
+        return Rollout(role, rows, texts, n, verdicts, torch.tensor([float(v.score) for v in verdicts]))
+
+    def _play_out(self, role: str, rows: list[Row], problems: list[Any], n: int) -> Rollout:
+        """Episodes: `write` is asked for each move, of which an episode after its first one has one a row. `rows` of
+        the round holds the first ones alone."""
+
+        def sample(move: int, asked: list[Row], each: int) -> Rollout:
+            return Rollout(role, asked, [self.write(role, row, i) for row in asked for i in range(each)], each)
+
+        played = play_out(self.domain, role, rows, problems, n, sample)
+        played.rewards_B = torch.tensor([float(v.score) for v in played.verdicts or []])
+        return played
+
+    def credit(
+        self,
+        rollout: Rollout,
+        rewards_B: Any = None,
+        correct_B: Any = None,
+        kept_B: Any = None,
+        group: int | None = None,
+        imitate_B: Any = None,
+    ) -> Turn:
+        objective = self.objectives.get(rollout.role) or make_objective("rloo")
+        return credit(objective, self.gather, rollout, rewards_B, correct_B, kept_B, group)
+
+    def solved_limit(self, role: str) -> int | None:
+        return self.limits.get(role)
+
+    def share(self, items: Sequence[T]) -> list[T]:
+        return Processes(self.rank, self.world).share(items)
+
+    def seed(self, *key: object) -> int:
+        return seed_from(0, *key, self.index)
+
+    def next(self, **changes: Any) -> ScriptedRound:
+        """The round after this one."""
+        return replace(self, **{"index": self.index + 1, "rows": {}, **changes})
+
+
+class CountingDomain:
+    """A domain that counts how often it was asked to judge each (text, problem)."""
+
+    def __init__(self, domain: Any) -> None:
+        self.domain, self.asked = domain, Counter[tuple[str, str]]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.domain, name)
+
+    def verify(self, texts: Iterable[str], problems: Iterable[Any]) -> list[Any]:
+        texts, problems = list(texts), list(problems)
+        self.asked.update((text, self.domain.key(p)) for text, p in zip(texts, problems, strict=True))
+        return self.domain.verify(texts, problems)
+
+
+def in_ranks(world: int, play: Callable[[int, Callable[[list[Any]], list[Any]]], T]) -> list[T]:
+    """What `play(rank, gather)` returns on each of `world` threads, which meet in `gather` as processes do. One that
+    does not come within 300 s breaks it for all (BrokenBarrierError)."""
+    barrier = Barrier(world, timeout=300)
+    parts: list[list[Any]] = [[] for _ in range(world)]
+
+    def gather_of(rank: int) -> Callable[[list[Any]], list[Any]]:
+        def gather(items: list[Any]) -> list[Any]:
+            parts[rank] = list(items)
+            barrier.wait()
+            found = [item for part in parts for item in part]
+            barrier.wait()  # nobody writes before all have read
+            return found
+
+        return gather
+
+    def played(rank: int) -> T:
+        try:
+            return play(rank, gather_of(rank))
+        except BaseException:
+            barrier.abort()  # nobody waits for a thread that has failed
+            raise
+
+    with ThreadPoolExecutor(world) as pool:
+        return list(pool.map(played, range(world)))

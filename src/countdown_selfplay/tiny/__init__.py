@@ -12,8 +12,7 @@ from typing import Any
 from ..countdown import ProblemSpec
 
 TINY_MODEL_PATH: Path = Path(__file__).parent / "weights"
-"""Folder of the shipped weights and tokenizer:
-`AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH))` works offline."""
+"""Folder of the shipped weights and tokenizer; `from_pretrained(str(TINY_MODEL_PATH))` works offline."""
 
 TINY_SPEC: ProblemSpec = ProblemSpec(operands=(3,), number_low=1, number_high=12, target_low=1, target_high=99)
 """The problems the model was warm-started on, held-out side excepted: 3 numbers from 1 to 12, targets 1 to 99."""
@@ -26,8 +25,7 @@ LADDER_MODEL_PATHS: dict[str, Path] = {
 LADDER_SPEC: ProblemSpec = ProblemSpec(
     operands=tuple(range(3, 21)), number_low=1, number_high=12, target_low=1, target_high=99
 )
-"""The ladder's problems: 3 to 20 numbers from 1 to 12, targets 1 to 99. The prover's warm start
-had 2 and 3 numbers, the conjecturer's all sizes."""
+"""The ladder's problems. The prover's warm start had 2 and 3 numbers, the conjecturer's all sizes."""
 
 EMBEDDED: dict[str, Path] = {
     "tiny": TINY_MODEL_PATH,
@@ -57,8 +55,7 @@ def load_tiny_model(path: Path | None = None) -> tuple[Any, Any]:
 
 
 def resolve_model(name: str | None) -> str:
-    """Path or id of a model; "tiny" (and None) is the embedded one; "tiny-ladder" and
-    "tiny-ladder-conjecturer" are those of the ladder."""
+    """Path or id of a model: the folder of one of EMBEDDED (None: "tiny"), else the name itself."""
     return str(EMBEDDED.get("tiny" if name is None else name, name))
 
 

@@ -12,7 +12,6 @@ from datasets import Dataset
 from ..contract.domain import Row
 from ..contract.game import Game
 from ..contract.round import Rollout, RoundResult, Turn, mean_reward
-from ..data.anchors import anchors_of_batch
 from ..random_state import seed_from
 from ..statistics.solve_rate import CumulativeSolveRate
 from .book import Book, Frame, truncated_rows
@@ -62,7 +61,7 @@ class RoundPlayer:
         start = time.perf_counter()
         distinct = self.processes.gather(rows)[:: self.args.loader_repeat]  # as the loader repeats them
         played = self.begin(distinct)
-        result = self.game.play(played, anchors_of_batch(distinct, 1, played.domain))
+        result = self.game.play(played, [played.domain.problem(row, i) for i, row in enumerate(distinct)])
         played.check(result, self.game)
         metrics = result.metrics
         for role, rollouts in played.rollouts.items():

@@ -22,7 +22,7 @@ from countdown_selfplay.evaluation.rungs import (
 )
 from countdown_selfplay.evaluation.terminal import before_after_table
 from countdown_selfplay.statistics.bootstrap import share_interval
-from countdown_selfplay.testing.scripted import in_ranks
+from countdown_selfplay.testing import in_ranks
 from countdown_selfplay.training.callbacks.progress import scores_text
 from tests.unit.evaluation.stairs import Climber, Stair, Stairs, Written, words
 

@@ -1,7 +1,7 @@
 """The panels of headroom.svg, from what headroom.json holds."""
 
 from countdown_selfplay.headroom.gates import head_room, support, transfer
-from countdown_selfplay.headroom.picture import gate_panels, gates_svg
+from countdown_selfplay.headroom.measure import gate_panels, gates_svg
 
 
 def test_each_gate_with_figures_is_a_panel():
