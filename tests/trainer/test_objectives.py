@@ -134,7 +134,7 @@ def test_the_adaptive_entropy_coefficient_rises_below_the_target_and_falls_above
     [
         ({"conjecturer_objective": "expert_iteration"}, "needs the verifier's bit, which only the prover has"),
         ({"prover_objective": "pass_at_k", "num_generations": 4}, r"\(4\) must be at least 5: `prover_objective`"),
-        ({"prover_objective": "pass_at_k", "prover_objective_kwargs": "k=2"}, "must be a mapping, or a JSON object such as"),
+        ({"prover_objective": "pass_at_k", "prover_objective_kwargs": "k=2"}, "must be a mapping, or a JSON object"),
         ({"prover_objective": "rloo", "prover_objective_kwargs": {"k": 2}}, "'rloo' does not take k; it takes low"),
         ({"prover_objective": "rlo"}, "Did you mean 'rloo'"),
         ({"prover_objective": "pass_at_k", "prover_objective_kwargs": {"k": 2.0}}, r"`k` \(2.0\) of objective"),

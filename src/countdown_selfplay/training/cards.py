@@ -124,7 +124,8 @@ def example_prompt(domain: Any, kind: str) -> Any:
     if not isinstance(domain, CountdownDomain) or kind not in ("prover", "conjecturer"):
         return None
     if kind == "conjecturer":
-        return domain.propose_row(**domain.asks[0])["prompt"]
+        asked: dict[str, Any] = domain.asks[0]
+        return domain.propose_row(**asked)["prompt"]
     return domain.prove_row(_EXAMPLE if domain.in_range(_EXAMPLE) else domain.longest)["prompt"]
 
 
