@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .domain import Row
-
 Message = dict[str, str]
 
 MARKER = "The first mistake can be found in:"
@@ -20,7 +18,7 @@ NOT_CRITICAL = f"\\boxed{{{SENTENCE}}}"
 class Critique:
     """What a domain needs whose answers can be criticised and revised; the optional rest is for evaluations."""
 
-    def critique_row(self, problem: Any, answer: str) -> Row:
+    def critique_row(self, problem: Any, answer: str) -> dict[str, Any]:
         """A row that asks for the first mistake in `answer`. The same for a helpful and a misleading critic, so that
         no style gives them away (appendix A)."""
         raise NotImplementedError
@@ -29,7 +27,7 @@ class Critique:
         """What the prover is shown of a critique of `answer`; None for one that cannot be used."""
         raise NotImplementedError
 
-    def revise_row(self, problem: Any, answer: str, critique: str) -> Row:
+    def revise_row(self, problem: Any, answer: str, critique: str) -> dict[str, Any]:
         """A row that shows the prover its own answer and a critique of unknown intent."""
         raise NotImplementedError
 
