@@ -28,7 +28,7 @@ from ..data.run_files import append_lines
 from ..distributed.processes import processes_of
 from ..errors import CheckpointError
 from ..evaluation.roles import evaluate_conjecturer, evaluate_guide, evaluate_prover
-from ..evaluation.sampling import demonstration_ids, id_list, pair_ids
+from ..evaluation.sampling import demonstration_ids, end_token_id, id_list, pair_ids
 from ..evaluation.terminal import ProgressLine, before_after_table
 from ..policies.build import load_pretrained, model_arguments
 from ..tiny import resolve_model
