@@ -11,7 +11,7 @@ from pathlib import Path
 
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.evaluation import evaluate_prover
-from countdown_selfplay.evaluation.setting import load_model
+from countdown_selfplay.evaluation.model import load_model
 from countdown_selfplay.games import GAMES
 from countdown_selfplay.warm_starts.iterated import IteratedSelfPlay, IteratedSettings
 from countdown_selfplay.warm_starts.starts import cdg_start

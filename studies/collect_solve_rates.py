@@ -27,7 +27,8 @@ from countdown_selfplay.data.files import load_problem_rows
 from countdown_selfplay.data.run_files import write_atomically
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation.answers import answer_batches
-from countdown_selfplay.evaluation.setting import TRAINING, find_run, load_model, place_of, setting_of
+from countdown_selfplay.evaluation.model import load_model, place_of
+from countdown_selfplay.evaluation.setting import TRAINING, find_run, setting_of
 from countdown_selfplay.random_state import seed_from
 
 

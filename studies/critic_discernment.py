@@ -65,7 +65,7 @@ NOTE = (
 
 
 def load(path: str) -> tuple[Any, Any]:
-    from countdown_selfplay.evaluation.setting import load_model
+    from countdown_selfplay.evaluation.model import load_model
 
     return load_model(path, "cpu")
 

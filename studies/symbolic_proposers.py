@@ -180,7 +180,7 @@ def warm(arm: str, seed: int, folder: Path, scored: list[Any]) -> tuple[Any, dic
     """The embedded model as it is, or after IPO."""
     from countdown_selfplay.cli.main import main as command
     from countdown_selfplay.evaluation import evaluate_prover
-    from countdown_selfplay.evaluation.setting import load_model
+    from countdown_selfplay.evaluation.model import load_model
 
     folder.mkdir(parents=True, exist_ok=True)
     if arm == "ipo":

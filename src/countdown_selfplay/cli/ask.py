@@ -51,7 +51,7 @@ def main(argv: list[str]) -> int:
             f"`--answers` (moves) is for a prover that answers in moves, such as tiny-ladder, and '{options.model}' "
             "does not; leave it out."
         )
-    from ..evaluation.setting import load_model, place_of
+    from ..evaluation.model import load_model, place_of
 
     model, tokenizer = load_model(options.model, place_of(options.device))
     sampling = {**setting.sampling, "seed": options.seed}

@@ -124,7 +124,7 @@ def dry_run(script: IteratedArguments, settings: IteratedSettings, model: Any) -
 def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) -> None:
     """Write run.json, which `eval` and `report` read. A folder that was begun keeps its file."""
     from ..contract.metric import as_json, for_players
-    from ..evaluation.setting import place_of
+    from ..evaluation.model import place_of
     from ..training.callbacks.run_folder import write_description
 
     if run.begun() and (run.folder / "run.json").exists():
@@ -152,7 +152,8 @@ def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: A
 
 def measure(path: str, held_out: list[Any], domain: Any, script: IteratedArguments, settings: IteratedSettings) -> Any:
     """A prover's figures on held-out problems, sampled as `eval_preset` says."""
-    from ..evaluation.setting import load_model, place_of, preset
+    from ..evaluation.model import load_model, place_of
+    from ..evaluation.setting import preset
     from ..warm_starts.training import measure_prover
 
     n, how = script.eval_samples, preset(script.eval_preset, settings.sampling)

@@ -16,22 +16,8 @@ from typing import Any, get_args
 from ..contract.domain import in_moves
 from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, AnswerRule
 from ..errors import ConfigError
-from ..evaluation.setting import (
-    PRESETS,
-    SAMPLES,
-    TRAINING,
-    ProblemSet,
-    Setting,
-    device_name,
-    folder_of,
-    load_model,
-    place_of,
-    problem_set,
-    role_of,
-    setting_of,
-    versions,
-    weights_digest,
-)
+from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
+from ..evaluation.setting import PRESETS, SAMPLES, TRAINING, ProblemSet, Setting, problem_set, role_of, setting_of
 from ..evaluation.terminal import aligned, rates
 from .eval_tasks import TASKS, add_task_options, cells, check_task, run_task
 from .plain import add_options, parser_of, positive, texts_at_once, underscored, write_output

@@ -24,16 +24,8 @@ from ..evaluation.critics.error_detection import (
 )
 from ..evaluation.critics.self_correction import self_correction
 from ..evaluation.critics.win_rates import RATES, matrix_of, win_rates
-from ..evaluation.setting import (
-    Setting,
-    device_name,
-    folder_of,
-    load_model,
-    place_of,
-    problem_set,
-    versions,
-    weights_digest,
-)
+from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
+from ..evaluation.setting import Setting, problem_set
 from ..evaluation.terminal import ProgressLine, aligned
 
 PROBLEMS = 1024  # of --training_data

@@ -11,19 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..countdown import CountdownDomain
 from ..errors import ConfigError
-from ..evaluation.setting import (
-    ATTEMPTS,
-    MOST,
-    TRAINING,
-    device_name,
-    find_run,
-    folder_of,
-    load_model,
-    place_of,
-    setting_of,
-    versions,
-    weights_digest,
-)
+from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
+from ..evaluation.setting import ATTEMPTS, MOST, TRAINING, find_run, setting_of
 from .plain import add_options, positive, texts_at_once
 
 if TYPE_CHECKING:

@@ -1,24 +1,19 @@
-"""The model that is scored and what identifies it; in which setting (its own run's, the embedded model's, a paper's by
-name, or that of the public checkpoints); and on which problems: a file's, a hub data set's, the frozen set's, or
-generated ones."""
+"""In which setting a model is scored (its own run's, the embedded model's, a paper's by name, or that of the public
+checkpoints), and on which problems: a file's, a hub data set's, the frozen set's, or generated ones."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import fnmatch
 import hashlib
 import json
-import platform
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
 from ..contract.domain import Domain, in_moves
 from ..countdown import CountdownDomain, ProblemSpec, Rules, heldout_problems
 from ..countdown.prompts import BARE_PROMPTS, MOVES_PROMPTS
@@ -26,18 +21,8 @@ from ..data.jsonl import json_file, json_shape
 from ..data.run_files import ROLES_FILE
 from ..domains import held_out_by_rung, held_out_of, make_domain, name_of
 from ..errors import ConfigError, DataError
-from ..tiny import EMBEDDED, embedded_name, resolve_model
+from ..tiny import embedded_name
 from .answers import identity
-
-_PACKAGES = ("torch", "transformers", "peft", "tokenizers")
-_FILES = (
-    "*.safetensors", "pytorch_model*.bin", "adapter_model.bin", "config.json", "generation_config.json",
-    "adapter_config.json", "tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json", "added_tokens.json",
-    "chat_template*",
-)  # fmt: skip
-_BLOCK = 1 << 20
-_BLOCKS = 64  # of a larger file that many, evenly spaced, are read: training changes weights everywhere
-
 
 PRESETS: dict[str, dict[str, Any]] = {
     "joint_rloo": {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048},
@@ -67,81 +52,6 @@ _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
 _PUBLIC = PRESETS["joint_rloo"]
 _TINY = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16}
 _LADDER = {"prover": {**_TINY, "max_new_tokens": 6}, "conjecturer": {**_TINY, "max_new_tokens": 24}}
-
-
-def place_of(device: str | None) -> str:
-    """The device that is asked for, or the GPU if there is one. ConfigError if it cannot be used."""
-    import torch
-
-    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        torch.zeros(1, device=place).item()  # a device of no memory, such as meta, fails here too
-    except (RuntimeError, AssertionError) as error:  # torch raises either, by what is missing
-        raise ConfigError(f"`--device` ({device}) cannot be used: {str(error).splitlines()[0]}") from error
-    return place
-
-
-def device_name(place: str) -> str:
-    """The kind of device, without its number: cpu, or cuda and the name of the GPU."""
-    import torch
-
-    return f"cuda ({torch.cuda.get_device_name(place)})" if place.startswith("cuda") else place.partition(":")[0]
-
-
-def folder_of(name: str) -> Path | None:
-    """Where the model lies: its folder, that of an embedded model, the hub's cache; None if it is not here yet."""
-    if name in EMBEDDED:
-        return EMBEDDED[name]
-    if Path(name).is_dir():
-        return Path(name)
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    for file in ("config.json", "adapter_config.json"):
-        try:
-            found = try_to_load_from_cache(name, file)
-        except HFValidationError:
-            return None
-        if isinstance(found, str):
-            return Path(found).parent
-    return None
-
-
-def load_model(name: str, place: str) -> tuple[Any, Any]:
-    """Model and tokenizer of a folder, an adapter folder, a hub id or an embedded name, on the device `place`."""
-    import torch
-    from transformers.utils import logging
-
-    from ..policies.build import load_pretrained, load_tokenizer
-
-    name = resolve_model(name)
-    logging.disable_progress_bar()  # its line would stand in the middle of the table's
-    # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
-    model = load_pretrained(name, {"dtype": torch.float32 if place.startswith("cpu") else "auto"}, "keep")
-    return model.to(place).eval(), load_tokenizer(name, False)
-
-
-def weights_digest(folder: Path) -> str:
-    """BLAKE2b over the names, sizes and contents of the model's files: whole up to 64 MiB, of larger ones 64 MiB in
-    evenly spaced blocks."""
-    digest = hashlib.blake2b(digest_size=16)
-    for path in sorted(p for p in folder.iterdir() if p.is_file() and any(fnmatch.fnmatch(p.name, f) for f in _FILES)):
-        size = path.stat().st_size
-        digest.update(f"{path.name}\n{size}\n".encode())
-        with path.open("rb") as file:
-            if size <= _BLOCK * _BLOCKS:
-                digest.update(file.read())
-                continue
-            for i in range(_BLOCKS):
-                file.seek((size - _BLOCK) * i // (_BLOCKS - 1))
-                digest.update(file.read(_BLOCK))
-    return digest.hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """Versions of what can change a sampled token."""
-    found = {"countdown-selfplay": __version__, "python": platform.python_version()}
-    return found | {name: version(name) for name in _PACKAGES}
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from countdown_selfplay.cli.eval import parse
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec
+from countdown_selfplay.evaluation.model import folder_of
 from countdown_selfplay.evaluation.sampling import sample_completions
-from countdown_selfplay.evaluation.setting import folder_of, setting_of
+from countdown_selfplay.evaluation.setting import setting_of
 from countdown_selfplay.tiny import (
     LADDER_MODEL_PATHS,
     LADDER_SPEC,

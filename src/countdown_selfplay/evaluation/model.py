@@ -1,0 +1,98 @@
+"""The model that `countdown-selfplay eval` scores, and what identifies its weights and the software around it."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..errors import ConfigError
+from ..tiny import EMBEDDED, resolve_model
+
+_PACKAGES = ("torch", "transformers", "peft", "tokenizers")
+_FILES = (
+    "*.safetensors", "pytorch_model*.bin", "adapter_model.bin", "config.json", "generation_config.json",
+    "adapter_config.json", "tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json", "added_tokens.json",
+    "chat_template*",
+)  # fmt: skip
+_BLOCK = 1 << 20
+_BLOCKS = 64  # of a larger file that many, evenly spaced, are read: training changes weights everywhere
+
+
+def place_of(device: str | None) -> str:
+    """The device that is asked for, or the GPU if there is one. ConfigError if it cannot be used."""
+    import torch
+
+    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.zeros(1, device=place).item()  # a device of no memory, such as meta, fails here too
+    except (RuntimeError, AssertionError) as error:  # torch raises either, by what is missing
+        raise ConfigError(f"`--device` ({device}) cannot be used: {str(error).splitlines()[0]}") from error
+    return place
+
+
+def device_name(place: str) -> str:
+    """The kind of device, without its number: cpu, or cuda and the name of the GPU."""
+    import torch
+
+    return f"cuda ({torch.cuda.get_device_name(place)})" if place.startswith("cuda") else place.partition(":")[0]
+
+
+def folder_of(name: str) -> Path | None:
+    """Where the model lies: its folder, that of an embedded model, the hub's cache; None if it is not here yet."""
+    if name in EMBEDDED:
+        return EMBEDDED[name]
+    if Path(name).is_dir():
+        return Path(name)
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    for file in ("config.json", "adapter_config.json"):
+        try:
+            found = try_to_load_from_cache(name, file)
+        except HFValidationError:
+            return None
+        if isinstance(found, str):
+            return Path(found).parent
+    return None
+
+
+def load_model(name: str, place: str) -> tuple[Any, Any]:
+    """Model and tokenizer of a folder, an adapter folder, a hub id or an embedded name, on the device `place`."""
+    import torch
+    from transformers.utils import logging
+
+    from ..policies.build import load_pretrained, load_tokenizer
+
+    name = resolve_model(name)
+    logging.disable_progress_bar()  # its line would stand in the middle of the table's
+    # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
+    model = load_pretrained(name, {"dtype": torch.float32 if place.startswith("cpu") else "auto"}, "keep")
+    return model.to(place).eval(), load_tokenizer(name, False)
+
+
+def weights_digest(folder: Path) -> str:
+    """BLAKE2b over the names, sizes and contents of the model's files: whole up to 64 MiB, of larger ones 64 MiB in
+    evenly spaced blocks."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(p for p in folder.iterdir() if p.is_file() and any(fnmatch.fnmatch(p.name, f) for f in _FILES)):
+        size = path.stat().st_size
+        digest.update(f"{path.name}\n{size}\n".encode())
+        with path.open("rb") as file:
+            if size <= _BLOCK * _BLOCKS:
+                digest.update(file.read())
+                continue
+            for i in range(_BLOCKS):
+                file.seek((size - _BLOCK) * i // (_BLOCKS - 1))
+                digest.update(file.read(_BLOCK))
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Versions of what can change a sampled token."""
+    found = {"countdown-selfplay": __version__, "python": platform.python_version()}
+    return found | {name: version(name) for name in _PACKAGES}
