@@ -26,10 +26,9 @@ from typing import Any
 import numpy as np
 
 from countdown_selfplay.evaluation import wilson_interval
-from countdown_selfplay.evaluation.scaling.data import curve_of
-from countdown_selfplay.statistics.bootstrap import ends, paired_differences, resampled_means
+from countdown_selfplay.evaluation.scaling import curve_of
+from countdown_selfplay.statistics.bootstrap import ends, paired_differences, resampled_means, two_level_draws
 from countdown_selfplay.statistics.scaling import ScalingCurve
-from countdown_selfplay.statistics.seeds import two_level_draws
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tools.scaling_checks import assess, rank

@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 from many_runs import run_folder
 
 from countdown_selfplay.cli.main import main as command
+from countdown_selfplay.statistics.bootstrap import two_level_bootstrap
 from countdown_selfplay.statistics.pass_at_k import pass_at_k_array
-from countdown_selfplay.statistics.seeds import two_level_bootstrap
 from countdown_selfplay.training.checkpoints import newest
 
 KS = (1, 8, 16, 32, 64, 128)

@@ -28,8 +28,7 @@ from countdown_selfplay.data.run_files import write_atomically
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation.answers import answer_batches
 from countdown_selfplay.evaluation.model import load_model, place_of
-from countdown_selfplay.evaluation.presets import TRAINING
-from countdown_selfplay.evaluation.setting import find_run, setting_of
+from countdown_selfplay.evaluation.setting import TRAINING, find_run, setting_of
 from countdown_selfplay.random_state import seed_from
 
 

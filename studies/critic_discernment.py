@@ -73,8 +73,8 @@ def load(path: str) -> tuple[Any, Any]:
 def prepare(root: Path, start: Path, settings: Mapping[str, Any]) -> None:
     """What all runs are measured by besides the held-out problems: steps of the warm start's solutions. DataError
     where the folder holds a study of other `settings`."""
-    from countdown_selfplay.evaluation.critics.policy import model_policy
-    from countdown_selfplay.evaluation.critics.steps import eligible_solutions, write_solutions
+    from countdown_selfplay.evaluation.critics import model_policy
+    from countdown_selfplay.evaluation.critics.error_detection import eligible_solutions, write_solutions
 
     if finished(root, settings, "prepared.json"):
         return
@@ -161,12 +161,12 @@ def measure(arm: str, seed: int, root: Path, start: str, settings: Mapping[str, 
     """The prover's figures, and for cdg the win rates of all iterations. Without the supervised stage of appendix C.3:
     to check again was taught by the warm start, and what the arm's training leaves of it is measured."""
     from critic_figures import prover_figures
+    from critic_tables import kept_weights
 
-    from countdown_selfplay.evaluation.critics.iterations import Meetings, iterations_of, kept_weights
-    from countdown_selfplay.evaluation.critics.policy import model_policy
+    from countdown_selfplay.evaluation.critics import model_policy
+    from countdown_selfplay.evaluation.critics.error_detection import drawn_items, read_solutions
     from countdown_selfplay.evaluation.critics.self_correction import self_correction
-    from countdown_selfplay.evaluation.critics.steps import drawn_items, read_solutions
-    from countdown_selfplay.evaluation.critics.win_rates import win_rates
+    from countdown_selfplay.evaluation.critics.win_rates import Meetings, iterations_of, win_rates
     from countdown_selfplay.games import GAMES
 
     domain = CountdownDomain.tiny()

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from countdown_selfplay.domains import verdicts_of
-from countdown_selfplay.evaluation.critics.error_detection import error_detection
-from countdown_selfplay.evaluation.critics.policy import Policy
-from countdown_selfplay.evaluation.critics.steps import StepItem
+from countdown_selfplay.evaluation.critics import Policy
+from countdown_selfplay.evaluation.critics.error_detection import StepItem, error_detection
 from countdown_selfplay.random_state import seed_from
 from countdown_selfplay.statistics.bootstrap import share_interval
-from countdown_selfplay.statistics.majority import majority_at_k
+from countdown_selfplay.statistics.pass_at_k import majority_at_k
 
 
 def prover_figures(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from countdown_selfplay.evaluation.critics.win_rates import RATES, matrix_of
-from countdown_selfplay.statistics.bootstrap import Estimate, Interval
-from countdown_selfplay.statistics.seeds import t_interval, two_level_interval
+from countdown_selfplay.evaluation.critics.win_rates import RATES, Iteration, matrix_of
+from countdown_selfplay.statistics.bootstrap import Estimate, Interval, t_interval, two_level_interval
 
 
 def _value(found: Mapping[str, Any] | None, name: str = "value") -> float:
@@ -96,6 +96,16 @@ def _cell(known: Sequence[float], signed: bool, found: Estimate | None) -> str:
     if found is None:
         return f"{known[0]:{sign}.3f}"
     return f"{found.value:{sign}.3f} [{found.low:{sign}.3f}, {found.high:{sign}.3f}]"
+
+
+def kept_weights(iterations: Sequence[Iteration]) -> list[tuple[str, str]]:
+    """(name of the iteration, role) for every role that an iteration did not train, so that it plays on as before."""
+    return [
+        (now.name, role)
+        for before, now in pairwise(iterations)
+        for role, model in now.models.items()
+        if before.models.get(role) == model
+    ]
 
 
 def meeting_table(results: Sequence[Mapping[str, Any]]) -> str:

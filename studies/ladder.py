@@ -23,9 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from countdown_selfplay.statistics.bootstrap import holm, two_sided_p
+from countdown_selfplay.statistics.bootstrap import holm, two_level_draws, two_level_interval, two_sided_p
 from countdown_selfplay.statistics.pass_at_k import pass_at_k_array
-from countdown_selfplay.statistics.seeds import two_level_draws, two_level_interval
 
 RUNGS = list(range(3, 11))
 SCORED = RUNGS[1:]

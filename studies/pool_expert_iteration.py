@@ -190,7 +190,7 @@ def run(task: tuple[str, int, str, str, int, int]) -> None:
 def _scores(trainer: Any, problems: Sequence[Any], seed: int, domain: Any) -> dict[str, Any]:
     """Evaluations at temperature 1, so that weights alone differ: `prover_0` and so on, `pool`; and of provers that
     were trained under another phrasing `compact`, the pool's with the usual prompt."""
-    from countdown_selfplay.evaluation.pooled import pooled
+    from countdown_selfplay.evaluation.roles import pooled
 
     names = trainer.args.players_of("prover")
     trainer.roles.update({name: replace(trainer.roles[name], temperature=1.0) for name in names})
@@ -252,7 +252,7 @@ def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
 
 def _held_out(root: Path, control: str, arms: Sequence[str], seeds: Sequence[int]) -> list[str]:
     """What arms of one length solve on held-out problems, all provers together and each of them, against `control`."""
-    from countdown_selfplay.evaluation.compare.comparison import markdown, rows_of
+    from countdown_selfplay.evaluation.compare import markdown, rows_of
 
     def files(arm: str, name: str) -> list[Path]:
         return [run_folder(root, arm, seed) / name for seed in seeds]
@@ -275,8 +275,7 @@ def _held_out(root: Path, control: str, arms: Sequence[str], seeds: Sequence[int
 
 
 def _row(root: Path, arm: str, seeds: Sequence[int]) -> str:
-    from countdown_selfplay.evaluation.report.arms import over_seeds
-    from countdown_selfplay.evaluation.report.load import load_run
+    from countdown_selfplay.evaluation.report.load import load_run, over_seeds
     from countdown_selfplay.evaluation.report.panels import WINDOW, ends
 
     runs = [load_run(run_folder(root, arm, seed)) for seed in seeds]

@@ -13,13 +13,10 @@ import numpy as np
 from many_runs import run_folder
 
 from countdown_selfplay.evaluation.report import Run, load_run
-from countdown_selfplay.evaluation.report.target_sets import after_first_pass, first_solved, solved_by
-from countdown_selfplay.evaluation.scaling.asymptotes import ScalingArm, fit_arm
-from countdown_selfplay.evaluation.scaling.data import load_curve
-from countdown_selfplay.statistics.bootstrap import Estimate
-from countdown_selfplay.statistics.independent import independent_difference
+from countdown_selfplay.evaluation.report.targets import after_first_pass, first_solved, solved_by
+from countdown_selfplay.evaluation.scaling import ScalingArm, fit_arm, load_curve
+from countdown_selfplay.statistics.bootstrap import Estimate, independent_difference, t_interval
 from countdown_selfplay.statistics.scaling import ScalingCurve
-from countdown_selfplay.statistics.seeds import t_interval
 
 BASELINE, SAMPLING = "reinforce_half", "parallel_sampling"
 ENTROPY = "prover/sampled_entropy"

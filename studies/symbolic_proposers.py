@@ -197,8 +197,14 @@ def warm(arm: str, seed: int, folder: Path, scored: list[Any]) -> tuple[Any, dic
 def tables(root: Path, arms: list[str], seeds: list[int]) -> str:
     """Markdown: pass@k with differences to the controls, what each cost, how candidates were filtered, and how
     diversity and predictor went from refresh to refresh."""
-    from countdown_selfplay.evaluation.compare.arms import aligned_arms, load_arms, write_counts
-    from countdown_selfplay.evaluation.compare.comparison import compare_arms, markdown, rows_of
+    from countdown_selfplay.evaluation.compare import (
+        aligned_arms,
+        compare_arms,
+        load_arms,
+        markdown,
+        rows_of,
+        write_counts,
+    )
 
     paths = {arm: [run_folder(root, arm, seed) for seed in seeds] for arm in arms}
     words = [f"{arm}={','.join(str(path / FINISHED) for path in found)}" for arm, found in paths.items()]

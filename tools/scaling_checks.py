@@ -18,7 +18,7 @@ import numpy as np
 
 from countdown_selfplay.cli.fit_scaling import fitted, parse, remarks, rows_of
 from countdown_selfplay.cli.main import guarded
-from countdown_selfplay.evaluation.scaling.asymptotes import (
+from countdown_selfplay.evaluation.scaling import (
     DRAWS,
     ONE_CUMULATIVE_RUN,
     SUBSETS,
@@ -31,9 +31,8 @@ from countdown_selfplay.evaluation.scaling.asymptotes import (
     fits_without_tails,
 )
 from countdown_selfplay.evaluation.terminal import aligned
-from countdown_selfplay.statistics.bootstrap import Interval
+from countdown_selfplay.statistics.bootstrap import Interval, two_level_draws
 from countdown_selfplay.statistics.scaling import ScalingCurve
-from countdown_selfplay.statistics.seeds import two_level_draws
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from countdown_selfplay.evaluation.report import load_runs, write_report
 from countdown_selfplay.evaluation.report.pictures import svg
-from countdown_selfplay.evaluation.report.target_sets import beyond_baseline
+from countdown_selfplay.evaluation.report.targets import beyond_baseline
 
 from .example_run import write_run
 

@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from countdown_selfplay.cli import main
-from countdown_selfplay.evaluation.compare.arms import load_arms
-from countdown_selfplay.evaluation.compare.comparison import compare_arms, figure, markdown
+from countdown_selfplay.evaluation.compare import compare_arms, figure, load_arms, markdown
 
 from ..unit.evaluation.made_up_answers import write_answers
 from ..unit.evaluation.real_counts import IPO, SFT

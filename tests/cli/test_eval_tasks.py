@@ -8,8 +8,8 @@ import pytest
 from countdown_selfplay.cli import eval_tasks
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.countdown import CountdownDomain, solve
-from countdown_selfplay.evaluation.critics.iterations import ROLES, Iteration, Meetings
-from countdown_selfplay.evaluation.critics.policy import Reply
+from countdown_selfplay.evaluation.critics import Reply
+from countdown_selfplay.evaluation.critics.win_rates import ROLES, Iteration, Meetings
 from countdown_selfplay.evaluation.model import load_model
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.warm_starts.demonstrations import critique_demonstrations

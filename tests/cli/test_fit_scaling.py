@@ -9,8 +9,7 @@ import pytest
 from countdown_selfplay.cli import main
 from countdown_selfplay.cli.fit_scaling import chart
 from countdown_selfplay.evaluation import ScalingFit
-from countdown_selfplay.evaluation.scaling.asymptotes import fit_arm
-from countdown_selfplay.evaluation.scaling.data import curve_of
+from countdown_selfplay.evaluation.scaling import curve_of, fit_arm
 
 FEW = ["--resamples", "10"]
 

@@ -12,13 +12,13 @@ from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.countdown import Problem, problem_from_row
-from countdown_selfplay.evaluation import progress
+from countdown_selfplay.evaluation import terminal
 
 SHORT = ["--max_steps", "3", "--eval_problems", "32", "--eval_proposals", "64", "--num_generations_eval", "4"]
 
 
 def test_the_default_run_leaves_a_complete_run_folder(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(progress, "_REPEAT", 0.0)  # a line after each batch, where stderr is not a terminal
+    monkeypatch.setattr(terminal, "_REPEAT", 0.0)  # a line after each batch, where stderr is not a terminal
     assert main(["joint", "--output_dir", str(tmp_path), "--save_steps", "2", "--disable_tqdm", "false", *SHORT]) == 0
     out, error = capsys.readouterr()
     assert "prover: 128 of 128 answers" in error and "conjecturer: 64 of 64 proposals" in error
@@ -251,7 +251,7 @@ def test_what_transformers_refuses_is_one_line_and_exit_code_2(capsys, tmp_path)
 
 
 def test_the_progress_line_can_be_switched_off(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(progress, "_REPEAT", 0.0)
+    monkeypatch.setattr(terminal, "_REPEAT", 0.0)
     folder = ["--output_dir", str(tmp_path), "--max_steps", "1", "--eval_problems", "8", "--eval_proposals", "16"]
     assert main(["joint", *folder, "--num_generations_eval", "2", "--report", "false", "--disable_tqdm", "true"]) == 0
     assert " of 16 " not in capsys.readouterr().err

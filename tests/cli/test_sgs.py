@@ -17,7 +17,7 @@ from countdown_selfplay.config.starts import check_starts
 from countdown_selfplay.countdown import CountdownDomain, Problem, generate_problems
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation.hard import HardProblems, hard_problems
-from countdown_selfplay.evaluation.token_ids import demonstration_ids
+from countdown_selfplay.evaluation.sampling import demonstration_ids
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
 from countdown_selfplay.warm_starts.configs import SFTArguments, SFTSettings
 from countdown_selfplay.warm_starts.demonstrations import generated_rows

@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from countdown_selfplay.countdown import CountdownDomain, generate_problems
 from countdown_selfplay.countdown.critique import CountdownCritique, steps_of
 from countdown_selfplay.errors import ConfigError, DataError, GameError, RunFolderError
-from countdown_selfplay.evaluation.critics.iterations import iterations_of
+from countdown_selfplay.evaluation.critics.win_rates import iterations_of
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.warm_starts.iterated import IteratedSelfPlay, IteratedSettings, RoleTraining, select

@@ -8,9 +8,8 @@ from tools.scaling_checks import assess, main, rank
 
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation import ScalingFit, fit_scaling_curve
-from countdown_selfplay.evaluation.scaling.data import load_curve
-from countdown_selfplay.statistics.scaling import ScalingCurve
-from countdown_selfplay.statistics.solve_rate import CumulativeSolveRate
+from countdown_selfplay.evaluation.scaling import load_curve
+from countdown_selfplay.statistics.scaling import CumulativeSolveRate, ScalingCurve
 from tools import scaling_checks
 
 

@@ -3,8 +3,7 @@
 import pytest
 from tokenizers import AddedToken
 
-from countdown_selfplay.evaluation.sampling import end_token_ids
-from countdown_selfplay.evaluation.token_ids import demonstration_ids
+from countdown_selfplay.evaluation.sampling import demonstration_ids, end_token_ids
 from countdown_selfplay.tiny import load_tiny_model
 
 CHAT = {"prover_prompt": "countdown_3to4", "conjecturer_prompt": "json", "max_completion_length": 8}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from countdown_selfplay.data.anchors import problem_keys
-from countdown_selfplay.evaluation.scaling.data import load_curve
+from countdown_selfplay.evaluation.scaling import load_curve
 
 from .conftest import rounds
 

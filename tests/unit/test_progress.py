@@ -7,10 +7,9 @@ import pytest
 from tqdm.auto import tqdm
 
 from countdown_selfplay.contract.metric import for_players
-from countdown_selfplay.evaluation.progress import duration
+from countdown_selfplay.evaluation.terminal import duration
 from countdown_selfplay.games.metrics import METRICS
-from countdown_selfplay.statistics.bootstrap import Estimate, wilson_interval
-from countdown_selfplay.statistics.independent import independent_difference
+from countdown_selfplay.statistics.bootstrap import Estimate, independent_difference, wilson_interval
 from countdown_selfplay.training.callbacks.progress import RoundLines, RoundProgress, close_bars, words_text
 
 

@@ -6,9 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from countdown_selfplay.statistics.bootstrap import CHANGE, ends, holm, two_sided_p
-from countdown_selfplay.statistics.independent import independent_difference
-from countdown_selfplay.statistics.seeds import t_interval, t_quantile, two_level_draws
+from countdown_selfplay.statistics.bootstrap import (
+    CHANGE,
+    ends,
+    holm,
+    independent_difference,
+    t_interval,
+    t_quantile,
+    two_level_draws,
+    two_sided_p,
+)
 
 from .readers import Arms, Row
 from .studies import STUDIES, Study

@@ -153,7 +153,7 @@ def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: A
 def measure(path: str, held_out: list[Any], domain: Any, script: IteratedArguments, settings: IteratedSettings) -> Any:
     """A prover's figures on held-out problems, sampled as `eval_preset` says."""
     from ..evaluation.model import load_model, place_of
-    from ..evaluation.presets import preset
+    from ..evaluation.setting import preset
     from ..warm_starts.training import measure_prover
 
     n, how = script.eval_samples, preset(script.eval_preset, settings.sampling)

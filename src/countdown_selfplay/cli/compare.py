@@ -7,8 +7,17 @@ import json
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..evaluation.compare.arms import Arm, aligned_arms, check_settings, load_arms
-from ..evaluation.compare.comparison import compare_arms, figure, latex, markdown, rows_of
+from ..evaluation.compare import (
+    Arm,
+    aligned_arms,
+    check_settings,
+    compare_arms,
+    figure,
+    latex,
+    load_arms,
+    markdown,
+    rows_of,
+)
 from ..evaluation.terminal import aligned
 from .plain import add_options, parser_of, write_output
 

@@ -17,8 +17,7 @@ from ..contract.domain import in_moves
 from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, AnswerRule
 from ..errors import ConfigError
 from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
-from ..evaluation.presets import PRESETS, SAMPLES, TRAINING
-from ..evaluation.setting import ProblemSet, Setting, problem_set, role_of, setting_of
+from ..evaluation.setting import PRESETS, SAMPLES, TRAINING, ProblemSet, Setting, problem_set, role_of, setting_of
 from ..evaluation.terminal import aligned, rates
 from .eval_tasks import TASKS, add_task_options, cells, check_task, run_task
 from .plain import add_options, parser_of, positive, texts_at_once, underscored, write_output
@@ -152,8 +151,7 @@ def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[d
     started = time.perf_counter()
     load = lru_cache(maxsize=1)(load_model)  # greedy answers come from the same
     answers = collect(options, setting, asked, load)
-    from ..evaluation.rungs import LADDER, rungs_text
-    from ..evaluation.summary import summarise
+    from ..evaluation.summary import LADDER, rungs_text, summarise
 
     result = summarise(answers, seed=options.seed, ladder_rungs=options.ladder_rungs or LADDER)
     if options.ladder_rungs and "ladder" not in result:
@@ -214,7 +212,7 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
     folder = folder or folder_of(options.model)
     from ..evaluation.answers import AnswerFile, AnswerSet, answer_batches, batches_of
     from ..evaluation.episodes import answers_at_once
-    from ..evaluation.progress import ProgressLine
+    from ..evaluation.terminal import ProgressLine
 
     n = int(options.samples or SAMPLES.get(options.eval_preset, 16))  # as many as the preset's paper votes over
     size = texts_at_once(options.batch_size, setting.sampling["max_new_tokens"])
@@ -258,8 +256,8 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
 def evaluate_as_conjecturer(options: argparse.Namespace, setting: Setting) -> tuple[dict[str, Any], list[Row]]:
     """The result as JSON values, and the rows of the table: the rates that exist."""
     model, tokenizer = load_model(options.model, place_of(options.device))
-    from ..evaluation.progress import ProgressLine
     from ..evaluation.roles import evaluate_conjecturer
+    from ..evaluation.terminal import ProgressLine
 
     size = texts_at_once(options.batch_size, setting.sampling["max_new_tokens"])
     with ProgressLine("conjecturer", "proposals", enabled=not options.disable_tqdm) as bar:

@@ -12,15 +12,21 @@ from typing import Any
 
 from ..domains import is_held_out
 from ..errors import ConfigError, DataError
-from ..evaluation.critics.error_detection import error_detection
-from ..evaluation.critics.policy import Policy, model_policy
+from ..evaluation.critics import Policy, model_policy
+from ..evaluation.critics.error_detection import (
+    COUNT,
+    SAMPLES,
+    drawn_items,
+    eligible_solutions,
+    error_detection,
+    read_solutions,
+    write_solutions,
+)
 from ..evaluation.critics.self_correction import self_correction
-from ..evaluation.critics.steps import COUNT, SAMPLES, drawn_items, eligible_solutions, read_solutions, write_solutions
 from ..evaluation.critics.win_rates import RATES, matrix_of, win_rates
 from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
-from ..evaluation.progress import ProgressLine
 from ..evaluation.setting import Setting, problem_set
-from ..evaluation.terminal import aligned
+from ..evaluation.terminal import ProgressLine, aligned
 
 PROBLEMS = 1024  # of --training_data
 TASKS = ("solve", "error_detection", "self_correction", "win_rates")
@@ -230,7 +236,7 @@ def added_rows(path: Path, domain: Any, problems: list[Any]) -> list[dict[str, A
 
 def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
     """Every prover of the run with all critics."""
-    from ..evaluation.critics.iterations import Meetings, named_iterations
+    from ..evaluation.critics.win_rates import Meetings, named_iterations
     from ..games import GAMES
 
     iterations = named_iterations(options.iterations or [options.model])

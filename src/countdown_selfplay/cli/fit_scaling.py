@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ConfigError, DataError
-from ..evaluation.compare.arms import split_arm
-from ..evaluation.compare.comparison import markdown
-from ..evaluation.scaling.asymptotes import ScalingArm, fit_arm
-from ..evaluation.scaling.data import load_curve
+from ..evaluation.compare import markdown, split_arm
+from ..evaluation.scaling import ScalingArm, fit_arm, load_curve
 from ..evaluation.terminal import aligned
 from .plain import add_options, parser_of, write_output
 

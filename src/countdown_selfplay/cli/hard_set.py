@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..countdown import CountdownDomain
 from ..errors import ConfigError
 from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
-from ..evaluation.presets import ATTEMPTS, MOST, TRAINING
-from ..evaluation.setting import find_run, setting_of
+from ..evaluation.setting import ATTEMPTS, MOST, TRAINING, find_run, setting_of
 from .plain import add_options, positive, texts_at_once
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def search(
 ) -> tuple[CountdownDomain, HardProblems, dict[str, Any]]:
     """The domain as the model was asked, the problems, and how they were chosen. `file`: a search goes on from it."""
     from ..evaluation.hard import AttemptFile, hard_problems
-    from ..evaluation.progress import ProgressLine
+    from ..evaluation.terminal import ProgressLine
 
     domain, sampling = setting(options, domain)
     attempts, most = attempts_of(options)

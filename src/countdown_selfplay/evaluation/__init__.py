@@ -8,44 +8,31 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ..statistics.bootstrap import Estimate, Interval, bootstrap_mean, holm, paired_bootstrap, wilson_interval
-from ..statistics.majority import majority_at_k
-from ..statistics.pass_at_k import pass_at_k, pass_at_k_array
-from ..statistics.scaling import ScalingFit, fit_scaling_curve
-from ..statistics.seeds import t_interval, two_level_bootstrap
-from ..statistics.solve_rate import CumulativeSolveRate
+from ..statistics.bootstrap import (
+    Estimate,
+    Interval,
+    bootstrap_mean,
+    holm,
+    paired_bootstrap,
+    t_interval,
+    two_level_bootstrap,
+    wilson_interval,
+)
+from ..statistics.pass_at_k import majority_at_k, pass_at_k, pass_at_k_array
+from ..statistics.scaling import CumulativeSolveRate, ScalingFit, fit_scaling_curve
 
 _LAZY = {
+    **dict.fromkeys(("evaluate_prover", "evaluate_conjecturer", "ProverEvaluation", "ConjecturerEvaluation"), "roles"),
     "sample_texts": "sampling",
-    "evaluate_prover": "roles",
-    "evaluate_conjecturer": "roles",
-    "ProverEvaluation": "roles",
-    "ConjecturerEvaluation": "roles",
     "write_report": "report",
 }
 
 __all__ = [
-    "ConjecturerEvaluation",
-    "CumulativeSolveRate",
-    "Estimate",
-    "Interval",
-    "ProverEvaluation",
-    "ScalingFit",
-    "bootstrap_mean",
-    "evaluate_conjecturer",
-    "evaluate_prover",
-    "fit_scaling_curve",
-    "holm",
-    "majority_at_k",
-    "paired_bootstrap",
-    "pass_at_k",
-    "pass_at_k_array",
-    "sample_texts",
-    "t_interval",
-    "two_level_bootstrap",
-    "wilson_interval",
-    "write_report",
-]
+    "ConjecturerEvaluation", "CumulativeSolveRate", "Estimate", "Interval", "ProverEvaluation", "ScalingFit",
+    "bootstrap_mean", "evaluate_conjecturer", "evaluate_prover", "fit_scaling_curve", "holm", "majority_at_k",
+    "paired_bootstrap", "pass_at_k", "pass_at_k_array", "sample_texts", "t_interval", "two_level_bootstrap",
+    "wilson_interval", "write_report",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from .report import write_report

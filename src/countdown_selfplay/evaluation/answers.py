@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -93,12 +93,18 @@ def batches_of(prompts: Sequence[Any], n: int, batch_size: int) -> list[list[int
 def batch_key(identities: Sequence[tuple[Any, ...]], batch: Sequence[int]) -> tuple[object, ...]:
     """What a batch's generator is seeded by besides the evaluation's seed: its problems, and for one that the set
     holds several times which of them it is."""
-    seen: Counter[tuple[Any, ...]] = Counter()
-    which = []
-    for one in identities:
-        which.append(seen[one])
-        seen[one] += 1
+    which = times_before(identities)
     return tuple((*identities[i], which[i]) for i in batch)
+
+
+def times_before(items: Sequence[Hashable]) -> list[int]:
+    """How often each item occurs before its place."""
+    seen: Counter[Hashable] = Counter()
+    found = []
+    for one in items:
+        found.append(seen[one])
+        seen[one] += 1
+    return found
 
 
 def answer_batches(
@@ -121,8 +127,8 @@ def answer_batches(
     """
     from ..random_state import seed_from
     from .episodes import Played, answers_at_once, sample_episodes
-    from .rungs import rungs_of
     from .sampling import sample_completions
+    from .summary import rungs_of
 
     prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
     identities, rungs = [identity(domain, problem) for problem in problems], rungs_of(domain, problems)

@@ -1,19 +1,26 @@
-"""Episodes of a domain in moves, sampled from a model: one generation for each move of all that are still played."""
+"""Episodes of a domain in moves, one generation for each move of all that are still played, and a Round that samples
+from models and trains nothing: for collecting a game's samples, and for measuring play."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import torch
+
 from ..contract.domain import P, Row, in_moves
-from ..contract.episodes import play_out
-from ..contract.round import Rollout
+from ..contract.episodes import Episodes, play_out
+from ..contract.round import Rollout, Turn
 from ..distributed.processes import ALONE, Processes
 from ..random_state import seed_from
 from .sampling import Completion, sample_completions
 
 BATCHES = 8
 """Batches of answers that are played together where an evaluation is cut into parts: later moves have few rows."""
+
+ENDLESS = 1 << 40
+"""Samples that a role has room for: nothing is trained in the round, so nothing is left out."""
 
 
 class Played(NamedTuple):
@@ -93,3 +100,117 @@ def sample_episodes(
         progress(len(episodes.texts), len(episodes.texts))
     found = [*map(Played, episodes.texts, episodes.verdicts or [], tokens, cut)]
     return [found[i : i + n] for i in range(0, len(found), n)]
+
+
+@dataclass
+class Player:
+    """Who plays a kind: a model, its tokenizer, and how it samples."""
+
+    model: Any
+    tokenizer: Any
+    num_generations: int
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class CollectingRound:
+    """A Round (contract/round.py) of one process. `truncated` holds what the token budget cut, by rollout."""
+
+    domain: Any
+    roster: Mapping[str, Player]
+    index: int
+    key: tuple[object, ...]
+    """What its random numbers depend on, beside role and turn."""
+    held_out: frozenset[str] = frozenset()
+    rank: int = 0
+    world: int = 1
+    truncated: dict[int, list[bool]] = field(default_factory=dict)
+    turns: int = 0
+
+    def players(self, kind: str) -> list[str]:
+        return [kind] if kind in self.roster else []
+
+    def capacity(self, role: str) -> int:
+        return ENDLESS
+
+    def group(self, role: str) -> int:
+        return self.roster[role].num_generations
+
+    def room(self, role: str) -> int:
+        return self.capacity(role) // self.group(role)
+
+    def sample(
+        self, role: str, rows: Sequence[Any], n: int | None = None, problems: Sequence[Any] | None = None
+    ) -> Rollout:
+        n = self.group(role) if n is None else n
+        self.turns += 1
+        if problems is not None and in_moves(self.domain):
+            return self._play_out(role, rows, n, problems)
+        rollout, cut = self._sampled(role, rows, n, seed_from(*self.key, self.index, role, self.turns))
+        if problems is not None:
+            asked = [problem for problem in problems for _ in range(n)]
+            rollout.verdicts = self.domain.verify(rollout.texts, asked)
+            rollout.rewards_B = _scores(rollout)
+        self.truncated[id(rollout)] = cut
+        return rollout
+
+    def _play_out(self, role: str, rows: Sequence[Any], n: int, problems: Sequence[Any]) -> Episodes:
+        """Episodes; one is truncated if one of its moves is."""
+        cuts: list[list[bool]] = []
+
+        def sample(move: int, asked: list[Any], each: int) -> Rollout:
+            found, cut = self._sampled(role, asked, each, seed_from(*self.key, self.index, role, self.turns, move))
+            cuts.append(cut)
+            return found
+
+        played = play_out(self.domain, role, rows, problems, n, sample)
+        played.rewards_B = _scores(played)
+        truncated = [False] * len(played.texts)
+        for cut, own in zip(cuts, played.episode_of, strict=True):
+            for i, one in zip(own, cut, strict=True):
+                truncated[i] |= one
+        self.truncated[id(played)] = truncated
+        return played
+
+    def _sampled(self, role: str, rows: Sequence[Any], n: int, seed: int) -> tuple[Rollout, list[bool]]:
+        player = self.roster[role]
+        drawn = sample_completions(
+            player.model,
+            player.tokenizer,
+            [row["prompt"] for row in rows],
+            n,
+            seed=seed,
+            stop_strings=self.domain.stop_strings(role),
+            **player.sampling,
+        )
+        flat = [completion for group in drawn for completion in group]
+        texts = [c.text for c in flat]
+        return Rollout(role, list(rows), texts, n, rewards_B=torch.zeros(len(texts))), [c.truncated for c in flat]
+
+    def credit(
+        self,
+        rollout: Rollout,
+        rewards_B: Any = None,
+        correct_B: Any = None,
+        kept_B: Any = None,
+        group: Any = None,
+        imitate_B: Any = None,
+    ) -> Turn:
+        rewards = rollout.rewards_B if rewards_B is None else torch.as_tensor(rewards_B, dtype=torch.float)
+        return Turn(rollout, torch.zeros(len(rollout.texts)), rewards, has_signal=False, group=group or rollout.n)
+
+    def solved_limit(self, role: str) -> int | None:
+        return None
+
+    def gather(self, items: list[Any]) -> list[Any]:
+        return items
+
+    def share(self, items: Sequence[Any]) -> list[Any]:
+        return list(items)
+
+    def seed(self, *key: object) -> int:
+        return seed_from(*self.key, self.index, *key)
+
+
+def _scores(rollout: Rollout) -> torch.Tensor:
+    return torch.tensor([float(verdict.score) for verdict in rollout.verdicts or []])

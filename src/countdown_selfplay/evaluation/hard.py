@@ -11,8 +11,8 @@ from typing import Any
 from ..contract.domain import OpenDomain, P
 from ..data.jsonl import json_lines
 from ..errors import ConfigError, DataError
-from .presets import ATTEMPTS, MOST
 from .roles import evaluate_prover
+from .setting import ATTEMPTS, MOST
 
 
 @dataclass(frozen=True)

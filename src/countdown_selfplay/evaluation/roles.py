@@ -1,22 +1,25 @@
-"""What each role can do: the prover's pass@k on given problems, the conjecturer's rates over its proposals."""
+"""What each role can do: the prover's pass@k on given problems (of a pool as one), the conjecturer's rates over
+its proposals, the guide's over its reviews."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from ..contract.domain import Domain, OpenDomain, P, in_moves
+from ..countdown import CountdownDomain, Problem
+from ..countdown.rows import ROW_SCHEMAS
 from ..distributed.processes import ALONE, Processes
 from ..domains import asked_of, verdicts_of
 from ..errors import ConfigError, DataError
 from ..statistics.bootstrap import Z_95, Estimate, share_interval, wilson_interval
 from ..statistics.pass_at_k import pass_at_k_array
 from .episodes import Played, sample_episodes
-from .rungs import by_rung, ladder, rungs_of
-from .sampling import DEFAULTS, Sampling, sample_completions, sample_texts
+from .sampling import DEFAULTS, Sampling, sample_completions, sample_texts, text_of
+from .summary import by_rung, ladder, rungs_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class ProverEvaluation:
     rungs: list[int] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; the keys of `pass_at` become strings. With rungs also `by_rung` and `ladder` (rungs.py)
+        """Plain JSON values; the keys of `pass_at` become strings. With rungs also `by_rung` and `ladder`
         for the same k."""
         found = {"problems": len(self.correct), **vars(self), **_plain(self), "score": self.score.to_dict()}
         found |= {"pass_at": {str(k): estimate.to_dict() for k, estimate in self.pass_at.items()}}
@@ -229,3 +232,60 @@ def _setting(sampling: Mapping[str, Any], seed: int, domain: Any) -> dict[str, A
     """What a result records."""
     given = {name: sampling.get(name, default) for name, default in DEFAULTS.items()}
     return {**given, "seed": seed, "domain": domain.to_dict()}
+
+
+def pooled(found: Sequence[ProverEvaluation], ks: Sequence[int] = (), resamples: int = 10_000) -> ProverEvaluation:
+    """All provers' answers to each problem put together: n is their sum, and pass@k is that of k answers drawn from
+    all of them, so that it compares with the pass@k of one prover at equal samples. One prover: itself.
+
+    A setting in which the provers differ, such as their temperatures, is a list with an entry for each; the seed is
+    the first one's. The interval of `score` has the mean of the provers' ends, which is not narrower than that of the
+    mean.
+    """
+    if len(found) == 1:
+        return found[0]
+    correct = [sum(counts) for counts in zip(*(one.correct for one in found), strict=True)]
+    n, count = sum(one.n for one in found), len(found)
+    scores = [one.score for one in found]
+    return replace(
+        found[0],
+        correct=correct,
+        n=n,
+        pass_at={k: share_interval(pass_at_k_array(correct, n, k), resamples, 0) for k in ks},
+        score=Estimate(*(sum(getattr(s, end) for s in scores) / count for end in ("value", "low", "high"))),
+        reasons=sum((one.reasons for one in found), Counter()),
+        truncated_rate=sum(one.truncated_rate for one in found) / count,
+        several_answers_rate=sum(one.several_answers_rate for one in found) / count,
+        seconds=sum(one.seconds for one in found),
+        setting={name: _of_all(name, [one.setting.get(name) for one in found]) for name in found[0].setting},
+    )
+
+
+def _of_all(name: str, values: list[Any]) -> Any:
+    return values[0] if name == "seed" or all(value == values[0] for value in values) else values
+
+
+def evaluate_guide(
+    model: Any,
+    tokenizer: Any,
+    targets: Sequence[Problem],
+    domain: CountdownDomain,
+    *,
+    processes: Processes = ALONE,
+    seed: int = 0,
+    **sampling: Any,
+) -> dict[str, Any]:
+    """One review for each of `targets`, of a problem that may help with it, as {"n", "readable", "as the rubric"}:
+    shares with Wilson's 95% intervals, both of all reviews, so that one that cannot be read agrees with nothing.
+    sampling: arguments of sample_completions."""
+    rows = [ROW_SCHEMAS["reviewed"](target, domain) for target in targets]
+    texts, _ = sample_texts(
+        model, tokenizer, [row["prompt"] for row in rows], 1, processes=processes, seed=seed, **sampling
+    )
+    found = [domain.helping.read_review(text) for (text,) in texts]
+    wanted = [domain.helping.read_review(text_of(row["completion"])) for row in rows]
+    same = sum(a is not None and b is not None and a.score == b.score for a, b in zip(found, wanted, strict=True))
+    readable = len(found) - found.count(None)
+    shares = {"readable": readable, "as the rubric": same}
+    figures = {name: wilson_interval(count, len(found)) for name, count in shares.items()}
+    return {"n": len(found), **{name: one.to_dict() for name, one in figures.items()}}

@@ -1,5 +1,5 @@
-"""In which setting a model is scored (its own run's, the embedded model's, or that of the public checkpoints), and on
-which problems: a file's, a hub data set's, the frozen set's, or generated ones."""
+"""In which setting a model is scored (its own run's, the embedded model's, a paper's by name, or that of the public
+checkpoints), and on which problems: a file's, a hub data set's, the frozen set's, or generated ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,25 @@ from ..domains import held_out_by_rung, held_out_of, make_domain, name_of
 from ..errors import ConfigError, DataError
 from ..tiny import embedded_name
 from .answers import identity
-from .presets import PRESETS, RULES, TRAINING, preset
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "joint_rloo": {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048},
+    "cdg": {"temperature": 0.95, "top_p": 1.0, "top_k": 10, "max_new_tokens": 8192},
+}
+"""joint_rloo: Allen and Ståblein, section 4, for all directly compared models. cdg: Wang et al. 2025, appendix C.1,
+majority voting (its pass@1 is greedy, and `eval --eval_preset cdg` answers greedily too)."""
+
+RULES: dict[str, dict[str, Any]] = {"joint_rloo": {"leading_minus": True}}
+"""Countdown's Rules of the paper's comparison, where they are not the default: those of its recipes."""
+
+SAMPLES = {"cdg": 32}
+"""Answers per problem where the paper has another number than 16: majority@8 and @32."""
+
+ATTEMPTS, MOST = 8, 2
+"""Of SGS's target set (appendix D, step 2): problems solved more than 2 of 8 times are left out."""
+
+TRAINING = "training"
+"""The setting in which a role samples in training."""
 
 HELDOUT = "heldout-v1"
 DEFAULT_COUNT = 500
@@ -63,11 +81,8 @@ def setting_of(options: argparse.Namespace) -> Setting:
         base = Setting("the public 0.5B checkpoints", CountdownDomain.countdown_3to4(), sampling)
     given = {name: value for name, value in vars(options).items() if value is not None}
     own = preset(given.get("eval_preset", TRAINING), base.sampling)
-    return Setting(
-        base.source,
-        _changed(base.domain, given),
-        {**own, **{name: given[name] for name in _SAMPLING if name in given}},
-    )
+    own |= {name: given[name] for name in _SAMPLING if name in given}
+    return Setting(base.source, _changed(base.domain, given), own)
 
 
 def roles_of(model: str) -> list[str]:
@@ -245,3 +260,8 @@ def _from_file(domain: Domain[Any], options: argparse.Namespace) -> ProblemSet:
     strata = [None if row.get("stratum") is None else str(row["stratum"]) for row in rows]
     problems = checked_problems(domain, rows, options.problems)
     return ProblemSet(options.problems, problems, strata if any(label is not None for label in strata) else None)
+
+
+def preset(name: str, own: dict[str, Any]) -> dict[str, Any]:
+    """temperature, top_p, top_k and max_new_tokens of the preset; `own` for the training setting."""
+    return dict(own if name == TRAINING else PRESETS[name])

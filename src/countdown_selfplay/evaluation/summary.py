@@ -1,19 +1,123 @@
-"""What a prover's answers add up to: pass@k, majority@k and rates with 95% intervals, overall and by stratum."""
+"""The sum of a prover's answers: pass@k, majority@k and rates with 95% intervals, overall, by stratum and by rung, and
+the score of the whole ladder."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..countdown.verifier import WELL_FORMED
-from ..statistics.bootstrap import bootstrap_mean, share_interval
-from ..statistics.majority import majority_at_k
-from ..statistics.pass_at_k import pass_at_k_array
+from ..statistics.bootstrap import (
+    CHANGE,
+    SHARE,
+    Bounds,
+    Estimate,
+    bootstrap_mean,
+    ends,
+    paired_bootstrap,
+    paired_differences,
+    resampled_means,
+    share_interval,
+)
+from ..statistics.pass_at_k import majority_at_k, pass_at_k_array
 from .answers import Answer, AnswerSet
-from .rungs import LADDER, ladder
+
+LADDER = tuple(range(4, 11))
+"""The rungs whose mean is the score of the ladder: Countdown's from 4 to 10 numbers, by which issues compare arms."""
 
 MAJORITY = (8, 32)  # Wang et al. reports these; n itself is added
+
+
+def rungs_of(domain: Any, problems: Sequence[Any]) -> list[int] | None:
+    """The rung of each problem; None for a domain without rungs, and where all problems are of one."""
+    rung = domain.rung
+    found = None if rung is None else [int(rung(problem)) for problem in problems]
+    return found if found is not None and len(set(found)) > 1 else None
+
+
+def by_rung(
+    correct: Sequence[int], rungs: Sequence[int], n: int, ks: Sequence[int], resamples: int = 10_000, seed: int = 0
+) -> dict[str, dict[str, Any]]:
+    """Plain JSON values by rung, ascending: {"problems", "n", "correct", "pass_at"}. correct: right answers to each
+    problem, of `n`; those of a rung in the problems' order. pass_at: with the intervals of `share_interval`."""
+    found = {}
+    for rung in sorted(set(rungs)):
+        own = [count for count, one in zip(correct, rungs, strict=True) if one == rung]
+        pass_at = {str(k): share_interval(pass_at_k_array(own, n, k), resamples, seed).to_dict() for k in ks}
+        found[str(rung)] = {"problems": len(own), "n": n, "correct": own, "pass_at": pass_at}
+    return found
+
+
+def pass_by_rung(correct: Sequence[int], rungs: Sequence[int], n: int, ks: Sequence[int]) -> dict[str, float]:
+    """{"pass@1/rung_4": value}, and "pass@1/ladder" where there are two rungs of LADDER: what a training log holds."""
+    found: dict[str, float] = {}
+    for k in ks:
+        values_P = pass_at_k_array(correct, n, k)
+        means = {rung: float(values_P[np.asarray(rungs) == rung].mean()) for rung in sorted(set(rungs))}
+        found |= {f"pass@{k}/rung_{rung}": mean for rung, mean in means.items()}
+        known = [means[rung] for rung in LADDER if rung in means]
+        if len(known) > 1:
+            found[f"pass@{k}/ladder"] = float(np.mean(known))
+    return found
+
+
+def ladder(
+    figures: Mapping[str, Mapping[str, Any]],
+    ks: Sequence[int],
+    rungs: Sequence[int] = LADDER,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> dict[str, Any] | None:
+    """The mean over those of `rungs` that `by_rung` has figures of, each rung with equal weight: {"rungs", "pass_at"};
+    None without two of them. The interval resamples the problems within each rung (a stratified bootstrap), so that
+    a rung without a right answer adds nothing to its width."""
+    known = [rung for rung in rungs if str(rung) in figures]
+    if len(known) < 2:
+        return None
+    pass_at = {}
+    for k in ks:
+        values = [pass_at_k_array(figures[str(rung)]["correct"], figures[str(rung)]["n"], k) for rung in known]
+        pass_at[str(k)] = stratified(values, resamples, seed).to_dict()
+    return {"rungs": known, "pass_at": pass_at}
+
+
+def differences_by_rung(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, list[float]]]:
+    """after - before by rung, and of the "ladder", for each k, paired over problems: [difference, low, high] of the
+    95% percentile interval. Before and after: plain JSON values with `by_rung`; {} where they have none."""
+    a, b = before.get("by_rung", {}), after.get("by_rung", {})
+    found: dict[str, dict[str, list[float]]] = {}
+    for rung in a:
+        counts, n = (a[rung]["correct"], b[rung]["correct"]), a[rung]["n"]
+        changes = {k: paired_bootstrap(*counts, n, k=int(k)) for k in a[rung]["pass_at"]}
+        found[rung] = {k: [one.difference, one.low, one.high] for k, one in changes.items()}
+    if "ladder" in before:
+        score = found["ladder"] = {}
+        for k in before["ladder"]["pass_at"]:
+            own = [(a[str(r)], b[str(r)]) for r in before["ladder"]["rungs"]]
+            groups = [paired_differences(x["correct"], y["correct"], x["n"], int(k)) for x, y in own]
+            change = stratified(groups, bounds=CHANGE)
+            score[k] = [change.value, change.low, change.high]
+    return found
+
+
+def rungs_text(rungs: Sequence[int]) -> str:
+    """ "4 to 10" of neighbours, else "4, 6, 7"."""
+    whole = len(rungs) > 2 and list(rungs) == list(range(rungs[0], rungs[-1] + 1))
+    return f"{rungs[0]} to {rungs[-1]}" if whole else ", ".join(map(str, rungs))
+
+
+def stratified(
+    groups: Sequence[np.ndarray], resamples: int = 10_000, seed: int = 0, bounds: Bounds = SHARE
+) -> Estimate:
+    """The mean of the groups' means with a percentile interval; where all resamples are alike as `alike_ends`."""
+    drawn = [resampled_means(group, resamples, seed + i) for i, group in enumerate(groups)]
+    value = float(np.mean([group.mean() for group in groups]))
+    size = sum(map(len, groups))
+    low, high = ends(np.full(size, value), np.mean(drawn, 0), 0.95, bounds)
+    return Estimate(value, low, high)
 
 
 def powers_of_two(n: int) -> list[int]:
@@ -30,7 +134,7 @@ def summarise(
     format: share of answers that hold a complete, legal expression, whatever its value; Countdown's alone.
     majority_at: not in moves, where an episode is no vote.
     by_operands, by_stratum, by_rung: the same figures for each group of problems, where there are at least two groups;
-    those of a rung also have `correct`. ladder: with rungs, the mean over those of `ladder_rungs` (rungs.py).
+    those of a rung also have `correct`. ladder: with rungs, the mean over those of `ladder_rungs`.
     """
     by_problem, voted = answers.by_problem(), answers.setting.get("answers") != "moves"
     result = {

@@ -1,21 +1,28 @@
-"""Plain-text tables for the terminal."""
+"""Plain text for the terminal: tables of evaluations, single players of a pool among them, and a line that says how
+far a long evaluation is."""
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from ..statistics.bootstrap import Estimate
-from ..statistics.independent import independent_difference
-from .players import changes_of_players, single_players
-from .rungs import rungs_text
+from ..statistics.bootstrap import Estimate, Interval, independent_difference, paired_bootstrap
+from .summary import rungs_text
+
+_REDRAW = 0.2  # seconds between two drawings on a terminal
+_REPEAT = 30.0  # seconds between two lines where stderr is a file or a pipe
+RESAMPLES = 2_000
+"""Of the interval of one player, which is a detail beside that of all together."""
 
 
 def findings_text(folder: Path) -> str:
     """The top of the report: the verdict on the run, then a line for each metric that is not healthy."""
-    from .report.findings import findings  # matplotlib
+    from .report.findings import findings, verdict  # matplotlib
     from .report.load import load_run
-    from .report.verdict import verdict
 
     run = load_run(folder)
     found = findings(run)
@@ -31,7 +38,7 @@ def control_table(result: dict[str, Any]) -> str:
 def _prover_rows(result: dict[str, Any], first: str, second: str, who: str = "prover") -> list[tuple[str, ...]]:
     a, b = (result[side]["prover"]["pass_at"] for side in (first, second))
     change = result["difference"]
-    return [(f"{who} pass@{k}", _estimate(a[k]), _estimate(b[k]), _signed(change[f"pass@{k}"])) for k in a]
+    return [(f"{who} pass@{k}", _estimate(a[k]), _estimate(b[k]), str(Interval(*change[f"pass@{k}"]))) for k in a]
 
 
 def before_after_table(result: dict[str, Any]) -> str:
@@ -45,14 +52,14 @@ def before_after_table(result: dict[str, Any]) -> str:
             for name, moved in changes.items():
                 k = name.partition("@")[2]
                 shown = [_estimate(result[when][player]["pass_at"][k]) for when in ("before", "after")]
-                rows.append((f"{player} {name}", *shown, _signed([moved.difference, moved.low, moved.high])))
+                rows.append((f"{player} {name}", *shown, str(moved)))
         rows += _rung_rows(result)
     for role in (*(single_players(after, "conjecturer") or ["conjecturer"]), "guide"):
         figures = [result[when].get(role, {}) for when in ("before", "after")]
         for name in rates(*figures):
             pair = [found.get(name) for found in figures]
             if any(value is not None for value in pair):
-                change = "" if None in pair else _change(*pair)
+                change = "" if None in pair else str(independent_difference(*(Estimate(**found) for found in pair)))
                 rows.append((f"{role} {name.replace('_', ' ')}", *(_estimate(value) for value in pair), change))
     return aligned(rows)
 
@@ -71,7 +78,7 @@ def _rung_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
         label = f"rungs {rungs_text(pair[0]['rungs'])}" if name == "ladder" else f"rung {name}"
         for k in dict.fromkeys((min(changes[name], key=int), max(changes[name], key=int))):
             shown = (_estimate(side["pass_at"][k]) for side in pair)
-            rows.append((f"prover pass@{k}, {label}", *shown, _signed(changes[name][k])))
+            rows.append((f"prover pass@{k}, {label}", *shown, str(Interval(*changes[name][k]))))
     named = f"rung{'s' * (len(silent) > 1)} {rungs_text(silent)}" if silent else ""
     return [*rows, (f"prover, {named}", "0", "0", "")] if silent else rows
 
@@ -91,14 +98,74 @@ def aligned(rows: list[tuple[str, ...]]) -> str:
 def _estimate(value: Any) -> str:
     if value is None:
         return "-"
-    center, low, high = (value["value"], value["low"], value["high"]) if isinstance(value, dict) else value
-    return f"{center:.3f} [{low:.3f}, {high:.3f}]"
+    return str(Estimate(**value) if isinstance(value, dict) else Estimate(*value))
 
 
-def _change(before: dict[str, float], after: dict[str, float]) -> str:
-    found = independent_difference(Estimate(**before), Estimate(**after))
-    return _signed([found.difference, found.low, found.high])
+def single_players(side: Mapping[str, Any], kind: str) -> list[str]:
+    """`prover/0`, `prover/1` of a pool, in their order; [] where the kind has one player, who has the kind's name."""
+    return sorted((name for name in side if name.startswith(f"{kind}/")), key=lambda name: (len(name), name))
 
 
-def _signed(interval: list[float]) -> str:
-    return f"{interval[0]:+.3f} [{interval[1]:+.3f}, {interval[2]:+.3f}]"
+def changes_of_players(result: Mapping[str, Any]) -> dict[str, dict[str, Interval]]:
+    """Prover -> pass@k -> after minus before with a 95% interval, paired over problems, for the least and the greatest
+    k; {} where one prover was measured. `result`: as in evaluation.json."""
+    before, after = result.get("before") or {}, result.get("after") or {}
+    found: dict[str, dict[str, Interval]] = {}
+    for player in single_players(after, "prover"):
+        if player not in before:
+            continue
+        a, b = before[player], after[player]
+        ks = sorted(map(int, b["pass_at"]))
+        found[player] = {
+            f"pass@{k}": paired_bootstrap(a["correct"], b["correct"], a["n"], k=k, resamples=RESAMPLES)
+            for k in dict.fromkeys((ks[0], ks[-1]))
+        }
+    return found
+
+
+def duration(seconds: float) -> str:
+    """ "40 s", "3 min", "2 h 5 min"."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+class ProgressLine(AbstractContextManager["ProgressLine"]):
+    """Call it with (done, total) as often as you like, as a context manager.
+
+    On a terminal one line is drawn over and ends with a newline; elsewhere a whole line is written every 30 seconds,
+    and none for what is over before that. `enabled`: False on all processes but one, and under --disable_tqdm.
+    """
+
+    def __init__(self, label: str, unit: str = "answers", enabled: bool = True, stream: TextIO | None = None) -> None:
+        self.label, self.unit, self.enabled = label, unit, enabled
+        self.stream = sys.stderr if stream is None else stream
+        self.terminal = self.stream.isatty()
+        self.start = time.monotonic()
+        self.said = float("-inf") if self.terminal else self.start
+        self.drawn = False  # on the terminal
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        pause = _REDRAW if self.terminal else _REPEAT
+        last = self.terminal and done >= total
+        if not self.enabled or (now - self.said < pause and not last):
+            return
+        self.said = now
+        text = f"{self.label}: {done} of {total} {self.unit}, {duration(now - self.start)}"
+        if 0 < done < total:
+            text += f", about {duration((now - self.start) * (total - done) / done)} left"
+        if not self.terminal:
+            print(text, file=self.stream, flush=True)
+            return
+        self.stream.write(f"\r{text}\x1b[K")  # clears the rest of the line: a training bar may have been there
+        self.stream.flush()
+        self.drawn = True
+
+    def __exit__(self, *_: object) -> None:
+        if self.drawn:
+            self.stream.write("\n")
+            self.stream.flush()
+            self.drawn = False

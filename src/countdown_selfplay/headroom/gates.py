@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluation.rungs import rungs_text, stratified
+from ..evaluation.summary import rungs_text, stratified
 from ..statistics.bootstrap import CHANGE, paired_bootstrap, paired_differences
 from ..statistics.pass_at_k import pass_at_k_array
 

@@ -14,12 +14,11 @@ from ..contract.domain import ended, in_moves
 from ..distributed.ddp import Engine
 from ..domains import held_out_of, name_of
 from ..errors import ConfigError
-from ..evaluation.pooled import pooled
-from ..evaluation.presets import preset
-from ..evaluation.progress import ProgressLine
-from ..evaluation.roles import ProverEvaluation, evaluate_conjecturer, evaluate_prover
-from ..evaluation.rungs import pass_by_rung
+from ..evaluation.roles import ProverEvaluation, evaluate_conjecturer, evaluate_prover, pooled
 from ..evaluation.sampling import sample_texts
+from ..evaluation.setting import preset
+from ..evaluation.summary import pass_by_rung
+from ..evaluation.terminal import ProgressLine
 from ..generation.base import Turns
 from ..random_state import seed_from
 from ..statistics.bootstrap import paired_bootstrap

@@ -14,7 +14,7 @@ from ..config.room_rules import check_episode_rows
 from ..contract.domain import in_moves
 from ..distributed.processes import Processes
 from ..errors import ConfigError
-from ..evaluation.token_ids import many_ids
+from ..evaluation.sampling import many_ids
 from ..objectives import check_objective, make_objective
 from ..objectives.base import Objective
 from ..random_state import seed_from

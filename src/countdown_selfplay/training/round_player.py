@@ -13,7 +13,7 @@ from ..contract.domain import Row
 from ..contract.game import Game
 from ..contract.round import Rollout, RoundResult, Turn, mean_reward
 from ..random_state import seed_from
-from ..statistics.solve_rate import CumulativeSolveRate
+from ..statistics.scaling import CumulativeSolveRate
 from .book import Book, Frame, truncated_rows
 from .credit import merged
 from .micro_batch import micro_batches, skips_idle_rows

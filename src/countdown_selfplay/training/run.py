@@ -18,7 +18,7 @@ from ..contract.domain import OpenDomain, P
 from ..data.files import checked_problems, held_out_problems, load_problem_rows
 from ..data.run_files import write_atomically
 from ..domains import domain_from
-from ..evaluation.rungs import differences_by_rung
+from ..evaluation.summary import differences_by_rung
 from ..evaluation.terminal import before_after_table, control_table, findings_text
 from .callbacks.run_folder import report_of
 from .evaluation import differences

@@ -35,7 +35,7 @@ from ..policies.optimization import group_settings, optimizer_class, parameter_g
 from ..random_state import python_random_kept
 from ..rewards import ConjecturerReward
 from ..rewards.prover.checked import checked_reward_funcs
-from ..statistics.solve_rate import CumulativeSolveRate
+from ..statistics.scaling import CumulativeSolveRate
 from .anchor_order import anchor_stream, rounds_loader, stream_loader
 from .book import Book, Frame, Loop
 from .callbacks.guard import GuardCallback

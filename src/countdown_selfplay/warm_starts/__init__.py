@@ -5,7 +5,7 @@ IPO or RLOO). docs/warm_starts.md."""
 
 from __future__ import annotations
 
-from ..evaluation.token_ids import demonstration_ids, pair_ids
+from ..evaluation.sampling import demonstration_ids, pair_ids
 from .configs import IPOArguments, IPOSettings, SFTArguments, SFTSettings, WarmStartArguments
 from .demonstrations import generated_rows
 from .filters import Kept, PreferencePair, ScoredSample, make_preference_pairs

@@ -12,7 +12,7 @@ from ..config.script import EvaluationArguments
 from ..config.settled import Settled
 from ..domains import domain_from
 from ..errors import ConfigError
-from ..evaluation.presets import TRAINING, preset
+from ..evaluation.setting import TRAINING, preset
 from ..options import Range, check_options, option
 
 

@@ -24,8 +24,7 @@ from ..data.jsonl import json_lines
 from ..domains import asked_of, is_held_out, verdicts_of
 from ..errors import DataError
 from ..evaluation.roles import evaluate_prover
-from ..evaluation.sampling import sample_completions
-from ..evaluation.token_ids import text_of
+from ..evaluation.sampling import sample_completions, text_of
 from ..policies.build import load_pretrained
 from ..random_state import seed_from
 from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import DataError
-from ..evaluation.critics.policy import Policy
+from ..evaluation.critics import Policy
 from ..evaluation.critics.self_correction import rechecks
 from ..random_state import seed_from
 from .filters import is_loop

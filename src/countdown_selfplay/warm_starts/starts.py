@@ -24,8 +24,8 @@ from ..data.jsonl import json_file
 from ..data.run_files import read_lines, write_atomically
 from ..domains import domain_from
 from ..errors import ConfigError, DataError
-from ..evaluation.presets import ATTEMPTS, MOST
-from ..evaluation.progress import ProgressLine
+from ..evaluation.setting import ATTEMPTS, MOST
+from ..evaluation.terminal import ProgressLine
 from .configs import SFTSettings
 from .demonstrations import critique_demonstrations, generated_rows
 

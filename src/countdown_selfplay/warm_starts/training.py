@@ -27,12 +27,9 @@ from ..countdown.rows import compact_solution
 from ..data.run_files import append_lines
 from ..distributed.processes import processes_of
 from ..errors import CheckpointError
-from ..evaluation.progress import ProgressLine
-from ..evaluation.reviews import evaluate_guide
-from ..evaluation.roles import evaluate_conjecturer, evaluate_prover
-from ..evaluation.sampling import id_list
-from ..evaluation.terminal import before_after_table
-from ..evaluation.token_ids import demonstration_ids, end_of_turn, pair_ids
+from ..evaluation.roles import evaluate_conjecturer, evaluate_guide, evaluate_prover
+from ..evaluation.sampling import demonstration_ids, end_token_id, id_list, pair_ids
+from ..evaluation.terminal import ProgressLine, before_after_table
 from ..policies.build import load_pretrained, model_arguments
 from ..tiny import resolve_model
 from ..training.callbacks.run_folder import command_line, record_of, write_description
@@ -84,7 +81,7 @@ def train(trainer: Any, tokenizer: Any, chat: bool = False) -> tuple[Any, float]
         model = model.merge_and_unload()
     if chat:  # for programs that sample without this library
         known = id_list(model.generation_config.eos_token_id)
-        model.generation_config.eos_token_id = list(dict.fromkeys([*known, end_of_turn(tokenizer)]))
+        model.generation_config.eos_token_id = list(dict.fromkeys([*known, end_token_id(tokenizer)]))
     if trainer.accelerator.is_main_process:
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)

@@ -9,7 +9,7 @@ from countdown_selfplay.config.countdown_fields import EvaluationFields
 from countdown_selfplay.countdown import Problem, Rules, verify
 from countdown_selfplay.domains import domain_from
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.evaluation.presets import PRESETS, TRAINING, preset
+from countdown_selfplay.evaluation.setting import PRESETS, TRAINING, preset
 from countdown_selfplay.warm_starts.configs import IPOArguments
 
 

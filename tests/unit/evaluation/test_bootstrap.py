@@ -10,11 +10,11 @@ from countdown_selfplay.evaluation import Interval, bootstrap_mean, paired_boots
 from countdown_selfplay.statistics.bootstrap import (
     SHARE,
     Estimate,
+    independent_difference,
     resampled_means,
     share_interval,
     wilson_interval,
 )
-from countdown_selfplay.statistics.independent import independent_difference
 
 from . import real_counts as real
 

@@ -2,8 +2,7 @@
 
 import json
 
-from countdown_selfplay.evaluation.compare.arms import aligned_arms, load_arms, read_counts, write_counts
-from countdown_selfplay.evaluation.compare.comparison import compare_arms
+from countdown_selfplay.evaluation.compare import aligned_arms, compare_arms, load_arms, read_counts, write_counts
 
 from .made_up_answers import write_answers
 

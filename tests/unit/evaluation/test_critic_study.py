@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from critic_figures import prover_figures
-from critic_tables import arm_table, has_pattern, meeting_table
+from critic_tables import arm_table, has_pattern, kept_weights, meeting_table
 from many_runs import finish, run_folder
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.evaluation.critics.iterations import Iteration, kept_weights
-from countdown_selfplay.evaluation.critics.policy import Reply
-from countdown_selfplay.evaluation.critics.steps import StepItem
+from countdown_selfplay.evaluation.critics import Reply
+from countdown_selfplay.evaluation.critics.error_detection import StepItem
+from countdown_selfplay.evaluation.critics.win_rates import Iteration
 
 
 def test_the_pattern_of_section_5_4_is_about_the_trained_players():

@@ -13,7 +13,7 @@ from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.evaluation import evaluate_prover
 from countdown_selfplay.evaluation.answers import answer_batches
 from countdown_selfplay.evaluation.episodes import sample_episodes
-from countdown_selfplay.evaluation.rungs import (
+from countdown_selfplay.evaluation.summary import (
     by_rung,
     differences_by_rung,
     ladder,

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from countdown_selfplay.evaluation.pooled import pooled
-from countdown_selfplay.evaluation.roles import ProverEvaluation
+from countdown_selfplay.evaluation.roles import ProverEvaluation, pooled
 from countdown_selfplay.statistics.bootstrap import Estimate
 
 

@@ -11,8 +11,8 @@ import pytest
 from countdown_selfplay.countdown import CountdownDomain, generate_problems
 from countdown_selfplay.distributed.processes import ALONE, Processes
 from countdown_selfplay.evaluation import evaluate_conjecturer, evaluate_prover
-from countdown_selfplay.evaluation import progress as progress_module
-from countdown_selfplay.evaluation.progress import ProgressLine
+from countdown_selfplay.evaluation import terminal as progress_module
+from countdown_selfplay.evaluation.terminal import ProgressLine
 from countdown_selfplay.tiny import TINY_SPEC, load_tiny_model
 
 

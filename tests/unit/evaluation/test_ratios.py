@@ -3,8 +3,7 @@
 import pytest
 
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.statistics.bootstrap import Estimate
-from countdown_selfplay.statistics.ratios import change_interval, ratio_interval
+from countdown_selfplay.statistics.bootstrap import Estimate, change_interval, ratio_interval
 
 
 def test_a_problems_items_are_drawn_together():

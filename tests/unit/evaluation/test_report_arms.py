@@ -11,10 +11,10 @@ import pytest
 
 from countdown_selfplay.evaluation import write_report
 from countdown_selfplay.evaluation.report import load_runs
-from countdown_selfplay.evaluation.report.arms import arms_of, over_seeds
 from countdown_selfplay.evaluation.report.charts import Chart, compare, curve
-from countdown_selfplay.evaluation.report.comparison import gains
+from countdown_selfplay.evaluation.report.load import arms_of, over_seeds
 from countdown_selfplay.evaluation.report.page import page
+from countdown_selfplay.evaluation.report.tables import gains
 from countdown_selfplay.statistics.bootstrap import Interval, holm, two_sided_p
 
 from . import made_up_runs as made_up

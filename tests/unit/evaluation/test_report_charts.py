@@ -13,8 +13,8 @@ from countdown_selfplay.evaluation.report.charts import (
     solve_rate_map,
     target_band,
 )
-from countdown_selfplay.evaluation.report.examples import examples
 from countdown_selfplay.evaluation.report.load import Run
+from countdown_selfplay.evaluation.report.page import examples
 from countdown_selfplay.evaluation.report.pictures import Curve, heat_map, line_chart, svg
 
 NAN = float("nan")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.evaluation.report import load_run, write_report
-from countdown_selfplay.evaluation.report.rungs import MEASURED, PLAYED, drawn_rungs, rung_data
+from countdown_selfplay.evaluation.report.charts import MEASURED, PLAYED, drawn_rungs, rung_data
 from tests.unit.evaluation.made_up_runs import write_run
 
 

@@ -10,7 +10,7 @@ from countdown_selfplay.cli.main import main
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation.report.charts import drawn
 from countdown_selfplay.evaluation.report.load import Run
-from countdown_selfplay.evaluation.report.target_sets import (
+from countdown_selfplay.evaluation.report.targets import (
     beyond_baseline,
     composition,
     first_solved,
@@ -18,9 +18,9 @@ from countdown_selfplay.evaluation.report.target_sets import (
     on_one_grid,
     solved_by,
     stories,
+    target_figures,
 )
-from countdown_selfplay.evaluation.report.targets import target_figures
-from countdown_selfplay.evaluation.scaling.data import load_curve
+from countdown_selfplay.evaluation.scaling import load_curve
 
 from .made_up_runs import write_run
 

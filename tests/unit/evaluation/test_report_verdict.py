@@ -6,15 +6,13 @@ from dataclasses import replace
 import pytest
 
 from countdown_selfplay.contract.metric import Metric, declaration_of
-from countdown_selfplay.evaluation.players import changes_of_players
 from countdown_selfplay.evaluation.report import load_run, write_report
 from countdown_selfplay.evaluation.report.charts import charts_of
-from countdown_selfplay.evaluation.report.examples import examples, strata
-from countdown_selfplay.evaluation.report.findings import subject
+from countdown_selfplay.evaluation.report.findings import subject, verdict
 from countdown_selfplay.evaluation.report.load import shipped
+from countdown_selfplay.evaluation.report.page import examples, strata
 from countdown_selfplay.evaluation.report.panels import width_of
-from countdown_selfplay.evaluation.report.verdict import verdict
-from countdown_selfplay.evaluation.terminal import before_after_table
+from countdown_selfplay.evaluation.terminal import before_after_table, changes_of_players
 from countdown_selfplay.statistics.bootstrap import Interval
 
 from .made_up_runs import write_run

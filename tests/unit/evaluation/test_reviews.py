@@ -8,7 +8,7 @@ from countdown_selfplay.cli.main import main
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules
 from countdown_selfplay.countdown.guide import Review
 from countdown_selfplay.countdown.rows import ROW_SCHEMAS
-from countdown_selfplay.evaluation import reviews
+from countdown_selfplay.evaluation import roles
 
 TINY = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), Rules(answer_format="bare"), "compact", "compact")
 TARGETS = [Problem((3, 5, 7), 22), Problem((2, 4, 9), 26), Problem((6, 7, 8), 50), Problem((1, 2, 3), 6)]
@@ -26,8 +26,8 @@ def test_reviews_are_counted_that_can_be_read_and_that_score_as_the_rubric(monke
         asked.extend(prompts)
         return [[text] for text in texts], [[False]] * len(texts)
 
-    monkeypatch.setattr(reviews, "sample_texts", sampled)
-    found = reviews.evaluate_guide(None, None, TARGETS, TINY)
+    monkeypatch.setattr(roles, "sample_texts", sampled)
+    found = roles.evaluate_guide(None, None, TARGETS, TINY)
     assert asked == [row["prompt"] for row in rows] and found["n"] == 4
     assert (found["readable"]["value"], found["as the rubric"]["value"]) == (0.5, 0.25)
     # Wilson's interval of 2 of 4: (2 + 1.9208 +- 1.96 sqrt(1 + .9604)) / 7.8415 = .1500, .8500

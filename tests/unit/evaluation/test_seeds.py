@@ -5,9 +5,8 @@ import pytest
 
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation import paired_bootstrap, two_level_bootstrap
-from countdown_selfplay.evaluation.compare.arms import Arm, Result
-from countdown_selfplay.evaluation.compare.comparison import compare_arms
-from countdown_selfplay.statistics.seeds import t_interval, t_quantile, two_level_draws
+from countdown_selfplay.evaluation.compare import Arm, Result, compare_arms
+from countdown_selfplay.statistics.bootstrap import t_interval, t_quantile, two_level_draws
 
 from . import real_counts as real
 

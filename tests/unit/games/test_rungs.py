@@ -5,7 +5,7 @@ from tests.unit.evaluation.stairs import Climber, Stair, Stairs, Written, words
 
 from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.contract.game import BaseProposer, Proposal
-from countdown_selfplay.evaluation.sampled_round import CollectingRound, Player
+from countdown_selfplay.evaluation.episodes import CollectingRound, Player
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.games.rungs import rung_health
 from countdown_selfplay.testing import ScriptedRound

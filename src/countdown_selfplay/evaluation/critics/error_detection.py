@@ -1,15 +1,132 @@
-"""Stepwise error detection: does a model see that a step is wrong, and that it is right? (Wang et al. 2025, section
-4.2)"""
+"""Stepwise error detection: does a model see that a step of a solution is wrong, and that it is right? The test set
+and the figures of a model on it (Wang et al. 2025, section 4.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from ...data.jsonl import json_lines
+from ...data.run_files import write_atomically
+from ...domains import verdicts_of
+from ...errors import DataError
 from ...random_state import seed_from
-from ...statistics.ratios import ratio_interval
-from .policy import Policy
-from .steps import StepItem
+from ...statistics.bootstrap import ratio_interval
+from . import Policy
+
+SAMPLES, COUNT = 8, 200
+"""Solutions per problem, and steps of each kind (appendix C.2, section 4.2)."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solution of an eligible problem. first_wrong: number of its first wrong step, from 1; None: not known, or the
+    solution is right."""
+
+    problem: Any
+    text: str
+    steps: tuple[str, ...]
+    right: bool
+    first_wrong: int | None = None
+
+
+@dataclass(frozen=True)
+class StepItem:
+    """A question of the test: is step `number` (from 1) of this solution wrong?"""
+
+    problem: Any
+    text: str
+    number: int
+    step: str
+    wrong: bool
+
+
+def eligible_solutions(
+    policy: Policy, domain: Any, problems: Sequence[Any], samples: int = SAMPLES, seed: int = 0
+) -> list[Solution]:
+    """The distinct solutions of the problems that a majority of `samples` solutions solve, so that the test is about
+    problems that the model can solve (section 4.2). Those cut by the token budget and those without steps are left
+    out; they count in the majority. Wrong solutions are labelled if the domain knows how (`first_wrong`)."""
+    rows = [domain.prove_row(problem) for problem in problems]
+    drawn = policy(rows, samples, seed_from("solutions", seed), False)
+    label = domain.critique.first_wrong
+    found = []
+    judged = verdicts_of(domain, [[reply.text for reply in replies] for replies in drawn], problems)
+    for problem, replies, verdicts in zip(problems, drawn, judged, strict=True):
+        if 2 * sum(verdict.correct for verdict in verdicts) <= samples:
+            continue
+        whole = {r.text: v.correct for r, v in zip(replies, verdicts, strict=True) if not r.truncated}
+        for text, right in whole.items():
+            steps = tuple(domain.critique.steps(problem, text))
+            if steps:
+                place = None if right or label is None else label(problem, text)
+                found.append(Solution(problem, text, steps, right, None if place is None else place + 1))
+    return found
+
+
+def drawn_items(solutions: Sequence[Solution], count: int = COUNT, seed: int = 0) -> list[StepItem]:
+    """`count` wrong and as many right steps: the first wrong step of wrong solutions, any step of right ones, one of
+    each solution, drawn by lot; fewer of both where there are fewer of one. DataError if there is none of a kind."""
+    draw = random.Random(seed_from("steps", seed))
+    wrong = [one for one in solutions if not one.right and one.first_wrong is not None]
+    right = [one for one in solutions if one.right]
+    room = min(count, len(wrong), len(right))
+    if not room:
+        unlabelled = sum(not one.right and one.first_wrong is None for one in solutions)
+        raise DataError(
+            f"The test needs right and wrong steps, and there are {len(right)} right solutions and {len(wrong)} wrong "
+            f"ones with a known first wrong step ({unlabelled} without) of problems that a majority of solutions "
+            "solves; take more problems, or label more solutions."
+        )
+    asked = [(one, int(one.first_wrong or 0)) for one in draw.sample(wrong, room)]
+    asked += [(one, draw.randint(1, len(one.steps))) for one in draw.sample(right, room)]
+    return [StepItem(one.problem, one.text, number, one.steps[number - 1], not one.right) for one, number in asked]
+
+
+def write_solutions(path: Path, solutions: Sequence[Solution], domain: Any) -> None:
+    """A line per solution: the problem's columns, `response`, `steps`, `right`, `first_wrong` (null until it is
+    known), and for a wrong one without it `annotate`: what the domain asks an annotator (the paper's figure 8)."""
+    lines = []
+    for one in solutions:
+        row = {name: value for name, value in domain.prove_row(one.problem).items() if name != "prompt"}
+        row |= {"response": one.text, "steps": list(one.steps), "right": one.right, "first_wrong": one.first_wrong}
+        if not one.right and one.first_wrong is None and domain.critique.annotate_row is not None:
+            row["annotate"] = domain.critique.annotate_row(one.problem, one.steps)["prompt"]
+        lines.append(json.dumps(row, ensure_ascii=False) + "\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, "".join(lines))
+
+
+def read_solutions(path: Path, domain: Any) -> list[Solution]:
+    """What `write_solutions` wrote, labelled by whoever; DataError names the line and column that is wrong. Steps that
+    the file does not name are split anew."""
+    found = []
+    for number, row in json_lines(path, "pass a file of solutions"):
+        where = f"'{path}', line {number}"
+        try:
+            found.append(_solution(row, domain))
+        except DataError as error:
+            raise DataError(f"{where}: {str(error).removeprefix('row 0, ')}") from None
+    return found
+
+
+def _solution(row: Mapping[str, Any], domain: Any) -> Solution:
+    problem = domain.problem(row, 0)
+    text, right, first = row.get("response"), row.get("right"), row.get("first_wrong")
+    if not isinstance(text, str) or not isinstance(right, bool):
+        raise DataError("`response` must be a text and `right` true or false.")
+    steps = tuple(row.get("steps") or domain.critique.steps(problem, text))
+    if not steps or not all(isinstance(step, str) for step in steps):
+        raise DataError("`steps` must be a list of texts, at least one; leave it out to have `response` split.")
+    if first is not None and (not isinstance(first, int) or isinstance(first, bool) or not 1 <= first <= len(steps)):
+        raise DataError(f"`first_wrong` ({first!r}) must be the number of a step, 1 to {len(steps)}, or null.")
+    if right and first is not None:
+        raise DataError(f"`first_wrong` ({first}) names a step of a solution that is `right`; set one of them.")
+    return Solution(problem, text, steps, right, first)
 
 
 def error_detection(policy: Policy, domain: Any, items: Sequence[StepItem], seed: int = 0) -> dict[str, Any]:
@@ -17,7 +134,7 @@ def error_detection(policy: Policy, domain: Any, items: Sequence[StepItem], seed
 
     accuracy; f1: of the wrong steps, which are what is to be found, 2 TP / (2 TP + FP + FN); f1_right: of the right
     ones. A reply that says neither counts as the wrong judgement, and in `unreadable`. Intervals: bootstrap over
-    problems, so that a problem's solutions stay together (statistics/ratios.py). judged: per item True where the step
+    problems, so that a problem's solutions stay together (`ratio_interval`). judged: per item True where the step
     was called wrong, None where the reply says neither.
     """
     rows = [domain.critique.step_row(item.problem, item.text, item.step) for item in items]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...random_state import seed_from
-from ...statistics.ratios import change_interval, ratio_interval
-from .policy import Policy, Reply
+from ...statistics.bootstrap import change_interval, ratio_interval
+from . import Policy, Reply
 
 
 class Recheck(NamedTuple):

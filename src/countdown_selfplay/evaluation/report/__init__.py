@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...errors import DataError
-from .charts import SECTIONS, drawn
+from .charts import SECTIONS, drawn, drawn_rungs
 from .load import Run, load_run, load_runs
 from .page import page
 from .panels import added
 from .pictures import svg
-from .rungs import drawn_rungs
 from .targets import SECTION, target_figures
 
 __all__ = ["Run", "load_run", "load_runs", "write_report"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...data.parquet import parquet_rows
 from ...data.run_files import numbered_folders
-from ...statistics.ratios import ratio_interval
+from ...statistics.bootstrap import ratio_interval
 from ..critics.win_rates import OF_RIGHT, OF_WRONG
 
 LINEAGE = "iterated.json"

@@ -1,13 +1,17 @@
-"""A run folder read once into a frozen object; what is missing or damaged is one sentence with file and line."""
+"""A run folder read once into a frozen object (a missing or damaged file is an error with file and line), and arms:
+runs that differ only in the seed, whose curve is the mean over seeds with a band."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ...contract.frame_metrics import FRAME_METRICS, LOG_METRICS
 from ...contract.metric import SHARE, UNBOUNDED, Metric, Panel, declaration_of, from_json
@@ -19,9 +23,9 @@ from ...guides.judge import Judge
 from ...guides.learned import Learned
 from ...proposers import policies, rung_oracle, rungs, targets_metrics, tiers
 from ...proposers.symbolic.metrics import SYMBOLIC
-from ...statistics.bootstrap import Estimate, Interval
+from ...statistics.bootstrap import Estimate, Interval, t_interval
 from ..critics.win_rates import RATES, matrix_of
-from ..players import changes_of_players
+from ..terminal import changes_of_players
 from . import iterated
 from .iterated import DAMAGED
 
@@ -37,6 +41,10 @@ _ANY_REWARD = (
     Metric("{role}/reward_std", "Standard deviation of the rewards.", panel=Panel("Spread of the reward", (0,), OWN)),
 )
 """Of roles that a game does not declare it for."""
+# Fields that differ between any two runs and say nothing about the setting.
+PLACES = frozenset({"output_dir", "run_name", "logging_dir", "project"})
+SEEDS = frozenset({"seed", "data_seed"})
+T_FROM = 3  # seeds from which a t interval is drawn; of two it would be 13 standard deviations wide
 
 
 @cache
@@ -144,7 +152,10 @@ def load_run(folder: Path) -> Run:
     description = json_file(folder / "run.json", DAMAGED, config=dict)
     config = description["config"]
     iterations = iterated.iterations_of(folder) if iterated_run else []
-    rounds, others, histograms = _of_iterations(iterations) if iterations else _metrics(folder / "metrics.jsonl")
+    rounds, others, histograms = ([], [], {}) if iterations else _metrics(folder / "metrics.jsonl")
+    for one in iterations:  # an iteration as a round
+        rates = {name: found.value for name, found in one.items() if isinstance(found, Estimate)}
+        rounds.append({"step": one["iteration"], **rates})
     samples = iterated.samples_of(folder) if iterations else _rows(folder / "samples.jsonl")
     environment = description.get("environment")
     return Run(
@@ -157,14 +168,14 @@ def load_run(folder: Path) -> Run:
         histograms=histograms,
         others=others,
         samples=samples,
-        evaluation=_read(
+        evaluation=read_object(
             folder / "evaluation.json", "the figures before and after training, with their intervals", _evaluation
         ),
         rollbacks=_rows(folder / "rollbacks.jsonl"),
         metrics=_written(description.get("metrics"), folder / "run.json"),
-        control=_read(folder / "control.json", "the figures of run and control, with their intervals", _control),
+        control=read_object(folder / "control.json", "the figures of run and control, with their intervals", _control),
         iterations=iterations,
-        win_rates=_read(folder / "win_rates.json", "the win rates of `eval --task win_rates`", _win_rates),
+        win_rates=read_object(folder / "win_rates.json", "the win rates of `eval --task win_rates`", _win_rates),
     )
 
 
@@ -178,17 +189,6 @@ def _runs_in(folder: Path) -> str:
 def _rows(path: Path) -> list[dict[str, Any]]:
     """The lines of a file; [] if it is not there."""
     return [row for _, row in json_lines(path, _TORN)] if path.exists() else []
-
-
-def _of_iterations(
-    iterations: list[dict[str, Any]],
-) -> tuple[list[dict[str, float]], list[dict[str, float]], dict[int, list[int]]]:
-    """An iteration as a round."""
-    rounds = [
-        {"step": one["iteration"], **{name: found.value for name, found in one.items() if isinstance(found, Estimate)}}
-        for one in iterations
-    ]
-    return rounds, [], {}
 
 
 def _completed(metric: Metric, template: str) -> Metric:
@@ -255,9 +255,9 @@ def _counts(value: Any, path: Path, number: int) -> list[int]:
     return [int(v) for v in value]
 
 
-def _read(path: Path, what: str, take: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+def read_object(path: Path, what: str, take: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
     """The object of a file, as `take` reads it; {} if the file is absent."""
-    if not path.exists():
+    if not path.is_file():
         return {}
     with json_shape(path, what, _ABSENT) as raw:
         return take(raw)
@@ -283,13 +283,8 @@ def _side(side: Mapping[str, Any]) -> dict[str, Any]:
     facts: dict[str, Any] = {name: prover.get(name) for name in ("n", "truncated_rate")}
     correct = prover.get("correct", [])
     by_rung = {int(rung): float(one["1"]["value"]) for rung, one in rungs.items() if "1" in one}
-    return {
-        **figures,
-        **facts,
-        "by_rung": by_rung,
-        "correct": correct,
-        "problems": prover.get("problems", len(correct)),
-    }
+    problems = prover.get("problems", len(correct))
+    return {**figures, **facts, "by_rung": by_rung, "correct": correct, "problems": problems}
 
 
 def _control(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -315,9 +310,8 @@ def _changes(raw: Mapping[str, Any]) -> dict[str, Interval]:
 
 def _ends(value: Any) -> tuple[float, float, float]:
     """A value and the ends of its interval, from a list or an object of the three."""
-    three: list[Any] = (
-        [value.get(name) for name in ("value", "low", "high")] if isinstance(value, dict) else list(value)
-    )
+    names = ("value", "low", "high")
+    three: list[Any] = [value.get(name) for name in names] if isinstance(value, dict) else list(value)
     if len(three) != 3 or not all(map(_is_finite_number, three)):
         raise ValueError(f"{value!r} is no value with the two ends of its interval")
     return float(three[0]), float(three[1]), float(three[2])
@@ -325,3 +319,54 @@ def _ends(value: Any) -> tuple[float, float, float]:
 
 def _is_finite_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e308
+
+
+@dataclass(frozen=True)
+class RunArm:
+    """One setting and its runs, one per seed."""
+
+    name: str
+    runs: list[Run]
+
+
+def arms_of(runs: Sequence[Run]) -> list[RunArm]:
+    """The runs grouped by setting, in the order of their first runs. Runs of one setting and one seed stay apart: they
+    are repetitions, or differ in something that no config says."""
+    groups: dict[str, list[Run]] = {}
+    for i, run in enumerate(runs):
+        rest = {name: value for name, value in run.config.items() if name not in PLACES | SEEDS}
+        groups.setdefault(json.dumps(rest, sort_keys=True, default=str) if run.config else str(i), []).append(run)
+    arms = []
+    for group in groups.values():
+        seeds = [run.config.get("seed") for run in group]
+        if len(group) > 1 and len(set(seeds)) == len(seeds) and None not in seeds:
+            arms.append(RunArm(_name([run.name for run in group]), group))
+        else:
+            arms += [RunArm(run.name, [run]) for run in group]
+    names = [arm.name for arm in arms]
+    clear = [name if names.count(name) == 1 else f"{name}, {i}" for i, name in enumerate(names, start=1)]
+    order = {id(run): i for i, run in enumerate(runs)}
+    arms = [RunArm(name, arm.runs) for name, arm in zip(clear, arms, strict=True)]
+    return sorted(arms, key=lambda arm: order[id(arm.runs[0])])
+
+
+def over_seeds(values: Sequence[float]) -> Estimate:
+    """Mean with a 95% t interval from three seeds on, with least and greatest value of two."""
+    if len(values) >= T_FROM:
+        return t_interval(values)
+    return Estimate(float(np.mean(values)), min(values), max(values))
+
+
+def band_text(arms: Sequence[RunArm]) -> str:
+    """What the bands are, in words; "" without one."""
+    counts = {len(arm.runs) for arm in arms if len(arm.runs) > 1}
+    parts = ["least to greatest of two seeds"] if 2 in counts else []
+    parts += ["95% t interval of the mean over seeds"] if max(counts, default=0) >= T_FROM else []
+    return f"Bold: mean over the seeds of an arm; shaded: {', '.join(parts)}." if parts else ""
+
+
+def _name(names: Sequence[str]) -> str:
+    same = [len(set(letters)) == 1 for letters in zip(*names, strict=False)]
+    common = names[0][: [*same, False].index(False)].rstrip("0123456789").rstrip("-_./ ")
+    common = common.removesuffix("seed").rstrip("-_./ ")
+    return f"{common or names[0]} ({len(names)} seeds)"

@@ -1,22 +1,23 @@
-"""The page put together: one HTML text with its style and charts inside, no script, nothing loaded from elsewhere."""
+"""The page put together: one HTML text with its style and charts inside, no script, nothing loaded from elsewhere;
+with proposals and answers as they were written, one for each thing that happened to them."""
 
 from __future__ import annotations
 
+import json
+import math
+import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from ..critics.win_rates import OF_RIGHT, OF_WRONG
 from . import panels, tables, targets
-from .arms import arms_of, band_text
-from .charts import hints, quiet, window_text
-from .comparison import compared, comparison, gains
-from .examples import examples
-from .findings import findings
-from .load import Run
-from .rungs import MEASURED, PLAYED
-from .verdict import verdict, verdict_of_arms
+from .charts import MEASURED, PLAYED, hints, quiet, window_text
+from .findings import findings, verdict, verdict_of_arms
+from .load import Run, arms_of, band_text
 
 LEADS = (
     *(MEASURED, targets.SOLVED, "pass@k in training", "Mean pass rate", "Who wins", PLAYED),
@@ -29,6 +30,17 @@ SHOWN = {
     targets.BEFORE: "targets/presolve_",
 }
 """Title -> beginning of the names of the metrics in it."""
+OUTCOMES = (*OF_WRONG, *OF_RIGHT)
+GOOD = ("ok", "correct", "right", "corrected", "resisted", "kept")
+HEADINGS = {
+    "conjecturer": "Proposals",
+    "prover": "Answers",
+    "helpful": "Helpful critiques",
+    "misleading": "Misleading critiques",
+    "guide": "Reviews",
+}
+_LONGEST = 2000  # characters of a text that are shown
+_REASONS = 8  # most reasons of refusal of a player
 
 
 def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: int | None = None) -> str:
@@ -36,15 +48,13 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
     Equal runs give equal text: nothing here depends on the time or the machine. What runs and models wrote is escaped
     by the template."""
     arms = arms_of(runs)
-    result = {
-        "Before and after": tables.results(runs),
-        "With and without the conjecturer": tables.against_control(runs),
-    }
+    result = {"Before and after": tables.results(runs)}
+    result["With and without the conjecturer"] = tables.against_control(runs)
     curves, shown, judged = window_text(runs[0]), dict[str, tables.Table | None](), None
     if len(runs) > 1:
-        found, said = compared(arms)
+        found, said = tables.compared(arms)
         judged = verdict_of_arms(found)
-        result |= {"Over training seeds": gains(arms), "Comparison": comparison(found, said)}
+        result |= {"Over training seeds": tables.gains(arms), "Comparison": tables.comparison(found, said)}
         shown["Settings that differ"] = tables.differences(runs)
         curves = f"Running means; a gap has no value. {band_text(arms)}"
     shown["Early and late rounds of the pool"] = panels.windows(runs)
@@ -126,3 +136,85 @@ def _head(run: Run) -> dict[str, Any]:
         "config": tables.whole_config(run),
         "examples": examples(run),
     }
+
+
+def examples(run: Run) -> dict[str, list[dict[str, Any]]]:
+    """Cards of samples.jsonl under their headings, a heading for each player; {} if it is absent or empty."""
+    found = {}
+    rows = [row for row in run.samples if row.get("reason") not in OUTCOMES]
+    players = dict.fromkeys(str(row.get("role")) for row in rows)
+    for player in sorted(players, key=lambda name: (_rank(name), name)):
+        kind = player.partition("/")[0]
+        heading = HEADINGS.get(kind, f"Texts of {kind}") + (f" of {player}" if "/" in player else "")
+        found[heading] = strata([row for row in rows if str(row.get("role")) == player], run.per_round)
+    found["Transcripts"] = transcripts(run)
+    return {heading: cards for heading, cards in found.items() if cards}
+
+
+def strata(rows: list[dict[str, Any]], per_round: int = 1) -> list[dict[str, Any]]:
+    """Of a player's texts the best reward, a typical one (the median), and every reason of refusal once, the most
+    frequent first with its share; of equals always the latest."""
+    chosen: list[tuple[str, dict[str, Any]]] = []
+    rewarded = sorted((row for row in rows if _is_number(row.get("reward"))), key=lambda row: row["reward"])
+    if rewarded:
+        middle = statistics.median_low(row["reward"] for row in rewarded)
+        typical = [row for row in rewarded if row["reward"] == middle][-1]
+        chosen.append(("best reward", rewarded[-1]))
+        if typical is not rewarded[-1]:
+            chosen.append(("typical reward", typical))
+    counts = Counter(str(row.get("reason") or "no reason") for row in rows)
+    for reason, count in [pair for pair in counts.most_common() if pair[0] not in GOOD][:_REASONS]:
+        row = next(row for row in reversed(rows) if str(row.get("reason") or "no reason") == reason)
+        share = f"{reason}: {count} of {len(rows)} logged"
+        same = next((i for i, (_, other) in enumerate(chosen) if other is row), None)
+        if same is None:
+            chosen.append((share, row))
+        else:
+            chosen[same] = (f"{chosen[same][0]}; {share}", row)
+    return [{**_card(row, per_round), "stratum": stratum} for stratum, row in chosen]
+
+
+def _rank(player: str) -> int:
+    kinds = list(HEADINGS)
+    kind = player.partition("/")[0]
+    return kinds.index(kind) if kind in kinds else len(kinds)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def transcripts(run: Run) -> list[dict[str, Any]]:
+    """Of the critic game the first and the last logged revision of every outcome, each with question, answer and
+    critique before it (Wang et al. 2025, figures 11 to 17)."""
+    cards = []
+    for outcome in OUTCOMES:
+        rows = [row for row in run.samples if row.get("reason") == outcome]
+        for row in rows[:1] + rows[1:][-1:]:
+            dialogue = f"{_text(row.get('prompt'))}\n{row.get('role')}: {_text(row.get('completion'))}"
+            cards.append({**_card(row, run.per_round), "text": dialogue, "prompt": "", "stratum": ""})
+    return cards
+
+
+def _card(row: dict[str, Any], per_round: int) -> dict[str, Any]:
+    reward, reason = row.get("reward"), str(row.get("reason") or "no reason")
+    step = row.get("step")
+    facts = [f"round {step / per_round:g}" if step is not None and _is_number(step) else "round ?"]
+    facts += [str(row["problem"])] if row.get("problem") else []
+    facts += [f"reward {reward:.3g}"] if _is_number(reward) else []
+    return {
+        "reason": reason,
+        "good": reason in GOOD,
+        "facts": " · ".join(facts),
+        "text": _text(row.get("completion")),
+        "prompt": _text(row.get("prompt")),
+    }
+
+
+def _text(value: Any) -> str:
+    """A text, or a chat as "role: content" lines; cut when long."""
+    if isinstance(value, list) and all(isinstance(turn, dict) for turn in value):
+        value = "\n".join(f"{turn.get('role', '?')}: {turn.get('content', '')}" for turn in value)
+    elif not isinstance(value, str):
+        value = "" if value is None else json.dumps(value)
+    return value if len(value) <= _LONGEST else f"{value[:_LONGEST]} … ({len(value) - _LONGEST} more characters)"

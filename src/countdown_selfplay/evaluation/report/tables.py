@@ -1,4 +1,5 @@
-"""The tables of the page as rows of cells: results with intervals, health side by side, settings and differences."""
+"""The tables of the page as rows of cells: results with intervals, arms against the first one, health, settings
+and differences."""
 
 from __future__ import annotations
 
@@ -9,10 +10,14 @@ from typing import Any
 
 from ...contract.frame_metrics import FRAME_METRICS
 from ...contract.metric import UNBOUNDED, Metric, range_text
-from ...statistics.independent import independent_difference
-from .arms import PLACES, arms_of
+from ...errors import DataError
+from ...statistics.bootstrap import Interval, independent_difference
+from ..compare import Arm, Comparison, aligned_arms, check_settings, compare_arms, load_result
 from .findings import beyond, healthy_of, mean, subject
-from .load import Run
+from .load import PLACES, Run, RunArm, arms_of, band_text, over_seeds
+
+_RESAMPLES = 10_000
+_ALIKE = 1e-9  # a width that only rounding gives
 
 
 @dataclass(frozen=True)
@@ -28,34 +33,23 @@ class Table:
     groups: Sequence[str] = ()
 
 
-SETTING = (  # words, config fields: the first that is not None is shown; several of a tuple are joined
-    ("rounds", ("max_steps",)),
-    ("seed", ("seed",)),
-    ("policies", ("policy_sharing",)),
-    ("prover's objective", ("prover_objective",)),
-    ("conjecturer's objective", ("conjecturer_objective",)),
-    ("conjecturer's reward", ("conjecturer_reward",)),
-    ("its arguments", ("conjecturer_reward_kwargs",)),
-    ("anchor fraction", ("anchor_fraction",)),
-    ("fill", ("fill",)),
+SETTING = (  # words, config fields: the first that is not None is shown
+    ("rounds", ("max_steps",)), ("seed", ("seed",)), ("policies", ("policy_sharing",)),
+    ("prover's objective", ("prover_objective",)), ("conjecturer's objective", ("conjecturer_objective",)),
+    ("conjecturer's reward", ("conjecturer_reward",)), ("its arguments", ("conjecturer_reward_kwargs",)),
+    ("anchor fraction", ("anchor_fraction",)), ("fill", ("fill",)),
     ("prover's learning rate", ("prover_learning_rate", "learning_rate")),
     ("conjecturer's learning rate", ("conjecturer_learning_rate", "learning_rate")),
-    ("prover's KL", ("prover_beta", "beta")),
-    ("conjecturer's KL", ("conjecturer_beta", "beta")),
-    ("DPO's beta", ("beta",)),
-    ("prover's entropy bonus", ("prover_entropy_coef", "entropy_coef")),
+    ("prover's KL", ("prover_beta", "beta")), ("conjecturer's KL", ("conjecturer_beta", "beta")),
+    ("DPO's beta", ("beta",)), ("prover's entropy bonus", ("prover_entropy_coef", "entropy_coef")),
     ("conjecturer's entropy bonus", ("conjecturer_entropy_coef", "entropy_coef")),
     ("answers per problem", ("prover_num_generations", "num_generations")),
-    ("micro-batch", ("per_device_train_batch_size",)),
-    ("prover's micro-batches", ("prover_micro_batches",)),
-    ("conjecturer's micro-batches", ("conjecturer_micro_batches",)),
-    ("operands", ("operands",)),
-    ("greatest operand", ("number_high",)),
-    ("greatest target", ("target_high",)),
-    ("prover's prompt", ("prover_prompt",)),
-    ("answer rule", ("answer_rule",)),
+    ("micro-batch", ("per_device_train_batch_size",)), ("prover's micro-batches", ("prover_micro_batches",)),
+    ("conjecturer's micro-batches", ("conjecturer_micro_batches",)), ("operands", ("operands",)),
+    ("greatest operand", ("number_high",)), ("greatest target", ("target_high",)),
+    ("prover's prompt", ("prover_prompt",)), ("answer rule", ("answer_rule",)),
     ("length penalty", ("length_penalty",)),
-)
+)  # fmt: skip
 
 
 def results(runs: Sequence[Run]) -> Table | None:
@@ -107,13 +101,8 @@ def against_control(runs: Sequence[Run]) -> Table | None:
     if not controlled:
         return None
     names = dict.fromkeys(name for run in controlled for name in run.control["difference"])
-    rows = [
-        [
-            f"prover {name}",
-            *(run.control[side].get(name) for run in controlled for side in ("control", "run", "difference")),
-        ]
-        for name in names
-    ]
+    sides = [run.control[side] for run in controlled for side in ("control", "run", "difference")]
+    rows = [[f"prover {name}", *(side.get(name) for side in sides)] for name in names]
     note = (
         "After training; the run without a conjecturer had as many samples of the prover, the same anchors and the "
         "same start. In brackets 95% intervals, paired over the held-out problems for differences."
@@ -227,3 +216,68 @@ def plain(value: Any) -> str:
     if value is None:
         return "none"
     return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def compared(arms: Sequence[RunArm]) -> tuple[Comparison | str | None, str]:
+    """pass@k after training of every arm against the first, on the problems that all were evaluated on, and what is to
+    be said of these problems; a sentence where the evaluations cannot be compared, None with one arm, or if
+    evaluations hold no problem keys."""
+    if len(arms) < 2 or not all(run.evaluation for arm in arms for run in arm.runs):
+        return None, ""
+    try:
+        loaded = [Arm(arm.name, [load_result(str(run.path)) for run in arm.runs]) for arm in arms]
+    except DataError:  # written before the keys were: before and after are shown, arms are not compared
+        return None, ""
+    differing = check_settings(loaded)
+    if differing is not None:
+        return f"{differing}: these arms are not compared.", ""
+    try:
+        aligned = aligned_arms(loaded, common=True)
+    except DataError as error:
+        return str(error), ""
+    sizes = [len(result.keys) for arm in loaded for result in arm.results]
+    common = len(aligned[0].results[0].keys)
+    said = ""
+    if any(size != common for size in sizes):
+        said = (
+            f"The runs were evaluated on different problems ({min(sizes)} to {max(sizes)} of them): compared are the "
+            f"{common} that all have in common."
+        )
+    return compare_arms(aligned, resamples=_RESAMPLES), said
+
+
+def comparison(found: Comparison | str | None, said: str = "") -> Table | None:
+    """The table of what `compared` found."""
+    if not isinstance(found, Comparison):
+        return None if found is None else Table([], [], found)
+    rows = []
+    for d in found.differences:
+        first, own = found.values[found.arms[0], d.k], found.values[d.arm, d.k]
+        wide = f"[{d.bonferroni.low:+.3f}, {d.bonferroni.high:+.3f}]"
+        rows.append([f"{d.arm} pass@{d.k}", first, own, d.percentile, wide, f"{d.p_holm:.3f}"])
+    head = ["", found.arms[0], "arm's", "difference", f"Bonferroni ({len(rows)})", "p (Holm)"]
+    return Table(head, rows, " ".join(filter(None, (said, *found.notes()))))
+
+
+def gains(arms: Sequence[RunArm]) -> Table | None:
+    """What training changed in pass@k, mean over the seeds of each arm; None if no arm has several evaluated seeds."""
+    several = [arm for arm in arms if len(arm.runs) > 1 and all(run.evaluation for run in arm.runs)]
+    names = dict.fromkeys(name for arm in several for run in arm.runs for name in run.evaluation["difference"])
+    rows = []
+    for name in names:
+        cells: list[Interval | None] = []
+        for arm in several:
+            known = [run.evaluation["difference"][name] for run in arm.runs if name in run.evaluation["difference"]]
+            cells.append(_over_seeds(known) if len(known) == len(arm.runs) else None)
+        rows.append([name, *cells])
+    note = band_text(several).replace("Bold: mean over the seeds of an arm; shaded", "In brackets")
+    return Table(["after minus before", *(arm.name for arm in several)], rows, note) if rows else None
+
+
+def _over_seeds(known: Sequence[Interval]) -> Interval:
+    """The mean of what single seeds gained with its interval; of seeds that agree, whose spread is unknown, the
+    intervals over problems put together."""
+    found = over_seeds([one.difference for one in known])
+    if found.high - found.low > _ALIKE:
+        return Interval(found.value, found.low, found.high)
+    return Interval(found.value, min(one.low for one in known), max(one.high for one in known))

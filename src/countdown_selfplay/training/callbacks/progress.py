@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 
 from ...contract.metric import Metric
-from ...evaluation.progress import duration
+from ...evaluation.terminal import duration
 
 if TYPE_CHECKING:
     from transformers.utils.notebook import NotebookProgressCallback

@@ -23,7 +23,7 @@ from ...contract.metric import Metric, as_json
 from ...data.jsonl import json_file
 from ...data.run_files import append_lines, write_atomically
 from ...errors import DataError
-from ...statistics.solve_rate import CumulativeSolveRate
+from ...statistics.scaling import CumulativeSolveRate
 from ..book import HISTOGRAM, Book
 from ..exports import Exports
 

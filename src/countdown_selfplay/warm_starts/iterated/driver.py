@@ -20,9 +20,9 @@ from ...curriculum.legibility import Legibility
 from ...data.jsonl import json_file
 from ...data.run_files import append_lines, discard_lines, read_phases, write_atomically
 from ...errors import ConfigError, DataError, RunFolderError
+from ...evaluation.episodes import CollectingRound, Player
 from ...evaluation.model import place_of
-from ...evaluation.progress import ProgressLine
-from ...evaluation.sampled_round import CollectingRound, Player
+from ...evaluation.terminal import ProgressLine
 from ...policies.build import load_pretrained, load_tokenizer
 from ...training.run_lock import run_lock
 from . import select

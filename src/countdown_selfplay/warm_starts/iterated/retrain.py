@@ -10,8 +10,7 @@ from typing import Any
 from transformers import PrinterCallback
 
 from ...errors import ConfigError
-from ...evaluation.sampling import prompt_ids
-from ...evaluation.token_ids import demonstration_ids, pair_ids
+from ...evaluation.sampling import demonstration_ids, pair_ids, prompt_ids
 from ...policies.build import load_pretrained
 from ..configs import DPOSettings, SFTSettings
 from ..filters import TOO_LONG, drop_long

@@ -7,12 +7,13 @@ import pytest
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.domains.math_qa import MathQA, Question
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.evaluation.critics.error_detection import detection_figures, error_detection
-from countdown_selfplay.evaluation.critics.policy import Reply
-from countdown_selfplay.evaluation.critics.steps import (
+from countdown_selfplay.evaluation.critics import Reply
+from countdown_selfplay.evaluation.critics.error_detection import (
     Solution,
+    detection_figures,
     drawn_items,
     eligible_solutions,
+    error_detection,
     read_solutions,
     write_solutions,
 )

@@ -6,7 +6,7 @@ from countdown_selfplay.contract.critique import recheck_prompt
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.domains.math_qa import MathQA, Question
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.evaluation.critics.policy import Reply
+from countdown_selfplay.evaluation.critics import Reply
 from countdown_selfplay.evaluation.critics.self_correction import correction_figures, rechecks, self_correction
 from countdown_selfplay.warm_starts.self_correction import self_correction_rows
 

@@ -6,8 +6,13 @@ import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.evaluation.critics.iterations import iterations_of, named_iterations
-from countdown_selfplay.evaluation.critics.win_rates import cell_figures, matrix_of, win_rates
+from countdown_selfplay.evaluation.critics.win_rates import (
+    cell_figures,
+    iterations_of,
+    matrix_of,
+    named_iterations,
+    win_rates,
+)
 from countdown_selfplay.games.critic_discernment import CriticDiscernment, outcome_of
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.testing import ScriptedRound

@@ -1,1 +1,0 @@
-"""Runs and arms against each other, with paired intervals."""
