@@ -1,3 +1,3 @@
-"""Commands are called in a process that has loaded torch, so that none says that it loads it, whichever comes first."""
+"""In a process that has loaded torch no command says that it loads it, whichever test comes first."""
 
 import torch  # noqa: F401

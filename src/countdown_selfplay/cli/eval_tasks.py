@@ -100,7 +100,7 @@ def run_task(options: argparse.Namespace, setting: Setting) -> Result:
     if domain.critique is None or domain.critique.recheck_row is None:
         raise ConfigError(
             f"`--task {options.task}` needs a domain whose answers can be judged in steps, criticised and revised "
-            "(`critique`; contract/critique.py), such as countdown and math_qa."
+            "(`critique`; contract/domain.py), such as countdown and math_qa."
         )
     started = time.perf_counter()
     task = {"error_detection": _detection, "self_correction": _correction, "win_rates": _meetings}[options.task]

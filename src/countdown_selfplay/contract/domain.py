@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
-
-if TYPE_CHECKING:
-    from .critique import Critique
+from typing import Any, Generic, Protocol, TypeVar
 
 P = TypeVar("P")
 Row = dict[str, Any]
@@ -214,6 +211,49 @@ def ended(moved: Any) -> bool:
 def in_moves(domain: Any) -> bool:
     """Whether the domain's answers are given in moves."""
     return domain.moved is not None and domain.answers in ("", "moves")
+
+
+class Critique:
+    """What a domain needs whose answers can be criticised and revised; the optional rest is for evaluations."""
+
+    def critique_row(self, problem: Any, answer: str) -> Row:
+        """A row that asks for the first mistake in `answer`. The same for a helpful and a misleading critic, so that
+        no style gives them away (appendix A)."""
+        raise NotImplementedError
+
+    def read_critique(self, text: str, answer: str) -> str | None:
+        """What the prover is shown of a critique of `answer`; None for one that cannot be used."""
+        raise NotImplementedError
+
+    def revise_row(self, problem: Any, answer: str, critique: str) -> Row:
+        """A row that shows the prover its own answer and a critique of unknown intent."""
+        raise NotImplementedError
+
+    def rejections(self, text: str) -> int:
+        """How often a revision says, in the form that it was asked for, that the critique is not critical."""
+        raise NotImplementedError
+
+    def hints_rejection(self, text: str) -> bool:
+        """Whether a revision says so in any form. One that does without a clear rejection neither corrects an answer
+        nor gives one up. The default: rejections have one form."""
+        return self.rejections(text) > 0
+
+    recheck_row: Any = None
+    """`recheck_row(problem, answer)`: a row that asks the prover to check its answer again, without any critique."""
+    steps: Any = None
+    """`steps(problem, answer)`: the steps of an answer in order; [] where there are none to be read."""
+    step_row: Any = None
+    """`step_row(problem, answer, step)`: a row that asks whether a step of an answer is right."""
+    calls_wrong: Any = None
+    """`calls_wrong(text)`: whether a reply to `step_row` calls the step wrong; None if it says neither."""
+    first_wrong: Any = None
+    """`first_wrong(problem, answer)`: the place of an answer's first wrong step among its `steps`, None if none is
+    wrong. Without it an annotator labels the steps."""
+    annotate_row: Any = None
+    """`annotate_row(problem, steps)`: a row that asks an annotator for the first wrong step."""
+    cut_at_mistake: Any = None
+    """`cut_at_mistake(problem, answer)`: (the text before it, the text of it), of the part of an answer in which its
+    first wrong step ends; None for none. For `algorithm: step_dpo`."""
 
 
 class Helping:

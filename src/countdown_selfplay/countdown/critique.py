@@ -12,7 +12,6 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from ..contract.critique import (
-    Critique,
     Message,
     critique_prompt,
     hints_rejection_in,
@@ -23,6 +22,7 @@ from ..contract.critique import (
     revise_prompt,
     step_prompt,
 )
+from ..contract.domain import Critique
 from .exact.written import Written, combined
 from .expression import to_postfix
 from .problem import Problem

@@ -13,7 +13,6 @@ from annotated_types import Gt
 
 from ..contract.critique import (
     NOT_CRITICAL,
-    Critique,
     Message,
     critique_prompt,
     first_error_prompt,
@@ -25,7 +24,7 @@ from ..contract.critique import (
     revise_prompt,
     step_prompt,
 )
-from ..contract.domain import BaseDomain
+from ..contract.domain import BaseDomain, Critique
 from ..errors import ConfigError, DataError
 from ..registry import Count
 from .math_answers import MAX_ANSWER, balanced, last_box, plain, reading, values_of

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import torch
 from annotated_types import Ge
 
-from ..contract.critique import Critique
+from ..contract.domain import Critique
 from ..contract.game import BaseGame
 from ..contract.round import Rollout, Round, RoundResult, Turn
 from ..errors import ConfigError
@@ -63,7 +63,7 @@ def critique_of(domain: Any) -> Critique:
     if domain.critique is None:
         raise ConfigError(
             f"The game critic_discernment needs a domain whose answers can be criticised (`critique`, "
-            f"contract/critique.py), and {type(domain).__name__} has none; play countdown or math_qa."
+            f"contract/domain.py), and {type(domain).__name__} has none; play countdown or math_qa."
         )
     found: Critique = domain.critique
     return found
