@@ -108,7 +108,6 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
 
 
 def game_of(script: IteratedArguments) -> Any:
-    """The game with its arguments."""
     return GAMES.make("critic_discernment", json_object("game_kwargs", script.game_kwargs, '{"revisions": 4}'))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import os
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import ConfigError, MissingExtraError
+from ..registry import nearest
 from .yaml_file import read_yaml
 
 _LEAST = {"num_processes": 1, "num_machines": 1, "machine_rank": 0, "main_process_port": 0}
@@ -39,11 +39,8 @@ def config_path(name: str) -> Path:
     known = sorted(path.stem for path in config_folder().glob("*.yaml"))
     if name.removesuffix(".yaml") in known:
         return config_folder() / f"{name.removesuffix('.yaml')}.yaml"
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f" Did you mean '{close[0]}'?" if close else ""
     raise ConfigError(
-        f"`--accelerate_config` ({name}) is neither a file nor a config of this package.{hint} Known names: "
-        f"{', '.join(known)}."
+        f"`--accelerate_config` ({name}) is neither a file nor a config of this package.{nearest(name, known)}"
     )
 
 

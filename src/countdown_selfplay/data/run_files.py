@@ -130,9 +130,8 @@ def discard_lines(path: Path, step: int, field: str = "step") -> None:
     beyond = [record for record in records if step_of(record[field]) > step]
     if beyond or torn:
         kept = [line for line, record in zip(lines, records, strict=True) if step_of(record[field]) <= step]
-        append_lines(
-            path.with_suffix(".discarded.jsonl"), beyond + ([{"torn": torn.decode(errors="replace")}] if torn else [])
-        )
+        beyond += [{"torn": torn.decode(errors="replace")}] if torn else []
+        append_lines(path.with_suffix(".discarded.jsonl"), beyond)
         write_atomically(path, "".join(line.decode() + "\n" for line in kept))
 
 

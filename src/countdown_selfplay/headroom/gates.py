@@ -133,17 +133,15 @@ def transfer(before: Counts, after: Counts, rung: int | None, n: int, k: int, ri
     near, far = rungs[rungs.index(rung) + 1], rungs[rungs.index(rung) + 3]
     gains = {one: paired_bootstrap(before[one], after[one], n, k=k) for one in (rung, near, far)}
     rose = {one: gain.difference >= rises and gain.low > 0 for one, gain in gains.items()}
-    words = ", ".join(
-        f"rung {one} {gain.difference:+.2f} [{gain.low:.2f}, {gain.high:.2f}]" for one, gain in gains.items()
+    changes = (f"rung {one} {gain.difference:+.2f} [{gain.low:.2f}, {gain.high:.2f}]" for one, gain in gains.items())
+    why = "the next rung does not rise, so nothing carries upwards"
+    if rose[far]:
+        why = "the third rung rises too, so the hard ones need no curriculum"
+    elif rose[near]:
+        why = "the gain reaches the next rung and not the third"
+    found = (
+        f"trained on rung {rung} alone, pass@{k} changes by {', '.join(changes)}: {why} (a rise is {rises:g} or more)"
     )
-    why = (
-        "the gain reaches the next rung and not the third"
-        if rose[near] and not rose[far]
-        else "the third rung rises too, so the hard ones need no curriculum"
-        if rose[far]
-        else "the next rung does not rise, so nothing carries upwards"
-    )
-    found = f"trained on rung {rung} alone, pass@{k} changes by {words}: {why} (a rise is {rises:g} or more)"
     figures = {str(one): [gain.difference, gain.low, gain.high] for one, gain in gains.items()}
     return Gate(3, name, rose[near] and not rose[far], found, {"trained_on": rung, f"pass@{k}": figures})
 

@@ -188,15 +188,13 @@ def estimate_memory(
     training: Parts = {"gradients": gradients, "logits, training": (logits + head, "a tile, and the head's gradient")}
     if vllm is None:
         return MemoryEstimate(lasting, _rollout(shape, roles, launch, tokens, rows, weight_bytes), training)
-    sampling: Parts = {"vLLM": (0.0, "in a server of its own")}
+    sampling: Parts = {"vLLM": (0.0, "in a separate server")}
     if not vllm.server:
         held = max(_texts(r, rows) * tokens[r.role] for r in roles)
         least = (shape.parameters * 2.0 + 4.0 * shape.layers * shape.key * held) / vllm.tensor
-        sampling["vLLM"] = (
-            (least, f"weights and cache in bf16; it takes {vllm.share:g} of the GPU")
-            if launch.total is None
-            else (vllm.share * launch.total, f"{vllm.share:g} of this device")
-        )
+        sampling["vLLM"] = (least, f"weights and cache in bf16; it takes {vllm.share:g} of the GPU")
+        if launch.total is not None:
+            sampling["vLLM"] = (vllm.share * launch.total, f"{vllm.share:g} of this device")
         if not vllm.sleeps:
             lasting |= sampling  # awake, it keeps its memory while the roles are trained
             sampling = {}
