@@ -15,8 +15,8 @@ import torch
 from countdown_selfplay import _trl
 from countdown_selfplay.config import Role
 from countdown_selfplay.errors import ConfigError, GenerationError, MissingExtraError
-from countdown_selfplay.generation import client as client_module
 from countdown_selfplay.generation import colocate
+from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.generation.server import UnknownModelError, VLLMServerClient
 from countdown_selfplay.generation.turns import check_lengths, fingerprint
 from countdown_selfplay.objectives import make_objective
@@ -341,7 +341,7 @@ def test_the_retries_are_bounded_and_end_in_one_clear_error(failing_server, monk
     url, script, seen = failing_server
     script += [(500, {"error": {"message": "engine died"}})] * 9
     client, pauses = VLLMServerClient(url, timeout=PATIENCE, retries=2, backoff=0.05), []
-    monkeypatch.setattr(client_module, "time", SimpleNamespace(sleep=pauses.append, perf_counter=lambda: 0.0))
+    monkeypatch.setattr(server_module, "time", SimpleNamespace(sleep=pauses.append, perf_counter=lambda: 0.0))
     with pytest.raises(
         GenerationError, match=r"failed at /v1/completions 3 times.*500 engine died.*checkpoint is intact"
     ):
