@@ -126,9 +126,8 @@ def answer_batches(
     max_new_tokens), and on nothing that came before. `strata`: a label per problem.
     """
     from ..random_state import seed_from
-    from .episodes import Played, answers_at_once, sample_episodes
+    from .episodes import Played, answers_at_once, rungs_of, sample_episodes
     from .sampling import sample_completions
-    from .summary import rungs_of
 
     prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
     identities, rungs = [identity(domain, problem) for problem in problems], rungs_of(domain, problems)

@@ -214,3 +214,10 @@ class CollectingRound:
 
 def _scores(rollout: Rollout) -> torch.Tensor:
     return torch.tensor([float(verdict.score) for verdict in rollout.verdicts or []])
+
+
+def rungs_of(domain: Any, problems: Sequence[Any]) -> list[int] | None:
+    """The rung of each problem; None for a domain without rungs, and where all problems are of one."""
+    rung = domain.rung
+    found = None if rung is None else [int(rung(problem)) for problem in problems]
+    return found if found is not None and len(set(found)) > 1 else None

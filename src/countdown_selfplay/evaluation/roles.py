@@ -17,9 +17,9 @@ from ..domains import asked_of, verdicts_of
 from ..errors import ConfigError, DataError
 from ..statistics.bootstrap import Z_95, Estimate, share_interval, wilson_interval
 from ..statistics.pass_at_k import pass_at_k_array
-from .episodes import Played, sample_episodes
+from .episodes import Played, rungs_of, sample_episodes
 from .sampling import DEFAULTS, Sampling, sample_completions, sample_texts, text_of
-from .summary import by_rung, ladder, rungs_of
+from .summary import by_rung, ladder
 
 
 @dataclass(frozen=True)

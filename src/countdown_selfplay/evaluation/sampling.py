@@ -106,11 +106,7 @@ def sample_completions(
     ids = [prompt_ids(tokenizer, prompt) for prompt in prompts]
     chat = any(not isinstance(prompt, str) for prompt in prompts)
     ends = end_token_ids(model, tokenizer, chat)
-    drawn = {
-        "temperature": float(temperature),
-        "top_p": float(top_p or 1),
-        "top_k": int(top_k or 0),
-    }
+    drawn = {"temperature": float(temperature), "top_p": float(top_p or 1), "top_k": int(top_k or 0)}
     config = GenerationConfig(
         max_new_tokens=max_new_tokens,
         eos_token_id=ends,
@@ -121,9 +117,8 @@ def sample_completions(
         **(drawn if temperature > 0 else {}),
     )
     device = torch.device(model.device if device is None else device)
-    extra: dict[str, Any] = {"tokenizer": tokenizer} if stop_strings else {}
-    if in_step:
-        extra["synced_gpus"] = True
+    extra = {"generation_config": config} | ({"tokenizer": tokenizer} if stop_strings else {})
+    extra |= {"synced_gpus": True} if in_step else {}
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     rows = [i for i in order for _ in range(n)]
     found: list[list[Completion]] = [[] for _ in ids]
@@ -135,13 +130,8 @@ def sample_completions(
             width = max(len(ids[i]) for i in batch)
             input_ids = torch.tensor([[config.pad_token_id] * (width - len(ids[i])) + ids[i] for i in batch])
             mask = torch.tensor([[0] * (width - len(ids[i])) + [1] * len(ids[i]) for i in batch])
+            asked = dict(input_ids=input_ids.to(device), attention_mask=mask.to(device), **extra)
             with private_generator(device, "evaluation", seed, number):
-                asked: dict[str, Any] = {
-                    "input_ids": input_ids.to(device),
-                    "attention_mask": mask.to(device),
-                    "generation_config": config,
-                    **extra,
-                }
                 # a set of policies does it itself
                 shared = isinstance(model, PreTrainedModel) and width > SHARED_START
                 output = model.generate(**(with_shared_prefix(model, asked) if shared else asked))

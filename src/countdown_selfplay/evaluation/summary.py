@@ -31,13 +31,6 @@ LADDER = tuple(range(4, 11))
 MAJORITY = (8, 32)  # Wang et al. reports these; n itself is added
 
 
-def rungs_of(domain: Any, problems: Sequence[Any]) -> list[int] | None:
-    """The rung of each problem; None for a domain without rungs, and where all problems are of one."""
-    rung = domain.rung
-    found = None if rung is None else [int(rung(problem)) for problem in problems]
-    return found if found is not None and len(set(found)) > 1 else None
-
-
 def by_rung(
     correct: Sequence[int], rungs: Sequence[int], n: int, ks: Sequence[int], resamples: int = 10_000, seed: int = 0
 ) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any, TextIO
 
 from ..statistics.bootstrap import Estimate, Interval, independent_difference, paired_bootstrap
@@ -17,17 +16,6 @@ _REDRAW = 0.2  # seconds between two drawings on a terminal
 _REPEAT = 30.0  # seconds between two lines where stderr is a file or a pipe
 RESAMPLES = 2_000
 """Of the interval of one player, which is a detail beside that of all together."""
-
-
-def findings_text(folder: Path) -> str:
-    """The top of the report: the verdict on the run, then a line for each metric that is not healthy."""
-    from .report.findings import findings, verdict  # matplotlib
-    from .report.load import load_run
-
-    run = load_run(folder)
-    found = findings(run)
-    said = ["", f"Not healthy in {folder}:", *(f"- {sentence}" for sentence in found), ""] if found else []
-    return "\n".join([str(verdict(run)), *said])
 
 
 def control_table(result: dict[str, Any]) -> str:

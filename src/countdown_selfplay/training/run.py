@@ -19,7 +19,7 @@ from ..data.files import checked_problems, held_out_problems, load_problem_rows
 from ..data.run_files import write_atomically
 from ..domains import domain_from
 from ..evaluation.summary import differences_by_rung
-from ..evaluation.terminal import before_after_table, control_table, findings_text
+from ..evaluation.terminal import before_after_table, control_table
 from .callbacks.run_folder import report_of
 from .evaluation import differences
 from .exports import write_cards
@@ -128,3 +128,14 @@ def write_evaluation(folder: Path, before: dict[str, Any], after: dict[str, Any]
             result["difference_by_rung"] = by_rung
     write_atomically(folder / "evaluation.json", json.dumps(result, indent=1) + "\n")
     return result
+
+
+def findings_text(folder: Path) -> str:
+    """The top of the report: the verdict on the run, then a line for each metric that is not healthy."""
+    from ..evaluation.report.findings import findings, verdict  # matplotlib
+    from ..evaluation.report.load import load_run
+
+    run = load_run(folder)
+    found = findings(run)
+    said = ["", f"Not healthy in {folder}:", *(f"- {sentence}" for sentence in found), ""] if found else []
+    return "\n".join([str(verdict(run)), *said])

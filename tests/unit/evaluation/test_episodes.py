@@ -12,13 +12,12 @@ from countdown_selfplay.domains import held_out_by_rung
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.evaluation import evaluate_prover
 from countdown_selfplay.evaluation.answers import answer_batches
-from countdown_selfplay.evaluation.episodes import sample_episodes
+from countdown_selfplay.evaluation.episodes import rungs_of, sample_episodes
 from countdown_selfplay.evaluation.summary import (
     by_rung,
     differences_by_rung,
     ladder,
     pass_by_rung,
-    rungs_of,
 )
 from countdown_selfplay.evaluation.terminal import before_after_table
 from countdown_selfplay.statistics.bootstrap import share_interval
