@@ -1,3 +1,4 @@
+# Tests: docs/metrics_page.py, docs/commands_page.py
 """The README and the pages of docs/ name only what exists, and their Python runs."""
 
 import ast

@@ -1,3 +1,4 @@
+# Tests: examples/README.md
 """examples/*.py: short scripts of public names, which run by themselves."""
 
 import ast

@@ -1,3 +1,4 @@
+# Tests: errors.py, pyproject.toml, .ci/run
 """The package as a whole: what an import costs, who may import whom, what the README, CI and the wheel hold."""
 
 import ast

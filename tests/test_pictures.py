@@ -1,3 +1,4 @@
+# Tests: docs/pictures
 """The pictures of the pages are what the scripts of docs/pictures draw, and the gallery shows every chart."""
 
 import re

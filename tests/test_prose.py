@@ -1,3 +1,4 @@
+# Tests: docs/glossary.md
 """Docstrings, messages and section rules are wrapped by hand: the wounds that a wrapper leaves are kept out. So is a
 list of phrases for which standard technical English has plainer words; `python tests/test_prose.py` counts them."""
 

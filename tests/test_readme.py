@@ -1,3 +1,4 @@
+# Tests: README.md, tools/readme.py
 """The README is short, fetches nothing, and each number in it is that of a file under docs/benchmarks."""
 
 import contextlib

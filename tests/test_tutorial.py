@@ -1,3 +1,4 @@
+# Tests: docs/tutorial.md
 """The commands of docs/tutorial.md, in their order."""
 
 import json

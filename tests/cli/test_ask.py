@@ -1,3 +1,4 @@
+# Tests: cli/ask.py, evaluation/episodes.py
 """`countdown-selfplay ask`: one problem for a prover, proposals of a conjecturer, and folders that hold no model."""
 
 import json

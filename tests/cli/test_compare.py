@@ -1,3 +1,4 @@
+# Tests: cli/compare.py, evaluation/compare.py
 """`countdown-selfplay compare` on answer files with known counts."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: cli/dataset.py
 """`countdown-selfplay dataset`: the files it writes, decontamination, and bad input."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: cli/env.py
 """`countdown-selfplay env`."""
 
 import importlib.metadata

@@ -1,3 +1,4 @@
+# Tests: cli/eval.py, evaluation/setting.py
 """`countdown-selfplay eval` with the embedded model: the table, the file, the settings, and what it refuses."""
 
 import json

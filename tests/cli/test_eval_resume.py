@@ -1,3 +1,4 @@
+# Tests: evaluation/answers.py
 """`eval --output x.jsonl`: a real process killed in mid-evaluation and gone on with, against one that was not."""
 
 import json

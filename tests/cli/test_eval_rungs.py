@@ -1,3 +1,4 @@
+# Tests: cli/eval.py, evaluation/summary.py
 """`countdown-selfplay eval` of the ladder's models: problems by rung, their figures, and what is refused."""
 
 import json

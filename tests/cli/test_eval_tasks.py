@@ -1,3 +1,4 @@
+# Tests: cli/eval_tasks.py
 """`countdown-selfplay eval --task`, on two iterations that `cdg` played with weights that know the game a little."""
 
 import json

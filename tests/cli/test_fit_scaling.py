@@ -1,3 +1,4 @@
+# Tests: cli/fit_scaling.py, evaluation/scaling.py, statistics/scaling.py
 """`countdown-selfplay fit-scaling` on tables and run folders with known curves."""
 
 import json

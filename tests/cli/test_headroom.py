@@ -1,3 +1,4 @@
+# Tests: cli/headroom.py, headroom/measure.py, headroom/oracle.py
 """`countdown-selfplay headroom` on the embedded ladder, as small as it gets, and what it refuses."""
 
 import fcntl

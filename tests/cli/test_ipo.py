@@ -1,3 +1,4 @@
+# Tests: cli/ipo.py
 """`countdown-selfplay ipo` from end to end and its bad input."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: cli/joint.py, config/script.py, training/run.py
 """`countdown-selfplay joint` from end to end, its dry run, and its bad input."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: cli/main.py, cli/launch.py, cli/commands.py
 """The dispatcher and the launcher of the command line."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: data/anchors.py, cli/joint.py
 """studies/four_runs.py --mixes: the ablation of the share of fixed data that Allen and Ståblein ask for."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: cli/options.py, cli/commands.py, cli/joint.py, cli/sources.py
 """cli/options.py, sources.py, yaml_file.py: how recipe, config file and flags are read, and which of
 their mistakes are refused before torch loads."""
 

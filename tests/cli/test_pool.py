@@ -1,3 +1,4 @@
+# Tests: cli/commands.py, proposers/tiers.py
 """`countdown-selfplay pool`."""
 
 from countdown_selfplay.cli.main import main

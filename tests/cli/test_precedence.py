@@ -1,3 +1,4 @@
+# Tests: cli/options.py, cli/sources.py, config/recipes.py
 """Command line over YAML over recipe; within one source a role's own field over the plain one."""
 
 import dataclasses

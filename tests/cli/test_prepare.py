@@ -1,3 +1,4 @@
+# Tests: cli/prepare.py, config/starts.py, warm_starts/starts.py
 """`--prepare` of cdg, pool and sgs: what their recipes start from, made by the command itself."""
 
 import json

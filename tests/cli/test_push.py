@@ -1,3 +1,4 @@
+# Tests: cli/push.py, training/callbacks/run_folder.py, training/cards.py
 """`countdown-selfplay push`, and the model cards that it and training write."""
 
 import json

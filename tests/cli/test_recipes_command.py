@@ -1,3 +1,4 @@
+# Tests: cli/recipes.py
 """`countdown-selfplay recipes`: one table of all recipes, and the text of one."""
 
 import pytest

@@ -1,3 +1,4 @@
+# Tests: cli/joint.py, config/recipes.py
 """The recipes of pools and of symbolic proposers play two rounds each, with evaluation before and after."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: cli/joint.py, config/recipes.py
 """Every shipped recipe is played for two rounds, with the evaluation before and after, on models and rows made here.
 
 Of a recipe's values only these are replaced: where model, rows and results lie; how long the run is (max_steps 2, a

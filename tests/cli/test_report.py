@@ -1,3 +1,4 @@
+# Tests: cli/report.py
 """`countdown-selfplay report` from the command line."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# Tests: cli/commands.py
 """`countdown-selfplay rloo`: the joint trainer with the prover alone."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: cli/sft.py, planning/dry_run.py
 """`countdown-selfplay sft` from end to end, the way from `dataset` to `joint`, and bad input."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: cli/commands.py, cli/hard_set.py, evaluation/hard.py, config/starts.py
 """`countdown-selfplay sgs`: its recipes, what they start from, and the set of hard targets."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# Tests: cli/joint.py, config/recipes.py
 """SmolLM2-135M in moves: the two recipes play for two steps and one round; nothing is claimed about learning."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: cli/solve.py, cli/verify.py
 """`countdown-selfplay solve` and `verify`: what they print, and exit codes 0, 1 and 2."""
 
 import io

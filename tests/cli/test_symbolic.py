@@ -1,3 +1,4 @@
+# Tests: cli/commands.py, proposers/symbolic/difficulty.py
 """`countdown-selfplay symbolic`: what it refuses before a model loads, and the report of a run with a predictor."""
 
 import importlib

@@ -1,3 +1,4 @@
+# Tests: objectives/grpo.py, objectives/importance.py
 """GRPO and Dr. GRPO give the loss and the credit of TRL's own trainer on the same samples.
 
 Its CISPO is none of ours: it takes another mean and clips from above only."""

@@ -1,3 +1,4 @@
+# Tests: objectives/__init__.py
 """On the policy's own samples `rloo` has the gradient of TRL's RLOOTrainer with the KL switched off."""
 
 import torch

@@ -1,3 +1,4 @@
+# Tests: _trl.py, training/anchor_order.py
 """The pinned TRL has exactly the private names, parameters and output keys that countdown_selfplay/_trl.py relies
 on."""
 

@@ -1,3 +1,4 @@
+# Tests: distributed/ddp.py, distributed/deepspeed.py, distributed/fsdp.py, training/round.py
 """The probe games on two processes under each engine: processes agree, a resume is exact, what is frozen stays, a
 round may be two steps, and processes with different numbers of rows, or none, wait for nobody.
 

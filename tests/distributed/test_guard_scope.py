@@ -1,3 +1,4 @@
+# Tests: training/rollbacks.py, training/callbacks/guard.py
 """`guard_scope: conjecturer` on two processes: the conjecturer alone goes back, on both, and a resume is exact."""
 
 import pytest

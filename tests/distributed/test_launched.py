@@ -1,3 +1,4 @@
+# Tests: distributed/launch.py
 """`accelerate launch --num_processes 2 --cpu` starts one process: the program refuses to be that one."""
 
 from pathlib import Path

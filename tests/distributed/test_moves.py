@@ -1,3 +1,4 @@
+# Tests: training/rollouts.py, training/window.py
 """Answers in moves on two processes, under DDP and FSDP2: they keep the same answers, take the same steps and end with
 the same weights, and a resumed run ends as the straight one bit for bit."""
 

@@ -1,3 +1,4 @@
+# Tests: training/store.py, training/callbacks/round_end.py
 """Two processes, one of which is killed or told to end: torchrun starts them again and the run ends as if nothing had
 been."""
 

@@ -1,3 +1,4 @@
+# Tests: proposers/targets.py
 """The recipe tiny/sgs on two processes: they choose the same targets, count the same ones as solved, share the work
 out, and a resumed run ends as the straight one bit for bit."""
 

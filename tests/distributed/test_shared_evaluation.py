@@ -1,3 +1,4 @@
+# Tests: evaluation/roles.py, training/evaluation.py
 """Two processes share the evaluations of `joint` before, in and after training, and both would hang or die of the time
 limit if one of them worked alone or made another number of batches."""
 

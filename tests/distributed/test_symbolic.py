@@ -1,3 +1,4 @@
+# Tests: proposers/symbolic/refresh.py
 """The recipe tiny/symbolic_ours on two real processes: archive, buffer, predictor and bandit are the same on both, and
 a resume is exact."""
 

@@ -1,3 +1,4 @@
+# Tests: planning/memory.py
 """The memory estimate of a dry run, a lower bound, against what the allocator peaked at."""
 
 import importlib.util

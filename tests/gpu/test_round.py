@@ -1,3 +1,4 @@
+# Tests: training/round.py
 """Joint rounds on a GPU: bf16, recomputed activations, TRL's kernel for the log-probs."""
 
 import json

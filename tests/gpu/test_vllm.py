@@ -1,3 +1,4 @@
+# Tests: generation/colocate.py
 """vLLM in the training process on a GPU: the pushes arrive exactly, awake and after a sleep."""
 
 import importlib.util

@@ -1,3 +1,4 @@
+# Tests: warm_starts/iterated/driver.py, countdown/critique.py, evaluation/critics/win_rates.py
 """Two iterations of the Critic-Discernment Game with the tiny model: what lies in the folder, and runs that die."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: warm_starts/iterated/retrain.py, warm_starts/iterated/settings.py
 """What of a row is in the loss: tokens decoded by a chat tokenizer."""
 
 import json

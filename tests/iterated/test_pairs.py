@@ -1,3 +1,4 @@
+# Tests: cli/options.py, warm_starts/iterated/select.py, warm_starts/iterated/settings.py
 """Pairs of a success and a failure, and of a right and a wrong step, from rows written by hand."""
 
 import json

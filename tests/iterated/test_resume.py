@@ -1,3 +1,4 @@
+# Tests: warm_starts/iterated/driver.py, warm_starts/iterated/settings.py
 """What a refused resume says."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: warm_starts/iterated/select.py, warm_starts/filters.py, warm_starts/iterated/settings.py
 """What is trained on: thresholds at their boundary, loops, repetitions, balance; cases of seed 002, appendix B."""
 
 import math

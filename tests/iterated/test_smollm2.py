@@ -1,3 +1,4 @@
+# Tests: warm_starts/iterated/driver.py
 """SmolLM2-135M plays two iterations of `math_qa`: formats, masks and lineage; nothing is claimed about learning.
 
 The model's folder is in SMOLLM2, or the model is in the hub's cache; else the test is skipped."""

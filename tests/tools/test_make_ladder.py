@@ -1,3 +1,4 @@
+# Tests: tools/make_tiny_model/ladder
 """`python -m tools.make_tiny_model.ladder`: what the two warm starts show, and the command."""
 
 import json

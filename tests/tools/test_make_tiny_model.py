@@ -1,3 +1,4 @@
+# Tests: tools/make_tiny_model/__main__.py
 """What the warm start shows the model, and how it trains."""
 
 import math

@@ -1,3 +1,4 @@
+# Tests: tools/make_tiny_model/__main__.py
 """`python -m tools.make_tiny_model`: training into a folder, measuring, refusals."""
 
 import json

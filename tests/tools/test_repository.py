@@ -1,3 +1,4 @@
+# Tests: tools/repository.py, tools/readme.py
 """One setting makes badges, edit links and install cells; the notebooks hold what the tool writes."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: tools/results
 """docs/results/ is what tools/results computes from docs/benchmarks/ as they are now."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: tools/scaling_checks.py
 """How far a fitted asymptote stands: bootstrap, cut tails, halves, and what may be ranked."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: data/anchors.py
 """What becomes of the data set's rows: extra columns, ranges, and held-out problems."""
 
 import logging

@@ -1,3 +1,4 @@
+# Tests: training/book.py
 """`log_completions`: the table shows what each role earned and was credited with; drawing its rows changes nothing."""
 
 import math

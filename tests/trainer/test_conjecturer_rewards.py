@@ -1,3 +1,4 @@
+# Tests: rewards/factory.py
 """Every registered conjecturer reward trains on the tiny model, and those that look back resume bit for bit."""
 
 import math

@@ -1,3 +1,4 @@
+# Tests: games/critic_discernment.py, training/losses.py
 """The Critic-Discernment Game with the tiny model: real turns, real steps, bit-exact resume."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: training/callbacks/run_folder.py, training/checkpoints.py
 """Files of a run folder that something else damaged: one sentence, or what is not needed is passed over."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: training/store.py, training/checkpoints.py
 """SIGKILL before any file operation of a run, and a full disk: what goes on equals the run that nothing befell.
 
 The run saves every round, keeps two checkpoints, logs, and is rolled back by the guard once, so that the operations

@@ -1,3 +1,4 @@
+# Tests: training/parts.py, evaluation/sampling.py
 """The token that ends a chat turn is one and the same in the warm start, in training and in evaluation."""
 
 import pytest

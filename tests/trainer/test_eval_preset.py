@@ -1,3 +1,4 @@
+# Tests: training/evaluation.py, evaluation/setting.py
 """`eval_preset`: one evaluation setting for all models, in a run's own evaluations and in `eval` of its exports."""
 
 import dataclasses

@@ -1,3 +1,4 @@
+# Tests: curriculum/admission.py, games/propose_and_solve.py, games/settings.py
 """Rounds that play nothing but the conjecturer's problems, or all of them: real steps on the tiny model."""
 
 import pytest

@@ -1,3 +1,4 @@
+# Tests: statistics/scaling.py, evaluation/scaling.py
 """A run folder says in which round each problem of the data set was first solved."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: countdown/domain.py, countdown/problem.py
 """Before a run in moves the prover is asked for a few first moves: one that has never seen the format is refused."""
 
 import re

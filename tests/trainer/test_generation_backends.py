@@ -1,3 +1,4 @@
+# Tests: generation/colocate.py, generation/server.py, generation/turns.py, config/generation_rules.py
 """Generation backends that run everywhere: continuous batching, the correction of a sampler, a server that fails."""
 
 import http.server

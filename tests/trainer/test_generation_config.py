@@ -1,3 +1,4 @@
+# Tests: evaluation/sampling.py
 """A model's own generation_config bends no rollout and no evaluation, and is saved as it was."""
 
 import json

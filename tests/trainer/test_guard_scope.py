@@ -1,3 +1,4 @@
+# Tests: training/rollbacks.py, training/callbacks/guard.py
 """`guard_scope: conjecturer` (seed 001, section 3.2): the conjecturer alone goes back, and the run goes on."""
 
 import json

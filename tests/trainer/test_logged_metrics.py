@@ -1,3 +1,4 @@
+# Tests: contract/frame_metrics.py, games/metrics.py, training/book.py
 """What a round logs about its texts and its times, checked against numbers counted another way."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: proposers/targets.py
 """200 rounds of self-guided self-play on targets none of which gets solved (benchmarks/sgs_rounds.py)."""
 
 import importlib

@@ -1,3 +1,4 @@
+# Tests: domains/math_qa.py
 """`math_qa` plays propose-and-solve on a fixed pool of questions: real samples, math-verify's verdicts, real steps."""
 
 from datasets import Dataset

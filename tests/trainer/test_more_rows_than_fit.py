@@ -1,3 +1,4 @@
+# Tests: training/credit.py, training/window.py
 """A game that samples more than a role's micro-batches hold: the step is that of a run in which everything fits."""
 
 from typing import ClassVar

@@ -1,3 +1,4 @@
+# Tests: objectives/base.py, training/losses.py, training/learners.py, config/role_rules.py
 """Every objective in the real loop: it trains, its sums do not depend on the cut into micro-batches, and its state
 survives a restart."""
 

@@ -1,3 +1,4 @@
+# Tests: training/rollouts.py, rewards/prover/checked.py
 """Every answer is judged once, by the domain, and all who ask get that verdict."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# Tests: training/parts.py, contract/game.py, registry.py
 """Parts of a user's own: what does not fit is one sentence, before a model loads where that can be known."""
 
 import pytest

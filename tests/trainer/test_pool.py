@@ -1,3 +1,4 @@
+# Tests: proposers/tiers.py
 """A pool in the trainer: two conjecturers with tiers and two provers by expert iteration, real steps on the tiny
 model."""
 

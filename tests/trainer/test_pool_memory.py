@@ -1,3 +1,4 @@
+# Tests: policies/full.py, proposers/tiers.py
 """A pool's memory on SmolLM2-135M: what more players cost where each is an adapter over one base."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: contract/game.py, contract/round.py, training/round.py
 """Games that the frame was not written for, played by the real trainer: who learns moves and nobody else does, a
 resume is the straight run, and what is logged, declared and exported is each player's own."""
 

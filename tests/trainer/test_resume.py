@@ -1,3 +1,4 @@
+# Tests: training/store.py, training/exports.py, training/checkpoints.py
 """Stop at a round and resume = straight run, bit for bit on the CPU; and nothing that only looks changes the
 trajectory."""
 

@@ -1,3 +1,4 @@
+# Tests: config/roles.py, policies/build.py, policies/lora.py
 """Real runs under roles that are not one model each with a group of several samples."""
 
 import json

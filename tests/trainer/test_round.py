@@ -1,3 +1,4 @@
+# Tests: training/round_player.py, training/round.py, training/trainer.py
 """A round trains every role, nothing else, and each role on its own."""
 
 import math

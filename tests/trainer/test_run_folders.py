@@ -1,3 +1,4 @@
+# Tests: training/callbacks/round_end.py, training/callbacks/run_folder.py, training/checkpoints.py
 """Run folders that were moved, checkpoints that were renamed or set aside, attempts and parts of a run elsewhere."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: training/callbacks/round_end.py, training/checkpoints.py, training/rollbacks.py, training/run_lock.py
 """What a run folder survives: given-up trajectories, deaths, a second run, changed settings, damaged files."""
 
 import fcntl

@@ -1,3 +1,4 @@
+# Tests: objectives/rloo.py, policies/forward.py, training/micro_batch.py
 """What the trainer leaves out for speed changes no number: each saving against the plain computation."""
 
 import pytest

@@ -1,3 +1,4 @@
+# Tests: training/window.py, config/room_rules.py
 """A round in several optimizer steps: what each step's gradient is, that clips act from the second on, and that a run
 stops and goes on between two rounds only."""
 

@@ -1,3 +1,4 @@
+# Tests: proposers/symbolic/refresh.py, proposers/symbolic/bandits.py, proposers/symbolic/factorized.py
 """Symbolic proposers in real runs of the tiny model: they train, and a resumed run is the straight run."""
 
 from pathlib import Path

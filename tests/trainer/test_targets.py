@@ -1,3 +1,4 @@
+# Tests: proposers/targets.py, guides/judge.py
 """Self-guided self-play on the embedded model: real rounds with targets, guides, and overlong samples."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# Tests: training/callbacks/guard.py
 """What reaches a tracker: the guard's actions as alerts of trackio, and what the roles wrote as its table."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: training/credit.py, objectives/rae.py
 """A role with two turns of different size in a round: its mean reward, its line of the log and its completions are
 those of both."""
 

@@ -1,3 +1,4 @@
+# Tests: training/trainer.py, policies/forward.py
 """What a user may bring along: checkpointing, precision, optimizers, small data, chats; and what is refused."""
 
 import json

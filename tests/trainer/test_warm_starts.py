@@ -1,3 +1,4 @@
+# Tests: warm_starts/configs.py, warm_starts/training.py, warm_starts/readers.py, warm_starts/demonstrations.py
 """Warm starts: token ids and labels, pairs by hand, what may be trained on, samples from files."""
 
 import inspect

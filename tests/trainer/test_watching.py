@@ -1,3 +1,4 @@
+# Tests: training/callbacks/round_end.py, training/evaluation.py, training/callbacks/run_folder.py
 """What a user sees of a run while it trains, what it can be told to end with, and parts named as module:function."""
 
 import json

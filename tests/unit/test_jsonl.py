@@ -1,3 +1,4 @@
+# Tests: data/jsonl.py, data/run_files.py
 """One reader of JSONL: what it passes over, and what it refuses by file and line."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: planning/memory.py, cli/launch.py, planning/dry_run.py, planning/probe.py
 """The memory estimate against models that were built and arithmetic by hand; a probe against what it must hold."""
 
 import pytest

@@ -1,3 +1,4 @@
+# Tests: contract/metric.py, contract/frame_metrics.py, proposers/targets_metrics.py, proposers/symbolic/metrics.py
 """Declarations of metrics: one per player, found by the logged name, written into a run folder and read again."""
 
 import subprocess

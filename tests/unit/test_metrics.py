@@ -1,3 +1,4 @@
+# Tests: training/book.py
 """From the metrics of rounds to a log entry, and what counts as cut at the token limit."""
 
 import torch

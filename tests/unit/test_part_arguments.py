@@ -1,3 +1,4 @@
+# Tests: registry.py, options.py, cli/help_part.py
 """registry.py, cli/help_part.py: arguments of parts are checked by their annotations, and printed."""
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,3 +1,4 @@
+# Tests: distributed/processes.py
 """What processes exchange, where it can be told without starting any."""
 
 import pytest

@@ -1,3 +1,4 @@
+# Tests: training/callbacks/progress.py, evaluation/terminal.py, games/metrics.py, statistics/bootstrap.py
 """The bar, the words on it, and the statistics of two independent estimates."""
 
 import io

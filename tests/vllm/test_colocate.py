@@ -1,3 +1,4 @@
+# Tests: generation/colocate.py
 """One vLLM engine in the training process plays every role with that role's weights, exactly."""
 
 import json

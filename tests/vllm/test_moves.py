@@ -1,3 +1,4 @@
+# Tests: generation/colocate.py, training/rollouts.py
 """Answers in moves with vLLM in the training process: its log-probs lie beside the rows that they are of, and each
 later move is sampled once for each episode that goes on."""
 

@@ -1,3 +1,4 @@
+# Tests: generation/server.py
 """A real vLLM server on 127.0.0.1: adapters reach it, it is killed in mid-run, it comes back, it refuses."""
 
 import os

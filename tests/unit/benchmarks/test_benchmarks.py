@@ -1,3 +1,4 @@
+# Tests: benchmarks/throughput.py
 """The arithmetic of benchmarks/simulate_scaling.py by hand, and one quick run of benchmarks/throughput.py."""
 
 import importlib.util

@@ -1,3 +1,4 @@
+# Tests: benchmarks/step_overhead.py, benchmarks/two_processes.py
 """The benchmarks that train: what they time is what they say, and what they refuse is one sentence."""
 
 import importlib

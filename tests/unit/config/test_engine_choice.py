@@ -1,3 +1,4 @@
+# Tests: distributed/choose.py, distributed/deepspeed.py, distributed/fsdp.py
 """Which engine a launch asks for, and the launches that are refused before a model loads."""
 
 import pytest

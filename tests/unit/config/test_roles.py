@@ -1,3 +1,4 @@
+# Tests: config/roles.py, config/role_rules.py, config/changes.py, config/script.py
 """Roles as data: `roles` in Python, YAML and on the command line, what it resolves to, and what is refused."""
 
 import copy

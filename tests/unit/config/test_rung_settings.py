@@ -1,3 +1,4 @@
+# Tests: config/joint.py
 """Proposers over rungs and the placebo as settings: what is refused before a model loads."""
 
 import pytest

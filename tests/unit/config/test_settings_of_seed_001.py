@@ -1,3 +1,4 @@
+# Tests: config/countdown_fields.py, countdown/rules.py
 """Settings with which seed 001 is run as its authors ran it: where they reach, and what is refused."""
 
 from typing import get_args, get_type_hints

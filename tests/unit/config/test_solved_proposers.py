@@ -1,3 +1,4 @@
+# Tests: config/joint.py
 """Proposers that need the exact solver are refused before a run of more numbers than it takes."""
 
 import pytest

@@ -1,3 +1,4 @@
+# Tests: countdown/exact/solver.py, countdown/problem.py, countdown/rules.py
 """Many problems at once: the answers are those of one at a time, in any order, mix and number of threads."""
 
 import random

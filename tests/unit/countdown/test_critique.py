@@ -1,3 +1,4 @@
+# Tests: countdown/critique.py, contract/critique.py
 """Steps of an expression and which of them lead nowhere; by hand and against the exact solver."""
 
 import random

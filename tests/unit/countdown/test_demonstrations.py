@@ -1,3 +1,4 @@
+# Tests: countdown/proposals.py
 """Demonstrations are right in every line, and rows have the public schemas."""
 
 import re

@@ -1,3 +1,4 @@
+# Tests: countdown/domain.py, countdown/proposals.py
 """The domain as a game sees it."""
 
 import pickle

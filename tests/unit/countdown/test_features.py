@@ -1,3 +1,4 @@
+# Tests: countdown/features.py
 """Solutions as trees, and the features made of them, at problems whose solutions can be listed by hand."""
 
 import math

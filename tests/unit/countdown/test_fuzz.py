@@ -1,3 +1,4 @@
+# Tests: countdown/expression.py
 """Fuzzing the verifier: 2,000 examples by hypothesis in the default run, 10,000 marked `matrix`, a million `nightly`.
 
 Each kind of input has its own way to know what is right, none of which shares code with the verifier: Python's parser

@@ -1,3 +1,4 @@
+# Tests: countdown/generator.py
 """Generated problems: solvable, in range, distinct, reproducible, and on their side of the held-out border."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# Tests: countdown/guide.py
 """The rubric of seed 003, appendix E.3, at Countdown problems that can be judged by hand."""
 
 import pytest

@@ -1,3 +1,4 @@
+# Tests: countdown/exact/solver.py, countdown/generator.py, countdown/problem.py
 """The frozen held-out set."""
 
 import hashlib

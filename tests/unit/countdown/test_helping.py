@@ -1,3 +1,4 @@
+# Tests: countdown/helping.py, countdown/guide.py
 """The prompts of seed 003, appendix E, for Countdown, reviews as texts, and demonstrations of both."""
 
 from dataclasses import replace

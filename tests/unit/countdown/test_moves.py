@@ -1,3 +1,4 @@
+# Tests: countdown/moves.py, contract/domain.py
 """Countdown in moves: one operation a move, judged exactly, and what the domain does with it."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: countdown/mutations.py, countdown/features.py
 """Seed 004, sections 3.3 and 3.4: what the actions do, and that a candidate is what it was asked to be."""
 
 from itertools import product

@@ -1,3 +1,4 @@
+# Tests: countdown/planted.py
 """Problems made by a random legal derivation."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: countdown/problem.py
 """Problems, their identity, their ranges, and reading them from data sets."""
 
 import pickle

@@ -1,3 +1,4 @@
+# Tests: countdown/prompts.py
 """The prompts byte for byte (FACTS, section 1), and NumPy's way to print numbers."""
 
 import random

@@ -1,3 +1,4 @@
+# Tests: countdown/proposals.py
 """What a conjecturer's text is parsed into, in all three styles."""
 
 import pytest

@@ -1,3 +1,4 @@
+# Tests: countdown/rows.py, data/anchors.py
 """Files with the schemas of the two public data sets, read as training and evaluation read them."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: countdown/exact/values.py, countdown/exact/meeting.py, countdown/exact/forms.py, countdown/exact/written.py
 """The solver against every count of FACTS (section 1), against searches that share no code with it, and against itself
 under changes of a problem that must not, or must, change the answer."""
 

@@ -1,3 +1,4 @@
+# Tests: countdown/moves.py, proposers/rungs.py
 """Problems drawn as texts, and proposals whose target is put right."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# Tests: countdown/verifier.py
 """The verifier's options, scores and agreement with an independent reading of the same text."""
 
 import pickle

@@ -1,3 +1,4 @@
+# Tests: curriculum/admission.py, curriculum/archive.py
 """Which proposals may be played, decided on gathered records: every reason once."""
 
 from countdown_selfplay.countdown import CountdownDomain

@@ -1,3 +1,4 @@
+# Tests: curriculum/archive.py
 """Rounds, novelty, JSON round trip."""
 
 import json

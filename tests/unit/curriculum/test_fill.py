@@ -1,3 +1,4 @@
+# Tests: curriculum/admission.py
 """The starvation bug of seed 001, section 5.2, its fix, and the other ways to fill a round, as arithmetic."""
 
 import pytest

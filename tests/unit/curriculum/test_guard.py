@@ -1,3 +1,4 @@
+# Tests: curriculum/guard.py
 """The collapse guard's judgement on hand-made rounds."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: curriculum/legibility.py
 """The judgement on a run's first rounds, from metrics alone."""
 
 import pytest

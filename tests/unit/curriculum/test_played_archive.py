@@ -1,3 +1,4 @@
+# Tests: curriculum/archive.py
 """The rolling archive of played problems and the mean solve rates that conjecturer rewards look back at."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: distributed/launch.py
 """A launch that was asked for several processes and has started one; a real one is in tests/distributed."""
 
 import re

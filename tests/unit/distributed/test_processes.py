@@ -1,3 +1,4 @@
+# Tests: distributed/processes.py, distributed/launch.py
 """What processes exchange, on one of them; tests/distributed/test_two_processes.py has the rest."""
 
 import math

@@ -1,3 +1,4 @@
+# Tests: domains/math_answers.py, domains/math_check.py
 r"""Which answers are right, for the shapes that right answers of MATH take: numbers, fractions, roots, units, per
 cents, angles, money, lists, sets, tuples, intervals, matrices, equations, inequalities, letters and words.
 

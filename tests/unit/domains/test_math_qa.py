@@ -1,3 +1,4 @@
+# Tests: domains/math_qa.py, domains/workers.py
 """Questions with checked answers: what is read, what is equal, and what hostile text may cost."""
 
 import pickle

@@ -1,3 +1,4 @@
+# Tests: domains/workers.py, domains/worker.py
 """Checking in processes that can be killed: nothing is lost, nothing hangs, results are in the order of the items.
 
 Deadlines pass when the test says so: the pool's clock stands still until what must come before has come.

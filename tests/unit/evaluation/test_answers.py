@@ -1,3 +1,4 @@
+# Tests: evaluation/answers.py, evaluation/sampling.py, evaluation/summary.py
 """The answer file: what a kill at any byte leaves, how it goes on, and what it refuses."""
 
 import pytest

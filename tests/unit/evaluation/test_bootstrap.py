@@ -1,3 +1,4 @@
+# Tests: statistics/bootstrap.py, statistics/pass_at_k.py
 """Bootstrap intervals against published counts, exact enumeration and the normal approximation."""
 
 from itertools import product

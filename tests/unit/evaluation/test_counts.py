@@ -1,3 +1,4 @@
+# Tests: evaluation/compare.py
 """Counts per problem and seed, kept beside a published table."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: evaluation/critics/error_detection.py, evaluation/critics/win_rates.py
 """Tables of the critic game's study from figures written by hand, and what its program refuses."""
 
 import importlib

@@ -1,3 +1,4 @@
+# Tests: evaluation/episodes.py, evaluation/answers.py, evaluation/roles.py, evaluation/summary.py
 """Episodes of a domain in moves: how they are sampled and counted, by written moves and by a known probability."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: statistics/pass_at_k.py
 """majority@k against counting by hand."""
 
 import random

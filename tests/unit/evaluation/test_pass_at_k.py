@@ -1,3 +1,4 @@
+# Tests: statistics/pass_at_k.py
 """pass@k against hand-derived fractions and against counting every subset."""
 
 from itertools import combinations

@@ -1,3 +1,4 @@
+# Tests: evaluation/roles.py
 """Several provers as one."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# Tests: distributed/processes.py, evaluation/roles.py, evaluation/terminal.py
 """Sharing an evaluation out over processes, and its progress line."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# Tests: statistics/bootstrap.py
 """Rates among the answers they apply to: intervals over problems, derived by hand where there are few."""
 
 import pytest

@@ -1,3 +1,4 @@
+# Tests: evaluation/report/findings.py, evaluation/report/load.py, evaluation/report/page.py
 """report.html from made-up run folders: what it shows, what it escapes, and what it says about damaged input."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: evaluation/report/charts.py, evaluation/report/load.py, evaluation/report/page.py, evaluation/report/tables.py
 """report.html of runs that differ only in the seed: one arm, a band, a comparison with intervals."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: evaluation/report/charts.py, evaluation/report/load.py, evaluation/report/pictures.py
 """The way from a metric to a curve and to a picture, against positions and means worked out by hand."""
 
 from xml.etree import ElementTree

@@ -1,3 +1,4 @@
+# Tests: evaluation/report/iterated.py, evaluation/report/panels.py, games/critic_metrics.py
 """What the report shows of the Critic-Discernment Game, from run folders made by hand."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: evaluation/report/charts.py, evaluation/report/findings.py, evaluation/report/load.py
 """The charts of a game whose roles and metrics the library does not know (report/charts.py, contract/metric.py)."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: evaluation/report/charts.py, evaluation/report/load.py, evaluation/report/targets.py, evaluation/scaling.py
 """The figures of seed 003 from runs whose numbers are written here."""
 
 import json

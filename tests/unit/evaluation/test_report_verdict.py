@@ -1,3 +1,4 @@
+# Tests: evaluation/report/findings.py
 """The line on top of a report, the examples by stratum, and the players of a pool, from made-up run folders."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: evaluation/roles.py
 """How well a guide reviews, on reviews that are written here."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: evaluation/roles.py, evaluation/terminal.py
 """Both roles' evaluations with scripted models whose right answers are known beforehand."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: evaluation/sampling.py
 """Sampling on tiny random Qwen2 models: reproducible, private, and with every way a text can end."""
 
 import copy

@@ -1,3 +1,4 @@
+# Tests: statistics/scaling.py
 """The sigmoid fit: recovers known curves, and says so when the data cannot tell."""
 
 import re

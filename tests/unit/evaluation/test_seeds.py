@@ -1,3 +1,4 @@
+# Tests: evaluation/compare.py
 """Intervals over training seeds: Student's t, and two levels with a hand-derived width."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# Tests: evaluation/report/load.py
 """What studies/sgs.py says of its runs, on runs whose numbers are written here."""
 
 import importlib

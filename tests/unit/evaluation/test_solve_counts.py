@@ -1,3 +1,4 @@
+# Tests: evaluation/report/charts.py, evaluation/report/load.py
 """The histogram of right answers per problem, and what it says of a mode collapse."""
 
 import json

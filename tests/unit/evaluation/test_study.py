@@ -1,3 +1,4 @@
+# Tests: studies/many_runs.py
 """What studies share: runs side by side in quiet processes, results that are whole or absent, arms compared."""
 
 import json

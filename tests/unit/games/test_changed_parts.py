@@ -1,3 +1,4 @@
+# Tests: games/propose_and_solve.py
 """A resume may change proposer and guide: the new one starts anew, what stayed goes on."""
 
 from countdown_selfplay.games import ProposeAndSolve

@@ -1,3 +1,4 @@
+# Tests: games/critic_discernment.py
 """The Critic-Discernment Game without a model: what each role earns, derived by hand from equations 1 to 3."""
 
 from types import SimpleNamespace

@@ -1,3 +1,4 @@
+# Tests: games/propose_and_solve.py
 """Slots go to the operand counts in turn, and a proposal of another count than was asked for has its own reason."""
 
 import math

@@ -1,3 +1,4 @@
+# Tests: games/filters.py, games/propose_and_solve.py
 """Data filters by solve rate (seed 000, algorithm 1, steps 3 to 6), in the round and by themselves."""
 
 from dataclasses import replace

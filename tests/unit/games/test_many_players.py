@@ -1,3 +1,4 @@
+# Tests: games/propose_and_solve.py
 """Rounds with a symbolic proposer, with two provers, with a guide, and on two processes."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# Tests: games/filters.py, games/propose_and_solve.py
 """Shuffled rewards: the same rewards, on other proposals, and everything else as it was."""
 
 import math

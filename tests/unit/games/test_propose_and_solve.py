@@ -1,3 +1,4 @@
+# Tests: games/propose_and_solve.py, games/health.py
 """The joint round without a model: scripted proposals and answers, and what each is credited with."""
 
 from types import SimpleNamespace

@@ -1,3 +1,4 @@
+# Tests: games/propose_and_solve.py
 """`duplicate_proposals: keep`: a repeat is a problem of its own, as in the program of seed 001's authors."""
 
 from collections import Counter

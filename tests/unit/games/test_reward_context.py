@@ -1,3 +1,4 @@
+# Tests: games/propose_and_solve.py
 """What the joint round tells the conjecturer's reward, and what refused proposals earn; scripted, without a model."""
 
 import numpy as np

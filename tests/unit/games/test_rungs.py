@@ -1,3 +1,4 @@
+# Tests: games/rungs.py
 """What a round logs of the rungs of its problems, in a game whose answers are episodes of written moves."""
 
 import pytest

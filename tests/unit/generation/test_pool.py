@@ -1,3 +1,4 @@
+# Tests: generation/base.py, generation/colocate.py, generation/turns.py
 """Policies and turns of a pool, "prover/0" and "prover/1" beside a conjecturer, without a trainer."""
 
 import json

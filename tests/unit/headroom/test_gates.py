@@ -1,3 +1,4 @@
+# Tests: headroom/gates.py, headroom/settings.py
 """The four gates on counts whose figures are worked out by hand."""
 
 from itertools import product

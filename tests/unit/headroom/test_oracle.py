@@ -1,3 +1,4 @@
+# Tests: headroom/oracle.py, headroom/runs.py
 """The oracle's search on runs whose counts are given: what it tries, what it measures on, and what it plays."""
 
 from pathlib import Path

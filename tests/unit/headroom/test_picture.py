@@ -1,3 +1,4 @@
+# Tests: headroom/gates.py, headroom/measure.py
 """The panels of headroom.svg, from what headroom.json holds."""
 
 from countdown_selfplay.headroom.gates import head_room, support, transfer

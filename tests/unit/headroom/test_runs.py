@@ -1,3 +1,4 @@
+# Tests: headroom/runs.py
 """What is measured on what, of a domain whose problems are few."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# Tests: objectives/cispo.py, objectives/reinforce.py, objectives/reinforce_half.py, objectives/maxrl.py
 """GRPO, Dr. GRPO and CISPO: numbers derived by hand beside the assertions."""
 
 import math

@@ -1,3 +1,4 @@
+# Tests: objectives/pass_at_k.py
 """The gradients of pass@k and of log p: against subsets that are listed one by one, and against autograd on a toy
 policy."""
 

@@ -1,3 +1,4 @@
+# Tests: objectives/regularizers.py
 """KL estimate, entropy bonus and how a role's loss puts them together."""
 
 import math

@@ -1,3 +1,4 @@
+# Tests: objectives/rloo.py, objectives/importance.py
 """Leave-one-out credit and the clamped sequence loss: numbers derived by hand beside the assertions."""
 
 import math

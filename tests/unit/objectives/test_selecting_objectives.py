@@ -1,3 +1,4 @@
+# Tests: objectives/expert_iteration.py
 """REINFORCE^1/2, expert iteration, ReST and the moving baseline: numbers derived by hand beside the assertions."""
 
 import math

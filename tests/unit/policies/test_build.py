@@ -1,3 +1,4 @@
+# Tests: policies/build.py, policies/base.py, policies/full.py, policies/lora.py, policies/optimization.py
 """From players to weights: who shares what, what is frozen, what is trained, on the embedded tiny model."""
 
 import json

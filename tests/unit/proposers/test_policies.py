@@ -1,3 +1,4 @@
+# Tests: proposers/policies.py
 """Language models that propose: what each is asked for, and what each earns."""
 
 import math

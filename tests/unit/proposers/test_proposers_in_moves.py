@@ -1,3 +1,4 @@
+# Tests: proposers/__init__.py
 """Proposers of whole answers on problems in moves, beyond what the exact solver takes."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# Tests: proposers/policies.py
 """Proposers by name, and what is said of a name or an argument that there is not."""
 
 import pytest

@@ -1,3 +1,4 @@
+# Tests: proposers/__init__.py
 """Policies whose proposals are put right before they are played."""
 
 import pytest

@@ -1,3 +1,4 @@
+# Tests: proposers/rung_oracle.py
 """The oracle over rungs: by a table of gains, and by solve rates that are measured apart."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: proposers/targets.py
 """STP: problems that are asked for as variants of solved targets, with their answers."""
 
 from pathlib import Path

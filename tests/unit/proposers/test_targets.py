@@ -1,3 +1,4 @@
+# Tests: proposers/targets.py
 """The proposer of seed 003: a fixed set of targets, one problem for the sake of each that is unsolved."""
 
 import logging

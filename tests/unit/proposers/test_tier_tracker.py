@@ -1,3 +1,4 @@
+# Tests: proposers/tiers.py
 """The tracker of a pool's tiers: Multimodal LLM Self-Play, section 3.8 and algorithm 1, step 7."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: proposers/tiers.py
 """The proposer of a pool: what each tier is asked for, the supplement, the tracker, what is kept (seed 000)."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: rewards/composition.py, rewards/frontier_distance.py, rewards/learnability.py, rewards/tent.py
 """Sums, products, cut-offs and graded charges for refused proposals; as objects and from a configuration."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: rewards/prover/length.py, rewards/prover/verifier.py
 """The prover's reward callables, called as TRL calls them."""
 
 from types import SimpleNamespace

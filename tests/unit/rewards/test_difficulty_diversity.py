@@ -1,3 +1,4 @@
+# Tests: rewards/difficulty_diversity.py, countdown/features.py
 """Seed 004, section 3.3: difficulty plus lambda times novelty, with nothing rejected."""
 
 import math

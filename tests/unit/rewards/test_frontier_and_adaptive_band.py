@@ -1,3 +1,4 @@
+# Tests: rewards/adaptive_band.py, rewards/base.py
 """Rewards with a centre: distance to the frontier's (seed 000) and a band that tracks the prover (seed 001)."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# Tests: rewards/r_zero.py, rewards/disagreement.py
 """R-Zero's uncertainty minus repetition (arXiv 2508.05004, section 3) and the disagreement of provers (seed 000)."""
 
 from itertools import combinations

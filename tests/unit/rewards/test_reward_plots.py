@@ -1,3 +1,4 @@
+# Tests: rewards/factory.py
 """The charts of docs/rewards.md are what docs/plot_rewards.py draws from the rewards as they are now."""
 
 import importlib.util

@@ -1,3 +1,4 @@
+# Tests: rewards/base.py
 """What holds for every registered conjecturer reward, on rounds of random problems and rates."""
 
 import numpy as np

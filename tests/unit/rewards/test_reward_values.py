@@ -1,3 +1,4 @@
+# Tests: rewards/base.py, rewards/composition.py, rewards/prover/checked.py, rewards/solvability_aware.py
 """What reward functions may return: one finite number per row that fits float32, whatever its type."""
 
 import asyncio

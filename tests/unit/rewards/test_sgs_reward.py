@@ -1,3 +1,4 @@
+# Tests: rewards/base.py, rewards/sgs.py
 """Seed 003: R_solve x R_guide (section 3), min-max normalised (appendix G.5), and the rule against starvation."""
 
 import numpy as np

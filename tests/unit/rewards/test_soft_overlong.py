@@ -1,3 +1,4 @@
+# Tests: rewards/prover/soft_overlong.py, rewards/prover/checked.py
 """The soft overlong charge: equation 13 of DAPO by hand, and against TRL's own."""
 
 import pytest

@@ -1,3 +1,4 @@
+# Tests: cli/eval.py, evaluation/model.py, evaluation/sampling.py, evaluation/setting.py
 """The ladder's two models as they are shipped: files, sizes, tokenizer, what they can do."""
 
 import json

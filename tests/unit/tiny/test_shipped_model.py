@@ -1,3 +1,4 @@
+# Tests: evaluation/roles.py
 """The embedded model as it is shipped: files, size, tokenizer, what it can do."""
 
 import hashlib

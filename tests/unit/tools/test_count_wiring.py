@@ -1,3 +1,4 @@
+# Tests: tools/count_wiring.py
 """tools/count_wiring.py on a made-up package whose counts are told by the comments in it."""
 
 import ast

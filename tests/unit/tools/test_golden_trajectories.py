@@ -1,3 +1,4 @@
+# Tests: tools/golden_trajectories.py
 """What tools/golden_trajectories.py calls a difference, on made-up results."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: training/credit.py
 """Credit of a role: the KL penalty comes off the reward, selection and what is kept decide who is trained on."""
 
 import pytest

@@ -1,3 +1,4 @@
+# Tests: training/micro_batch.py, training/window.py
 """More rows than fit: the policy term's gradient is that of all samples, exactly where what was dropped has no credit,
 and in expectation where it has."""
 

@@ -1,3 +1,4 @@
+# Tests: contract/episodes.py, training/credit.py, training/learners.py, training/micro_batch.py, training/replay.py
 """Episodes in a round: how they are played, whose rows are whose, and that a loss counts them as one answer each."""
 
 from types import SimpleNamespace

@@ -1,3 +1,4 @@
+# Tests: training/book.py
 """Time of a run, and what it cost: counted by player, kept through a rollback, plain JSON."""
 
 import json

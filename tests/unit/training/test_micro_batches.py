@@ -1,3 +1,4 @@
+# Tests: training/micro_batch.py, training/window.py
 """Cutting a round: longest rows first, nothing lost, unselected rows masked."""
 
 import torch

@@ -1,3 +1,4 @@
+# Tests: training/window.py
 """Behind a stop string there is padding, which is not trained on; padding tokens that were sampled are."""
 
 import torch

@@ -1,3 +1,4 @@
+# Tests: training/replay.py, training/states.py, training/window.py
 """Kept samples: what comes in, what is handed out, on one process and on two."""
 
 from types import SimpleNamespace

@@ -1,3 +1,4 @@
+# Tests: training/anchor_order.py
 """The rows of a round are read once, though TRL's sampler asks for them at each micro-batch."""
 
 import torch

@@ -1,3 +1,4 @@
+# Tests: training/window.py
 """Steps of so many trained sequences (SGS, appendix C.1: 32): how many, of which rows, on one process and on two."""
 
 from collections import Counter

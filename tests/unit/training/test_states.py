@@ -1,3 +1,4 @@
+# Tests: training/states.py
 """What a checkpoint holds of parts that remember something: JSON values in one file, arrays in another."""
 
 import json

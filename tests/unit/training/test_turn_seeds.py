@@ -1,3 +1,4 @@
+# Tests: random_state.py, training/book.py
 """Every turn of every player on every process has random numbers of its own."""
 
 import torch

@@ -1,3 +1,4 @@
+# Tests: training/window.py, training/credit.py, training/micro_batch.py
 """From turns to windows: what is merged, padded, dropped and cut, and that nothing is counted twice."""
 
 from itertools import pairwise

@@ -1,3 +1,4 @@
+# Tests: evaluation/critics/error_detection.py
 """The test set of stepwise error detection and its figures, with scripts in the place of models."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: evaluation/critics/self_correction.py, warm_starts/self_correction.py
 """Self-correction and the data of its supervised stage, with scripts in the place of models."""
 
 import pytest

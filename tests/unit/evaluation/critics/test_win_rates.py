@@ -1,3 +1,4 @@
+# Tests: evaluation/critics/win_rates.py
 """Win rates between provers and critics: scripts that meet, and the folders that runs leave."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: proposers/symbolic/bandits.py, proposers/symbolic/refresh.py
 """UCB1, its forgetting forms and Thompson sampling over three regimes, by hand."""
 
 import math

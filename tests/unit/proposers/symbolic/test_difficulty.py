@@ -1,3 +1,4 @@
+# Tests: proposers/symbolic/difficulty.py, statistics/calibration.py
 """Estimates of the solve rate: by rollouts, and by trees whose calibration is known."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: proposers/symbolic/embedding.py, proposers/symbolic/novelty.py
 """Learned features of novelty: they part arithmetic structures on problems that they have not seen."""
 
 import importlib.util

@@ -1,3 +1,4 @@
+# Tests: proposers/symbolic/factorized.py
 """The neural policy of seed 004, section 3.4: REINFORCE by hand, private randomness, and what it learns."""
 
 import numpy as np

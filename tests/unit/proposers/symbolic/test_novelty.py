@@ -1,3 +1,4 @@
+# Tests: proposers/symbolic/novelty.py
 """Exact nearest neighbours: against brute force, in one go and in pieces."""
 
 import numpy as np

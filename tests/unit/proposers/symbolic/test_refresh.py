@@ -1,3 +1,4 @@
+# Tests: proposers/symbolic/metrics.py
 """Algorithm 1 of seed 004 on a scripted round: filters, buffer, relabelling, and that nothing is lost."""
 
 import json

@@ -1,3 +1,4 @@
+# Tests: proposers/symbolic/selection.py
 """R_gen and the four rules of seed 004, by hand; the buffer and the reservoir behind them."""
 
 import numpy as np
