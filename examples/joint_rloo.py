@@ -1,7 +1,6 @@
 """Joint conjecturer/prover RLOO, assembled from its parts; copy it to put your own in their place.
 
 accelerate launch examples/joint_rloo.py                        # the embedded tiny model, minutes on a laptop CPU
-accelerate launch examples/joint_rloo.py --recipe tiny/ladder --max_steps 20
 accelerate launch examples/joint_rloo.py --config my.yaml --learning_rate 1e-5
 
 Settings are those of `countdown-selfplay joint --help`: flags over the file of --config over the recipe.
@@ -16,6 +15,7 @@ from trl import ModelConfig, TrlParser, get_peft_config
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.config.recipes import recipe_settings
 from countdown_selfplay.config.script import EvaluationArguments
+from countdown_selfplay.distributed.launched import refuse_lone_process
 from countdown_selfplay.domains import domain_from
 from countdown_selfplay.policies.build import model_arguments
 from countdown_selfplay.training.run import data_sets, tell
@@ -38,6 +38,7 @@ def value(text):
 
 
 if __name__ == "__main__":
+    refuse_lone_process()  # `accelerate launch --num_processes 2 --cpu` starts one process
     parser = TrlParser((Script, ModelConfig))
     recipe = parser.parse_args_and_config(return_remaining_strings=True)[0].recipe
     parser.set_defaults_with_config(**recipe_settings(recipe, JointSelfPlayConfig))  # its model and data

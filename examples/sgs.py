@@ -42,12 +42,10 @@ def main(rounds=12, demonstrations=2048):
     )
     trainer.train()
     for log in trainer.state.log_history:
-        if "targets/solve_rate" in log:
-            helpful = log.get("round/reward_r_guide", float("nan"))  # absent where no help was solved
-            print(
-                f"targets solved so far {log['round/cumulative_solve_rate']:.1%}, helps that were playable "
-                f"{log['conjecturer/admitted_rate']:.0%}, their score by the guide {helpful:.2f} of 8"
-            )
+        if "round/reward_r_guide" in log:  # of rounds in which a help was solved
+            solved, playable = log["round/cumulative_solve_rate"], log["conjecturer/admitted_rate"]
+            print(f"targets solved so far {solved:.1%}, of the helps {playable:.0%} playable", end="")
+            print(f", their score by the guide {log['round/reward_r_guide']:.1f} of 8")
     trainer.save_model()  # <output_dir>/prover and <output_dir>/conjecturer
     print(f"Report: {trainer.report()}")
 

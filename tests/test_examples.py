@@ -28,7 +28,7 @@ def test_scripts_to_copy_are_short_and_import_no_command():
         text = path.read_text(encoding="utf-8")
         modules = [node.module or "" for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
         said += [f"{path.name} imports {name}" for name in modules if name.startswith("countdown_selfplay.cli")]
-        said += [f"{path.name} has {len(text.splitlines())} lines"] if len(text.splitlines()) > 70 else []
+        said += [f"{path.name} has {len(text.splitlines())} lines"] if len(text.splitlines()) > 75 else []
     assert said == []
     assert {path.stem for path in SCRIPTS} == {"joint_rloo", *SMALL}
 
@@ -66,4 +66,4 @@ def test_the_joint_script_reads_flags_over_a_file_over_a_recipe(tmp_path):
     assert {"before", "after"} <= json.loads((run / "evaluation.json").read_text()).keys()
     assert (run / "report.html").exists() and (run / "conjecturer" / "config.json").exists()
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    assert [row["step"] for row in rows if "loss" in row] == [1]
+    assert [row["step"] for row in rows if "loss" in row] == [12]  # optimizer steps of a round

@@ -64,8 +64,9 @@ SGS = {
     "prover_learning_rate": 1e-4,
 }
 CRITICS = {"model_name_or_path": "starts/sft_game/run", "dataset_name": FEW}
-PREDICTED = {"candidates": 64, "refresh": 2, "keep": 16, "relabel": 16, "relabel_samples": 4, "relabel_every": 1}
-PREDICTED |= {"features": 13, "difficulty": "predictor", "difficulty_kwargs": {"labels": LABELS}}
+OFTEN = {"candidates": 64, "refresh": 1, "keep": 16}
+PREDICTED = {**OFTEN, "relabel": 16, "relabel_samples": 4, "relabel_every": 1, "features": 13}
+PREDICTED |= {"difficulty_kwargs": {"labels": LABELS}}
 
 RUNS = {
     "default": Run("default"),  # anchors of the library's own generator
@@ -108,11 +109,10 @@ RUNS = {
     "sgs_learned": Run("sgs", {**SGS, "guide": "learned"}, start="sft"),
     "sgs_judge": Run("sgs", {**SGS, "guide": "judge", "roles": {"guide": {"weights": "start"}}}, start="sft"),
     "sgs_stp": Run("sgs_stp", SGS, start="sft"),
-    "symbolic_ours": Run("symbolic_ours", {"dataset_name": ANCHORS}),
-    "symbolic_ucb": Run("symbolic_ucb", {"dataset_name": ANCHORS}),
-    "symbolic_refresh": Run(
-        "symbolic_refresh", {"dataset_name": ANCHORS, "proposer_kwargs": {**PREDICTED, "selection": "soft_penalty"}}
-    ),
+    # a refresh in each round, so that what was learned from the round before is seen
+    "symbolic_ours": Run("symbolic_ours", {"dataset_name": ANCHORS, "proposer_kwargs": OFTEN}),
+    "symbolic_ucb": Run("symbolic_ucb", {"dataset_name": ANCHORS, "proposer_kwargs": OFTEN}),
+    "symbolic_refresh": Run("symbolic_refresh", {"dataset_name": ANCHORS, "proposer_kwargs": PREDICTED}),
     "cdg": Run("cdg", CRITICS, start="sft_game"),
     "iterated_cdg": Run(
         "iterated_cdg",
@@ -197,8 +197,10 @@ def settings_of(run: Run, recipes: Path, rounds: int) -> dict[str, Any]:
         found |= TRAINED
     if run.command == "joint":
         found |= {**ROUNDS, "max_steps": rounds}
-    roles = {**found.get("roles", {}), **run.changes.get("roles", {})}
-    return found | run.changes | ({"roles": roles} if roles else {})
+    for name, value in run.changes.items():  # a mapping entry by entry
+        below = found.get(name)
+        found[name] = {**below, **value} if isinstance(below, dict) and isinstance(value, dict) else value
+    return found
 
 
 # -- a run and what it leaves --------------------------------------------------------------------------------------

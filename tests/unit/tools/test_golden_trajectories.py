@@ -107,9 +107,11 @@ def test_metrics_are_those_of_the_log_and_of_the_evaluations_without_times(golde
 def test_the_settings_are_the_changes_over_the_recipe_over_what_it_begins_with(golden, tmp_path):
     folder = tmp_path / "tiny"
     folder.mkdir()
-    (folder / "whole.yaml").write_text("seed: 1\nmax_steps: 80\nroles: {guide: {model: a}}\nproposer: targets\n")
+    (folder / "whole.yaml").write_text(
+        "seed: 1\nmax_steps: 80\nroles: {guide: {model: a}}\nproposer: targets\nproposer_kwargs: '{}'\n"
+    )
     (folder / "part.yaml").write_text("recipe: tiny/whole\nproposer: stp\noutput_dir: runs/x\n")
-    run = golden.Run("part", {"seed": 2, "roles": {"prover": {"micro_batches": 1}}})
+    run = golden.Run("part", {"seed": 2, "roles": {"prover": {"micro_batches": 1}}, "proposer_kwargs": {"keep": 3}})
     found = golden.settings_of(run, tmp_path, 3)
     assert {"recipe": found.get("recipe"), **{name: found[name] for name in ("seed", "max_steps", "proposer")}} == {
         "recipe": None,
@@ -118,7 +120,7 @@ def test_the_settings_are_the_changes_over_the_recipe_over_what_it_begins_with(g
         "proposer": "stp",
     }
     assert found["roles"] == {"guide": {"model": "a"}, "prover": {"micro_batches": 1}}
-    assert found["output_dir"] == "run"
+    assert found["output_dir"] == "run" and found["proposer_kwargs"] == {"keep": 3}  # the recipe's was a text
 
 
 def test_each_run_that_is_started_from_is_a_run(golden):
