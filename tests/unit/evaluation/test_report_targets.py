@@ -1,6 +1,7 @@
 """The figures of seed 003 from runs whose numbers are written here."""
 
 import json
+from pathlib import Path
 from dataclasses import replace
 
 import numpy as np
@@ -30,7 +31,7 @@ def make_run(name, generations, solved, seed=0, **more):
         {"step": i, "round/generations": g, "targets/solve_rate": s, "targets/pass_at_n": s / 2, **more}
         for i, (g, s) in enumerate(zip(generations, solved, strict=True), start=1)
     ]
-    fields = dict(path=None, name=name, started="", environment={}, histograms={}, others=[])
+    fields = dict(path=Path("no folder"), name=name, started="", environment={}, histograms={}, others=[])
     return Run(config={"seed": seed, "proposer": name}, rounds=rows, **fields)
 
 
