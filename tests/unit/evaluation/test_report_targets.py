@@ -1,8 +1,8 @@
 """The figures of seed 003 from runs whose numbers are written here."""
 
 import json
-from pathlib import Path
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
