@@ -3,6 +3,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def make_run(name, generations, solved, seed=0, **more):
         {"step": i, "round/generations": g, "targets/solve_rate": s, "targets/pass_at_n": s / 2, **more}
         for i, (g, s) in enumerate(zip(generations, solved, strict=True), start=1)
     ]
-    fields = dict(path=None, name=name, started="", environment={}, histograms={}, others=[])
+    fields = dict(path=Path("no folder"), name=name, started="", environment={}, histograms={}, others=[])
     return Run(config={"seed": seed, "proposer": name}, rounds=rows, **fields)
 
 

@@ -100,11 +100,10 @@ def over_generations(label: str, curves: Sequence[Series]) -> Curve:
 def first_solved(run: Run) -> dict[str, int | None]:
     """Target -> the round in which it was solved first, None for never, without those that were set aside; {} where
     the run has not written it."""
-    aside = read_object(
-        run.path / STORIES, "which targets were set aside", lambda f: dict.fromkeys(f.get("aside", []))
-    )
+    what = "which targets were set aside"
+    aside = read_object(run.path / STORIES, what, lambda f: dict.fromkeys(f.get("aside", [])))
     first = read_object(run.path / FIRST_SOLVED, "when targets were solved", lambda f: dict(f.get("first_solved", {})))
-    return {key: at for key, at in first.items() if key not in aside.get("aside", ())}
+    return {key: at for key, at in first.items() if key not in aside}
 
 
 def is_baseline(run: Run) -> bool:
