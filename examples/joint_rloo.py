@@ -15,7 +15,7 @@ from trl import ModelConfig, TrlParser, get_peft_config
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.config.recipes import recipe_settings
 from countdown_selfplay.config.script import EvaluationArguments
-from countdown_selfplay.distributed.launched import refuse_lone_process
+from countdown_selfplay.distributed.launch import refuse_lone_process
 from countdown_selfplay.domains import domain_from
 from countdown_selfplay.policies.build import model_arguments
 from countdown_selfplay.training.run import data_sets, tell

@@ -10,7 +10,7 @@ from typing import Any
 from ..contract.domain import BaseDomain, Checked
 from ..errors import ConfigError
 from .critique import CountdownCritique
-from .exact.solver import is_solvable_batch
+from .exact.solver import is_solvable, is_solvable_batch
 from .features import features
 from .helping import HELP_PROMPTS, VARIANT_PROMPTS, CountdownHelping
 from .moves import Moving, check_moves
@@ -149,7 +149,7 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         numbers and knows no bound on the way. What nobody solves earns by its reward."""
         inside, played = [self.in_range(problem) for problem in problems], self.answers == "moves"
         ranged = [] if played else [p for p, good in zip(problems, inside, strict=True) if good]
-        solvable = iter(is_solvable_batch(ranged, self.rules))
+        solvable = iter(self.solvable_batch(ranged))
         found = []
         for problem, good, ask in zip(problems, inside, asked or [None] * len(problems), strict=True):
             ok = good and (played or next(solvable))
@@ -209,6 +209,13 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
     @property
     def longest(self) -> Problem:
         return Problem((self.spec.number_high,) * max(self.spec.operands), self.spec.target_high)
+
+    def solvable(self, problem: Problem) -> bool:
+        return is_solvable(problem, self.rules)
+
+    def solvable_batch(self, problems: Sequence[Problem]) -> list[bool]:
+        """The same for many problems, much faster than one by one."""
+        return is_solvable_batch(problems, self.rules)
 
     def prove_row(self, problem: Problem) -> dict[str, Any]:
         """A row that asks the prover for a solution, in moves for the first move; rendered from integers, never from a

@@ -25,7 +25,7 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
         "prover", "The role that is warm-started; guide: by sft alone."
     )
     eval_samples: int = option(8, "Answers per held-out problem, the n of pass@k.", Range(1))
-    temperature: float = option(1.0, "Sampling temperature.")
+    temperature: float = option(1.0, "Sampling temperature.", Range(0, above=True))
     top_p: float = option(1.0, "Nucleus of the sampling; 1 switches it off.")
     top_k: int = option(0, "Top-k of the sampling; 0 switches it off.")
     max_completion_length: int = option(256, "Most tokens in a sampled completion.")
