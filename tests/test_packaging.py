@@ -19,9 +19,8 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 # One number a folder: a file imports from folders of its own number or below.
 LAYERS = {
-    **dict.fromkeys(
-        ("errors", "options", "registry", "random_state", "__version__", "_trl"), 0
-    ),  # leaves that everyone may use
+    # leaves that everyone may use
+    **dict.fromkeys(("errors", "options", "registry", "random_state", "__version__", "_trl"), 0),
     **dict.fromkeys(("countdown", "contract"), 1),
     **dict.fromkeys(("domains", "rewards", "objectives", "statistics", "data", "tiny"), 2),
     **dict.fromkeys(("curriculum", "proposers", "guides"), 3),
@@ -31,7 +30,7 @@ LAYERS = {
     **dict.fromkeys(("distributed", "generation", "evaluation"), 7),
     "training": 8,
     **dict.fromkeys(("planning", "warm_starts", "testing"), 9),
-    **dict.fromkeys(("headroom",), 10),
+    "headroom": 10,
     "cli": 11,
 }
 
