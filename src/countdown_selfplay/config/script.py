@@ -70,8 +70,8 @@ class JointScriptArguments(EvaluationArguments):
     )
     early_stopping_patience: int | None = option(
         None,
-        "End when metric_for_best_model (eval_pass@1 unless set) has not improved in so many evaluations "
-        "in a row; needs an eval_strategy. None: play all rounds.",
+        "End after so many evaluations in a row without a better metric_for_best_model (eval_pass@1 unless set); "
+        "needs an eval_strategy. None: play all rounds.",
     )
     report_every: int | None = option(None, "Also rewrite report.html while the run trains, every this many rounds.")
     control: bool = option(
