@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 from ..errors import CheckpointError
@@ -84,7 +84,8 @@ def _without_roles(config: Mapping[str, Any]) -> dict[str, Any]:
     roles = {kind: role for kind, role in parsed_roles(config.get("roles")).items() if kind not in FLAT}
     found = {name: value for name, value in config.items() if name != "roles"}
     for kind, role in roles.items():
-        settings = {name: f.default for name, f in FIELDS.items()} | role
+        usual = {name: None if f.default is MISSING else f.default for name, f in FIELDS.items()}
+        settings = usual | role
         found |= {f"roles.{kind}.{name}": value for name, value in settings.items()}
     return {**found, "roles": sorted(roles)}
 
