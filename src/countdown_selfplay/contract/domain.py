@@ -172,7 +172,7 @@ class BaseDomain(Generic[P]):
     @property
     def move_format(self) -> str:
         """How a move is to be written. With `was_legal` a run probes, before it begins, whether its prover can write
-        one (training/format_probe.py)."""
+        one (training/evaluation.py)."""
         return ""
 
     was_legal: Any = None

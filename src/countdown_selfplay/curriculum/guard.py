@@ -107,7 +107,7 @@ class CollapseGuard:
 class ConjecturerGuard:
     """Allen and Ståblein's guard as the text has it (section 3.2): a conjecturer whose parseable rate in the round at
     hand is under `low` goes back by itself; nothing else is looked at. What is done about it is that of
-    training/conjecturer_back.py. State: how often that was done, and whether the newest weights are good."""
+    training/rollbacks.py. State: how often that was done, and whether the newest weights are good."""
 
     players: Sequence[str]
     low: float = 0.5
