@@ -30,7 +30,7 @@ LAYERS = {
     **dict.fromkeys(("distributed", "generation", "evaluation"), 7),
     "training": 8,
     **dict.fromkeys(("planning", "warm_starts", "testing"), 9),
-    "headroom": 10,
+    **dict.fromkeys(("headroom", "arena"), 10),
     "cli": 11,
 }
 

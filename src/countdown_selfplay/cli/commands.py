@@ -179,6 +179,7 @@ COMMANDS: dict[str, Command] = {
         "tiny/ladder", _HEADROOM_EPILOG, ("countdown_selfplay.headroom.settings:HeadroomArguments", _JOINT[1]),
         plans_launch=False,
     ),
+    "arena": Command("Play every curriculum on the same frozen problems, at equal samples, and compare them", "arena"),
     "recipes": Command("List the shipped recipes with paper, time and memory, or print one", "recipes"),
     "ask": Command("Ask a trained prover for answers to one problem, or a conjecturer for problems", "ask"),
     "push": Command(

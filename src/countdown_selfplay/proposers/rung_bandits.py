@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..contract.round import Round
-from ..registry import Amount, Count
+from ..registry import Amount, Count, Share
 from ..rewards.learnability import Learnability
 from .arms import Arms, Discount, Window, check_forgetting
 from .rungs import Heard, RungList, Rungs
@@ -25,9 +25,14 @@ class RungArms(Rungs):
     of .99."""
 
     def __init__(
-        self, rungs: RungList | None = None, pulls: Count = 8, discount: Discount | None = None, window: Window = 0
+        self,
+        rungs: RungList | None = None,
+        pulls: Count = 8,
+        discount: Discount | None = None,
+        window: Window = 0,
+        share: Share = 1.0,
     ) -> None:
-        super().__init__(rungs)
+        super().__init__(rungs, share)
         self.discount = (1.0 if window else FORGETTING) if discount is None else discount
         check_forgetting(self.discount, window)
         self.pulls, self.window = pulls, window
@@ -90,8 +95,9 @@ class UCBRungs(RungArms):
         discount: Discount | None = None,
         window: Window = 0,
         exploration: Amount = 1.0,
+        share: Share = 1.0,
     ) -> None:
-        super().__init__(rungs, pulls, discount, window)
+        super().__init__(rungs, pulls, discount, window, share)
         self.exploration = exploration
 
     def pull(self, heard: Arms, generator: np.random.Generator, waiting: Mapping[str, int]) -> str:

@@ -14,7 +14,7 @@ from ..contract.round import Round
 from ..data.jsonl import json_file
 from ..errors import ConfigError, DataError
 from ..options import is_number
-from ..registry import Count
+from ..registry import Count, Share
 from .rungs import RUNGS, RungList, Rungs
 from .symbolic.difficulty import measured_rates
 
@@ -52,8 +52,9 @@ class OracleRungs(Rungs):
         probe: Count = 16,
         samples: Count | None = None,
         rungs: RungList | None = None,
+        share: Share = 1.0,
     ) -> None:
-        super().__init__(rungs)
+        super().__init__(rungs, share)
         if (gains is None) == (kind == "gain"):
             raise ConfigError(
                 "`gains` of oracle_rungs is missing: kind gain plays by a table {round: {rung: gain}}, or the path of "

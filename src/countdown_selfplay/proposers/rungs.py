@@ -49,8 +49,9 @@ class Rungs(BaseProposer):
     """Base. A round's slots, all of them, get problems of rungs that a subclass chooses, made by
     `domain.random_of_rung`; asked={"rung": r}. What the provers solved of each rung is told to `hear`.
 
-    rungs: those that are played; None: all of the domain. Give the game an `anchor_fraction` of 0, for slots are dealt
-    to what was asked for in turn: where some find none, the choice would be flattened.
+    rungs: those that are played; None: all of the domain. share: of the slots that it fills; the data set's problems
+    take the others. Give the game an `anchor_fraction` of 0, for slots are dealt to what was asked for in turn: where
+    some find none, the choice would be flattened.
 
     Draws are seeded by the round: the same on every process, and again in a resume.
     """
@@ -59,8 +60,8 @@ class Rungs(BaseProposer):
     metrics: Sequence[Metric] = RUNGS
     fills_slots = True
 
-    def __init__(self, rungs: RungList | None = None) -> None:
-        self.rungs = None if rungs is None else sorted(set(rungs))
+    def __init__(self, rungs: RungList | None = None, share: Share = 1.0) -> None:
+        self.rungs, self.share = None if rungs is None else sorted(set(rungs)), share
         self.played: dict[str, float] = {}
         self.slot_of: list[int] = []  # of each proposal of the round
 
@@ -106,9 +107,13 @@ class Rungs(BaseProposer):
             )
         return there if self.rungs is None else list(self.rungs)
 
+    def room(self, round: Round) -> int:
+        """How many problems it makes for a round."""
+        return int(self.share * min(round.room(prover) for prover in round.players("prover")) + 0.5)
+
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
         rungs = self.known(round.domain)
-        slots = min(round.room(prover) for prover in round.players("prover"))
+        slots = self.room(round)
         chosen = [int(r) for r in from_main(round, np.asarray(self.choose(round, rungs, slots)))]
         made = {
             rung: iter(round.domain.random_of_rung(count, rung, round.seed("problems", rung), round.held_out))
@@ -157,8 +162,9 @@ class BanditRungs(Rungs):
         power: Amount = 1.0,
         decay: Share = 0.7,
         start: Share = 0.25,
+        share: Share = 1.0,
     ) -> None:
-        super().__init__(rungs)
+        super().__init__(rungs, share)
         self.eps, self.power, self.decay, self.start = eps, power, decay, start
         self.mean: dict[int, float] = {}
 
@@ -199,8 +205,8 @@ class UniformTexts(Rungs):
 
     metrics = RUNGS[:1]
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, share: Share = 1.0) -> None:
+        super().__init__(share=share)
 
     def known(self, domain: Any) -> list[int]:
         if domain.random_text is None or domain.rung is None:
@@ -213,7 +219,7 @@ class UniformTexts(Rungs):
 
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
         self.known(round.domain)
-        slots = min(round.room(prover) for prover in round.players("prover"))
+        slots = self.room(round)
         problems = round.domain.random_text(slots, round.seed("texts"), round.held_out)
         rungs = [round.domain.rung(problem) for problem in problems]
         self.slot_of = list(range(len(problems)))

@@ -1,0 +1,170 @@
+"""`countdown-selfplay arena`: every curriculum on the same frozen problems, at equal samples."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .plain import parser_of, positive, seed_number
+
+if TYPE_CHECKING:
+    from ..arena.contestants import Contestant
+    from ..arena.tracks import Track
+
+EPILOG = """\
+A contestant is a name of --list, or one of your own: NAME=FILE.yaml, settings over those of the track as --config has
+them, or NAME=RECIPE. Every finished job is a file, OUTPUT/TRACK/CONTESTANT-SEED.json, and is not played again; a job that
+was interrupted goes on from its last checkpoint. Several calls, on several machines, may share OUTPUT.
+
+examples: countdown-selfplay arena
+          countdown-selfplay arena --contestants trained plain mine=mine.yaml --seeds 1 2 3
+          countdown-selfplay arena --tracks ladder targets --full --workers 2
+          countdown-selfplay arena --print trained > mine.yaml
+          countdown-selfplay arena --table
+exit codes: 0 done, 1 a job failed, 2 wrong input"""
+
+
+def main(argv: list[str]) -> int:
+    """Play what has no file yet, then print the table of what there is."""
+    options = parse(argv)
+    if options.job is not None:
+        return play_job(options)
+    from ..arena.contestants import DEFAULT, contestants, entrant
+    from ..arena.tracks import load_track, tracks
+
+    if options.list:
+        return print_list([load_track(name) for name in tracks()])
+    asked = [load_track(name) for name in options.tracks]
+    if options.print:
+        return print_settings(options.print, asked[0])
+    entrants = [entrant(word) for word in options.contestants or (contestants() if options.full else DEFAULT)]
+    code = 0 if options.table else play(options, asked, entrants)
+    return code if options.tuning else max(code, show(options, asked))
+
+
+def play(options: argparse.Namespace, asked: Sequence[Track], entrants: Sequence[Contestant]) -> int:
+    """The jobs that are not finished; 1 if one of those that were asked for failed."""
+    from ..arena.schedule import Asked, Place, Schedule
+
+    words = options.contestants or [one.name for one in entrants]
+    for one in entrants:  # before anything is played
+        playing = [track for track in asked if one.plays(track)]
+        for track in playing:
+            one.settings(track)
+        if options.contestants and not playing:
+            one.settings(asked[0])
+    jobs = [
+        Asked(name, word, seed)
+        for seed in options.seeds
+        for name, track in zip(options.tracks, asked, strict=True)
+        for word, one in zip(words, entrants, strict=True)
+        if one.plays(track)
+    ]
+    place = Place(options.output, options.tuning)
+    Schedule(place, jobs, options.workers, options.again).play()
+    return int(any(place.failed(*job.names).exists() for job in jobs))
+
+
+def show(options: argparse.Namespace, asked: Sequence[Track]) -> int:
+    """Print the tables, and write OUTPUT/standings.json: of every track that has a finished job."""
+    from ..arena import board
+    from ..arena.tracks import load_track, tracks
+    from ..data.run_files import write_atomically
+
+    shown = {track.name: track for track in asked}
+    known = [*shown.values(), *(load_track(name) for name in tracks() if name not in shown)]
+    found = {
+        track.name: board.standings(options.output / track.name, track)
+        for track in known
+        if any((options.output / track.name).glob("*.json"))
+    }
+    for name in shown:
+        print(board.as_text(found[name]) if name in found else f"{name}: no job is finished.")
+    write_atomically(options.output / "standings.json", board.text(found))
+    print(f"Written: {options.output / 'standings.json'}")
+    return 0
+
+
+def print_list(known: Sequence[Track]) -> int:
+    """The tracks, and who plays where."""
+    from ..arena.contestants import contestants, table
+    from ..evaluation.terminal import aligned
+
+    print(
+        aligned(
+            [
+                ("track", "rounds", "answers", "asks"),
+                *((t.name, str(t.rounds), f"{t.answers:,}", t.question) for t in known),
+            ]
+        )
+    )
+    print()
+    print(aligned(table([*contestants()], known)))
+    return 0
+
+
+def print_settings(word: str, track: Track) -> int:
+    """All settings of a contestant on a track, as a file for `joint --config`, or for a contestant of one's own."""
+    import yaml
+
+    from ..arena.contestants import entrant
+
+    one = entrant(word)
+    print(f"# {one.title} on the track {track.name}: {one.says}")
+    print(yaml.safe_dump(one.settings(track), sort_keys=False), end="")
+    return 0
+
+
+def play_job(options: argparse.Namespace) -> int:
+    """One job in this process."""
+    from ..arena.contestants import entrant
+    from ..arena.job import Job
+    from ..arena.schedule import Asked, Place
+    from ..arena.tracks import load_track
+    from ..data.run_files import write_atomically
+
+    track, contestant, seed = options.job
+    place, names = Place(options.output, options.tuning), Asked(track, contestant, seed_number(seed)).names
+    job = Job(load_track(track), entrant(contestant), names[2], place.run(*names), settings_from, options.tuning)
+    found = job.play()
+    file = place.file(*names)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, json.dumps(found, separators=(",", ":")) + "\n")
+    return 0
+
+
+def settings_from(file: Path) -> tuple[Any, Any, dict[str, Any]]:
+    """A config file as `joint` reads it."""
+    from .joint import build_arguments
+    from .joint import parse as parse_joint
+
+    script, config, model = parse_joint(["--config", str(file)])
+    return script, config, build_arguments(script, config, model)
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """The command line, parsed."""
+    parser = parser_of("arena", EPILOG)
+    parser.add_argument(
+        "--tracks", nargs="+", default=["ladder"], metavar="TRACK", help="names of --list, or YAML files (ladder)"
+    )
+    parser.add_argument("--contestants", nargs="+", metavar="NAME", help="see below (seven of --list)")
+    parser.add_argument("--full", action="store_true", help="all contestants of --list that play on the tracks")
+    parser.add_argument(
+        "--seeds", nargs="+", type=seed_number, default=[1, 2, 3, 4, 5], metavar="N", help="of training (1 2 3 4 5)"
+    )
+    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1, help="jobs at a time (the cores)")
+    parser.add_argument("--output", type=Path, default=Path("runs/arena"), metavar="FOLDER", help="(runs/arena)")
+    parser.add_argument("--table", action="store_true", help="play nothing: the tables and standings.json again")
+    parser.add_argument("--again", action="store_true", help="play jobs that failed once more")
+    parser.add_argument(
+        "--tuning", action="store_true", help="measure on the tuning problems; such jobs are in no table"
+    )
+    parser.add_argument("--list", action="store_true", help="print the tracks, and who plays where")
+    parser.add_argument("--print", metavar="NAME", help="print all settings of a contestant on the first track")
+    parser.add_argument("--job", nargs=3, help=argparse.SUPPRESS)
+    return parser.parse_args(argv)
