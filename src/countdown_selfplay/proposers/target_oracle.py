@@ -11,7 +11,7 @@ from ..contract.round import Round, Turn
 from ..countdown import Problem, Verdict
 from ..countdown.domain import CountdownDomain
 from ..countdown.moves import move_text
-from ..countdown.rows import problem_from_row
+from ..countdown.problem import problem_from_row
 from ..data.jsonl import json_lines
 from ..errors import ConfigError, DataError
 from ..registry import Count, Share
