@@ -17,9 +17,9 @@ from countdown_selfplay.countdown import ProblemSpec
 
 from .exercises import ExampleSource
 from .model import build_model
-from .tokenizer import BOS, EOS, LEARNT, PAD, build_tokenizer
+from .tokenizer import BOS, EOS, PAD, WORDS, build_tokenizer
 
-_ID = {word: index for index, word in enumerate(LEARNT)}
+_ID = {word: index for index, word in enumerate(WORDS)}
 _IGNORED = -100  # the label that transformers' loss leaves out
 
 THREADS = 2

@@ -125,6 +125,10 @@ class BaseProposer(Stateless):
         them, instead of anchors; slots that neither fills stay empty."""
         raise NotImplementedError
 
+    def more_targets(self, round: Round, count: int) -> list[Any]:
+        """Asked after `propose` where `chooses_targets`: at most `count` more, for the slots that are empty still."""
+        return []
+
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
         """The candidates of all processes, in rank order."""
         raise NotImplementedError

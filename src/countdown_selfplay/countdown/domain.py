@@ -146,12 +146,18 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
     ) -> list[Checked]:
         """Range, solvability, and what was asked for; the solver sees all in one batch. Solvability is asked only in
         range: beyond it the exact solver could be handed anything. In moves it is not asked: the solver takes six
-        numbers and knows no bound on the way. What nobody solves earns by its reward."""
-        inside, played = [self.in_range(problem) for problem in problems], self.answers == "moves"
+        numbers and knows no bound on the way. What nobody solves earns by its reward. A help with a target may hold the
+        results of moves there, which are beyond the range of numbers."""
+        played, asked = self.answers == "moves", asked or [None] * len(problems)
+        helping = replace(self, spec=replace(self.spec, number_high=self.value_high)) if played else self
+        inside = [
+            (helping if "target" in (ask or {}) else self).in_range(problem)
+            for problem, ask in zip(problems, asked, strict=True)
+        ]
         ranged = [] if played else [p for p, good in zip(problems, inside, strict=True) if good]
         solvable = iter(self.solvable_batch(ranged))
         found = []
-        for problem, good, ask in zip(problems, inside, asked or [None] * len(problems), strict=True):
+        for problem, good, ask in zip(problems, inside, asked, strict=True):
             ok = good and (played or next(solvable))
             reason = "ok" if ok or (good and self.admit_unsolvable) else "unsolvable" if good else "out_of_range"
             wanted = {name: value for name, value in (ask or {}).items() if name in _ASKED}
@@ -240,7 +246,8 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
 
     @cached_property
     def helping(self) -> CountdownHelping:
-        return CountdownHelping(self.rules, self.conjecturer_prompt)
+        value_high = self.value_high if self.answers == "moves" else None
+        return CountdownHelping(self.rules, self.conjecturer_prompt, value_high)
 
     @cached_property
     def mutations(self) -> CountdownMutations:

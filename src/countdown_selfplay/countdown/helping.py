@@ -19,6 +19,7 @@ from . import guide
 from .exact.solver import is_solvable_batch, reachable_targets
 from .generator import generate_problems
 from .guide import Review
+from .guide_moves import help_features_in_moves, rubric_in_moves
 from .problem import Problem, ProblemSpec, heldout_key
 from .prompts import COMPLETION_PREFIX, Prompt, chat, compact, problem_json, problem_tag, propose_any
 from .rules import Rules
@@ -214,13 +215,17 @@ def read_review(text: object, style: str) -> Review | None:
 
 @dataclass(frozen=True)
 class CountdownHelping(Helping):
-    """The rubric by exact rules, and its prompts for a model that reviews."""
+    """The rubric by exact rules, and its prompts for a model that reviews. value_high: of answers in moves; None: whole
+    answers."""
 
     rules: Rules
     conjecturer_prompt: str
+    value_high: int | None = None
 
     def review(self, target: Problem, problem: Problem, solution: str | None = None) -> Review:
         """solution: a right answer, as a prover wrote it, if there is one."""
+        if self.value_high is not None:
+            return rubric_in_moves(target, problem, self.value_high, solution)
         expression = None if solution is None else verify(solution, problem, self.rules).expression
         return guide.rubric(target, problem, self.rules, expression)
 
@@ -231,6 +236,8 @@ class CountdownHelping(Helping):
         return read_review(text, self.conjecturer_prompt)
 
     def help_features(self, target: Problem, problem: Problem) -> list[float]:
+        if self.value_high is not None:
+            return help_features_in_moves(target, problem, self.value_high)
         return guide.help_features(target, problem, self.rules)
 
 

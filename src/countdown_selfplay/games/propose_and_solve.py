@@ -117,6 +117,8 @@ class ProposeAndSolve(BaseGame):
         if targets is not None:
             kept = min(admitted, max(slots - len(targets), 0))
             fixed = slots - kept
+            if self.proposer and len(targets) < fixed:
+                targets = [*targets, *self.proposer.more_targets(round, fixed - len(targets))]
         elif self.proposer:
             multiple = rules.truncate_multiple or 1
             kept, fixed = slots_filled(admitted, slots, rules.anchor_fraction, rules.fill, multiple)

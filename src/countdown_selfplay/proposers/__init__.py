@@ -16,6 +16,7 @@ PROPOSERS: Registry[Any] = Registry(
         "policies": "countdown_selfplay.proposers.policies:Policies",
         "targets": "countdown_selfplay.proposers.targets:Targets",
         "stp": "countdown_selfplay.proposers.targets:STP",
+        "oracle_targets": "countdown_selfplay.proposers.target_oracle:OracleTargets",
         "tiers": "countdown_selfplay.proposers.tiers:Tiers",
         "mutation": "countdown_selfplay.proposers.symbolic:Mutation",
         "ucb": "countdown_selfplay.proposers.symbolic.bandits:UCB",

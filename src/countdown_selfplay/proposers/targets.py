@@ -32,7 +32,9 @@ class Targets(Policies):
     proposer chooses what is played beside them: the targets, solved ones included.
 
     The targets are the problems of the data set, each once; those without a solution are set aside with a warning.
-    batch: targets of a round, every target once before one comes again; None: all of them (the paper's setting).
+    batch: targets of a round, every target once before one comes again; None: all of them (the paper's setting). fill:
+    the next targets take the slots that proposals leave empty, refused ones and those of solved targets, so that a round
+    has as many answers as the prover's micro-batches hold; no synthetic problems are asked for them.
     conditioned: whether the conjecturer sees the target; without it (the paper's ablation) it is asked for any problem
     still as often. The conjecturer's `num_generations` are the synthetic problems per unsolved target (1 in the
     paper). Without a conjecturer this is plain RL on the targets, the paper's baseline. A proposal that is itself a
@@ -48,9 +50,9 @@ class Targets(Policies):
     metrics = METRICS
     chooses_targets = True
 
-    def __init__(self, batch: Count | None = None, conditioned: bool = True) -> None:
+    def __init__(self, batch: Count | None = None, conditioned: bool = True, fill: bool = False) -> None:
         super().__init__()
-        self.batch, self.conditioned = batch, conditioned
+        self.batch, self.conditioned, self.fill = batch, conditioned, fill
         self.problems: dict[str, Any] = {}  # of the run at hand, by key, and the form of them; the rest is state
         self.form: dict[str, float] = {}
         self.known: list[str] = []
@@ -63,6 +65,7 @@ class Targets(Policies):
         self.attempted: set[str] = set()
         self.mastered: list[str] = []  # those that every answer solved when they were attempted first
         self.chosen: list[str] = []
+        self.added: list[str] = []  # those of the round that took empty slots
         self.copied: float | None = None  # share of the round's proposals
         self.values: dict[str, float] = {}
 
@@ -77,7 +80,18 @@ class Targets(Policies):
             self.chosen = list(self.known)
         else:
             self.chosen = self._next(round, count)
+        self.added = []
         return [self.problems[key] for key in self.chosen]
+
+    def more_targets(self, round: Round, count: int) -> list[Any]:
+        count = min(count, len(self.known) - len(self.chosen)) if self.fill else 0
+        self.added = self._next(round, count, self.chosen) if count else []
+        return [self.problems[key] for key in self.added]
+
+    def per_target(self, round: Round) -> int:
+        """Synthetic problems for each unsolved target of a round; 0: nobody makes any."""
+        players = round.players("conjecturer")
+        return round.group(players[0]) if players else 0
 
     def asks(self, round: Round, player: str, groups: int, anchors: Sequence[Any]) -> list[Mapping[str, Any]]:
         """One for each unsolved target of the round; several players take turns."""
@@ -112,20 +126,21 @@ class Targets(Policies):
         self.mastered = [key for key in self.mastered if key in self.problems]
         self.history = {key: self.history.get(key, "") for key in self.known if key not in self.solved}
 
-    def _next(self, round: Round, count: int) -> list[str]:
-        """The next `count` of an order that every target is in once."""
-        taken, self.waiting = self.waiting[:count], self.waiting[count:]
+    def _next(self, round: Round, count: int, beside: Sequence[str] = ()) -> list[str]:
+        """The next `count` of an order that every target is in once; none of `beside`, which keep their places."""
+        taken = [key for key in self.waiting if key not in beside][:count]
+        self.waiting = [key for key in self.waiting if key not in taken]
         if len(taken) < count:
             again = sorted(self.known)
-            random.Random(round.seed("targets")).shuffle(again)
-            new = [key for key in again if key not in taken][: count - len(taken)]
-            taken, self.waiting = [*taken, *new], [key for key in again if key not in new]
+            random.Random(round.seed("targets", *beside[:1])).shuffle(again)
+            new = [key for key in again if key not in (*taken, *beside)][: count - len(taken)]
+            taken, self.waiting = [*taken, *new], [*self.waiting, *(key for key in again if key not in new)]
         return taken
 
     def _refuse_small(self, round: Round, count: int) -> None:
         prover, players = round.players("prover")[0], round.players("conjecturer")
         slots = round.room(prover)
-        synthetic = count * round.group(players[0]) if players else 0
+        synthetic = count * self.per_target(round)
         if count + synthetic > slots:
             raise ConfigError(
                 f"A round of the proposer targets has {count} targets and up to {synthetic} synthetic problems, and "
@@ -133,7 +148,7 @@ class Targets(Policies):
                 f"set `batch` in proposer_kwargs to {max(1, slots * count // (count + synthetic))}."
             )
         room = sum(round.capacity(player) for player in players)
-        if synthetic > room:
+        if players and synthetic > room:
             raise ConfigError(
                 f"A round of the proposer targets has up to {synthetic} synthetic problems, and the conjecturer's "
                 f"micro-batches hold {room}; raise conjecturer_micro_batches, or set a smaller `batch` in "
@@ -167,10 +182,9 @@ class Targets(Policies):
         self._report_mastered(round, {key: rate for key, rate in own.items() if key in self.problems})
         attempted = {key: rate > 0 for key, rate in own.items()}
         asked = len(outcome.proposals)
-        trainable = int(trainable_P[sorted(played)].sum()) if round.players("conjecturer") else None
-        self.values = self._measured(
-            len(new), [attempted[key] for key in self.chosen if key in attempted], trainable, asked
-        )
+        trainable = int(trainable_P[sorted(played)].sum()) if self.per_target(round) else None
+        hits = [attempted[key] for key in [*self.chosen, *self.added] if key in attempted]
+        self.values = self._measured(len(new), hits, trainable, asked)
         made = [problem for i, problem in enumerate(outcome.problems) if i in played]
         self.values |= self.form | forms(round.domain, made, "targets/problem") if made else {}
         return turns
@@ -211,7 +225,7 @@ class Targets(Policies):
     def _helped(self, round: Round, outcome: Outcome, trainable_P: np.ndarray) -> dict[str, bool]:
         """Of each unsolved target of the round: was one of its synthetic problems trainable? {} where no problem is
         made for the sake of a target."""
-        if not self.conditioned or not round.players("conjecturer"):
+        if not self.conditioned or not self.per_target(round):
             return {}
         found = dict.fromkeys((key for key in self.chosen if key not in self.solved), False)
         for proposal, index in zip(outcome.proposals, outcome.problem_of, strict=True):

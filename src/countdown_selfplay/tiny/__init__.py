@@ -1,5 +1,5 @@
 """The embedded models, for laptops and tests: one of 0.65M parameters that plays both roles on Countdown with three
-numbers, and the ladder's two, a prover of 0.22M that answers in moves and a conjecturer of 0.06M.
+numbers, and the ladder's three, a prover of 0.22M that answers in moves and two conjecturers of 0.06M.
 
 Importing this package loads no torch; `load_tiny_model` does. docs/tiny_model.md says how the weights were made.
 """
@@ -22,6 +22,10 @@ LADDER_MODEL_PATHS: dict[str, Path] = {
 }
 """Folders of the two models that play Countdown in moves, one for each role; the tokenizer is the tiny model's."""
 
+LADDER_ASKED_PATH: Path = Path(__file__).parent / "ladder" / "asked"
+"""Folder of the conjecturer that can be asked for a size (`propose 5 :`) or for a help with a target (`propose like 5 3 7
+6 = 22 :`), beside `propose :`, which the other one knows alone."""
+
 LADDER_SPEC: ProblemSpec = ProblemSpec(
     operands=tuple(range(3, 21)), number_low=1, number_high=12, target_low=1, target_high=99
 )
@@ -31,11 +35,13 @@ EMBEDDED: dict[str, Path] = {
     "tiny": TINY_MODEL_PATH,
     "tiny-ladder": LADDER_MODEL_PATHS["prover"],
     "tiny-ladder-conjecturer": LADDER_MODEL_PATHS["conjecturer"],
+    "tiny-ladder-asked": LADDER_ASKED_PATH,
 }
 """Name of an embedded model -> its folder."""
 
 __all__ = [
     "EMBEDDED",
+    "LADDER_ASKED_PATH",
     "LADDER_MODEL_PATHS",
     "LADDER_SPEC",
     "TINY_MODEL_PATH",

@@ -15,7 +15,7 @@ from countdown_selfplay.cli.plain import seed_number
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation import Estimate
 from countdown_selfplay.evaluation.terminal import aligned
-from countdown_selfplay.tiny import LADDER_MODEL_PATHS, load_tiny_model
+from countdown_selfplay.tiny import LADDER_ASKED_PATH, LADDER_MODEL_PATHS, load_tiny_model
 
 from ..__main__ import WEIGHTS, digest
 from ..warm_start import save
@@ -26,6 +26,8 @@ HELP = "Reproduce the ladder's prover and conjecturer by their supervised warm s
 
 LARGEST = 58
 """Numbers of a proposal: 64 positions less the prompt's two tokens, `=`, the target and the end."""
+
+SHIPPED = {**LADDER_MODEL_PATHS, "asked": LADDER_ASKED_PATH}
 
 _PROGRESS_EVERY = 100  # steps
 
@@ -54,14 +56,14 @@ def main(argv: list[str]) -> int:
 
 
 def make(output: Path, seed: int, steps: int | None = None, largest: int | None = None) -> None:
-    """Warm-start both models into `output`/prover and `output`/conjecturer; progress goes to stderr."""
+    """Warm-start the models into `output`/prover, `output`/conjecturer and `output`/asked; progress goes to stderr."""
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise ConfigError(
             f"--output ({output}) exists and is not an empty folder; name a new one, nothing is overwritten."
         )
     for role, start in STARTS.items():
         save(train(role, seed, steps, _progress(role, steps or start.settings.steps), largest), output / role)
-        made, shipped = digest(output / role / WEIGHTS), digest(LADDER_MODEL_PATHS[role] / WEIGHTS)
+        made, shipped = digest(output / role / WEIGHTS), digest(SHIPPED[role] / WEIGHTS)
         verdict = "bit-identical to the shipped weights" if made == shipped else "not the shipped weights"
         print(f"{output / role / WEIGHTS}: sha256 {made} ({verdict})", file=sys.stderr)
 

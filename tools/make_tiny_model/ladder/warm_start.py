@@ -1,18 +1,22 @@
-"""The warm starts of the ladder's two models, on planted problems of the split's train side.
+"""The warm starts of the ladder's three models, on planted problems of the split's train side.
 
-The prover learns moves for two and three numbers, the conjecturer writes problems of all sizes.
+The prover learns moves for two and three numbers, the conjecturer writes problems of all sizes, and the asked conjecturer
+also problems of a size and problems that help with a target.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from random import Random
 
 import torch
 from transformers import Qwen3ForCausalLM
 
 from countdown_selfplay.countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, Problem
-from countdown_selfplay.countdown.planted import demonstrated, planted_problems, states_of
+from countdown_selfplay.countdown.helping import FAR, HELP_PROMPTS, KINDS, STEP
+from countdown_selfplay.countdown.planted import VALUE_HIGH, Derivation, demonstrated, derive, planted_problems, states_of
+from countdown_selfplay.countdown.problem import heldout_key
 from countdown_selfplay.countdown.prompts import PROPOSAL_TEXTS
 from countdown_selfplay.tiny import LADDER_SPEC
 
@@ -45,6 +49,47 @@ def proposals_shown(n: int, seed: int, largest: int | None = None) -> list[Examp
     return [(prompt, PROPOSAL_TEXTS["compact_any"](problem)) for problem in planted_problems(n, spec, seed)]
 
 
+TARGET_OPERANDS = (4, 5, 6, 7, 8, 9)
+"""Sizes of the targets that a help is shown for."""
+
+
+def asked_shown(n: int, seed: int) -> list[Example]:
+    """`n` problems as the asked conjecturer writes them: of four, two help with a target, one has the size that is named,
+    and one has any size."""
+    spec, prompts = LADDER_SPEC, CONJECTURER_PROMPTS
+    targets = iter(demonstrated(n, replace(spec, operands=TARGET_OPERANDS), seed))
+    planted, draws = planted_problems(n, spec, seed), Random(f"asked|{seed}")
+    shown: list[Example] = []
+    for i, problem in enumerate(planted):
+        prompt = prompts["compact" if i % 4 == 1 else "compact_any"](len(problem.numbers), spec)
+        if i % 2 == 0:
+            derivation = next(targets)
+            prompt = HELP_PROMPTS["compact"](derivation[0], spec)
+            problem = help_shown(derivation, problem, draws)
+        shown.append((str(prompt), PROPOSAL_TEXTS["compact"](problem)))
+    return shown
+
+
+def help_shown(derivation: Derivation, other: Problem, draws: Random) -> Problem:
+    """A help with the problem of a derivation, of the kinds of countdown/helping.py: a later state of the derivation, with
+    three numbers at least; a planted problem with its numbers, of which one is another or is absent; or `other`."""
+    target, kind = derivation[0], KINDS[int(draws.random() * len(KINDS))]
+    if kind == STEP:
+        later = [state for state in states_of(derivation)[1:] if len(state) >= min(LADDER_SPEC.operands)]
+        return Problem(tuple(later[int(draws.random() * len(later))]), target.target)
+    while kind != FAR:
+        numbers = list(target.numbers)
+        del numbers[int(draws.random() * len(numbers))]
+        if draws.random() < 0.5:
+            numbers.insert(int(draws.random() * (len(numbers) + 1)), 1 + int(draws.random() * LADDER_SPEC.number_high))
+        found = derive(numbers, VALUE_HIGH, draws)
+        if found is not None and found[1] <= LADDER_SPEC.target_high:
+            near = Problem(tuple(numbers), found[1])
+            if not heldout_key(near.key) and near.key != target.key:
+                return near
+    return other
+
+
 @dataclass(frozen=True)
 class LadderStart:
     """How one of the two models is made."""
@@ -58,6 +103,7 @@ class LadderStart:
 STARTS = {
     "prover": LadderStart(PROVER, WarmStart(steps=1000, batch_size=216, threads=1), moves_shown),
     "conjecturer": LadderStart(CONJECTURER, WarmStart(steps=250, batch_size=176, threads=1), proposals_shown),
+    "asked": LadderStart(CONJECTURER, WarmStart(steps=400, batch_size=176, threads=1), asked_shown),
 }
 """Settings of the shipped weights."""
 
