@@ -56,6 +56,9 @@ def settings_of(track: Track, contestant: Contestant, seed: int, folder: Path) -
     }
     if track.targets is not None:
         found["dataset_name"] = str(track.folder / track.targets.file)
+        own = found.get("proposer_kwargs")
+        if isinstance(own, dict) and own.get("derivations") == "targets":  # the moves lie beside the targets
+            found["proposer_kwargs"] = own | {"derivations": found["dataset_name"]}
     return found
 
 
