@@ -23,8 +23,8 @@ RESERVED: tuple[str, ...] = (
     *("critic", "check", "right", "wrong", "because", "again", "help", "hint", "answer", "score", "good", "bad"),
     *("like", "change", "<r0>", "<r1>"),
 )
-"""For other games: critics, guides, proposals like a target, mutations. Known to the tokenizer; of the shipped models the
-ladder's asked conjecturer alone has met one, `like`."""
+"""For other games: critics, guides, proposals like a target, mutations. Known to the tokenizer; of the shipped models
+the ladder's asked conjecturer alone has met one, `like`."""
 
 WORDS: tuple[str, ...] = LEARNT + RESERVED
 """Every token, in the order of its id."""

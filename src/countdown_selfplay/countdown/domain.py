@@ -146,8 +146,8 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
     ) -> list[Checked]:
         """Range, solvability, and what was asked for; the solver sees all in one batch. Solvability is asked only in
         range: beyond it the exact solver could be handed anything. In moves it is not asked: the solver takes six
-        numbers and knows no bound on the way. What nobody solves earns by its reward. A help with a target may hold the
-        results of moves there, which are beyond the range of numbers."""
+        numbers and knows no bound on the way. What nobody solves earns by its reward. A help with a target may hold
+        the results of moves there, which are beyond the range of numbers."""
         played, asked = self.answers == "moves", asked or [None] * len(problems)
         helping = replace(self, spec=replace(self.spec, number_high=self.value_high)) if played else self
         inside = [

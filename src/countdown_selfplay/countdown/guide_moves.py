@@ -20,17 +20,17 @@ Numbers = tuple[int, ...]
 
 
 def rubric_in_moves(target: Problem, proposal: Problem, value_high: int, solution: str | None = None) -> Review:
-    """Review `proposal` as a help for solving `target` in moves. Blind to the order of the numbers. solution: the moves
-    of a right answer to the proposal, one a line, if one is at hand.
+    """Review `proposal` as a help for solving `target` in moves. Blind to the order of the numbers. solution: the
+    moves of a right answer to the proposal, one a line, if one is at hand.
 
     relevance: 5 the state after one move on the target (see `moves_between`); 4 the state after several; 3 the same
-    target with at least half of the numbers shared; 2 one of the two; 1 anything else; 0 the same problem, one with fewer
-    than two numbers, or one that would have 1 and is one move on two of its numbers. A state without a known solution
-    counts as related alone.
+    target with at least half of the numbers shared; 2 one of the two; 1 anything else; 0 the same problem, one with
+    fewer than two numbers, or one that would have 1 and is one move on two of its numbers. A state without a known
+    solution counts as related alone.
     redundancy: 1 if the solution has a move that leaves a number as it is (x * 1, x / 1) or makes 1 of two equal ones.
     That numbers are not needed is no fault in moves: a state has all of those that are left.
-    complexity: 0 for fewer numbers than the target problem has, 1 for as many, 2 for more, 3 for more than half again as
-    many; 4 without a known solution. Moves know no fractions, and every solution has as many steps.
+    complexity: 0 for fewer numbers than the target problem has, 1 for as many, 2 for more, 3 for more than half again
+    as many; 4 without a known solution. Moves know no fractions, and every solution has as many steps.
 
     Without `solution` a proposal is known to be solvable if it has at most MOST numbers and moves reach its target.
     """
@@ -41,9 +41,9 @@ def rubric_in_moves(target: Problem, proposal: Problem, value_high: int, solutio
 
 
 def moves_between(target: Problem, proposal: Problem, value_high: int) -> int | None:
-    """How many moves lead from the target to the proposal as a state of it: the same target value, two numbers at least,
-    and each of them a number of the target's, or the result of moves on some. None: it is no such state, or the way to
-    it combines more than MOST numbers that it does not hold."""
+    """How many moves lead from the target to the proposal as a state of it: the same target value, two numbers at
+    least, and each of them a number of the target's, or the result of moves on some. None: it is no such state, or the
+    way to it combines more than MOST numbers that it does not hold."""
     moves = len(target.numbers) - len(proposal.numbers)
     if moves < 1 or len(proposal.numbers) < 2 or proposal.target != target.target:
         return None
@@ -56,9 +56,9 @@ def moves_between(target: Problem, proposal: Problem, value_high: int) -> int | 
 
 
 def help_features_in_moves(target: Problem, proposal: Problem, value_high: int) -> list[float]:
-    """How a proposal lies to a target, each within [0, 1]: is it a later state, and the next one; the same problem; the
-    share of the target's numbers that it has; equal targets; its size relative to the target's (halved, at most 1); the
-    distance of the targets (relative)."""
+    """How a proposal lies to a target, each within [0, 1]: is it a later state, and the next one; the same problem;
+    the share of the target's numbers that it has; equal targets; its size relative to the target's (halved, at most
+    1); the distance of the targets (relative)."""
     moves = moves_between(target, proposal, value_high)
     gap = abs(target.target - proposal.target)
     return [
@@ -74,7 +74,8 @@ def help_features_in_moves(target: Problem, proposal: Problem, value_high: int) 
 
 @lru_cache(maxsize=1 << 14)
 def values(numbers: Numbers, value_high: int) -> frozenset[int]:
-    """What moves on all of these sorted numbers can leave, every result on the way an integer from 1 to `value_high`."""
+    """All results of moves on all of these sorted numbers, those on the way included integers from 1 to
+    `value_high`."""
     if len(numbers) == 1:
         return frozenset(numbers)
     found: set[int] = set()
@@ -100,9 +101,9 @@ def _splits(numbers: Numbers) -> set[tuple[Numbers, Numbers]]:
 
 
 def _covered(left: Numbers, made: Numbers, kept: Numbers, value_high: int) -> bool:
-    """Whether moves turn `left` and `kept` into `made` and `kept`. A kept number is left as it is, or moves on it and some
-    of `left` result in it again. Nothing else is to be tried: where it is a part of another number, what is to take its
-    place can change places with it."""
+    """Whether moves turn `left` and `kept` into `made` and `kept`. A kept number is left as it is, or moves on it and
+    some of `left` result in it again. Nothing else is to be tried: where it is a part of another number, what is to
+    take its place can change places with it."""
     if not left:
         return not made
     for part, rest in [*_splits(left), (left, ())]:
@@ -110,9 +111,9 @@ def _covered(left: Numbers, made: Numbers, kept: Numbers, value_high: int) -> bo
             if _covered(rest, _without(made, number), kept, value_high):
                 return True
         for number in set(kept):
-            if number in values(_sorted((*part, number)), value_high):
-                if _covered(rest, made, _without(kept, number), value_high):
-                    return True
+            again = number in values(_sorted((*part, number)), value_high)
+            if again and _covered(rest, made, _without(kept, number), value_high):
+                return True
     return False
 
 

@@ -215,8 +215,8 @@ def read_review(text: object, style: str) -> Review | None:
 
 @dataclass(frozen=True)
 class CountdownHelping(Helping):
-    """The rubric by exact rules, and its prompts for a model that reviews. value_high: of answers in moves; None: whole
-    answers."""
+    """The rubric by exact rules, and its prompts for a model that reviews. value_high: of answers in moves; None:
+    whole answers."""
 
     rules: Rules
     conjecturer_prompt: str

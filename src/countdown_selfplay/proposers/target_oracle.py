@@ -25,9 +25,10 @@ class OracleTargets(Targets):
     derivation of that target, an exact step. Countdown in moves.
 
     derivations: path of a file of JSON Lines with the `numbers`, the `target` and the `moves` of each target; those of
-    other problems are left alone. rate: a target's step is played until it was solved at this rate in a round, and then
-    the one before it in the derivation, which has one number more. The first is the last state in range (three numbers
-    on the ladder). States that are held out, or are targets of the set, are left out. fill: as that of Targets.
+    other problems are left alone. rate: a target's step is played until it was solved at this rate in a round, and
+    then the one before it in the derivation, which has one number more. The first is the last state in range (three
+    numbers on the ladder). States that are held out, or are targets of the set, are left out. fill: as that of
+    Targets.
 
     Its state: that of Targets, and how many steps of each target were solved. A reference and no rival: it is told the
     derivations.
@@ -48,8 +49,8 @@ class OracleTargets(Targets):
             )
         if not isinstance(domain, CountdownDomain) or domain.answers != "moves":
             raise ConfigError(
-                "`proposer` (oracle_targets) plays the states of Countdown in moves; set `answers` to moves, or take the "
-                "proposer targets."
+                "`proposer` (oracle_targets) plays the states of Countdown in moves; set `answers` to moves, or take "
+                "the proposer targets."
             )
 
     def per_target(self, round: Round) -> int:
@@ -98,14 +99,15 @@ class OracleTargets(Targets):
 
 
 def read_derivations(path: str, domain: CountdownDomain) -> dict[str, list[Problem]]:
-    """By key of its problem, the later states of each derivation in a file, the last first; DataError for one that does
-    not solve its problem."""
+    """By key of its problem, the later states of each derivation in a file, the last first; DataError for one that
+    does not solve its problem."""
     found = {}
     for number, row in json_lines(Path(path), CURE):
         problem, moves = problem_from_row(row, number), row.get("moves")
         states = _states(problem, moves, domain) if isinstance(moves, list) else None
         if states is None:
-            raise DataError(f"'{path}', line {number}: the moves do not solve {problem.key} ({str(moves)[:80]}); {CURE}.")
+            said = f"the moves do not solve {problem.key} ({str(moves)[:80]})"
+            raise DataError(f"'{path}', line {number}: {said}; {CURE}.")
         found[domain.key(problem)] = states
     return found
 

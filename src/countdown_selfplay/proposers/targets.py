@@ -33,8 +33,8 @@ class Targets(Policies):
 
     The targets are the problems of the data set, each once; those without a solution are set aside with a warning.
     batch: targets of a round, every target once before one comes again; None: all of them (the paper's setting). fill:
-    the next targets take the slots that proposals leave empty, refused ones and those of solved targets, so that a round
-    has as many answers as the prover's micro-batches hold; no synthetic problems are asked for them.
+    the next targets take the slots that proposals leave empty, refused ones and those of solved targets, so that a
+    round has as many answers as the prover's micro-batches hold; no synthetic problems are asked for them.
     conditioned: whether the conjecturer sees the target; without it (the paper's ablation) it is asked for any problem
     still as often. The conjecturer's `num_generations` are the synthetic problems per unsolved target (1 in the
     paper). Without a conjecturer this is plain RL on the targets, the paper's baseline. A proposal that is itself a

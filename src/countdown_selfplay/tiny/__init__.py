@@ -23,8 +23,8 @@ LADDER_MODEL_PATHS: dict[str, Path] = {
 """Folders of the two models that play Countdown in moves, one for each role; the tokenizer is the tiny model's."""
 
 LADDER_ASKED_PATH: Path = Path(__file__).parent / "ladder" / "asked"
-"""Folder of the conjecturer that can be asked for a size (`propose 5 :`) or for a help with a target (`propose like 5 3 7
-6 = 22 :`), beside `propose :`, which the other one knows alone."""
+"""Folder of the conjecturer that can be asked for a size (`propose 5 :`) or for a help with a target (`propose like 5
+3 7 6 = 22 :`), beside `propose :`, which the other one knows alone."""
 
 LADDER_SPEC: ProblemSpec = ProblemSpec(
     operands=tuple(range(3, 21)), number_low=1, number_high=12, target_low=1, target_high=99

@@ -1,7 +1,7 @@
 """The warm starts of the ladder's three models, on planted problems of the split's train side.
 
-The prover learns moves for two and three numbers, the conjecturer writes problems of all sizes, and the asked conjecturer
-also problems of a size and problems that help with a target.
+The prover learns moves for two and three numbers, the conjecturer writes problems of all sizes, and the asked
+conjecturer also problems of a size and problems that help with a target.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from transformers import Qwen3ForCausalLM
 
 from countdown_selfplay.countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, Problem
 from countdown_selfplay.countdown.helping import FAR, HELP_PROMPTS, KINDS, STEP
-from countdown_selfplay.countdown.planted import VALUE_HIGH, Derivation, demonstrated, derive, planted_problems, states_of
-from countdown_selfplay.countdown.problem import heldout_key
+from countdown_selfplay.countdown.planted import VALUE_HIGH, Derivation, demonstrated, derive, planted_problems,
+states_of from countdown_selfplay.countdown.problem import heldout_key
 from countdown_selfplay.countdown.prompts import PROPOSAL_TEXTS
 from countdown_selfplay.tiny import LADDER_SPEC
 
@@ -54,8 +54,8 @@ TARGET_OPERANDS = (4, 5, 6, 7, 8, 9)
 
 
 def asked_shown(n: int, seed: int) -> list[Example]:
-    """`n` problems as the asked conjecturer writes them: of four, two help with a target, one has the size that is named,
-    and one has any size."""
+    """`n` problems as the asked conjecturer writes them: of four, two help with a target, one has the size that is
+    named, and one has any size."""
     spec, prompts = LADDER_SPEC, CONJECTURER_PROMPTS
     targets = iter(demonstrated(n, replace(spec, operands=TARGET_OPERANDS), seed))
     planted, draws = planted_problems(n, spec, seed), Random(f"asked|{seed}")
@@ -71,8 +71,9 @@ def asked_shown(n: int, seed: int) -> list[Example]:
 
 
 def help_shown(derivation: Derivation, other: Problem, draws: Random) -> Problem:
-    """A help with the problem of a derivation, of the kinds of countdown/helping.py: a later state of the derivation, with
-    three numbers at least; a planted problem with its numbers, of which one is another or is absent; or `other`."""
+    """A help with the problem of a derivation, of the kinds of countdown/helping.py: a later state of the derivation,
+    with three numbers at least; a planted problem with its numbers, of which one is another or is absent; or
+    `other`."""
     target, kind = derivation[0], KINDS[int(draws.random() * len(KINDS))]
     if kind == STEP:
         later = [state for state in states_of(derivation)[1:] if len(state) >= min(LADDER_SPEC.operands)]
