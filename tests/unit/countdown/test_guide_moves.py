@@ -1,0 +1,55 @@
+# Tests: countdown/guide_moves.py, countdown/domain.py
+"""The rubric of SGS 2026 for answers in moves, at problems that can be judged by hand."""
+
+import pytest
+
+from countdown_selfplay.countdown import CountdownDomain, Problem
+from countdown_selfplay.countdown.guide_moves import help_features_in_moves, moves_between, rubric_in_moves
+
+TARGET = Problem((3, 4, 5, 6), 24)
+DOMAIN = CountdownDomain.ladder()
+
+
+@pytest.mark.parametrize(
+    ("proposal", "relevance"),
+    [
+        (Problem((12, 5, 6), 24), 5),  # 3 * 4 = 12, one move on the target
+        (Problem((6, 5, 4, 3), 24), 0),  # the same problem in another order
+        (Problem((24,), 24), 0),  # nothing to play
+        (Problem((10, 11), 90), 1),  # unrelated; 21, 1, 110
+        (Problem((10, 11), 21), 0),  # unrelated, and one move: 10 + 11
+    ],
+)
+def test_relevance_by_hand(proposal, relevance):
+    solution = "12 + 6 = 18" if proposal.numbers == (12, 5, 6) else None  # known to be solved
+    assert rubric_in_moves(TARGET, proposal, 99, solution).relevance == relevance
+
+
+def test_moves_to_a_later_state_are_counted_and_other_problems_are_none():
+    assert moves_between(TARGET, Problem((12, 5, 6), 24), 99) == 1  # 3 * 4
+    assert moves_between(TARGET, Problem((12, 11), 24), 99) == 2  # 3 * 4, 5 + 6
+    assert moves_between(TARGET, Problem((12, 5, 6), 23), 99) is None  # another target
+    assert moves_between(TARGET, Problem((13, 5, 6), 24), 99) is None  # 3 and 4 leave 7, 1, 12
+    assert moves_between(TARGET, Problem((12, 5, 6), 24), 11) is None  # beyond the bound of results
+
+
+def test_complexity_counts_numbers_and_redundancy_moves_that_change_nothing():
+    review = rubric_in_moves(TARGET, Problem((4, 6, 1), 24), 99, "6 * 4 = 24\n24 * 1 = 24")
+    assert (review.redundancy, review.complexity) == (1, 0)
+    assert rubric_in_moves(TARGET, Problem((1, 1, 1), 99), 99).complexity == 4  # no moves reach 99
+    assert rubric_in_moves(TARGET, Problem((1, 2, 3, 4, 14), 24), 99).complexity == 2  # one number more, 1+2+3+4+14
+    seven = Problem((1, 2, 3, 4, 5, 6, 7), 28)
+    assert rubric_in_moves(TARGET, seven, 99).complexity == 3  # seven of four numbers, their sum
+
+
+def test_features_of_a_next_state_by_hand():
+    # two of four numbers are shared, three of four are there: .75 / 2
+    assert help_features_in_moves(TARGET, Problem((12, 5, 6), 24), 99) == [1, 1, 0, 0.5, 1, 0.375, 0]
+
+
+def test_a_help_with_a_target_may_hold_results_of_moves_and_another_proposal_not():
+    state = Problem((30, 5, 6), 24)  # beyond 12, within 99
+    (helping,) = DOMAIN.check([state], [{"target": TARGET}])
+    (plain,) = DOMAIN.check([state], [None])
+    (beyond,) = DOMAIN.check([Problem((100, 5, 6), 24)], [{"target": TARGET}])
+    assert (helping.reason, plain.reason, beyond.reason) == ("ok", "out_of_range", "out_of_range")
