@@ -2,7 +2,6 @@
 """The oracle of steps, and targets that fill the slots which proposals leave."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -42,7 +41,7 @@ def test_a_conjecturer_and_whole_answers_are_refused():
     with pytest.raises(ConfigError, match="set `conjecturer_micro_batches` to 0"):
         oracle.check({"prover": ["prover"], "conjecturer": ["conjecturer"]}, DOMAIN)
     with pytest.raises(ConfigError, match="set `answers` to moves"):
-        oracle.check({"prover": ["prover"]}, replace(DOMAIN, answers="whole"))
+        oracle.check({"prover": ["prover"]}, CountdownDomain())
     oracle.check({"prover": ["prover"]}, DOMAIN)
 
 
