@@ -28,7 +28,7 @@ def test_the_states_of_a_derivation_are_read_the_last_first(tmp_path):
 
 
 def test_files_that_do_not_serve_are_refused_in_one_sentence(tmp_path):
-    with pytest.raises(DataError, match="cannot be read: No such file.*a derivation has the form"):
+    with pytest.raises(DataError, match=r"cannot be read: No such file.*a derivation has the form"):
         read_derivations(str(tmp_path / "none.jsonl"), DOMAIN)
     without = {name: value for name, value in ROW.items() if name != "moves"}
     for row in (without, {**ROW, "moves": ROW["moves"][:-1]}, {**ROW, "target": 31}):
