@@ -50,9 +50,9 @@ def of_track(found: Row) -> Iterator[str]:
     rows, facts = found["rows"], found["facts"]
     yield f"### Track `{found['track']}`"
     yield (
-        f"{facts['rounds']} rounds, {facts['answers']:,} answers of the prover, {facts['updates']} updates; the score is the "
-        f"mean over sizes {facts['rungs'][0]} to {facts['rungs'][-1]}, {facts['sets']['held_out']['each']} held-out problems "
-        f"of each size, {facts['samples']} answers to each."
+        f"{facts['rounds']} rounds, {facts['answers']:,} answers of the prover, {facts['updates']} updates; the score is "
+        f"the mean over sizes {facts['rungs'][0]} to {facts['rungs'][-1]}, {facts['sets']['held_out']['each']} held-out "
+        f"problems of each size, {facts['samples']} answers to each."
     )
     yield markdown(ranking(found))
     yield "Cost, the mean over seeds:"
@@ -63,7 +63,7 @@ def of_track(found: Row) -> Iterator[str]:
     cells = [[row["contestant"], *(f"{row['by_rung'][size][0]:.3f}" for size in sizes)] for row in rows]
     yield markdown([["contestant", *sizes], *cells])
     if any("targets" in row for row in rows):
-        yield "Of the targets themselves, which are trained on: the rate of an answer, and the share that one of 16 solves:"
+        yield "The targets themselves, on which contestants train: pass@1, and the share solved within 16 answers:"
         yield markdown(of_targets(rows, facts["ks"]))
     if found["pairs"]:
         yield f"Each contestant against those that it names (Holm's p over these {len(found['pairs'])}):"

@@ -14,6 +14,7 @@ HALVES = (0.05, 0.1, 0.2, 0.5, 1.0)
 LIMIT = 0.1
 """The frontier is the highest size with at least this pass@1."""
 SHADES = ("#f3f4f6", "#d1d5db", "#6ee7b7", "#10b981", "#0b6e4f")
+METRICS = ("pass@1", "pass@16")
 EDGES = (0.005, 0.05, 0.125, 0.25, 0.5)
 """Least share of each shade."""
 
@@ -53,9 +54,6 @@ def forest(tracks: Sequence[Row]) -> str:
     y += STEP
     title = "Each contestant less the best control: differences with 95% intervals"
     return framed(title, WIDTH, int(y) + 8, [*parts, *axes(ranges, int(y)), *legend()])
-
-
-METRICS = ("pass@1", "pass@16")
 
 
 def colour(row: Row, track: Row) -> str:
@@ -168,8 +166,8 @@ def shares(
         for part, (count, total) in enumerate(zip(own, totals, strict=True)):
             level = sum(total > 0 and count / total >= edge for edge in EDGES)
             if level:
-                place = f"M{x + part * step:.1f} {bottom - (int(size) - first + 1) * cell:.1f}h{step:.1f}v{cell}h-{step:.1f}z"
-                boxes.setdefault(SHADES[level - 1], []).append(place)
+                corner = f"M{x + part * step:.1f} {bottom - (int(size) - first + 1) * cell:.1f}"
+                boxes.setdefault(SHADES[level - 1], []).append(f"{corner}h{step:.1f}v{cell}h-{step:.1f}z")
     return [f'<path d="{"".join(boxes[shade])}" fill="{shade}"/>' for shade in SHADES if shade in boxes]
 
 
