@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from countdown_selfplay.arena.contestants import contestants, table
 from countdown_selfplay.arena.tracks import load_track, tracks
@@ -34,10 +34,11 @@ def parts(found: Mapping[str, Row]) -> dict[str, str]:
     }
 
 
-def markdown(rows: Sequence[Sequence[str]]) -> str:
+def markdown(rows: Iterable[Sequence[str]]) -> str:
     """A table whose first row is the head."""
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
+    head, *rest = rows
+    lines = [f"| {' | '.join(row)} |" for row in (head, *rest)]
+    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
 
 
 def played() -> str:
@@ -50,9 +51,9 @@ def of_track(found: Row) -> Iterator[str]:
     rows, facts = found["rows"], found["facts"]
     yield f"### Track `{found['track']}`"
     yield (
-        f"{facts['rounds']} rounds, {facts['answers']:,} answers of the prover, {facts['updates']} updates; the score is "
-        f"the mean over sizes {facts['rungs'][0]} to {facts['rungs'][-1]}, {facts['sets']['held_out']['each']} held-out "
-        f"problems of each size, {facts['samples']} answers to each."
+        f"{facts['rounds']} rounds, {facts['answers']:,} answers of the prover, {facts['updates']} updates; the score "
+        f"is the mean over sizes {facts['rungs'][0]} to {facts['rungs'][-1]}, {facts['sets']['held_out']['each']} "
+        f"held-out problems of each size, {facts['samples']} answers to each."
     )
     yield markdown(ranking(found))
     yield "Cost, the mean over seeds:"

@@ -105,9 +105,7 @@ def read_derivations(path: str, domain: CountdownDomain) -> dict[str, list[Probl
         problem, moves = problem_from_row(row, number), row.get("moves")
         states = _states(problem, moves, domain) if isinstance(moves, list) else None
         if states is None:
-            raise DataError(
-                f"'{path}', line {number}: the moves do not solve {problem.key} ({str(moves)[:80]}); {CURE}."
-            )
+            raise DataError(f"'{path}', line {number}: the moves do not solve {problem.key} ({str(moves)[:80]}); {CURE}.")
         found[domain.key(problem)] = states
     return found
 

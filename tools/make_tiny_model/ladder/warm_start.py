@@ -15,14 +15,7 @@ from transformers import Qwen3ForCausalLM
 
 from countdown_selfplay.countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, Problem
 from countdown_selfplay.countdown.helping import FAR, HELP_PROMPTS, KINDS, STEP
-from countdown_selfplay.countdown.planted import (
-    VALUE_HIGH,
-    Derivation,
-    demonstrated,
-    derive,
-    planted_problems,
-    states_of,
-)
+from countdown_selfplay.countdown.planted import VALUE_HIGH, Derivation, demonstrated, derive, planted_problems, states_of
 from countdown_selfplay.countdown.problem import heldout_key
 from countdown_selfplay.countdown.prompts import PROPOSAL_TEXTS
 from countdown_selfplay.tiny import LADDER_SPEC
