@@ -133,7 +133,7 @@ def proposed(tracks: Sequence[Row]) -> str:
     parts, y = [], 40.0
     for i, (shade, edge) in enumerate(zip(SHADES, EDGES, strict=True)):
         parts.append(f'<rect x="{4 + 88 * i}" y="5" width="12" height="12" fill="{shade}"/>')
-        parts.append(text(20 + 88 * i, 15, f"{edge:.1%} or more"))
+        parts.append(text(20 + 88 * i, 15, f"{edge:.1%} up"))
     for track in tracks:
         rows = [row for row in track["rows"] if row["proposed"]]
         sizes = sorted(
