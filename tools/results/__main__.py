@@ -1,8 +1,8 @@
 """Write what docs/results/ computes from docs/benchmarks/: `python -m tools.results`.
 
 From the comparisons of `STUDIES` it makes docs/results/forest.json, the forest plot docs/assets/results_forest.svg,
-and the parts of the pages between the marks `<!-- computed: NAME -->` and `<!-- computed: end -->`. A test compares
-the committed files with what this makes.
+and the parts of the pages between the marks `<!-- computed: NAME -->` and `<!-- computed: end -->`; from the arena's
+standings its tables and plots. A test compares the committed files with what this makes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from . import arena, arena_plots
 from .plot import svg
 from .readers import DATA, DOCS, Row
 from .rows import VERDICTS, rows_of, training_runs
@@ -83,6 +84,8 @@ def pages(rows: Sequence[Row], runs: Mapping[str, int]) -> Iterator[tuple[Path, 
     for path in sorted(FOLDER.glob("*.md")):
         text = between(path.read_text(encoding="utf-8"), "comparisons", of_page(path.name, rows))
         text = between(between(text, "studies", summary(rows, runs)), "gates", gates())
+        for name, content in arena.parts(arena.standings()).items():
+            text = between(text, name, content)
         if path.name == "index.md":
             text = re.sub(r"^# .*", f"# Does self-play pay? What {sum(runs.values())} runs say", text, count=1)
         yield path, text
@@ -92,7 +95,8 @@ def written(rows: Sequence[Row], runs: Mapping[str, int]) -> dict[Path, str]:
     """Path -> text of everything that this writes."""
     lines = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in rows)
     forest = f'{{\n "runs": {json.dumps(runs, ensure_ascii=False)},\n "rows": [\n{lines}\n ]\n}}\n'
-    return {FOLDER / "forest.json": forest, FOREST: svg(rows), **dict(pages(rows, runs))}
+    drawn = {FOREST.parent / name: one for name, one in arena_plots.drawn(arena.standings()).items()}
+    return {FOLDER / "forest.json": forest, FOREST: svg(rows), **drawn, **dict(pages(rows, runs))}
 
 
 def main() -> None:

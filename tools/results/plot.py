@@ -24,8 +24,8 @@ def mark(verdict: str, x: float, y: float) -> str:
     return f'<polygon points="{points}" fill="{COLOURS[verdict]}"/>'
 
 
-def interval(row: Row, panel: int, y: float) -> str:
-    half = RANGES[panel]
+def interval(row: Row, panel: int, y: float, ranges: Sequence[float] = RANGES) -> str:
+    half = ranges[panel]
     middle = LEFT + 8 + panel * (PANEL + 8) + PANEL / 2
     low, value, high = (
         middle + max(-half, min(half, row[end])) / half * PANEL / 2 for end in ("low", "difference", "high")
@@ -53,9 +53,16 @@ def svg(rows: Sequence[Row]) -> str:
         parts.append(f'<text x="{LEFT}" y="{y + 4}" text-anchor="end">{escape(f"{arm} − {control}")}</text>')
         parts += [interval(row, int(row["metric"] != "pass@1"), y) for row in own]
     y += STEP
-    for panel, half in enumerate(RANGES):
+    parts += [*axes(RANGES, y), *legend()]
+    return framed("Each arm less its control: differences with 95% intervals", WIDTH, y + 8, parts)
+
+
+def axes(ranges: Sequence[float], bottom: float) -> list[str]:
+    """The zero line and three ticks of each panel: pass@1, pass@16."""
+    parts = []
+    for panel, half in enumerate(ranges):
         x = LEFT + 8 + panel * (PANEL + 8)
-        parts.append(f'<path d="M{x + PANEL / 2} {TOP}V{y}" stroke="#9ca3af" stroke-dasharray="2 2"/>')
+        parts.append(f'<path d="M{x + PANEL / 2} {TOP}V{bottom}" stroke="#9ca3af" stroke-dasharray="2 2"/>')
         for value in (-half, 0, half):
             at = x + PANEL / 2 * (1 + value / half)
             anchor = "start" if value < 0 else "end" if value > 0 else "middle"
@@ -64,13 +71,20 @@ def svg(rows: Sequence[Row]) -> str:
         parts.append(
             f'<text x="{x + PANEL / 2}" y="{TOP - 20}" text-anchor="middle">{("pass@1", "pass@16")[panel]}</text>'
         )
-    for i, verdict in enumerate(VERDICTS):
-        x = 14 + 150 * i
-        parts.append(mark(verdict, x, 14) + f'<text x="{x + 10}" y="18">{verdict}</text>')
+    return parts
+
+
+def legend() -> list[str]:
+    places = [(14 + 150 * i, verdict) for i, verdict in enumerate(VERDICTS)]
+    return [mark(verdict, x, 14) + f'<text x="{x + 10}" y="18">{verdict}</text>' for x, verdict in places]
+
+
+def framed(title: str, width: int, height: float, parts: Sequence[str]) -> str:
+    """A whole file: the parts on white, with a title for screen readers."""
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 8}" width="{WIDTH}" height="{y + 8}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         'font-family="sans-serif" font-size="11" role="img">\n'
-        "<title>Each arm less its control: differences with 95% intervals</title>\n"
-        f'<rect width="{WIDTH}" height="{y + 8}" fill="#fff"/>\n'
+        f"<title>{escape(title)}</title>\n"
+        f'<rect width="{width}" height="{height}" fill="#fff"/>\n'
     )
     return head + "\n".join(parts) + "\n</svg>\n"

@@ -184,7 +184,8 @@ def score(rates_SP: np.ndarray) -> Row:
 
 
 def curve(jobs: Sequence[Row], track: Track) -> list[Row]:
-    """The mean score of each k at each point that all seeds have, with Student's interval over seeds."""
+    """The mean score of each k at each point that all seeds have, with Student's interval over seeds, and `by_rung`,
+    rung -> its mean rates in the order of the track's `ks`."""
     rounds = [point["round"] for point in jobs[0]["curve"]]
     found = []
     for at in rounds:
@@ -201,6 +202,7 @@ def curve(jobs: Sequence[Row], track: Track) -> list[Row]:
                 "value": round(float(np.mean(values)), 5),
                 **({"low": round(interval.low, 5), "high": round(interval.high, 5)} if interval else {}),
             }
+        here["by_rung"] = means([point["by_rung"] for point in points])
         found.append(here)
     return found
 

@@ -1,0 +1,140 @@
+"""The tables of docs/results/arena.md, from the standings that `countdown-selfplay arena --table` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from countdown_selfplay.arena.contestants import contestants, table
+from countdown_selfplay.arena.tracks import load_track, tracks
+
+from .readers import Row, load
+
+SPENT = {
+    "answers": "answers",
+    "uncounted_answers": "of them uncounted",
+    "samples": "samples",
+    "tokens": "tokens",
+    "updates": "updates",
+    "cpu_seconds": "CPU seconds",
+}
+HEALTH = ("admitted", "solve rate", "entropy of the prover", "entropy of the conjecturer", "groups without signal")
+
+
+def standings() -> dict[str, Row]:
+    """Track -> its standings."""
+    found: dict[str, Row] = load("arena/standings.json")
+    return found
+
+
+def parts(found: Mapping[str, Row]) -> dict[str, str]:
+    """Name of a mark -> the text between it and the end mark."""
+    return {
+        "arena contestants": played(),
+        "arena tracks": "\n\n".join("\n\n".join(of_track(one)) for one in found.values()),
+    }
+
+
+def markdown(rows: Iterable[Sequence[str]]) -> str:
+    """A table whose first row is the head."""
+    head, *rest = rows
+    lines = [f"| {' | '.join(row)} |" for row in (head, *rest)]
+    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
+
+
+def played() -> str:
+    """Contestant x track, with the reasons where one does not play."""
+    return markdown(table([*contestants()], [load_track(name) for name in tracks()]))
+
+
+def of_track(found: Row) -> Iterator[str]:
+    """The section of a track, paragraph by paragraph."""
+    rows, facts = found["rows"], found["facts"]
+    yield f"### Track `{found['track']}`"
+    yield (
+        f"{facts['rounds']} rounds, {facts['answers']:,} answers of the prover, {facts['updates']} updates; the score "
+        f"is the mean over sizes {facts['rungs'][0]} to {facts['rungs'][-1]}, {facts['sets']['held_out']['each']} "
+        f"held-out problems of each size, {facts['samples']} answers to each."
+    )
+    yield markdown(ranking(found))
+    yield "Cost, the mean over seeds:"
+    head = ["contestant", *SPENT.values()]
+    yield markdown([head, *([row["contestant"], *(f"{row[name]:,.0f}" for name in SPENT)] for row in rows)])
+    yield "pass@1 by size:"
+    sizes = [str(size) for size in facts["measured"]]
+    cells = [[row["contestant"], *(f"{row['by_rung'][size][0]:.3f}" for size in sizes)] for row in rows]
+    yield markdown([["contestant", *sizes], *cells])
+    if any("targets" in row for row in rows):
+        yield "The targets themselves, on which contestants train: pass@1, and the share solved within 16 answers:"
+        yield markdown(of_targets(rows, facts["ks"]))
+    if found["pairs"]:
+        yield f"Each contestant against those that it names (Holm's p over these {len(found['pairs'])}):"
+        yield markdown(pairs(found["pairs"]))
+    yield "Health, in the first and the last twelfth of the run:"
+    yield markdown(health(rows))
+    yield "\n".join(failures(found["failed"]))
+
+
+def interval(value: Row, name: str = "value", sign: str = "") -> str:
+    """0.067 [0.055, 0.080]; without an interval where one seed has none."""
+    shown = f"{value[name]:{sign}.3f}"
+    return shown + (f" [{value['low']:{sign}.3f}, {value['high']:{sign}.3f}]" if "low" in value else "")
+
+
+def ranking(found: Row) -> Iterator[list[str]]:
+    """The head and a row for each contestant, ranked ones first."""
+    ks, best = [f"pass@{k}" for k in found["facts"]["ks"]], found["best_control"]
+    against = {(row["contestant"], row["metric"]): row for row in found["against_best"]}
+    yield [
+        "",
+        "contestant",
+        "seeds",
+        *(cell for k in ks for cell in (k, f"less {best or 'a control'}", "p (Holm)", "verdict")),
+    ]
+    for place, row in enumerate(found["rows"], 1):
+        cells = [str(place) if row["ranked"] else "–", row["contestant"], str(len(row["seeds"]))]
+        for k in ks:
+            other = against.get((row["contestant"], k))
+            cells.append(interval(row["score"][k]))
+            if other:
+                cells += [interval(other, "difference", "+"), f"{other['p_holm']:.4f}", other["verdict"]]
+            else:
+                unranked = f"not ranked: {row['not_ranked']}"
+                cells += [
+                    "",
+                    "",
+                    unranked if row["not_ranked"] else "best control" if row["contestant"] == best else "",
+                ]
+        yield cells
+
+
+def of_targets(rows: Sequence[Row], ks: Sequence[int]) -> Iterator[list[str]]:
+    yield ["contestant", *(f"pass@{k}" for k in ks)]
+    for row in rows:
+        if "targets" in row:
+            yield [row["contestant"], *(interval(row["targets"][f"pass@{k}"]) for k in ks)]
+
+
+def pairs(rows: Sequence[Row]) -> Iterator[list[str]]:
+    yield ["contestant", "other", "metric", "contestant less other [95%]", "p (Holm)", "verdict"]
+    for row in rows:
+        shown = interval(row, "difference", "+")
+        yield [row["contestant"], row["other"], row["metric"], shown, f"{row['p_holm']:.4f}", row["verdict"]]
+
+
+def health(rows: Sequence[Row]) -> Iterator[list[str]]:
+    """First and last value of each; empty where a contestant has none."""
+    yield ["contestant", *HEALTH]
+    for row in rows:
+        own = [row["health"].get(name) for name in HEALTH]
+        yield [row["contestant"], *(f"{number(one[0])} to {number(one[-1])}" if one else "" for one in own)]
+
+
+def number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def failures(failed: Sequence[Row]) -> Iterator[str]:
+    if not failed:
+        yield "No job failed."
+    for one in failed:
+        yield f"- {one['contestant']}, seed {one['seed']}, failed: {one['said']}"
