@@ -1,7 +1,8 @@
 """Make the problem sets of the arena's tracks again: `python -m tools.arena_tracks [TRACK ...]`.
 
-Held-out and tuning problems come from their seeds alone. Targets are those candidates that the start of the track never
-solves in ATTEMPTS attempts, so they also depend on its weights and on the machine that sampled: they are made once.
+Held-out and tuning problems come from their seeds alone. Targets are those candidates that the start of the track
+never solves in ATTEMPTS attempts, so they also depend on its weights and on the machine that sampled, and are made
+once.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def check(job: Mapping[str, Any], track: Track, path: Path) -> None:
         name, was, now = different
         raise ConfigError(
             f"{path} was played with `{name}` {was}, and on the track {track.name} it is {now}; results of different "
-            "rules, budgets or problems are not compared. Play it again in another folder, or take the track as it was."
+            "rules, budgets or problems are not compared. Play it again in another folder, or put the track back."
         )
     if job["measured_on"] != "held_out":
         raise ConfigError(f"{path} was measured on the {job['measured_on']} problems; tuning runs are in no table.")
@@ -118,7 +118,7 @@ def standings(folder: Path, track: Track, seeds: Sequence[int] | None = None) ->
 def compared(family: Sequence[tuple[str, str, int]], entries: Mapping[str, Entry], track: Track) -> list[Row]:
     """One row for (contestant, other, k), Holm's p over all of them. Of a single seed on both sides there is no spread
     between seeds, and no row."""
-    found = []
+    found: list[Row] = []
     for name, other, k in family:
         above, below = entries[name].rates(track, k), entries[other].rates(track, k)
         if max(len(above), len(below)) < 2:
@@ -208,7 +208,7 @@ def curve(jobs: Sequence[Row], track: Track) -> list[Row]:
 
 
 def proposed(jobs: Sequence[Row]) -> dict[str, list[float]]:
-    """Rung -> its problems in each part of the run, the mean over seeds; a seed that has none of a rung counts as 0."""
+    """Rung -> its problems in each part of the run, the mean over seeds; a seed without any of a rung counts as 0."""
     parts = max((len(own) for job in jobs for own in job["proposed"].values()), default=0)
     rungs = sorted({rung for job in jobs for rung in job["proposed"]}, key=int)
     of = {rung: [job["proposed"].get(rung, [0] * parts) for job in jobs] for rung in rungs}
@@ -244,9 +244,10 @@ def as_text(found: Mapping[str, Any]) -> str:
             own, other = row["score"][k], against.get((row["contestant"], k))
             cells.append(f"{own['value']:.3f}" + (f" [{own['low']:.3f}, {own['high']:.3f}]" if "low" in own else ""))
             cells.append(
-                f"{other['difference']:+.3f} [{other['low']:+.3f}, {other['high']:+.3f}] ({other['p_holm']:.4f}) {other['verdict']}"
-                if other
-                else row["not_ranked"]
+                row["not_ranked"]
+                if other is None
+                else f"{other['difference']:+.3f} [{other['low']:+.3f}, {other['high']:+.3f}] "
+                f"({other['p_holm']:.4f}) {other['verdict']}"
             )
         rows.append(
             (row["contestant"], str(len(row["seeds"])), *cells, f"{row['updates']:.0f}", f"{row['cpu_seconds']:.0f}")

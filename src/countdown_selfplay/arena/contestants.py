@@ -53,8 +53,8 @@ class Contestant:
         if changed:
             name = sorted(changed)[0]
             raise ConfigError(
-                f"{self.name} sets `{name}` ({own[name]}), and on the track {track.name} it is {track.fixed[name]} for "
-                "all; leave it out, or write a track with it."
+                f"{self.name} sets `{name}` ({own[name]}), and on the track {track.name} it is {track.fixed[name]} "
+                "for all; leave it out, or write a track with it."
             )
         below = recipe_settings(track.recipe, JointSelfPlayConfig)
         for above in (dict(track.settings), dict(own), dict(track.fixed)):

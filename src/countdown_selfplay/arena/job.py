@@ -29,7 +29,7 @@ from .contestants import Contestant
 from .tracks import Track
 
 Options = Callable[[Path], tuple[Any, JointSelfPlayConfig, dict[str, Any]]]
-"""A file of settings -> the script's options, the config, and the trainer's arguments: as `joint --config` reads it."""
+"""A file of settings -> the script's options, the config, the trainer's arguments: as `joint --config` reads it."""
 
 QUIET = {"report_to": "none", "disable_tqdm": True, "eval_strategy": "no", "guard": False, "save_total_limit": 1}
 SETTINGS, WATCHED = "settings.yaml", "watched.json"

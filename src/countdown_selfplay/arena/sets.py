@@ -26,8 +26,17 @@ def domain_of(track: Track) -> Any:
     return domain_from(JointSelfPlayConfig(output_dir="unused", report_to="none", bf16=False, **wanted))
 
 
-DOMAIN = ("domain", "domain_kwargs", "answers", "prover_prompt", "conjecturer_prompt", "operands", "number_low")
-DOMAIN += ("number_high", "target_low", "target_high", "use_all", "answer_rule", "value_high")
+RANGES = ("operands", "number_low", "number_high", "target_low", "target_high", "value_high")
+DOMAIN = {
+    *RANGES,
+    "domain",
+    "domain_kwargs",
+    "answers",
+    "prover_prompt",
+    "conjecturer_prompt",
+    "use_all",
+    "answer_rule",
+}
 """Settings that a domain is made of."""
 
 
@@ -57,8 +66,8 @@ def withheld(track: Track, domain: Any, rung: int, n: int, seed: int) -> list[An
 
 
 def candidates(track: Track, domain: Any) -> list[dict[str, Any]]:
-    """Countdown in moves: planted problems of the scored rungs on the training side, each with the moves that solve it,
-    as many as are asked for."""
+    """Countdown in moves: planted problems of the scored rungs on the training side, each with the moves that solve
+    it, as many as are asked for."""
     assert track.targets is not None
     found: dict[str, dict[str, Any]] = {}
     for rung in track.rungs:

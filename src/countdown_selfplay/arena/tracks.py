@@ -100,9 +100,9 @@ class Track:
             ) from None
         if sha256(text.encode()).hexdigest() != asked.sha256:
             raise DataError(
-                f"{path}, the set '{name}' of track {self.name}, has changed: {_difference(self, name, text)}; results "
-                "on other problems cannot be compared. Put the file back as it was released, or give the track "
-                "another name."
+                f"{path}, the set '{name}' of track {self.name}, has changed: {_difference(self, name, text)}; "
+                "results on other problems cannot be compared. Put the file back as it was released, or give the "
+                "track another name."
             )
         return [row for _, row in json_lines(path)]
 

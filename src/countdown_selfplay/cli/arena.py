@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 A contestant is a name of --list, or one of your own: NAME=FILE.yaml, settings over those of the track as --config has
-them, or NAME=RECIPE. Every finished job is a file, OUTPUT/TRACK/CONTESTANT-SEED.json, and is not played again; a job that
-was interrupted goes on from its last checkpoint. Several calls, on several machines, may share OUTPUT.
+them, or NAME=RECIPE. Every finished job is a file, OUTPUT/TRACK/CONTESTANT-SEED.json, and is not played again; a job
+that was interrupted goes on from its last checkpoint. Several calls, on several machines, may share OUTPUT.
 
 examples: countdown-selfplay arena
           countdown-selfplay arena --contestants trained plain mine=mine.yaml --seeds 1 2 3
@@ -103,7 +103,7 @@ def print_list(known: Sequence[Track]) -> int:
         )
     )
     print()
-    print(aligned(table([*contestants()], known)))
+    print(aligned([tuple(row) for row in table([*contestants()], known)]))
     return 0
 
 
