@@ -75,6 +75,14 @@ def check(job: Mapping[str, Any], track: Track, path: Path) -> None:
             f"{path} was played with `{name}` {was}, and on the track {track.name} it is {now}; results of different "
             "rules, budgets or problems are not compared. Play it again in another folder, or put the track back."
         )
+    known = contestants().get(job["contestant"])
+    own = next(differences(job.get("changes"), known.on.get(track.settings_of)), None) if known else None
+    if own is not None:
+        name, was, now = own
+        raise ConfigError(
+            f"{path} was played by a {job['contestant']} with `{name}` {was}, and now it has {now}; remove the file, "
+            "and the job is played again."
+        )
     if job["measured_on"] != "held_out":
         raise ConfigError(f"{path} was measured on the {job['measured_on']} problems; tuning runs are in no table.")
     if len(job["correct"]) != track.sets["held_out"].each * len(track.measured):

@@ -1,0 +1,99 @@
+# Tests: cli/arena.py, arena/job.py, arena/schedule.py
+"""`countdown-selfplay arena`: real jobs on a track of two rounds, jobs that fail, and what is refused."""
+
+import json
+
+import pytest
+from tests.unit.arena.mini import write_mini
+
+from countdown_selfplay.arena.contestants import entrant
+from countdown_selfplay.arena.job import Job
+from countdown_selfplay.arena.schedule import Asked, Place, Schedule
+from countdown_selfplay.cli.arena import main, settings_from
+from countdown_selfplay.errors import ConfigError, UnknownNameError
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("arena")
+
+
+@pytest.fixture(scope="module")
+def track(folder):
+    return write_mini(folder)
+
+
+def test_a_job_leaves_one_file_and_the_table_reads_it(track, folder, capsys):
+    words = [str(folder / "mini.yaml"), "trained", "3"]
+    assert main(["--job", *words, "--output", str(folder / "out")]) == 0
+    found = json.loads((folder / "out" / "mini" / "trained-3.json").read_text(encoding="utf-8"))
+    # Two rounds of 16 answers; two answers to each of two problems of the sizes 3 and 4. A round in which no group has
+    # both right and wrong answers takes no step.
+    assert (found["answers"], found["rounds"], found["n"], len(found["correct"])) == (32, 2, 2, 4)
+    assert found["updates"] <= 2
+    assert [point["round"] for point in found["curve"]] == [0, 1, 2] and found["facts"] == track.facts
+    assert found["samples"] == 64  # the conjecturer wrote 16 a round
+    assert sum(sum(own) for own in found["proposed"].values()) <= 32
+    assert not (folder / "out" / "runs" / "mini-trained-3").exists()
+    assert main(["--table", "--tracks", words[0], "--output", str(folder / "out")]) == 0
+    assert "trained" in capsys.readouterr().out
+    board = json.loads((folder / "out" / "standings.json").read_text(encoding="utf-8"))
+    assert board["mini"]["rows"][0]["seeds"] == [3]
+
+
+def test_an_interrupted_job_goes_on_and_ends_as_one_that_was_not(track, folder, monkeypatch):
+    class Killed(Exception):
+        pass
+
+    whole = Job(track, entrant("frozen"), 5, folder / "runs" / "a", settings_from).play()
+    from countdown_selfplay.arena import job
+
+    def killed(self, args, state, control, **more):
+        if state.global_step == 2:  # the first round's checkpoint is there
+            raise Killed
+
+    monkeypatch.setattr(job.Watch, "on_step_end", killed)
+    with pytest.raises(Killed):
+        Job(track, entrant("frozen"), 5, folder / "runs" / "b", settings_from).play()
+    assert [path.name for path in (folder / "runs" / "b").glob("checkpoint-*")] == ["checkpoint-1"]
+    monkeypatch.undo()
+    again = Job(track, entrant("frozen"), 5, folder / "runs" / "b", settings_from).play()
+    for name in ("correct", "answers", "updates", "samples", "tokens", "proposed"):
+        assert again[name] == whole[name]
+    assert [one["by_rung"] for one in again["curve"]] == [one["by_rung"] for one in whole["curve"]]
+
+
+def test_a_job_that_fails_is_written_down_and_the_others_are_played(track, folder):
+    bad = folder / "bad.yaml"
+    bad.write_text("conjecturer_reward: no_such_reward\n", encoding="utf-8")
+    place, said = Place(folder / "fails"), []
+    done = place.file("mini", "plain", 1)
+    done.parent.mkdir(parents=True)
+    done.write_text("{}", encoding="utf-8")
+    jobs = [Asked(str(folder / "mini.yaml"), word, 1) for word in (f"bad={bad}", "plain")]
+    schedule = Schedule(place, jobs, 2, say=said.append)
+    assert [job.names[1] for job in schedule.open()] == ["bad"]  # a finished one is not played again
+    schedule.play()
+    found = json.loads(place.failed("mini", "bad", 1).read_text(encoding="utf-8"))
+    assert found["exit_code"] == 2 and "no_such_reward" in found["said"]
+    assert "failed" in said[-1] and schedule.open() == []  # not tried again unless it is asked for
+    assert [job.names[1] for job in Schedule(place, jobs, 1, again=True).open()] == ["bad"]
+
+
+def test_contestants_that_do_not_play_and_unknown_words_are_refused_before_anything_is_played(tmp_path):
+    out = ["--output", str(tmp_path / "out")]
+    with pytest.raises(ConfigError, match="critic does not play on the track ladder"):
+        main(["--contestants", "critic", *out])
+    with pytest.raises(UnknownNameError, match="Unknown contestant"):
+        main(["--contestants", "traind", *out])
+    with pytest.raises(UnknownNameError, match="Unknown track"):
+        main(["--tracks", "lader", *out])
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_list_and_the_settings_of_a_contestant_are_printed(capsys):
+    assert main(["--list"]) == 0
+    said = capsys.readouterr().out
+    assert "targets" in said and "trained" in said and "no: it criticises" in said
+    assert main(["--print", "trained"]) == 0
+    assert "prover_objective: rloo" in capsys.readouterr().out

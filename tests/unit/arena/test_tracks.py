@@ -1,0 +1,153 @@
+# Tests: arena/tracks.py, arena/sets.py, arena/contestants.py, tools/arena_tracks.py
+"""Tracks are what their seeds make, and are refused when they are not; contestants change what they may."""
+
+import json
+
+import pytest
+
+from countdown_selfplay.arena.contestants import CONTROLS, DEFAULT, contestants, entrant, table
+from countdown_selfplay.arena.sets import candidates, domain_of, text_of, withheld
+from countdown_selfplay.arena.tracks import load_track, tracks
+from countdown_selfplay.errors import ConfigError, DataError, UnknownNameError
+
+from .mini import write_mini
+
+KNOWN = [load_track(name) for name in tracks()]
+
+
+@pytest.mark.parametrize("track", KNOWN, ids=lambda track: track.name)
+def test_the_sets_of_a_track_are_those_that_their_seeds_make(track):
+    for name, asked in track.sets.items():
+        assert text_of(track, name) == (track.folder / asked.file).read_text(encoding="utf-8")
+        assert len(track.rows(name)) == asked.each * len(track.measured)
+    scored = track.sets["held_out"].each * len(track.rungs)
+    assert scored >= 1000  # the least that a held-out set has
+    assert set(track.rungs) <= set(track.measured)
+
+
+@pytest.mark.parametrize("track", KNOWN, ids=lambda track: track.name)
+def test_no_problem_is_in_two_sets_or_on_the_wrong_side_of_the_split(track):
+    domain = domain_of(track)
+    keys = {name: [domain.key(problem) for problem in track.problems(name, domain)] for name in track.sets}
+    if track.targets is not None:
+        keys["targets"] = [domain.key(problem) for problem in track.problems("targets", domain)]
+    everything = [key for own in keys.values() for key in own]
+    assert len(everything) == len(set(everything))
+    assert all(domain.is_held_out(problem) for problem in track.problems("held_out", domain))
+    for name in keys.keys() - {"held_out"}:
+        assert not any(domain.is_held_out(problem) for problem in track.problems(name, domain))
+
+
+def test_withheld_problems_are_held_out_ones_that_are_not_measured():
+    track = load_track("ladder")
+    domain = domain_of(track)
+    measured = {domain.key(problem) for problem in track.problems("held_out", domain)}
+    found = withheld(track, domain, 6, 20, seed=3)
+    keys = {domain.key(problem) for problem in found}
+    assert len(keys) == 20 and not keys & measured and all(domain.is_held_out(problem) for problem in found)
+    assert found == withheld(track, domain, 6, 20, seed=3) != withheld(track, domain, 6, 20, seed=4)
+
+
+def test_targets_are_candidates_whose_moves_reach_them():
+    track = load_track("targets")
+    domain = domain_of(track)
+    rows = track.rows("targets")
+    known = {json.dumps(row) for row in candidates(track, domain)}
+    assert [domain.rung(domain.problem(row)) for row in rows] == [5] * 64 + [6] * 64 + [7] * 64
+    for row in rows:
+        assert json.dumps(row) in known
+        problem = domain.problem(row)
+        state = domain.begin(problem)
+        for move in row["moves"]:
+            (state,) = domain.moved([move], [problem], [state])
+        assert state.correct  # the last move ends the episode with a verdict
+
+
+def test_a_set_that_has_changed_is_refused_with_the_line(tmp_path):
+    track = write_mini(tmp_path)
+    file = tmp_path / "mini.held_out.jsonl"
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    file.write_text("".join([*lines[:2], lines[0], *lines[3:]]), encoding="utf-8")
+    with pytest.raises(DataError, match=r"mini\.held_out.*has changed: line 3 was \{.*\} and is \{.*another name"):
+        track.rows("held_out")
+    file.write_text("".join(lines[:3]), encoding="utf-8")
+    with pytest.raises(DataError, match="it had 4 problems and has 3"):
+        track.rows("held_out")
+    file.unlink()
+    with pytest.raises(DataError, match="cannot be read"):
+        track.rows("held_out")
+
+
+def test_targets_that_are_none_of_the_candidates_are_named(tmp_path):
+    track = load_track("targets")
+    text = (track.folder / track.targets.file).read_text(encoding="utf-8")
+    for file in track.folder.glob("targets.*"):
+        (tmp_path / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / track.targets.file).write_text(text.replace('"target": ', '"target": 9', 1), encoding="utf-8")
+    with pytest.raises(DataError, match=r"has changed: \{.*\} is none of its candidates"):
+        load_track(str(tmp_path / "targets.yaml")).rows("targets")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [("a: [", "is not YAML"), ("3", "holds no settings"), ("rond: 3", "has `rond`"), ("title: x", "is not complete")],
+)
+def test_a_track_that_cannot_be_read_is_refused(tmp_path, text, error):
+    file = tmp_path / "own.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises((ConfigError, DataError), match=error):
+        load_track(str(file))
+
+
+def test_unknown_names_suggest_the_nearest():
+    with pytest.raises(UnknownNameError, match="ladder"):
+        load_track("lader")
+    with pytest.raises(UnknownNameError, match="trained"):
+        entrant("traind")
+
+
+@pytest.mark.parametrize("name", contestants())
+def test_every_contestant_has_settings_or_a_reason_on_every_track(name):
+    one = contestants()[name]
+    for track in KNOWN:
+        own = one.on[track.settings_of]
+        assert own or name == "trained" or one.plays(track)
+        if one.plays(track):
+            found = one.settings(track)
+            assert found["answers"] == "moves" and found["prover_objective"] in ("rloo", "grpo")
+        else:
+            with pytest.raises(ConfigError, match=f"{name} does not play on the track {track.name}: "):
+                one.settings(track)
+    assert set(one.against) <= set(contestants())
+
+
+def test_the_default_arena_has_seven_contestants_and_every_control_is_one():
+    assert len(DEFAULT) == 7 and set(DEFAULT) < set(contestants())
+    assert all(contestants()[name].kind == "control" for name in CONTROLS)
+
+
+def test_the_table_says_who_plays_where():
+    head, *rows = table(["trained", "critic"], KNOWN)
+    assert head == ["contestant", "kind", *(track.name for track in KNOWN)]
+    assert rows[0] == ["trained", "contestant", *["yes"] * len(KNOWN)]
+    assert all(cell.startswith("no: it criticises whole answers") for cell in rows[1][2:])
+
+
+def test_a_contestant_of_ones_own_has_the_settings_of_its_file_over_the_track(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("conjecturer_reward: tent\n", encoding="utf-8")
+    one = entrant(f"mine={file}")
+    found = one.settings(load_track("ladder"))
+    assert (one.name, found["conjecturer_reward"], found["prover_objective"]) == ("mine", "tent", "rloo")
+    file.write_text("number_high: 99\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"mine sets `number_high` \(99\), and on the track ladder it is 12 for all"):
+        entrant(f"mine={file}").settings(load_track("ladder"))
+    file.write_text("a: [", encoding="utf-8")
+    with pytest.raises(DataError, match="is not YAML"):
+        entrant(f"mine={file}")
+    with pytest.raises(DataError, match="cannot be read"):
+        entrant(f"mine={tmp_path / 'absent.yaml'}")
+    with pytest.raises(ConfigError, match="give yours another name"):
+        entrant(f"trained={file}")
+    with pytest.raises(ConfigError, match="must be a word"):
+        entrant(f"my own={file}")
