@@ -93,11 +93,11 @@ def test_a_run_writes_a_pair_that_can_be_measured(tmp_path, capsys):
     few = ["--problems", "4", "--samples", "2", "--proposals", "8"]
     assert main(["--output", str(output), "--steps", "1", "--evaluate", "--json", *few]) == 0
     printed = capsys.readouterr()
-    assert printed.err.count("not the shipped weights") == 2
+    assert printed.err.count("not the shipped weights") == 3
     figures = json.loads(printed.out[printed.out.index("{") :])  # another library may have logged in front
     assert [rung["operands"] for rung in figures["prover"]] == [2, 3, 4, 5, 6, 7, 8]
     assert figures["conjecturer"]["n"] == 8
-    assert {path.name for path in output.iterdir()} == {"prover", "conjecturer"}
+    assert {path.name for path in output.iterdir()} == {"prover", "conjecturer", "asked"}
     with pytest.raises(ConfigError, match="is not an empty folder"):
         main(["--output", str(output)])
 

@@ -66,8 +66,9 @@ def test_more_answers_or_updates_than_the_track_has_are_not_ranked(track, folder
     put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
     put(folder, job(track, "trained", 1, [2, 2, 2, 2], answers=64))
     put(folder, job(track, "frozen", 1, [2, 2, 2, 2], updates=3))
+    put(folder, job(track, "oracle", 1, [2, 2, 2, 2], answers=64, uncounted_answers=32))  # a reference
     found = {row["contestant"]: row["not_ranked"] for row in board.standings(folder, track)["rows"]}
-    assert found == {"plain": "", "trained": "took 64 answers of 32", "frozen": "took 3 updates of 2"}
+    assert found == {"plain": "", "oracle": "", "trained": "took 64 answers of 32", "frozen": "took 3 updates of 2"}
 
 
 def test_failed_jobs_take_their_row_and_not_the_board(track, folder):

@@ -68,6 +68,16 @@ def test_a_rung_with_fewer_problems_than_slots_leaves_some_open():
     assert len(proposer.propose(scripted({}, slots=20, domain=Numbered(size=16)), [])) == 14
 
 
+def test_a_share_of_the_slots_is_left_to_the_data_set():
+    # .75 of 8 slots are 6, of 30 slots 22.5, rounded up; the others are anchors.
+    for name in ("uniform_rungs", "bandit_rungs", "ucb_rungs"):
+        assert len(make_proposer(name, {"share": 0.75}).propose(scripted({}), [])) == 6
+        assert len(make_proposer(name, {"share": 0.75}).propose(scripted({}, slots=30), [])) == 23
+    game = ProposeAndSolve(make_proposer("uniform_rungs", {"share": 0.75}), settings=Settings(anchor_fraction=0.0))
+    found = game.play(scripted({3: 4}), [(9, number) for number in range(8)])
+    assert found.metrics["round/conjectured_slots"] == 6 and found.metrics["round/anchor_slots"] == 2
+
+
 def test_the_game_plays_what_was_chosen_and_logs_its_mean_rung():
     game = ProposeAndSolve(make_proposer("uniform_rungs"), settings=Settings(anchor_fraction=0.0))
     round = scripted({3: 4})
@@ -185,7 +195,7 @@ def test_a_resumed_run_goes_on_as_the_one_that_was_not_stopped(name):
         ("ucb_rungs", {"discount": 0.9, "window": 5}, "both forget"),
         ("ucb_rungs", {"exploration": -1}, r"`exploration` \(-1\) of proposer 'ucb_rungs'"),
         ("thompson_rungs", {"discount": 0}, r"`discount` \(0\)"),
-        ("uniform_texts", {"rungs": [3]}, "does not take rungs; it takes no argument"),
+        ("uniform_texts", {"rungs": [3]}, "does not take rungs; it takes share"),
     ],
 )
 def test_bad_settings_are_refused_in_a_sentence(name, given, message):

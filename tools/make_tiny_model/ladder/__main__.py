@@ -1,4 +1,4 @@
-"""`python -m tools.make_tiny_model.ladder`, at the top of the repository: make the ladder's two models again, or
+"""`python -m tools.make_tiny_model.ladder`, at the top of the repository: make the ladder's three models again, or
 measure them."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main(argv: list[str]) -> int:
     """Train into --output, measure with --evaluate, or both; exit code 0."""
     args = _parser().parse_args(argv)
     if args.output is None and not args.evaluate:
-        raise ConfigError("There is nothing to do; pass --output DIR to train the two models, --evaluate to measure.")
+        raise ConfigError("There is nothing to do; pass --output DIR to train the models, --evaluate to measure.")
     if args.output is not None and args.model is not None:
         raise ConfigError("--model names weights to measure and --output weights to make; pass one of them.")
     for name in ("steps", "problems", "samples", "proposals"):
@@ -111,7 +111,7 @@ def _progress(role: str, steps: int) -> Callable[[int, float], None]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.make_tiny_model.ladder", description=HELP + ".")
     making = parser.add_argument_group("to make a pair")
-    making.add_argument("--output", type=Path, metavar="DIR", help="write DIR/prover and DIR/conjecturer")
+    making.add_argument("--output", type=Path, metavar="DIR", help="write DIR/prover, DIR/conjecturer and DIR/asked")
     making.add_argument("--steps", type=int, help="optimizer steps of each (default: those of the shipped models)")
     making.add_argument("--largest", type=int, help="the most numbers that the conjecturer sees (default: 20)")
     making.add_argument(
