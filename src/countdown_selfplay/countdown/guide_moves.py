@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
 
 from .guide import Review
+from .moves import Move
 from .problem import Problem
 
 MOST = 7
@@ -19,9 +21,11 @@ MOST = 7
 Numbers = tuple[int, ...]
 
 
-def rubric_in_moves(target: Problem, proposal: Problem, value_high: int, solution: str | None = None) -> Review:
-    """Review `proposal` as a help for solving `target` in moves. Blind to the order of the numbers. solution: the
-    moves of a right answer to the proposal, one a line, if one is at hand.
+def rubric_in_moves(
+    target: Problem, proposal: Problem, value_high: int, solution: Sequence[Move] | None = None
+) -> Review:
+    """Review `proposal` as a help for solving `target` in moves. Blind to the order of the numbers. solution: moves
+    that solve the proposal, if some are at hand; nothing here plays them again, `solving_moves` has.
 
     relevance: 5 the state after one move on the target (see `moves_between`); 4 the state after several; 3 the same
     target with at least half of the numbers shared; 2 one of the two; 1 anything else; 0 the same problem, one with
@@ -37,7 +41,7 @@ def rubric_in_moves(target: Problem, proposal: Problem, value_high: int, solutio
     solved = solution is not None or _solvable(proposal, value_high)
     count, size = len(proposal.numbers), len(target.numbers)
     complexity = int(count >= size) + int(count > size) + int(2 * count > 3 * size) if solved else 4
-    return Review(_relevance(target, proposal, value_high, solved), int(_idles(solution or "")), complexity)
+    return Review(_relevance(target, proposal, value_high, solved), int(_idles(solution or ())), complexity)
 
 
 def moves_between(target: Problem, proposal: Problem, value_high: int) -> int | None:
@@ -122,8 +126,8 @@ def _without(numbers: Numbers, number: int) -> Numbers:
     return numbers[:index] + numbers[index + 1 :]
 
 
-def _sorted(numbers: object) -> Numbers:
-    return tuple(sorted(numbers))  # type: ignore[call-overload]
+def _sorted(numbers: Iterable[int]) -> Numbers:
+    return tuple(sorted(numbers))
 
 
 def _relevance(target: Problem, proposal: Problem, value_high: int, solved: bool) -> int:
@@ -146,6 +150,5 @@ def _solvable(problem: Problem, value_high: int) -> bool:
     return len(problem.numbers) <= MOST and problem.target in values(_sorted(problem.numbers), value_high)
 
 
-def _idles(solution: str) -> bool:
-    moves = [move.split() for move in solution.splitlines()]
-    return any(len(m) == 5 and m[1] in "*/" and ("1" in (m[0], m[2]) or m[4] == "1") for m in moves)
+def _idles(moves: Sequence[Move]) -> bool:
+    return any(operation in "*/" and 1 in (a, b, result) for a, operation, b, result in moves)

@@ -20,6 +20,7 @@ from .exact.solver import is_solvable_batch, reachable_targets
 from .generator import generate_problems
 from .guide import Review
 from .guide_moves import help_features_in_moves, rubric_in_moves
+from .moves import solving_moves
 from .problem import Problem, ProblemSpec, heldout_key
 from .prompts import COMPLETION_PREFIX, Prompt, chat, compact, problem_json, problem_tag, propose_any
 from .rules import Rules
@@ -223,9 +224,10 @@ class CountdownHelping(Helping):
     value_high: int | None = None
 
     def review(self, target: Problem, problem: Problem, solution: str | None = None) -> Review:
-        """solution: a right answer, as a prover wrote it, if there is one."""
+        """solution: a right answer, as a prover wrote it, if there is one; it is checked again."""
         if self.value_high is not None:
-            return rubric_in_moves(target, problem, self.value_high, solution)
+            moves = None if solution is None else solving_moves(solution, problem, self.rules, self.value_high)
+            return rubric_in_moves(target, problem, self.value_high, moves)
         expression = None if solution is None else verify(solution, problem, self.rules).expression
         return guide.rubric(target, problem, self.rules, expression)
 

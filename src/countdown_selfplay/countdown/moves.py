@@ -26,6 +26,9 @@ from .verifier import MoveReason, Reason, Verdict, answers_in, completion_text
 State = list[int]
 """The numbers that are left: a result first, then the others in their order."""
 
+Move = tuple[int, str, int, int]
+"""a, operation, b, result."""
+
 ANSWERS = ("whole", "moves")
 
 _DERIVATIONS = 64
@@ -63,6 +66,24 @@ def play(completion: object, state: Sequence[int], target: int, rules: Rules, va
     if match is None:
         return Verdict(rules.score_of_tags, MoveReason.GRAMMAR, move, None, count)
     return _judge(match, move, state, target, rules, value_high, count)
+
+
+def solving_moves(transcript: str, problem: Problem, rules: Rules, value_high: int) -> list[Move] | None:
+    """The moves of an episode that solve the problem, checked one by one; None if there are none. transcript: as the
+    player wrote it, a move a line, or one in each pair of answer tags. What cannot be played where it is written is
+    passed over; a text that drafts another legal move first can hide a solution, and never invent one."""
+    found = transcript.splitlines() if rules.answer_format == "bare" else answers_in(transcript)
+    state, made = list(problem.numbers), list[Move]()
+    for move in [] if isinstance(found, Reason) else found:
+        after_it = play(move_text(move, rules), state, problem.target, rules, value_high)
+        match = _MOVE.fullmatch(plain(move).strip(WHITE_SPACE))
+        if match is None or (isinstance(after_it, Verdict) and not after_it.correct):
+            continue
+        made.append((int(match[1]), match[2], int(match[3]), int(match[4])))
+        if isinstance(after_it, Verdict):
+            return made
+        state = after_it
+    return None
 
 
 def _judge(

@@ -1,10 +1,11 @@
-# Tests: countdown/guide_moves.py, countdown/domain.py
+# Tests: countdown/guide_moves.py, countdown/helping.py, countdown/moves.py, countdown/domain.py
 """The rubric of SGS 2026 for answers in moves, at problems that can be judged by hand."""
 
 import pytest
 
-from countdown_selfplay.countdown import CountdownDomain, Problem
+from countdown_selfplay.countdown import CountdownDomain, Problem, Rules
 from countdown_selfplay.countdown.guide_moves import help_features_in_moves, moves_between, rubric_in_moves
+from countdown_selfplay.countdown.moves import solving_moves
 
 TARGET = Problem((3, 4, 5, 6), 24)
 DOMAIN = CountdownDomain.ladder()
@@ -35,7 +36,7 @@ def test_moves_to_a_later_state_are_counted_and_other_problems_are_none():
 
 
 def test_complexity_counts_numbers_and_redundancy_moves_that_change_nothing():
-    review = rubric_in_moves(TARGET, Problem((4, 6, 1), 24), 99, "6 * 4 = 24\n24 * 1 = 24")
+    review = rubric_in_moves(TARGET, Problem((4, 6, 1), 24), 99, [(6, "*", 4, 24), (24, "*", 1, 24)])
     assert (review.redundancy, review.complexity) == (1, 0)
     assert rubric_in_moves(TARGET, Problem((1, 1, 1), 99), 99).complexity == 4  # no moves reach 99
     assert rubric_in_moves(TARGET, Problem((1, 2, 3, 4, 14), 24), 99).complexity == 2  # one number more, 1+2+3+4+14
@@ -54,3 +55,31 @@ def test_a_help_with_a_target_may_hold_results_of_moves_and_another_proposal_not
     (plain,) = DOMAIN.check([state], [None])
     (beyond,) = DOMAIN.check([Problem((100, 5, 6), 24)], [{"target": TARGET}])
     assert (helping.reason, plain.reason, beyond.reason) == ("ok", "out_of_range", "out_of_range")
+
+
+EIGHT = Problem((1, 1, 1, 1, 1, 1, 1, 1), 8)  # beyond the numbers whose moves are searched
+SUMS = [f"{n} + 1 = {n + 1}" for n in range(1, 8)]
+
+
+def test_a_solution_counts_only_if_its_moves_solve_the_problem():
+    def complexity(solution):
+        return DOMAIN.helping.review(Problem((2,) * 8, 8), EIGHT, solution).complexity
+
+    assert complexity("\n".join(SUMS)) == 1  # as many numbers as the target problem
+    wrong = [None, "", "right", "\n".join(SUMS[:-1]), "\n".join([*SUMS[:-1], "7 + 1 = 9"]), "\n".join(SUMS[1:])]
+    assert [complexity(text) for text in wrong] == [4] * len(wrong)  # not known to be solvable
+
+
+@pytest.mark.parametrize(
+    ("transcript", "rules"),
+    [
+        ("6*4=24\n\n24 * 1 = 24 ", Rules(answer_format="bare")),
+        ("So <answer>6 * 4 = 24</answer>\nthen\n<answer> 24 * 1 = 24 </answer>", Rules()),
+        ("<answer> 6 * 5 = 30 </answer><answer> 6 * 4 = 24 </answer>\n<answer>24 * 1 = 24</answer>", Rules()),
+    ],
+    ids=["bare", "tags", "a draft with a number that is not there"],
+)
+def test_the_moves_of_a_transcript_are_read_in_either_form(transcript, rules):
+    moves = solving_moves(transcript, Problem((4, 6, 1), 24), rules, 99)
+    assert moves == [(6, "*", 4, 24), (24, "*", 1, 24)]
+    assert solving_moves(transcript, Problem((4, 6, 2), 24), rules, 99) is None
