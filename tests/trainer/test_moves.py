@@ -1,4 +1,4 @@
-# Tests: training/rollouts.py, training/round.py, training/learners.py
+# Tests: training/rollouts.py, training/round.py, training/learners.py, proposers/targets.py
 """Answers in moves with the real trainer: the ladder's two models, a few rounds of small problems."""
 
 import json
@@ -10,7 +10,7 @@ from datasets import Dataset
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.tiny import LADDER_MODEL_PATHS
+from countdown_selfplay.tiny import LADDER_ASKED_PATH, LADDER_MODEL_PATHS
 
 from .conftest import equal, optimizer_state, weights
 
@@ -172,3 +172,30 @@ def test_proposers_of_whole_answers_play_moves(arm, tmp_path):
     (row,) = logged(trainer)
     known = {"ucb": (2, 3), "thompson": (2, 3), "sgs": (1, 1), "tiers": (2, 3)}[arm]
     assert known[0] <= row[logged_of_it] <= known[1] and row["prover/completion_length"] > 0
+
+
+FOUR = [([3, 4, 5, 6], 24), ([2, 7, 8, 9], 50), ([1, 5, 6, 11], 40)]
+
+
+def test_self_guided_self_play_in_moves_resumes_bit_for_bit(tmp_path):
+    """The paper's setting: the conjecturer sees the target, and the rubric guides it. 32 answers are 8 slots; of three
+    targets two are played with a problem for each, and `fill` gives the third a slot."""
+    sgs = dict(
+        proposer="targets", proposer_kwargs={"batch": 2, "fill": True}, guide="rubric", conjecturer_reward="sgs",
+        conjecturer_reward_kwargs={"top_of": "between", "starved": "paper"}, conjecturer_objective="reinforce_half",
+        conjecturer_num_generations=1, operands=[2, 3, 4], prover_micro_batches=2, max_steps=2, save_strategy="steps",
+        save_steps=1,
+    )  # fmt: skip
+    trainers, data = [], Dataset.from_list([{"nums": nums, "target": target} for nums, target in FOUR])
+    for name, checkpoint in (("straight", None), ("resumed", str(tmp_path / "straight" / "checkpoint-3"))):
+        config = {**SMALL, "output_dir": str(tmp_path / name), **sgs}
+        args = JointSelfPlayConfig.from_recipe("tiny/ladder", **config)
+        models = {**MODELS, "conjecturer": str(LADDER_ASKED_PATH)}
+        trainers.append(JointConjecturerProverTrainer(models, args=args, train_dataset=data))
+        trainers[-1].train(resume_from_checkpoint=checkpoint)
+    straight, resumed = trainers
+    assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
+    assert straight.game.state_dict()["proposer"] == resumed.game.state_dict()["proposer"]
+    rows = logged(straight)
+    assert [row["targets/attempted"] for row in rows] == [1, 1]  # two of the batch, and the one that fills
+    assert sum(row["round/conjectured_slots"] for row in rows) > 0 and rows[-1]["conjecturer/parseable_rate"] > 0
