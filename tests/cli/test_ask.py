@@ -63,8 +63,9 @@ def test_a_conjecturers_proposals_come_with_the_gate_and_the_solver(capsys):
         if gate == "unsolvable":
             assert solver == "no solution"
     assert {row[2] for row in rows} >= {"ok", "unsolvable"}  # a third of its proposals can be solved
-    assert main(["ask", "--model", "tiny-ladder-conjecturer", "-n", "1"]) == 0  # a conjecturer by its name
-    assert "conjecturer of tiny-ladder-conjecturer" in capsys.readouterr().out
+    for name in ("tiny-ladder-conjecturer", "tiny-ladder-asked"):  # conjecturers by their names
+        assert main(["ask", "--model", name, "-n", "1"]) == 0
+        assert f"conjecturer of {name}" in capsys.readouterr().out
 
 
 def test_what_the_run_asked_for_is_what_the_conjecturer_is_asked_for():

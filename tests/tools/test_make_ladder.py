@@ -1,5 +1,5 @@
 # Tests: tools/make_tiny_model/ladder
-"""`python -m tools.make_tiny_model.ladder`: what the two warm starts show, and the command."""
+"""`python -m tools.make_tiny_model.ladder`: what the warm starts show, and the command."""
 
 import json
 import math
@@ -10,7 +10,7 @@ import pytest
 import torch
 from tools.make_tiny_model.ladder.__main__ import main
 from tools.make_tiny_model.ladder.model import CONJECTURER, PROVER, build, number_waves
-from tools.make_tiny_model.ladder.warm_start import moves_shown, proposals_shown, train
+from tools.make_tiny_model.ladder.warm_start import asked_shown, moves_shown, proposals_shown, train
 from tools.make_tiny_model.tokenizer import WORDS
 
 from countdown_selfplay.countdown import Problem, heldout_key
@@ -69,6 +69,27 @@ def test_the_conjecturer_sees_distinct_problems_of_all_sizes_of_the_train_side()
     assert all(60 < count < 140 for count in sizes.values())  # 100 each, standard deviation 10
 
 
+def test_the_asked_conjecturer_sees_helps_sizes_and_any_problem():
+    found = asked_shown(800, seed=0)
+    kinds, later = Counter(), 0
+    for prompt, text in found:
+        numbers, target = text.split(" = ")
+        numbers = numbers.split()
+        assert not heldout_key(Problem(tuple(map(int, numbers)), int(target)).key)
+        if prompt.startswith("propose like "):
+            asked, value = prompt.removeprefix("propose like ").removesuffix(" :").split(" = ")
+            assert 4 <= len(asked.split()) <= 9
+            kinds["help"] += 1
+            later += value == target and 3 <= len(numbers) < len(asked.split())
+        elif prompt == "propose :":
+            kinds["any"] += 1
+        else:
+            assert prompt == f"propose {len(numbers)} :"
+            kinds["size"] += 1
+    assert kinds == {"help": 400, "size": 200, "any": 200}
+    assert 160 < later < 255  # a half of 400 and some of the others by chance; a standard deviation is 10
+
+
 def test_the_rows_of_the_numbers_start_as_waves():
     waves = number_waves()
     assert waves.shape == (100, 40)
@@ -88,26 +109,27 @@ def test_training_is_reproducible_and_the_seed_changes_it():
     assert not torch.equal(first.model.embed_tokens.weight, other.model.embed_tokens.weight)
 
 
-def test_a_run_writes_a_pair_that_can_be_measured(tmp_path, capsys):
-    output = tmp_path / "pair"
+def test_a_run_writes_models_that_can_be_measured(tmp_path, capsys):
+    output = tmp_path / "made"
     few = ["--problems", "4", "--samples", "2", "--proposals", "8"]
     assert main(["--output", str(output), "--steps", "1", "--evaluate", "--json", *few]) == 0
     printed = capsys.readouterr()
     assert printed.err.count("not the shipped weights") == 3
     figures = json.loads(printed.out[printed.out.index("{") :])  # another library may have logged in front
     assert [rung["operands"] for rung in figures["prover"]] == [2, 3, 4, 5, 6, 7, 8]
-    assert figures["conjecturer"]["n"] == 8
+    assert figures["conjecturer"]["n"] == 8 and len(figures["asked"]) == 7
     assert {path.name for path in output.iterdir()} == {"prover", "conjecturer", "asked"}
     with pytest.raises(ConfigError, match="is not an empty folder"):
         main(["--output", str(output)])
 
 
-def test_without_json_the_figures_are_two_tables(capsys):
+def test_without_json_the_figures_are_three_tables(capsys):
     assert main(["--evaluate", "--problems", "4", "--samples", "2", "--proposals", "8"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("numbers  pass@1 [95% interval]")
     assert [line.split()[0] for line in lines[2:9]] == list("2345678")
-    assert lines[-1].startswith("proposals by size: ")
+    assert any(line.startswith("proposals by size: ") for line in lines)
+    assert [line.split(":")[0] for line in lines[-7:]] == ["any", "size", "size", "help", "help", "help", "help"]
 
 
 @pytest.mark.parametrize(

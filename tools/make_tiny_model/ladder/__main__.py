@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from countdown_selfplay.cli.main import guarded
@@ -19,10 +19,10 @@ from countdown_selfplay.tiny import LADDER_ASKED_PATH, LADDER_MODEL_PATHS, load_
 
 from ..__main__ import WEIGHTS, digest
 from ..warm_start import save
-from .figures import Proposals, Rung, measure, propose, to_dict
+from .figures import Proposals, Rung, answer_requests, measure, propose, to_dict
 from .warm_start import STARTS, train
 
-HELP = "Reproduce the ladder's prover and conjecturer by their supervised warm starts, or measure a pair"
+HELP = "Reproduce the ladder's prover and conjecturers by their supervised warm starts, or measure them"
 
 LARGEST = 58
 """Numbers of a proposal: 64 positions less the prompt's two tokens, `=`, the target and the end."""
@@ -48,10 +48,8 @@ def main(argv: list[str]) -> int:
     if args.output is not None:
         make(args.output, args.seed, args.steps, args.largest)
     if args.evaluate:
-        rungs, proposals = evaluate(
-            args.output or args.model, args.problems, args.samples, args.proposals, args.evaluation_seed
-        )
-        print(json.dumps(to_dict(rungs, proposals), indent=2) if args.json else as_text(rungs, proposals))
+        found = evaluate(args.output or args.model, args.problems, args.samples, args.proposals, args.evaluation_seed)
+        print(json.dumps(to_dict(*found), indent=2) if args.json else as_text(*found))
     return 0
 
 
@@ -70,18 +68,19 @@ def make(output: Path, seed: int, steps: int | None = None, largest: int | None 
 
 def evaluate(
     folder: Path | None, problems: int, samples: int, proposals: int, seed: int
-) -> tuple[list[Rung], Proposals]:
-    """Figures of the pair in `folder`, of the shipped one if that is None."""
-    paths = LADDER_MODEL_PATHS if folder is None else {role: folder / role for role in LADDER_MODEL_PATHS}
+) -> tuple[list[Rung], Proposals, dict[str, Estimate]]:
+    """Figures of the three models in `folder`, of the shipped ones if that is None."""
+    paths = SHIPPED if folder is None else {role: folder / role for role in SHIPPED}
     for path in paths.values():
         if not (path / "config.json").is_file():
             raise DataError(f"--model: {path} holds no config.json; name a folder that `--output` has written.")
     rungs = measure(*load_tiny_model(paths["prover"]), problems, samples, seed)
-    return rungs, propose(*load_tiny_model(paths["conjecturer"]), proposals, seed)
+    written = propose(*load_tiny_model(paths["conjecturer"]), proposals, seed)
+    return rungs, written, answer_requests(*load_tiny_model(paths["asked"]), proposals, seed)
 
 
-def as_text(rungs: list[Rung], proposals: Proposals) -> str:
-    """One row per size and per share of the proposals, with 95% intervals."""
+def as_text(rungs: list[Rung], proposals: Proposals, requests: Mapping[str, Estimate]) -> str:
+    """One row per size and per share of the proposals of either conjecturer, with 95% intervals."""
     ks = list(rungs[0].pass_at)
     rows = [("numbers", *(f"pass@{k} [95% interval]" for k in ks))]
     rows += [(str(rung.operands), *(_interval(rung.pass_at[k]) for k in ks)) for rung in rungs]
@@ -90,7 +89,8 @@ def as_text(rungs: list[Rung], proposals: Proposals) -> str:
         (name.replace("_", " "), _interval(getattr(proposals, name))) for name in ("parseable", "in_range", "new")
     ]
     sizes = ", ".join(f"{size}: {count}" for size, count in proposals.sizes.items())
-    return f"{aligned(rows)}\n\n{aligned(shares)}\n\nproposals by size: {sizes}"
+    asked = [("requests", "share [95% interval]"), *((name, _interval(share)) for name, share in requests.items())]
+    return f"{aligned(rows)}\n\n{aligned(shares)}\n\nproposals by size: {sizes}\n\n{aligned(asked)}"
 
 
 def _interval(estimate: Estimate) -> str:
@@ -110,19 +110,21 @@ def _progress(role: str, steps: int) -> Callable[[int, float], None]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.make_tiny_model.ladder", description=HELP + ".")
-    making = parser.add_argument_group("to make a pair")
+    making = parser.add_argument_group("to make them")
     making.add_argument("--output", type=Path, metavar="DIR", help="write DIR/prover, DIR/conjecturer and DIR/asked")
     making.add_argument("--steps", type=int, help="optimizer steps of each (default: those of the shipped models)")
     making.add_argument("--largest", type=int, help="the most numbers that the conjecturer sees (default: 20)")
     making.add_argument(
         "--seed", type=seed_number, default=0, help="of the first weights and the examples (default: 0)"
     )
-    measuring = parser.add_argument_group("to measure one")
-    measuring.add_argument("--evaluate", action="store_true", help="print the figures of both models")
-    measuring.add_argument("--model", type=Path, metavar="DIR", help="folder of a pair (default: the shipped one)")
+    measuring = parser.add_argument_group("to measure them")
+    measuring.add_argument("--evaluate", action="store_true", help="print the figures of all three")
+    measuring.add_argument("--model", type=Path, metavar="DIR", help="folder of the three (default: the shipped ones)")
     measuring.add_argument("--problems", type=int, default=64, help="held-out problems of each size (default: 64)")
     measuring.add_argument("--samples", type=int, default=16, help="episodes per problem (default: 16)")
-    measuring.add_argument("--proposals", type=int, default=2048, help="proposals (default: 2048)")
+    measuring.add_argument(
+        "--proposals", type=int, default=2048, help="proposals, and texts a request (default: 2048)"
+    )
     measuring.add_argument("--evaluation_seed", type=seed_number, default=0, help="of the sampling (default: 0)")
     measuring.add_argument("--json", action="store_true", help="print one JSON object, with the counts per problem")
     return parser

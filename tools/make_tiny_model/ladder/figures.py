@@ -1,14 +1,18 @@
-"""The figures of the ladder's two models: episodes on held-out problems by size, and proposals."""
+"""The figures of the ladder's three models: episodes on held-out problems by size, and proposals."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import cycle, islice
 from typing import Any
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, Verdict
+from countdown_selfplay.countdown.guide_moves import moves_between
+from countdown_selfplay.countdown.helping import HELP_PROMPTS
 from countdown_selfplay.countdown.planted import planted_problems
+from countdown_selfplay.countdown.prompts import CONJECTURER_PROMPTS
 from countdown_selfplay.evaluation.sampling import sample_completions
 from countdown_selfplay.random_state import seed_from
 from countdown_selfplay.statistics.bootstrap import SHARE, Estimate, bootstrap_mean
@@ -16,6 +20,7 @@ from countdown_selfplay.statistics.pass_at_k import pass_at_k_array
 from countdown_selfplay.tiny import LADDER_SPEC
 
 from ..warm_start import torch_threads
+from .warm_start import TARGET_OPERANDS
 
 DOMAIN = CountdownDomain.ladder()
 """The game that the two models play."""
@@ -127,6 +132,46 @@ def propose(model: Any, tokenizer: Any, n: int, seed: int = 0) -> Proposals:
     )
 
 
-def to_dict(rungs: Sequence[Rung], proposals: Proposals) -> dict[str, Any]:
+def answer_requests(model: Any, tokenizer: Any, n: int, seed: int = 0) -> dict[str, Estimate]:
+    """Shares of `n` texts for each of three requests, at temperature 1: any problem; one of a size, the ladder's sizes
+    in turn; a help with a held-out target of 4 to 9 numbers, each target once. A help is playable if it is in range
+    and no copy of the target."""
+    sizes = list(islice(cycle(LADDER_SPEC.operands), n))
+    targets = planted_problems(n, replace(LADDER_SPEC, operands=TARGET_OPERANDS), seed, split="heldout")
+    any_one = _asked(model, tokenizer, [DOMAIN.propose_row(3)["prompt"]] * n, seed)
+    sized = _asked(model, tokenizer, [CONJECTURER_PROMPTS["compact"](size, LADDER_SPEC) for size in sizes], seed)
+    helps = _asked(model, tokenizer, [HELP_PROMPTS["compact"](target, LADDER_SPEC) for target in targets], seed)
+    sized_pairs = list(zip(sizes, sized, strict=True))
+    help_pairs = list(zip(targets, helps, strict=True))
+    shares = {
+        "any: parseable": [found is not None for found in any_one],
+        "size: parseable": [found is not None for found in sized],
+        "size: parseable, of that size": [found is not None and len(found.numbers) == k for k, found in sized_pairs],
+        "help: parseable": [found is not None for found in helps],
+        "help: playable": [
+            found is not None
+            and found.key != target.key
+            and DOMAIN.check([found], [{"target": target}])[0].reason == "ok"
+            for target, found in help_pairs
+        ],
+        "help: same target value": [found is not None and found.target == t.target for t, found in help_pairs],
+        "help: a later state": [
+            found is not None and moves_between(t, found, DOMAIN.value_high) is not None for t, found in help_pairs
+        ],
+    }
+    return {name: bootstrap_mean([float(x) for x in share], bounds=SHARE) for name, share in shares.items()}
+
+
+def _asked(model: Any, tokenizer: Any, prompts: Sequence[Any], seed: int) -> list[Problem | None]:
+    """The problem in one text for each prompt; None where there is none."""
+    with torch_threads(1):
+        written = sample_completions(
+            model, tokenizer, prompts, 1, max_new_tokens=PROPOSAL_TOKENS, batch_size=_BATCH, seed=seed
+        )
+    return [proposal.problem for proposal in DOMAIN.parse([row[0].text for row in written])]
+
+
+def to_dict(rungs: Sequence[Rung], proposals: Proposals, requests: Mapping[str, Estimate]) -> dict[str, Any]:
     """Plain JSON values."""
-    return {"prover": [asdict(rung) for rung in rungs], "conjecturer": asdict(proposals)}
+    asked = {name: asdict(share) for name, share in requests.items()}
+    return {"prover": [asdict(rung) for rung in rungs], "conjecturer": asdict(proposals), "asked": asked}

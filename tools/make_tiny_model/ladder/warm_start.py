@@ -100,7 +100,7 @@ def help_shown(derivation: Derivation, other: Problem, draws: Random) -> Problem
 
 @dataclass(frozen=True)
 class LadderStart:
-    """How one of the two models is made."""
+    """How one of the three models is made."""
 
     shape: Shape
     settings: WarmStart
