@@ -1,4 +1,4 @@
-"""The architectures of the ladder's two models: Qwen3 like the tiny model, and smaller.
+"""The architectures of the ladder's three models: Qwen3 like the tiny model, and smaller.
 
 The rows of the numbers 0 to 99 start as waves over the number and over its logarithm, so that sums, differences and
 products of neighbours are neighbours from the first step on. The prototype always had them, so what they are worth is
