@@ -134,7 +134,7 @@ class Watch(TrainerCallback):
     def point(self, index: int) -> None:
         spent, start = self.spent() if index else 0.0, time.process_time()
         found = measured(self.trainer, self.few, CURVE_SAMPLES, "curve")
-        rates = by_rung(found, self.track.ks)
+        rates = by_rung(found, self.track)
         here = {"round": index, "answers": answers_of(self.trainer), "cpu_seconds": round(spent, 1), "by_rung": rates}
         self.points = [one for one in self.points if one["round"] < index] + [here]
         write_atomically(self.file, json.dumps(self.points))
@@ -151,7 +151,7 @@ class Watch(TrainerCallback):
             "correct": found.correct,
             "n": found.n,
             "reasons": dict(found.reasons),
-            "curve": [*self.points, {**end, "by_rung": by_rung(found, self.track.ks)}],
+            "curve": [*self.points, {**end, "by_rung": by_rung(found, self.track)}],
             "rounds": len(rows),
             "answers": answers_of(self.trainer),
             "uncounted_answers": int(probed),
@@ -175,12 +175,13 @@ def answers_of(trainer: Any) -> int:
     return sum(count for player, count in trainer.frame.samples.items() if player.partition("/")[0] == "prover")
 
 
-def by_rung(found: Any, ks: Sequence[int]) -> dict[str, list[float]]:
-    """Rung -> the means of pass@k, in the order of `ks`."""
-    rungs = found.rungs or [0] * len(found.correct)
-    own = {rung: [c for c, at in zip(found.correct, rungs, strict=True) if at == rung] for rung in sorted(set(rungs))}
+def by_rung(found: Any, track: Track) -> dict[str, list[float]]:
+    """Rung -> the means of pass@k, in the order of the track's `ks`. found: of as many problems of each measured rung,
+    rung by rung; a domain whose answers are whole tells no rungs."""
+    each = len(found.correct) // len(track.measured)
+    own = {rung: found.correct[i * each : (i + 1) * each] for i, rung in enumerate(track.measured)}
     return {
-        str(rung): [round(sum(pass_at_k(found.n, c, k) for c in correct) / len(correct), 4) for k in ks]
+        str(rung): [round(sum(pass_at_k(found.n, c, k) for c in correct) / each, 4) for k in track.ks]
         for rung, correct in own.items()
     }
 

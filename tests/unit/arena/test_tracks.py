@@ -114,7 +114,7 @@ def test_every_contestant_has_settings_or_a_reason_on_every_track(name):
         assert own or name == "trained" or one.plays(track)
         if one.plays(track):
             found = one.settings(track)
-            assert found["answers"] == "moves" and found["prover_objective"] in ("rloo", "grpo")
+            assert found["answers"] == track.fixed["answers"] and found["prover_objective"] in ("rloo", "grpo")
         else:
             with pytest.raises(ConfigError, match=f"{name} does not play on the track {track.name}: "):
                 one.settings(track)
@@ -130,7 +130,9 @@ def test_the_table_says_who_plays_where():
     head, *rows = table(["trained", "critic"], KNOWN)
     assert head == ["contestant", "kind", *(track.name for track in KNOWN)]
     assert rows[0] == ["trained", "contestant", *["yes"] * len(KNOWN)]
-    assert all(cell.startswith("no: it criticises whole answers") for cell in rows[1][2:])
+    critic = dict(zip(head[2:], rows[1][2:], strict=True))
+    assert critic.pop("one_shot").startswith("no: its prover and critics start from weights that know its prompts")
+    assert all(cell.startswith("no: it criticises whole answers") for cell in critic.values())
 
 
 def test_a_contestant_of_ones_own_has_the_settings_of_its_file_over_the_track(tmp_path):
