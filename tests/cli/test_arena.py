@@ -2,12 +2,13 @@
 """`countdown-selfplay arena`: real jobs on a track of two rounds, jobs that fail, and what is refused."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from tests.unit.arena.mini import write_mini
 
 from countdown_selfplay.arena.contestants import entrant
-from countdown_selfplay.arena.job import Job
+from countdown_selfplay.arena.job import Job, by_rung
 from countdown_selfplay.arena.schedule import Asked, Place, Schedule
 from countdown_selfplay.cli.arena import main, settings_from
 from countdown_selfplay.errors import ConfigError, UnknownNameError
@@ -97,3 +98,10 @@ def test_the_list_and_the_settings_of_a_contestant_are_printed(capsys):
     assert "targets" in said and "trained" in said and "no: it criticises" in said
     assert main(["--print", "trained"]) == 0
     assert "prover_objective: rloo" in capsys.readouterr().out
+
+
+def test_rates_by_rung_follow_the_order_of_the_problems_where_answers_are_whole(tmp_path):
+    # Two problems of 3 numbers with 1 and 2 right answers of 2, two of 4 numbers with none and 1:
+    # pass@1 (1/2 + 1)/2 and (0 + 1/2)/2; pass@2 both, and one of two.
+    found = SimpleNamespace(correct=[1, 2, 0, 1], n=2, rungs=None)
+    assert by_rung(found, write_mini(tmp_path)) == {"3": [0.75, 1.0], "4": [0.25, 0.5]}

@@ -136,6 +136,8 @@ def proposed(tracks: Sequence[Row]) -> str:
         parts.append(text(20 + 88 * i, 15, f"{edge:.1%} up"))
     for track in tracks:
         rows = [row for row in track["rows"] if row["proposed"]]
+        if not rows:  # a track with one size
+            continue
         sizes = sorted(
             {int(size) for row in rows for size in row["proposed"]} | {int(s) for s in track["facts"]["measured"]}
         )
