@@ -46,13 +46,18 @@ def played() -> str:
     return markdown(table([*contestants()], [load_track(name) for name in tracks()]))
 
 
+def range_of(rungs: Sequence[int]) -> str:
+    """The sizes of problems in words."""
+    return f"sizes {rungs[0]} to {rungs[-1]}" if len(rungs) > 1 else f"size {rungs[0]}"
+
+
 def of_track(found: Row) -> Iterator[str]:
     """The section of a track, paragraph by paragraph."""
     rows, facts = found["rows"], found["facts"]
     yield f"### Track `{found['track']}`"
     yield (
         f"{facts['rounds']} rounds, {facts['answers']:,} answers of the prover, {facts['updates']} updates; the score "
-        f"is the mean over sizes {facts['rungs'][0]} to {facts['rungs'][-1]}, {facts['sets']['held_out']['each']} "
+        f"is the mean over {range_of(facts['rungs'])}, {facts['sets']['held_out']['each']} "
         f"held-out problems of each size, {facts['samples']} answers to each."
     )
     yield markdown(ranking(found))
