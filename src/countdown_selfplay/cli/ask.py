@@ -35,7 +35,8 @@ def main(argv: list[str]) -> int:
     """Sample and print a table; 0."""
     options = parse(argv)
     check_model(options.model)
-    played = ["conjecturer"] if embedded_name(options.model) == "tiny-ladder-conjecturer" else roles_of(options.model)
+    written = embedded_name(options.model) in ("tiny-ladder-conjecturer", "tiny-ladder-asked")
+    played = ["conjecturer"] if written else roles_of(options.model)
     kinds = {role.partition("/")[0].partition("_")[0] for role in played}
     options.role = options.role or ("conjecturer" if kinds == {"conjecturer"} else "prover")
     setting = setting_of(options)
