@@ -6,12 +6,18 @@ import json
 import pytest
 from tests.unit.arena.mini import write_mini
 
-from countdown_selfplay.arena import job
+from countdown_selfplay.arena import job, sets
 from countdown_selfplay.arena.contestants import entrant
 from countdown_selfplay.arena.job import Job
 from countdown_selfplay.arena.schedule import Place, Schedule
 from countdown_selfplay.cli.arena import main, settings_from
 from countdown_selfplay.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def few_to_draw_from(monkeypatch):
+    """Withheld problems are two of 64 in place of 4,096, which take a second to make."""
+    monkeypatch.setattr(sets, "WITHHELD", 64)
 
 
 @pytest.fixture
