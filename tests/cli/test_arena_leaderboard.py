@@ -9,7 +9,9 @@ from tests.unit.arena.mini import write_mini
 from countdown_selfplay.arena import job, sets
 from countdown_selfplay.arena.contestants import entrant
 from countdown_selfplay.arena.job import Job
+from countdown_selfplay.arena.leaderboard import rules
 from countdown_selfplay.arena.schedule import Place, Schedule
+from countdown_selfplay.arena.tracks import load_track
 from countdown_selfplay.cli.arena import main, settings_from
 from countdown_selfplay.errors import ConfigError
 
@@ -67,6 +69,22 @@ def test_a_submission_is_a_row_and_its_replay_agrees_or_says_in_what_it_differs(
     (tmp_path / "mine.yaml").write_text("proposer: uniform_rungs\nprover_learning_rate: 0.1\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"mine\.json was played with `settings\..*`"):
         main(["--verify", f"mine={tmp_path / 'mine.yaml'}", *mine])
+
+
+def test_a_submission_with_a_failed_job_has_no_row_and_keeps_its_seeds(mine, tmp_path, capsys):
+    track = load_track(str(tmp_path / "mini.yaml"))
+    drawn = tmp_path / "out" / "leaderboard" / "drawn" / "plain.submit.json"
+    drawn.parent.mkdir(parents=True)
+    drawn.write_text(json.dumps({"seeds": [5], **rules(entrant("plain"), track)}), encoding="utf-8")
+    failed = Place(tmp_path / "out", "leaderboard").failed("mini", "plain", 5)
+    failed.parent.mkdir(parents=True)
+    failed.write_text('{"exit_code": 1, "said": "out of memory"}', encoding="utf-8")
+    assert main(["--submit", "plain", *mine]) == 1
+    assert "plain, seed 5, failed: out of memory; the same command goes on" in capsys.readouterr().out
+    assert drawn.exists() and not (tmp_path / "out" / "leaderboard" / "plain.json").exists()
+    drawn.write_text(drawn.read_text(encoding="utf-8").replace('"seed": 0', '"seed": 9'), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"plain\.submit\.json was played with `settings\.seed` 9, and now it is 0"):
+        main(["--submit", "plain", *mine])
 
 
 def test_a_run_ends_at_the_first_measuring_point_that_has_the_rate(tmp_path, monkeypatch):

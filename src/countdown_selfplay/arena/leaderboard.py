@@ -125,7 +125,7 @@ def _start(settings: Mapping[str, Any]) -> Row:
 
 def check_rules(row: Row, now: Row, where: str) -> None:
     """ConfigError that names the first difference of the settings, the track, the goal or the start."""
-    for part in ("start", "goal", "facts", "settings"):
+    for part in ("start", "facts", "goal", "settings"):
         one = next(differences(row[part], now[part], part), None)
         if one is not None:
             name, was, is_now = one
