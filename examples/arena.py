@@ -1,6 +1,6 @@
 """The arena: two contestants on the track `ladder`, two seeds each, and the table that compares them.
 
-    python examples/arena.py        # about six minutes on a laptop CPU; a job that is finished is not played again
+    python examples/arena.py        # about five minutes on a laptop CPU; a job that is finished is not played again
 
 A contestant of your own is a YAML file with what it changes in the track's settings, `mine=mine.yaml` among the names.
 docs/arena.md describes tracks, contestants and files; `countdown-selfplay arena` does the same from a shell.
