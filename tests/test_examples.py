@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.arena.mini import write_mini
+
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 SMALL = {
@@ -22,6 +24,9 @@ SMALL = {
 }
 
 
+WITH_A_TEST_EACH = {"joint_rloo", "arena"}
+
+
 def test_scripts_to_copy_are_short_and_import_no_command():
     said = []
     for path in SCRIPTS:
@@ -30,20 +35,34 @@ def test_scripts_to_copy_are_short_and_import_no_command():
         said += [f"{path.name} imports {name}" for name in modules if name.startswith("countdown_selfplay.cli")]
         said += [f"{path.name} has {len(text.splitlines())} lines"] if len(text.splitlines()) > 75 else []
     assert said == []
-    assert {path.stem for path in SCRIPTS} == {"joint_rloo", *SMALL}
+    assert {path.stem for path in SCRIPTS} == {*WITH_A_TEST_EACH, *SMALL}
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("name", SMALL)
 def test_a_script_trains_and_leaves_models_that_are_whole(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.main(**SMALL[name])
+    script(name).main(**SMALL[name])
     (run,) = [path for path in Path("runs").iterdir() if path.name == f"example-{name.replace('_', '-')}"]
     trained = [path for path in run.rglob("*.safetensors") if (path.parent / "config.json").exists()]
     assert trained
+
+
+@pytest.mark.matrix
+def test_the_arena_script_prints_the_table_of_its_contestants(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_mini(tmp_path)
+    script("arena").main(track="mini.yaml", names=("random", "frozen"), seeds=(1,))
+    said = capsys.readouterr().out
+    assert "Track mini" in said and "random: random solvable problems, 32 answers" in said
+    assert len(list((tmp_path / "runs" / "example-arena" / "mini").glob("*-1.json"))) == 2
 
 
 @pytest.mark.matrix

@@ -23,11 +23,14 @@ def load(path):
     return json.loads((BENCHMARKS / path).read_text(encoding="utf-8"))
 
 
-def ladder(arm):
-    """pass@1 on 4 to 10 numbers under RLOO, mean over the ten jobs of an arm."""
-    jobs = sorted((BENCHMARKS / "ladder" / "rloo").glob(f"{arm}-*-60.json"))
+def arena(track, contestant):
+    """pass@1 on the scored sizes, from the counts of the ten jobs of a contestant."""
+    jobs = [load(path) for path in (BENCHMARKS / "arena" / track).glob(f"{contestant}-*.json")]
     assert len(jobs) == 10
-    return np.mean([load(job)["ladder"]["pass_at"]["1"]["value"] for job in jobs])
+    facts = jobs[0]["facts"]
+    each = facts["sets"]["held_out"]["each"]
+    starts = [i * each for i, rung in enumerate(facts["measured"]) if rung in facts["rungs"]]
+    return np.mean([np.mean(job["correct"][start : start + each]) / job["n"] for job in jobs for start in starts])
 
 
 def default_run(arm):
@@ -40,9 +43,10 @@ def sgs(arm):
 
 
 MEASURED = {
-    "6.5%": lambda: ladder("rloo"),
-    "4.6%": lambda: ladder("rloo_bandit"),
-    "2.6%": lambda: ladder("rloo_uniform"),
+    "5.9%": lambda: arena("targets", "trained"),
+    "2.3%": lambda: arena("targets", "plain"),
+    "6.7%": lambda: arena("ladder", "trained"),
+    "4.2%": lambda: arena("ladder", "plain"),
     "29.7%": lambda: default_run("after"),
     "29.9%": lambda: default_run("control"),
     "27.2%": lambda: default_run("before"),

@@ -2,7 +2,8 @@
 
 From the comparisons of `STUDIES` it makes docs/results/forest.json, the forest plot docs/assets/results_forest.svg,
 and the parts of the pages between the marks `<!-- computed: NAME -->` and `<!-- computed: end -->`; from the arena's
-standings its tables and plots. A test compares the committed files with what this makes.
+standings its tables and plots, and from the rows of submissions docs/leaderboard.md. A test compares the committed
+files with what this makes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+from countdown_selfplay.arena import leaderboard
 
 from . import arena, arena_plots
 from .plot import svg
@@ -80,7 +83,7 @@ def between(text: str, name: str, content: str) -> str:
 
 
 def pages(rows: Sequence[Row], runs: Mapping[str, int]) -> Iterator[tuple[Path, str]]:
-    """Each page of docs/results/ as it has to be."""
+    """Each page of docs/results/, and the leaderboard, as it has to be."""
     for path in sorted(FOLDER.glob("*.md")):
         text = between(path.read_text(encoding="utf-8"), "comparisons", of_page(path.name, rows))
         text = between(between(text, "studies", summary(rows, runs)), "gates", gates())
@@ -89,6 +92,9 @@ def pages(rows: Sequence[Row], runs: Mapping[str, int]) -> Iterator[tuple[Path, 
         if path.name == "index.md":
             text = re.sub(r"^# .*", f"# Does self-play pay? What {sum(runs.values())} runs say", text, count=1)
         yield path, text
+    path = DOCS / "leaderboard.md"
+    submitted = leaderboard.read_rows(DATA / "arena" / "leaderboard")
+    yield path, between(path.read_text(encoding="utf-8"), "leaderboard", leaderboard.markdown(submitted))
 
 
 def written(rows: Sequence[Row], runs: Mapping[str, int]) -> dict[Path, str]:

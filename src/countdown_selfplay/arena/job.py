@@ -8,7 +8,7 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,16 @@ from ..statistics.pass_at_k import pass_at_k
 from ..training.run import data_sets, quiet_loading
 from ..training.trainer import JointConjecturerProverTrainer
 from .contestants import Contestant
-from .tracks import Track
+from .leaderboard import arrived
+from .schedule import Part
+from .sets import withheld
+from .tracks import Goal, Track
 
 Options = Callable[[Path], tuple[Any, JointSelfPlayConfig, dict[str, Any]]]
 """A file of settings -> the script's options, the config, the trainer's arguments: as `joint --config` reads it."""
 
 QUIET = {"report_to": "none", "disable_tqdm": True, "eval_strategy": "no", "guard": False, "save_total_limit": 1}
+MEASURED_ON = {"": "held_out", "tuning": "tuning", "leaderboard": "withheld"}
 SETTINGS, WATCHED = "settings.yaml", "watched.json"
 CURVE_SAMPLES, BINS = 16, 12
 HEALTH = {
@@ -45,15 +49,15 @@ HEALTH = {
 """What a job keeps of each round's log, by the name on the page."""
 
 
-def settings_of(track: Track, contestant: Contestant, seed: int, folder: Path) -> dict[str, Any]:
-    """All settings of the job, as a config file of `joint` has them."""
-    found = contestant.settings(track) | QUIET
-    found |= {"max_steps": track.rounds * int(found.get("steps_per_round") or 1), "seed": seed}
-    found |= {
-        "output_dir": str(folder),
-        "save_strategy": "steps",
-        "save_steps": track.every * int(found.get("steps_per_round") or 1),
-    }
+def settings_of(
+    track: Track, contestant: Contestant, seed: int, folder: Path, length: Track | Goal | None = None
+) -> dict[str, Any]:
+    """All settings of the job, as a config file of `joint` has them. length: the rounds, and those between two
+    checkpoints, if they are not the track's."""
+    length, found = length or track, contestant.settings(track) | QUIET
+    steps = int(found.get("steps_per_round") or 1)
+    found |= {"max_steps": length.rounds * steps, "seed": seed}
+    found |= {"output_dir": str(folder), "save_strategy": "steps", "save_steps": length.every * steps}
     if track.targets is not None:
         found["dataset_name"] = str(track.folder / track.targets.file)
         own = found.get("proposer_kwargs")
@@ -71,29 +75,35 @@ class Job:
     seed: int
     folder: Path
     options: Options
-    tuning: bool = False
-    """Measured on the tuning problems instead of the held-out ones."""
+    part: Part = ""
 
     def play(self) -> dict[str, Any]:
         """Train, measure, and return what the job's file holds. Its run's folder is removed."""
         quiet_loading()
-        settings, file = settings_of(self.track, self.contestant, self.seed, self.folder), self.folder / SETTINGS
+        goal = self.track.goal if self.part == "leaderboard" else None
+        settings = settings_of(self.track, self.contestant, self.seed, self.folder, goal)
+        file = self.folder / SETTINGS
         self.folder.mkdir(parents=True, exist_ok=True)
         write_atomically(file, yaml.safe_dump(settings, sort_keys=False))
         script, config, arguments = self.options(file)
         domain = domain_from(config)
         sets = {name: self.track.problems(name, domain) for name in self.track.sets}
+        if goal is not None:
+            sets["withheld"] = withheld(self.track, domain, goal.rung, goal.problems, self.seed)
         kept = [domain.prove_row(problem) for own in sets.values() for problem in own]
         data = data_sets(script, domain)[0] | {"eval_dataset": Dataset.from_list(kept)}
-        watch = Watch(self.track, self.folder / WATCHED)
+        watched = self.folder / WATCHED
+        watch = Watch(self.track, watched) if goal is None else Climb(self.track, watched, goal, self.seed)
         callbacks = [*arguments.pop("callbacks", []), watch]
         trainer = JointConjecturerProverTrainer(args=config, domain=domain, callbacks=callbacks, **data, **arguments)
         again = any(self.folder.glob("checkpoint-*"))
-        watch.begin(trainer, sets["tuning" if self.tuning else "held_out"], again)
-        trainer.train(resume_from_checkpoint=True if again else None)
+        on = MEASURED_ON[self.part]
+        watch.begin(trainer, sets[on], again)
+        if not watch.arrived:
+            trainer.train(resume_from_checkpoint=True if again else None)
         found = {"track": self.track.name, "contestant": self.contestant.name, "seed": self.seed}
-        found |= {"measured_on": "tuning" if self.tuning else "held_out", **watch.ended()}
-        if self.track.targets is not None:
+        found |= {"measured_on": on, **watch.ended()}
+        if self.track.targets is not None and goal is None:
             targets = measured(trainer, self.track.problems("targets", domain), self.track.samples, "targets")
             found["targets"] = {"correct": targets.correct, "n": targets.n}
         found |= {"changes": changes(self.contestant, self.track), "facts": self.track.facts, "machine": machine()}
@@ -106,6 +116,7 @@ class Watch(TrainerCallback):
 
     def __init__(self, track: Track, file: Path) -> None:
         self.track, self.file = track, file
+        self.every, self.rounds = track.every, range(track.rounds)
         self.points: list[dict[str, Any]] = []
         self.since, self.earlier = time.process_time(), 0.0
         self.measuring = 0.0  # CPU seconds
@@ -113,8 +124,6 @@ class Watch(TrainerCallback):
     def begin(self, trainer: Any, held_out: Sequence[Any], again: bool) -> None:
         """again: whether the run goes on from a checkpoint."""
         self.trainer, self.held_out = trainer, list(held_out)
-        first, each = len(self.held_out) // len(self.track.measured), self.track.curve_each
-        self.few = [problem for i, problem in enumerate(self.held_out) if i % first < each]
         if again and self.file.exists():
             self.points = json.loads(self.file.read_text(encoding="utf-8"))
             self.earlier = self.points[-1]["cpu_seconds"] if self.points else 0.0
@@ -128,17 +137,26 @@ class Watch(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **more: Any) -> None:
         index = self.trainer.frame.rounds
-        if "round/generations" in (logs or {}) and index % self.track.every == 0 and index < self.track.rounds:
+        if "round/generations" in (logs or {}) and index % self.every == 0 and index in self.rounds:
             self.point(index)
 
     def point(self, index: int) -> None:
         spent, start = self.spent() if index else 0.0, time.process_time()
-        found = measured(self.trainer, self.few, CURVE_SAMPLES, "curve")
-        rates = by_rung(found, self.track)
-        here = {"round": index, "answers": answers_of(self.trainer), "cpu_seconds": round(spent, 1), "by_rung": rates}
+        here = {"round": index, "answers": answers_of(self.trainer), "cpu_seconds": round(spent, 1), **self.rates()}
         self.points = [one for one in self.points if one["round"] < index] + [here]
         write_atomically(self.file, json.dumps(self.points))
         self.measuring += time.process_time() - start
+
+    def rates(self) -> dict[str, Any]:
+        """Of a point of the learning curve."""
+        first, each = len(self.held_out) // len(self.track.measured), self.track.curve_each
+        few = [problem for i, problem in enumerate(self.held_out) if i % first < each]
+        return {"by_rung": by_rung(measured(self.trainer, few, CURVE_SAMPLES, "curve"), self.track)}
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the run need not go on."""
+        return False
 
     def ended(self) -> dict[str, Any]:
         """What was played and what it came to."""
@@ -162,6 +180,36 @@ class Watch(TrainerCallback):
             "proposed": per_rung(rows, "proposed") or per_rung(rows, "played"),
             "health": {name: binned(rows, key) for name, key in HEALTH.items() if any(key in row for row in rows)},
         }
+
+
+class Climb(Watch):
+    """Of the leaderboard: measures on withheld problems, and ends the run at the first point that has the goal's
+    rate."""
+
+    def __init__(self, track: Track, file: Path, goal: Goal, seed: int) -> None:
+        super().__init__(track, file)
+        self.goal, self.seed = goal, seed
+        self.every, self.rounds = goal.every, range(goal.rounds + 1)  # the last round has a point too
+
+    @property
+    def arrived(self) -> bool:
+        return arrived(self.points, self.goal.rate) is not None
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **more: Any) -> None:
+        super().on_log(args, state, control, logs, **more)
+        control.should_training_stop = control.should_training_stop or self.arrived
+
+    def rates(self) -> dict[str, Any]:
+        found = measured(self.trainer, self.held_out, self.goal.samples, f"withheld {self.seed}")
+        rows = self.trainer.state.log_history
+        return {
+            "rate": round(sum(found.correct) / (found.n * len(found.correct)), 5),
+            "tokens": sum(self.trainer.frame.tokens.values()),
+            "updates": int(sum(row.get("prover/steps", 0) for row in rows)),
+        }
+
+    def ended(self) -> dict[str, Any]:
+        return {"goal": asdict(self.goal), "points": self.points, "arrived": arrived(self.points, self.goal.rate)}
 
 
 def measured(trainer: Any, problems: Sequence[Any], n: int, what: str) -> Any:

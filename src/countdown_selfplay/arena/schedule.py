@@ -12,33 +12,35 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
 from ..data.run_files import write_atomically
 
+Part = Literal["", "tuning", "leaderboard"]
+"""The problems that a job is measured on: held-out, tuning, or withheld ones. Jobs of each lie in another folder."""
 FAILED = ".failed.json"
 """Ends the name of the file of a job that failed. It is played again when `again` is asked for."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the files of an arena lie: <folder>/<track>/<contestant>-<seed>.json, and runs that are not finished."""
+    """Where the files of an arena lie: <folder>/<part>/<track>/<contestant>-<seed>.json, and runs that are not
+    finished."""
 
     folder: Path
-    tuning: bool = False
+    part: Part = ""
 
     def file(self, track: str, contestant: str, seed: int) -> Path:
-        top = self.folder / "tuning" if self.tuning else self.folder
-        return top / track / f"{contestant}-{seed}.json"
+        return self.folder / self.part / track / f"{contestant}-{seed}.json"
 
     def failed(self, track: str, contestant: str, seed: int) -> Path:
         return self.file(track, contestant, seed).with_suffix(FAILED)
 
     def run(self, track: str, contestant: str, seed: int) -> Path:
         """The run's folder, of the job that is being played or was interrupted."""
-        return self.folder / "runs" / f"{track}-{'tuning-' if self.tuning else ''}{contestant}-{seed}"
+        return self.folder / "runs" / f"{track}-{self.part and f'{self.part}-'}{contestant}-{seed}"
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class Schedule:
 
     def _process(self, job: Asked, run: Path) -> str:
         words = ["--job", job.track, job.contestant, str(job.seed), "--output", str(self.place.folder)]
-        words += ["--tuning"] if self.place.tuning else []
+        words += [f"--{self.place.part}"] if self.place.part else []
         command = [sys.executable, "-m", "countdown_selfplay.cli.main", "arena", *words]
         environment = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // self.workers)), **os.environ}
         log = run.with_suffix(".log")
@@ -143,6 +145,10 @@ class Schedule:
 
 def summary(found: dict[str, Any]) -> str:
     """One line on a finished job."""
+    if "points" in found:  # of the leaderboard
+        end, arrived = found["points"][-1], found["arrived"]
+        said = "not reached" if arrived is None else f"{arrived['answers']:,.0f} answers"
+        return f"{said}, pass@1 {end['rate']:.3f} after {end['answers']:,} answers, {end['cpu_seconds']:.0f} CPU s"
     scored = found["facts"]["rungs"]
     end = found["curve"][-1]["by_rung"]
     rates = [sum(end[str(rung)][i] for rung in scored) / len(scored) for i in range(len(found["facts"]["ks"]))]

@@ -37,6 +37,24 @@ class Problems:
 
 
 @dataclass(frozen=True)
+class Goal:
+    """The leaderboard's: answers of the prover until problems of one rung have this pass@1."""
+
+    rung: int
+    rate: float
+    problems: int
+    """Withheld ones, drawn by the seed of the job (`sets.withheld`)."""
+    samples: int
+    """Answers to each at each measuring point."""
+    every: int
+    """Rounds between two measuring points."""
+    rounds: int
+    """The cap: a run that has not arrived by then is not reached."""
+    seeds: int
+    """Jobs of a submission."""
+
+
+@dataclass(frozen=True)
 class Track:
     """What every contestant has in common. The digest of all of it is in each job's file."""
 
@@ -72,6 +90,8 @@ class Track:
     """The track whose contestants' settings count here too; "" for its own."""
     targets: Problems | None = None
     """The fixed set of problems that contestants train on, if the track has one."""
+    goal: Goal | None = None
+    """That of its leaderboard, if it has one. It is no part of `facts`: no other job is played by it."""
     folder: Path = field(default=FOLDER, compare=False)
 
     @property
@@ -83,7 +103,7 @@ class Track:
     def facts(self) -> dict[str, Any]:
         """Everything that two comparable jobs have in common, as plain data."""
         found = dataclasses.asdict(self)
-        for name in ("folder", "title", "question", "contestants"):
+        for name in ("folder", "title", "question", "contestants", "goal"):
             del found[name]
         plain: dict[str, Any] = json.loads(json.dumps(found))
         return plain
@@ -155,6 +175,8 @@ def load_track(name: str) -> Track:
         found["sets"] = {one: Problems(**found["sets"][one]) for one in SETS}
         if found.get("targets"):
             found["targets"] = Problems(**found["targets"])
+        if found.get("goal"):
+            found["goal"] = Goal(**found["goal"])
         return Track(name=path.stem, folder=path.parent, **found)
     except (KeyError, TypeError) as error:
         raise ConfigError(

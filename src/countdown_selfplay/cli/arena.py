@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import ConfigError
 from .plain import parser_of, positive, seed_number
 
 if TYPE_CHECKING:
@@ -25,7 +27,9 @@ examples: countdown-selfplay arena
           countdown-selfplay arena --tracks ladder targets --full --workers 2
           countdown-selfplay arena --print trained > mine.yaml
           countdown-selfplay arena --table
-exit codes: 0 done, 1 a job failed, 2 wrong input"""
+          countdown-selfplay arena --submit mine=mine.yaml
+exit codes: 0 done, 1 a job failed or a replay differs, 2 wrong input"""
+SEEDS = [1, 2, 3, 4, 5]
 
 
 def main(argv: list[str]) -> int:
@@ -36,6 +40,8 @@ def main(argv: list[str]) -> int:
     from ..arena.contestants import DEFAULT, contestants, entrant
     from ..arena.tracks import load_track, tracks
 
+    if options.submit or options.verify:
+        return on_the_leaderboard(options, argv)
     if options.list:
         return print_list([load_track(name) for name in tracks()])
     asked = [load_track(name) for name in options.tracks]
@@ -64,7 +70,7 @@ def play(options: argparse.Namespace, asked: Sequence[Track], entrants: Sequence
         for word, one in zip(words, entrants, strict=True)
         if one.plays(track)
     ]
-    place = Place(options.output, options.tuning)
+    place = Place(options.output, "tuning" if options.tuning else "")
     Schedule(place, jobs, options.workers, options.again).play()
     return int(any(place.failed(*job.names).exists() for job in jobs))
 
@@ -87,6 +93,31 @@ def show(options: argparse.Namespace, asked: Sequence[Track]) -> int:
     write_atomically(options.output / "standings.json", board.text(found))
     print(f"Written: {options.output / 'standings.json'}")
     return 0
+
+
+def on_the_leaderboard(options: argparse.Namespace, argv: Sequence[str]) -> int:
+    """Submit a contestant or replay one, and print the leaderboard."""
+    from ..arena.leaderboard import read_rows, table
+    from ..arena.submission import FOLDER, Submissions
+    from ..arena.tracks import load_track
+    from ..evaluation.terminal import aligned
+
+    if options.contestants or options.full or options.seeds != SEEDS or len(options.tracks) > 1:
+        raise ConfigError(
+            "`--submit` and `--verify` play one contestant on one track with seeds that are drawn; leave out "
+            "--contestants, --full, --seeds and further tracks."
+        )
+    word = options.tracks[0]
+    play = Submissions(options.output, load_track(word), word, options.workers, options.again)
+    if options.submit:
+        code = 0 if play.submit(options.submit, shlex.join(["countdown-selfplay", "arena", *argv])) else 1
+    else:
+        said = play.verify(options.verify)
+        code = 1 if said != "" else 0
+        if said is not None:
+            print(said or f"The replay of {options.verify} agrees with its row.")
+    print(aligned([tuple(row) for row in table(read_rows(options.output / FOLDER))]))
+    return code
 
 
 def print_list(known: Sequence[Track]) -> int:
@@ -123,13 +154,14 @@ def play_job(options: argparse.Namespace) -> int:
     """One job in this process."""
     from ..arena.contestants import entrant
     from ..arena.job import Job
-    from ..arena.schedule import Asked, Place
+    from ..arena.schedule import Asked, Part, Place
     from ..arena.tracks import load_track
     from ..data.run_files import write_atomically
 
     track, contestant, seed = options.job
-    place, names = Place(options.output, options.tuning), Asked(track, contestant, seed_number(seed)).names
-    job = Job(load_track(track), entrant(contestant), names[2], place.run(*names), settings_from, options.tuning)
+    part: Part = "tuning" if options.tuning else "leaderboard" if options.leaderboard else ""
+    place, names = Place(options.output, part), Asked(track, contestant, seed_number(seed)).names
+    job = Job(load_track(track), entrant(contestant), names[2], place.run(*names), settings_from, part)
     found = job.play()
     file = place.file(*names)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -155,16 +187,20 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--contestants", nargs="+", metavar="NAME", help="see below (seven of --list)")
     parser.add_argument("--full", action="store_true", help="all contestants of --list that play on the tracks")
     parser.add_argument(
-        "--seeds", nargs="+", type=seed_number, default=[1, 2, 3, 4, 5], metavar="N", help="of training (1 2 3 4 5)"
+        "--seeds", nargs="+", type=seed_number, default=SEEDS, metavar="N", help="of training (1 2 3 4 5)"
     )
     parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1, help="jobs at a time (the cores)")
     parser.add_argument("--output", type=Path, default=Path("runs/arena"), metavar="FOLDER", help="(runs/arena)")
-    parser.add_argument("--table", action="store_true", help="play nothing: the tables and standings.json again")
     parser.add_argument("--again", action="store_true", help="play jobs that failed once more")
-    parser.add_argument(
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument("--table", action="store_true", help="play nothing: the tables and standings.json again")
+    other.add_argument(
         "--tuning", action="store_true", help="measure on the tuning problems; such jobs are in no table"
     )
-    parser.add_argument("--list", action="store_true", help="print the tracks, and who plays where")
-    parser.add_argument("--print", metavar="NAME", help="print all settings of a contestant on the first track")
+    other.add_argument("--list", action="store_true", help="print the tracks, and who plays where")
+    other.add_argument("--print", metavar="NAME", help="print all settings of a contestant on the first track")
+    other.add_argument("--submit", metavar="NAME", help="play a contestant for the leaderboard and write its row")
+    other.add_argument("--verify", metavar="NAME", help="replay a row with other seeds; 1 if it differs")
+    other.add_argument("--leaderboard", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--job", nargs=3, help=argparse.SUPPRESS)
     return parser.parse_args(argv)

@@ -18,6 +18,7 @@ def write_mini(folder, **changes) -> Track:
     settings = yaml.safe_load((FOLDER / "ladder.yaml").read_text(encoding="utf-8"))
     settings |= {"contestants": "ladder", "rounds": 2, "answers": 32, "updates": 2, "every": 1, "curve_each": 1}
     settings |= {"measured": [3, 4], "rungs": [4], "ks": [1, 2], "samples": 2}
+    settings["goal"] = {"rung": 4, "rate": 1.0, "problems": 2, "samples": 2, "every": 1, "rounds": 2, "seeds": 1}
     settings["settings"] |= SMALL
     settings["sets"] = {name: {"file": f"mini.{name}.jsonl", "each": 2, "seed": 1, "sha256": ""} for name in SETS}
     settings |= changes
