@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -78,7 +77,7 @@ class Job:
     part: Part = ""
 
     def play(self) -> dict[str, Any]:
-        """Train, measure, and return what the job's file holds. Its run's folder is removed."""
+        """Train, measure, and return what the job's file holds."""
         quiet_loading()
         goal = self.track.goal if self.part == "leaderboard" else None
         settings = settings_of(self.track, self.contestant, self.seed, self.folder, goal)
@@ -96,18 +95,16 @@ class Job:
         watch = Watch(self.track, watched) if goal is None else Climb(self.track, watched, goal, self.seed)
         callbacks = [*arguments.pop("callbacks", []), watch]
         trainer = JointConjecturerProverTrainer(args=config, domain=domain, callbacks=callbacks, **data, **arguments)
-        again = any(self.folder.glob("checkpoint-*"))
-        on = MEASURED_ON[self.part]
-        watch.begin(trainer, sets[on], again)
+        checkpoint, on = trainer.store.resolve("auto"), MEASURED_ON[self.part]
+        watch.begin(trainer, sets[on], checkpoint is not None)
         if not watch.arrived:
-            trainer.train(resume_from_checkpoint=True if again else None)
+            trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
         found = {"track": self.track.name, "contestant": self.contestant.name, "seed": self.seed}
         found |= {"measured_on": on, **watch.ended()}
         if self.track.targets is not None and goal is None:
             targets = measured(trainer, self.track.problems("targets", domain), self.track.samples, "targets")
             found["targets"] = {"correct": targets.correct, "n": targets.n}
         found |= {"changes": changes(self.contestant, self.track), "facts": self.track.facts, "machine": machine()}
-        shutil.rmtree(self.folder)
         return found
 
 

@@ -13,14 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ..config.flat import spread
-from ..config.roles import parsed_roles
 from ..data.jsonl import json_file
 from ..errors import ConfigError
 from ..statistics.bootstrap import t_interval, t_quantile
 from ..tiny import EMBEDDED
 from .board import differences
-from .contestants import Contestant
+from .contestants import Contestant, start_of
 from .tracks import Goal, Track
 
 Row = dict[str, Any]
@@ -115,12 +113,7 @@ def unchanged(track: Track) -> Row:
 
 
 def _start(settings: Mapping[str, Any]) -> Row:
-    flat = spread(settings)
-    own = parsed_roles(flat.get("roles")).get("prover", {}).get("model") or flat.get("prover_model")
-    return {
-        "model_name_or_path": own or flat.get("model_name_or_path"),
-        "demonstration_rungs": flat.get("demonstration_rungs"),
-    }
+    return {"model_name_or_path": start_of(settings), "demonstration_rungs": settings.get("demonstration_rungs")}
 
 
 def check_rules(row: Row, now: Row, where: str) -> None:

@@ -164,6 +164,8 @@ def load_track(name: str) -> Track:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"The track {path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise DataError(f"The track {path} is not UTF-8 text.") from None
     except yaml.YAMLError as error:
         raise DataError(f"The track {path} is not YAML: {str(error).splitlines()[0]}.") from None
     if not isinstance(found, dict):

@@ -6,6 +6,9 @@ import argparse
 import json
 import os
 import shlex
+import shutil
+import signal
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +31,7 @@ examples: countdown-selfplay arena
           countdown-selfplay arena --print trained > mine.yaml
           countdown-selfplay arena --table
           countdown-selfplay arena --submit mine=mine.yaml
-exit codes: 0 done, 1 a job failed or a replay differs, 2 wrong input"""
+exit codes: 0 done, 1 a job failed or is not finished, or a replay differs, 2 wrong input"""
 SEEDS = [1, 2, 3, 4, 5]
 
 
@@ -53,7 +56,7 @@ def main(argv: list[str]) -> int:
 
 
 def play(options: argparse.Namespace, asked: Sequence[Track], entrants: Sequence[Contestant]) -> int:
-    """The jobs that are not finished; 1 if one of those that were asked for failed."""
+    """The jobs that are not finished; 1 if one of those that were asked for is still not."""
     from ..arena.schedule import Asked, Place, Schedule
 
     words = options.contestants or [one.name for one in entrants]
@@ -72,7 +75,7 @@ def play(options: argparse.Namespace, asked: Sequence[Track], entrants: Sequence
     ]
     place = Place(options.output, "tuning" if options.tuning else "")
     Schedule(place, jobs, options.workers, options.again).play()
-    return int(any(place.failed(*job.names).exists() for job in jobs))
+    return int(not all(place.file(*job.names).exists() for job in jobs))
 
 
 def show(options: argparse.Namespace, asked: Sequence[Track]) -> int:
@@ -152,6 +155,8 @@ def print_settings(word: str, track: Track) -> int:
 
 def play_job(options: argparse.Namespace) -> int:
     """One job in this process."""
+    if options.attached:
+        threading.Thread(target=end_with_stdin, daemon=True).start()
     from ..arena.contestants import entrant
     from ..arena.job import Job
     from ..arena.schedule import Asked, Part, Place
@@ -166,7 +171,14 @@ def play_job(options: argparse.Namespace) -> int:
     file = place.file(*names)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, json.dumps(found, separators=(",", ":")) + "\n")
+    shutil.rmtree(job.folder)  # not before the file is there
     return 0
+
+
+def end_with_stdin() -> None:
+    """Ends this process with the one that holds the other end of its stdin."""
+    os.read(0, 1)
+    os._exit(128 + signal.SIGTERM)
 
 
 def settings_from(file: Path) -> tuple[Any, Any, dict[str, Any]]:
@@ -203,4 +215,5 @@ def parse(argv: list[str]) -> argparse.Namespace:
     other.add_argument("--verify", metavar="NAME", help="replay a row with other seeds; 1 if it differs")
     other.add_argument("--leaderboard", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--job", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--attached", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(argv)
