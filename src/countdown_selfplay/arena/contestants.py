@@ -80,6 +80,12 @@ class Contestant:
         return found
 
 
+def changes_of(one: Contestant, track: Track) -> dict[str, Any]:
+    """The contestant's own settings on the track."""
+    own = one.on.get(track.settings_of)
+    return dict(own) if isinstance(own, Mapping) else {}
+
+
 def flattened(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Every setting by its flat name, also where a mapping (`domain_kwargs`, `roles`) holds it."""
     found = spread(settings)

@@ -24,7 +24,7 @@ from ..random_state import seed_from
 from ..statistics.pass_at_k import pass_at_k
 from ..training.run import data_sets, quiet_loading
 from ..training.trainer import JointConjecturerProverTrainer
-from .contestants import Contestant
+from .contestants import Contestant, changes_of
 from .leaderboard import arrived
 from .schedule import Part
 from .sets import withheld
@@ -104,7 +104,7 @@ class Job:
         if self.track.targets is not None and goal is None:
             targets = measured(trainer, self.track.problems("targets", domain), self.track.samples, "targets")
             found["targets"] = {"correct": targets.correct, "n": targets.n}
-        found |= {"changes": changes(self.contestant, self.track), "facts": self.track.facts, "machine": machine()}
+        found |= {"changes": changes_of(self.contestant, self.track), "facts": self.track.facts, "machine": machine()}
         return found
 
 
@@ -251,12 +251,6 @@ def per_rung(rows: Sequence[Mapping[str, Any]], what: str) -> dict[str, list[int
         name[len(start) : -len(end)]: [int(sum(r.get(name, 0) for r in own)) for own in _bins(rows)] for name in names
     }
     return {rung: found[rung] for rung in sorted(found, key=int) if any(found[rung])}
-
-
-def changes(contestant: Contestant, track: Track) -> dict[str, Any]:
-    """The contestant's own settings."""
-    own = contestant.on.get(track.settings_of)
-    return dict(own) if isinstance(own, dict) else {}
 
 
 def machine() -> dict[str, Any]:

@@ -22,6 +22,9 @@ SETS = ("tuning", "held_out")
 """Sets of problems that no contestant trains on. Choices are made by the first, the arena measures on the second.
 Withheld problems, those of the leaderboard, are drawn when a submission is played (`sets.withheld`)."""
 
+TAKEN = ("runs", "tuning", "leaderboard")
+"""Folders beside those of the tracks."""
+
 
 @dataclass(frozen=True)
 class Problems:
@@ -160,6 +163,8 @@ def tracks(folder: Path = FOLDER) -> Registry[Path]:
 def load_track(name: str) -> Track:
     """A shipped track by its name, or one of your own by the path of its YAML file, beside which its sets lie."""
     path = Path(name) if name.endswith((".yaml", ".yml")) else tracks()[name]
+    if path.stem in TAKEN:
+        raise ConfigError(f"The track {path} has the name of a folder of the arena's own; give it another one.")
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
