@@ -66,8 +66,8 @@ def once(words: Iterable[str], name: Callable[[str], str]) -> list[str]:
     for word in words:
         if found.setdefault(name(word), word) != word:
             raise ConfigError(
-                f"'{found[name(word)]}' and '{word}' are both called {name(word)}, and so are their files; give one of "
-                "them another name."
+                f"'{found[name(word)]}' and '{word}' are both called {name(word)}, and so are their files; give "
+                "one of them another name."
             )
     return list(found.values())
 
