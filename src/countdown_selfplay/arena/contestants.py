@@ -68,8 +68,8 @@ class Contestant:
             arena_s = name in OURS or (name == "dataset_name" and track.targets is not None)
             if arena_s and value not in (usual.get(name), ours.get(name)):
                 raise ConfigError(
-                    f"{self.name} sets `{name}` ({value}), which is for the arena to set: seeds by --seeds, rounds and "
-                    "problems by the track; leave it out."
+                    f"{self.name} sets `{name}` ({value}), which is for the arena to set: seeds by --seeds, rounds "
+                    "and problems by the track; leave it out."
                 )
         found = over(over(usual, own, JointSelfPlayConfig), track.fixed, JointSelfPlayConfig)
         if start_of(found) != start_of(usual):
