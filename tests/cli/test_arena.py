@@ -2,6 +2,8 @@
 """`countdown-selfplay arena`: real jobs on a track of two rounds, jobs that fail, and what is refused."""
 
 import json
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -10,8 +12,9 @@ from tests.unit.arena.mini import write_mini
 from countdown_selfplay.arena.contestants import entrant
 from countdown_selfplay.arena.job import Job, by_rung
 from countdown_selfplay.arena.schedule import Asked, Place, Schedule
+from countdown_selfplay.arena.tracks import FOLDER
 from countdown_selfplay.cli.arena import main, settings_from
-from countdown_selfplay.errors import ConfigError, UnknownNameError
+from countdown_selfplay.errors import ConfigError, DataError, UnknownNameError
 
 
 @pytest.fixture(scope="module")
@@ -68,13 +71,12 @@ def test_a_job_that_fails_is_written_down_and_the_others_are_played(track, folde
     bad = folder / "bad.yaml"
     bad.write_text("conjecturer_reward: no_such_reward\n", encoding="utf-8")
     place, said = Place(folder / "fails"), []
-    done = place.file("mini", "plain", 1)
-    done.parent.mkdir(parents=True)
-    done.write_text("{}", encoding="utf-8")
     jobs = [Asked(str(folder / "mini.yaml"), word, 1) for word in (f"bad={bad}", "plain")]
+    Schedule(place, jobs[:1], 2, say=said.append).play()
     schedule = Schedule(place, jobs, 2, say=said.append)
-    assert [job.names[1] for job in schedule.open()] == ["bad"]  # a finished one is not played again
-    schedule.play()
+    assert [job.names[1] for job in schedule.open()] == ["plain"]
+    done = place.file("mini", "plain", 1)
+    done.write_text("{}", encoding="utf-8")  # a finished one is not played again
     found = json.loads(place.failed("mini", "bad", 1).read_text(encoding="utf-8"))
     assert found["exit_code"] == 2 and "no_such_reward" in found["said"]
     assert "failed" in said[-1] and schedule.open() == []  # not tried again unless it is asked for
@@ -105,3 +107,53 @@ def test_rates_by_rung_follow_the_order_of_the_problems_where_answers_are_whole(
     # pass@1 (1/2 + 1)/2 and (0 + 1/2)/2; pass@2 both, and one of two.
     found = SimpleNamespace(correct=[1, 2, 0, 1], n=2, rungs=None)
     assert by_rung(found, write_mini(tmp_path)) == {"3": [0.75, 1.0], "4": [0.25, 0.5]}
+
+
+@pytest.mark.parametrize(("code", "failed"), [(-9, False), (130, False), (143, False), (1, True)])
+def test_a_job_that_a_signal_ends_has_not_failed(tmp_path, monkeypatch, code, failed):
+    real = subprocess.Popen
+
+    def ends(command, **more):
+        """A process that reads its stdin, which must be a pipe, and ends as a job would."""
+        assert "--attached" in command and more["stdin"] == subprocess.PIPE
+        own = "kill -9 $$" if code < 0 else f"exit {code}"
+        return real(["sh", "-c", own], **more)
+
+    monkeypatch.setattr(subprocess, "Popen", ends)
+    place, said = Place(tmp_path), []
+    Schedule(place, [Asked("ladder", "plain", 1)], 1, say=said.append).play()
+    assert place.failed("ladder", "plain", 1).exists() is failed
+    assert ("failed" if failed else "it goes on in the next call") in said[-1]
+
+
+def test_a_job_ends_with_the_process_that_began_it():
+    code = "from countdown_selfplay.cli.arena import end_with_stdin; end_with_stdin()"
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+    assert process.poll() is None
+    process.stdin.close()  # as the system does when the other process ends, however it ends
+    assert process.wait() == 143
+
+
+def test_what_could_not_be_told_apart_or_kept_is_refused_before_anything_is_played(track, folder, tmp_path):
+    out, words = ["--output", str(tmp_path / "out")], ["--tracks", str(folder / "mini.yaml")]
+    (tmp_path / "a.yaml").write_text("conjecturer_reward: tent\n", encoding="utf-8")
+    (tmp_path / "b.yaml").write_text("conjecturer_rewrd: tent\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="are both called mine"):
+        main(["--contestants", f"mine={tmp_path / 'a.yaml'}", f"mine={tmp_path / 'b.yaml'}", *words, *out])
+    with pytest.raises(ConfigError, match="are both called mini"):
+        main([*words, str(tmp_path / "mini.yaml"), *out])
+    with pytest.raises(ConfigError, match=r"unknown field 'conjecturer_rewrd'\. Did you mean 'conjecturer_reward'"):
+        main(["--contestants", f"mine={tmp_path / 'b.yaml'}", *words, *out])
+    with pytest.raises(ConfigError, match=r"is no folder; `arena` without --table"):
+        main(["--table", *out])
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "out" / "mini").mkdir(parents=True)
+    (tmp_path / "out" / "mini" / "plain-1.json").write_text("{", encoding="utf-8")
+    with pytest.raises(DataError, match="remove it, and the job is played again"):
+        main(["--contestants", "trained", *words, *out])
+    with pytest.raises(ConfigError, match=r"`--output` .* cannot be made: .*; name a folder"):
+        main([*words, "--output", str(tmp_path / "a.yaml")])
+    own = tmp_path / "own.yaml"
+    own.write_text((FOLDER / "ladder.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(ConfigError, match="as in `contestants: ladder`"):
+        main(["--tracks", str(own), *out])

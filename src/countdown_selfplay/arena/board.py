@@ -20,7 +20,7 @@ from ..errors import ConfigError, DataError
 from ..evaluation.terminal import aligned
 from ..statistics.bootstrap import CHANGE, ends, holm, t_interval, two_level_draws, two_level_interval, two_sided_p
 from ..statistics.pass_at_k import pass_at_k_array
-from .contestants import contestants
+from .contestants import Contestant, changes_of, contestants
 from .schedule import FAILED
 from .tracks import Track
 
@@ -47,17 +47,24 @@ class Entry:
         return np.stack([pass_at_k_array(job["correct"], job["n"], k)[scored] for job in self.jobs])
 
 
-def read(folder: Path, track: Track, seeds: Sequence[int] | None = None) -> list[Entry]:
+def read(
+    folder: Path, track: Track, seeds: Sequence[int] | None = None, entrants: Sequence[Contestant] = ()
+) -> list[Entry]:
     """Every contestant with a file in `folder`. ConfigError for a job whose rules, budget or problems are not those of
-    the track: figures of two settings in one table would be compared."""
+    the track, or whose settings are not those of the contestant: figures of two settings in one table would be
+    compared. entrants: a user's own among them, whose jobs else need only have the same settings as each other."""
     found: dict[str, Entry] = {}
+    settings = {one.name: changes_of(one, track) for one in (*contestants().values(), *entrants)}
     for path in sorted(folder.glob("*.json")):
         if path.name.endswith(FAILED):
             name, _, seed = path.name[: -len(FAILED)].rpartition("-")
-            found.setdefault(name, Entry(name)).failed.append({"seed": int(seed), **json_file(path, said=str)})
+            if path.with_name(f"{name}-{seed}.json").exists():  # it was played again since
+                continue
+            said = json_file(path, "remove it, and the job is played again", said=str)
+            found.setdefault(name, Entry(name)).failed.append({"seed": int(seed), **said})
             continue
         job = json_file(path, "remove it, and the job is played again", **FIELDS)
-        check(job, track, path)
+        check(job, track, path, settings.setdefault(job["contestant"], job.get("changes", {})))
         if seeds is None or job["seed"] in seeds:
             found.setdefault(job["contestant"], Entry(job["contestant"])).jobs.append(job)
     for entry in found.values():
@@ -66,8 +73,12 @@ def read(folder: Path, track: Track, seeds: Sequence[int] | None = None) -> list
     return sorted(found.values(), key=lambda e: order.index(e.name) if e.name in order else len(order))
 
 
-def check(job: Mapping[str, Any], track: Track, path: Path) -> None:
-    """ConfigError that names the first difference from the track."""
+def check(job: Mapping[str, Any], track: Track, path: Path, settings: Mapping[str, Any]) -> None:
+    """ConfigError that names the first difference from the track, or from the contestant's own `settings` there."""
+    if path.name != f"{job['contestant']}-{job['seed']}.json":
+        raise ConfigError(
+            f"{path} holds the job of {job['contestant']} with seed {job['seed']}; give it that name, or remove it."
+        )
     different = next(differences(job["facts"], track.facts), None)
     if different is not None:
         name, was, now = different
@@ -75,13 +86,12 @@ def check(job: Mapping[str, Any], track: Track, path: Path) -> None:
             f"{path} was played with `{name}` {was}, and on the track {track.name} it is {now}; results of different "
             "rules, budgets or problems are not compared. Play it again in another folder, or put the track back."
         )
-    known = contestants().get(job["contestant"])
-    own = next(differences(job.get("changes"), known.on.get(track.settings_of)), None) if known else None
+    own = next(differences(job.get("changes"), settings), None)
     if own is not None:
         name, was, now = own
         raise ConfigError(
-            f"{path} was played by a {job['contestant']} with `{name}` {was}, and now it has {now}; remove the file, "
-            "and the job is played again."
+            f"{path} was played by a {job['contestant']} with `{name}` {was}, and now it has {now}; remove its files "
+            f"({path.parent / job['contestant']}-*.json), and the jobs are played again, or give it another name."
         )
     if job["measured_on"] != "held_out":
         raise ConfigError(f"{path} was measured on the {job['measured_on']} problems; tuning runs are in no table.")

@@ -11,7 +11,9 @@ from typing import Any, Literal
 import yaml
 
 from ..config import JointSelfPlayConfig
+from ..config.flat import spread
 from ..config.recipes import over, recipe_settings
+from ..config.roles import flat_name, parsed_roles
 from ..errors import ConfigError, DataError
 from ..registry import Registry
 from .tracks import Track
@@ -21,6 +23,11 @@ Kind = Literal["control", "contestant", "reference"]
 CONTROLS = ("plain", "grpo", "uniform", "random", "frozen", "placebo")
 DEFAULT = ("plain", "random", "frozen", "placebo", "bandit", "oracle", "trained")
 """Seven of them, which the arena plays where none is named."""
+
+OURS = {"seed", "max_steps", "output_dir", "recipe", "resume_from_checkpoint", "logging_strategy", "logging_steps"}
+OURS |= {"save_strategy", "save_steps", "save_total_limit", "save_only_model", "report_to", "disable_tqdm", "guard"}
+OURS |= {"eval_strategy"}
+"""Settings that the arena sets for every job."""
 
 
 @dataclass(frozen=True)
@@ -44,22 +51,52 @@ class Contestant:
         return not isinstance(self.on.get(track.settings_of, ""), str)
 
     def settings(self, track: Track) -> dict[str, Any]:
-        """All settings of a run on the track; those of the track that are `fixed` may not be changed. ConfigError for
-        a contestant that changes one, or that does not play there."""
+        """All settings of a run on the track. ConfigError for a contestant that does not play there, or that changes
+        what is the same for all: `fixed` settings, those that the arena sets, the start."""
         own = self.on.get(track.settings_of, f"{self.name} has no settings for it")
         if isinstance(own, str):
             raise ConfigError(f"{self.name} does not play on the track {track.name}: {own}.")
-        changed = {name for name in track.fixed if name in own and own[name] != track.fixed[name]}
-        if changed:
-            name = sorted(changed)[0]
+        usual = over(recipe_settings(track.recipe, JointSelfPlayConfig), track.settings, JointSelfPlayConfig)
+        ours = {"max_steps": track.rounds * int(usual.get("steps_per_round") or 1)}
+        for name, value in sorted(flattened(own).items()):
+            fixed = name if name in track.fixed else (flat_name(name) or ("", ""))[1]
+            if fixed in track.fixed and value != track.fixed[fixed]:
+                raise ConfigError(
+                    f"{self.name} sets `{name}` ({value}), and on the track {track.name} it is {track.fixed[fixed]} "
+                    "for all; leave it out, or write a track with it."
+                )
+            arena_s = name in OURS or (name == "dataset_name" and track.targets is not None)
+            if arena_s and value not in (usual.get(name), ours.get(name)):
+                raise ConfigError(
+                    f"{self.name} sets `{name}` ({value}), which is for the arena to set: seeds by --seeds, rounds "
+                    "and problems by the track; leave it out."
+                )
+        found = over(over(usual, own, JointSelfPlayConfig), track.fixed, JointSelfPlayConfig)
+        if start_of(found) != start_of(usual):
             raise ConfigError(
-                f"{self.name} sets `{name}` ({own[name]}), and on the track {track.name} it is {track.fixed[name]} "
-                "for all; leave it out, or write a track with it."
+                f"The prover of {self.name} starts from {start_of(found)}, and on the track {track.name} from "
+                f"{start_of(usual)} for all; leave its model out, or write a track with it."
             )
-        below = recipe_settings(track.recipe, JointSelfPlayConfig)
-        for above in (dict(track.settings), dict(own), dict(track.fixed)):
-            below = over(below, above, JointSelfPlayConfig)
-        return below
+        return found
+
+
+def changes_of(one: Contestant, track: Track) -> dict[str, Any]:
+    """The contestant's own settings on the track."""
+    own = one.on.get(track.settings_of)
+    return dict(own) if isinstance(own, Mapping) else {}
+
+
+def flattened(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Every setting by its flat name, also where a mapping (`domain_kwargs`, `roles`) holds it."""
+    found = spread(settings)
+    roles = parsed_roles(found.pop("roles", None))
+    return found | {f"{kind}_{name}": value for kind, own in roles.items() for name, value in own.items()}
+
+
+def start_of(settings: Mapping[str, Any]) -> Any:
+    """The weights that the prover starts from."""
+    flat = flattened(settings)
+    return flat.get("prover_model") or flat.get("model_name_or_path")
 
 
 @cache
@@ -87,13 +124,15 @@ def entrant(word: str) -> Contestant:
             settings = yaml.safe_load(Path(source).read_text(encoding="utf-8"))
         except OSError as error:
             raise DataError(f"{source}, the settings of {name}, cannot be read: {error.strerror}.") from None
+        except UnicodeDecodeError:
+            raise DataError(f"{source}, the settings of {name}, is not UTF-8 text.") from None
         except yaml.YAMLError as error:
             raise DataError(f"{source}, the settings of {name}, is not YAML: {str(error).splitlines()[0]}.") from None
-        if not isinstance(settings, dict):
+        if not (isinstance(settings, dict) and all(isinstance(one, str) for one in settings)):
             raise DataError(f"{source}, the settings of {name}, holds no settings; write them as in a recipe.")
     else:
-        settings = recipe_settings(source, JointSelfPlayConfig)
-        settings.pop("output_dir", None)
+        held = recipe_settings(source, JointSelfPlayConfig)
+        settings = {one: value for one, value in held.items() if one not in OURS}
     return Contestant(name, name, source, "contestant", f"A contestant of your own, {source}.", _Everywhere(settings))
 
 

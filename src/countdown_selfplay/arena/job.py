@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -25,7 +24,7 @@ from ..random_state import seed_from
 from ..statistics.pass_at_k import pass_at_k
 from ..training.run import data_sets, quiet_loading
 from ..training.trainer import JointConjecturerProverTrainer
-from .contestants import Contestant
+from .contestants import Contestant, changes_of
 from .leaderboard import arrived
 from .schedule import Part
 from .sets import withheld
@@ -78,7 +77,7 @@ class Job:
     part: Part = ""
 
     def play(self) -> dict[str, Any]:
-        """Train, measure, and return what the job's file holds. Its run's folder is removed."""
+        """Train, measure, and return what the job's file holds."""
         quiet_loading()
         goal = self.track.goal if self.part == "leaderboard" else None
         settings = settings_of(self.track, self.contestant, self.seed, self.folder, goal)
@@ -96,18 +95,16 @@ class Job:
         watch = Watch(self.track, watched) if goal is None else Climb(self.track, watched, goal, self.seed)
         callbacks = [*arguments.pop("callbacks", []), watch]
         trainer = JointConjecturerProverTrainer(args=config, domain=domain, callbacks=callbacks, **data, **arguments)
-        again = any(self.folder.glob("checkpoint-*"))
-        on = MEASURED_ON[self.part]
-        watch.begin(trainer, sets[on], again)
+        checkpoint, on = trainer.store.resolve("auto"), MEASURED_ON[self.part]
+        watch.begin(trainer, sets[on], checkpoint is not None)
         if not watch.arrived:
-            trainer.train(resume_from_checkpoint=True if again else None)
+            trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
         found = {"track": self.track.name, "contestant": self.contestant.name, "seed": self.seed}
         found |= {"measured_on": on, **watch.ended()}
         if self.track.targets is not None and goal is None:
             targets = measured(trainer, self.track.problems("targets", domain), self.track.samples, "targets")
             found["targets"] = {"correct": targets.correct, "n": targets.n}
-        found |= {"changes": changes(self.contestant, self.track), "facts": self.track.facts, "machine": machine()}
-        shutil.rmtree(self.folder)
+        found |= {"changes": changes_of(self.contestant, self.track), "facts": self.track.facts, "machine": machine()}
         return found
 
 
@@ -254,12 +251,6 @@ def per_rung(rows: Sequence[Mapping[str, Any]], what: str) -> dict[str, list[int
         name[len(start) : -len(end)]: [int(sum(r.get(name, 0) for r in own)) for own in _bins(rows)] for name in names
     }
     return {rung: found[rung] for rung in sorted(found, key=int) if any(found[rung])}
-
-
-def changes(contestant: Contestant, track: Track) -> dict[str, Any]:
-    """The contestant's own settings."""
-    own = contestant.on.get(track.settings_of)
-    return dict(own) if isinstance(own, dict) else {}
 
 
 def machine() -> dict[str, Any]:

@@ -13,14 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ..config.flat import spread
-from ..config.roles import parsed_roles
-from ..data.jsonl import json_file
+from ..data.jsonl import json_shape
 from ..errors import ConfigError
 from ..statistics.bootstrap import t_interval, t_quantile
 from ..tiny import EMBEDDED
 from .board import differences
-from .contestants import Contestant
+from .contestants import Contestant, start_of
 from .tracks import Goal, Track
 
 Row = dict[str, Any]
@@ -115,12 +113,19 @@ def unchanged(track: Track) -> Row:
 
 
 def _start(settings: Mapping[str, Any]) -> Row:
-    flat = spread(settings)
-    own = parsed_roles(flat.get("roles")).get("prover", {}).get("model") or flat.get("prover_model")
-    return {
-        "model_name_or_path": own or flat.get("model_name_or_path"),
-        "demonstration_rungs": flat.get("demonstration_rungs"),
-    }
+    return {"model_name_or_path": start_of(settings), "demonstration_rungs": settings.get("demonstration_rungs")}
+
+
+def check_table(folder: Path, now: Row) -> None:
+    """ConfigError for a row of another start, track or goal than one that is to stand beside it."""
+    for row in read_rows(folder):
+        one = next(differences(*({part: of[part] for part in ("start", "facts", "goal")} for of in (row, now))), None)
+        if one is not None:
+            name, was, is_now = one
+            raise ConfigError(
+                f"{folder / row['contestant']}.json was played with `{name}` {was}, and now it is {is_now}; one table "
+                "has the rows of one track, goal and start. Name another --output, or put that back."
+            )
 
 
 def check_rules(row: Row, now: Row, where: str) -> None:
@@ -170,7 +175,9 @@ def _words(answers: Row) -> str:
 
 
 def read_row(path: Path) -> Row:
-    return json_file(path, CURE, **FIELDS)
+    with json_shape(path, "all that the leaderboard prints", CURE, **FIELDS) as row:
+        table([row])
+    return row
 
 
 def read_rows(folder: Path) -> list[Row]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -22,6 +24,9 @@ Part = Literal["", "tuning", "leaderboard"]
 """The problems that a job is measured on: held-out, tuning, or withheld ones. Jobs of each lie in another folder."""
 FAILED = ".failed.json"
 """Ends the name of the file of a job that failed. It is played again when `again` is asked for."""
+
+ENDED = {128 + number for number in (signal.SIGINT, signal.SIGTERM)}
+"""Exit codes of a job that a signal ended. It has not failed."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,9 @@ class Schedule:
 
     def play(self) -> None:
         """All of them. Ctrl-C ends the running ones, which go on from their checkpoints in the next call."""
+        for job in self.jobs:  # the run of a job that was ended between its file and the end of its folder
+            if self.place.file(*job.names).exists():
+                shutil.rmtree(self.place.run(*job.names), ignore_errors=True)
         waiting, lock = iter(self.open()), threading.Lock()
         total, began = len(self.open()), time.perf_counter()
         if total:
@@ -122,13 +130,16 @@ class Schedule:
 
     def _process(self, job: Asked, run: Path) -> str:
         words = ["--job", job.track, job.contestant, str(job.seed), "--output", str(self.place.folder)]
-        words += [f"--{self.place.part}"] if self.place.part else []
+        words += ["--attached", *([f"--{self.place.part}"] if self.place.part else [])]
         command = [sys.executable, "-m", "countdown_selfplay.cli.main", "arena", *words]
         environment = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // self.workers)), **os.environ}
         log = run.with_suffix(".log")
-        with log.open("wb") as output:
-            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+        # The job ends when its stdin does, however this process ends.
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": environment}
+        with log.open("wb") as output, subprocess.Popen(command, stdout=output, **pipes) as process:
             self.running[process.pid] = process
+            if self.stopped:  # meanwhile
+                process.terminate()
             code = process.wait()
             del self.running[process.pid]
         file, failed = self.place.file(*job.names), self.place.failed(*job.names)
@@ -136,9 +147,10 @@ class Schedule:
             log.unlink()
             failed.unlink(missing_ok=True)
             return summary(json.loads(file.read_text(encoding="utf-8")))
-        if self.stopped or code < 0:
-            return f"ended by signal {-code}; it goes on in the next call"
+        if self.stopped or code < 0 or code in ENDED:
+            return f"ended by signal {-code if code < 0 else code - 128}; it goes on in the next call"
         lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["no output"]
+        failed.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(failed, json.dumps({"exit_code": code, "said": lines[-1][:500]}) + "\n")
         return f"failed: {lines[-1][:300]} (log: {log})"
 

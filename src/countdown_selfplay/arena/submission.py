@@ -18,7 +18,7 @@ from ..data.jsonl import json_file
 from ..data.run_files import write_atomically
 from ..errors import ConfigError
 from .contestants import Contestant, contestants, entrant
-from .leaderboard import check_rules, check_start, disagreement, goal_of, read_row, row_of, rules
+from .leaderboard import check_rules, check_start, check_table, disagreement, goal_of, read_row, row_of, rules
 from .schedule import Asked, Place, Schedule
 from .tracks import Track
 
@@ -50,12 +50,13 @@ class Submissions:
                 f"{path} is a row of {one.name} already; replay it by `--verify {one.name}`, remove it, or submit "
                 "under another name."
             )
+        check_table(path.parent, rules(one, self.track))
         jobs, drawn = self.jobs(one, word, "submit")
         if jobs is None:
             return False
         found = row_of(jobs, one, self.track) | {"command": command, "version": __version__, "commit": commit()}
         self.write(path, found | {"date": date.today().isoformat()})
-        drawn.unlink()
+        drawn.unlink(missing_ok=True)
         return True
 
     def verify(self, word: str) -> str | None:
@@ -80,7 +81,7 @@ class Submissions:
         verdict = {"seeds": replay["seeds"], "answers": replay["answers"], "agrees": not said, "version": __version__}
         verdict |= {"machine": replay["machine"], "date": date.today().isoformat()}
         self.write(path, row | {"verified": [*row.get("verified", []), verdict]})
-        drawn.unlink()
+        drawn.unlink(missing_ok=True)
         return said
 
     def checked(self, one: Contestant) -> Contestant:

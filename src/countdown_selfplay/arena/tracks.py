@@ -22,6 +22,9 @@ SETS = ("tuning", "held_out")
 """Sets of problems that no contestant trains on. Choices are made by the first, the arena measures on the second.
 Withheld problems, those of the leaderboard, are drawn when a submission is played (`sets.withheld`)."""
 
+TAKEN = ("runs", "tuning", "leaderboard")
+"""Folders beside those of the tracks."""
+
 
 @dataclass(frozen=True)
 class Problems:
@@ -160,10 +163,14 @@ def tracks(folder: Path = FOLDER) -> Registry[Path]:
 def load_track(name: str) -> Track:
     """A shipped track by its name, or one of your own by the path of its YAML file, beside which its sets lie."""
     path = Path(name) if name.endswith((".yaml", ".yml")) else tracks()[name]
+    if path.stem in TAKEN:
+        raise ConfigError(f"The track {path} has the name of a folder of the arena's own; give it another one.")
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"The track {path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise DataError(f"The track {path} is not UTF-8 text.") from None
     except yaml.YAMLError as error:
         raise DataError(f"The track {path} is not YAML: {str(error).splitlines()[0]}.") from None
     if not isinstance(found, dict):

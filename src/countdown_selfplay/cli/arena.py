@@ -6,12 +6,16 @@ import argparse
 import json
 import os
 import shlex
-from collections.abc import Sequence
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
 from .plain import parser_of, positive, seed_number
+from .sources import check_early
 
 if TYPE_CHECKING:
     from ..arena.contestants import Contestant
@@ -28,7 +32,7 @@ examples: countdown-selfplay arena
           countdown-selfplay arena --print trained > mine.yaml
           countdown-selfplay arena --table
           countdown-selfplay arena --submit mine=mine.yaml
-exit codes: 0 done, 1 a job failed or a replay differs, 2 wrong input"""
+exit codes: 0 done, 1 a job failed or is not finished, or a replay differs, 2 wrong input"""
 SEEDS = [1, 2, 3, 4, 5]
 
 
@@ -37,26 +41,54 @@ def main(argv: list[str]) -> int:
     options = parse(argv)
     if options.job is not None:
         return play_job(options)
-    from ..arena.contestants import DEFAULT, contestants, entrant
+    from ..arena.contestants import DEFAULT, contestants
     from ..arena.tracks import load_track, tracks
 
     if options.submit or options.verify:
         return on_the_leaderboard(options, argv)
     if options.list:
         return print_list([load_track(name) for name in tracks()])
+    options.tracks = once(options.tracks, lambda word: Path(word).stem)
     asked = [load_track(name) for name in options.tracks]
     if options.print:
         return print_settings(options.print, asked[0])
-    entrants = [entrant(word) for word in options.contestants or (contestants() if options.full else DEFAULT)]
-    code = 0 if options.table else play(options, asked, entrants)
+    words = once(options.contestants or (contestants() if options.full else DEFAULT), lambda word: word.split("=")[0])
+    entrants = [named(word) for word in words]
+    if options.table and not options.output.is_dir():
+        raise ConfigError(f"`--output` ({options.output}) is no folder; `arena` without --table makes and fills it.")
+    code = 0 if options.table else play(options, asked, words, entrants)
     return code if options.tuning else max(code, show(options, asked))
 
 
-def play(options: argparse.Namespace, asked: Sequence[Track], entrants: Sequence[Contestant]) -> int:
-    """The jobs that are not finished; 1 if one of those that were asked for failed."""
+def once(words: Iterable[str], name: Callable[[str], str]) -> list[str]:
+    """Each word once. ConfigError for two of one name, whose jobs would have the same files."""
+    found: dict[str, str] = {}
+    for word in words:
+        if found.setdefault(name(word), word) != word:
+            raise ConfigError(
+                f"'{found[name(word)]}' and '{word}' are both called {name(word)}, and so are their files; give "
+                "one of them another name."
+            )
+    return list(found.values())
+
+
+def named(word: str) -> Contestant:
+    """A contestant. ConfigError for a file with a setting that there is not."""
+    from ..arena.contestants import entrant
+
+    one = entrant(word)
+    if one.source.endswith((".yaml", ".yml")):
+        check_early("joint", ["--config", one.source])
+    return one
+
+
+def play(
+    options: argparse.Namespace, asked: Sequence[Track], words: Sequence[str], entrants: Sequence[Contestant]
+) -> int:
+    """The jobs that are not finished; 1 if one of those that were asked for is still not."""
+    from ..arena import board
     from ..arena.schedule import Asked, Place, Schedule
 
-    words = options.contestants or [one.name for one in entrants]
     for one in entrants:  # before anything is played
         playing = [track for track in asked if one.plays(track)]
         for track in playing:
@@ -65,14 +97,25 @@ def play(options: argparse.Namespace, asked: Sequence[Track], entrants: Sequence
             one.settings(asked[0])
     jobs = [
         Asked(name, word, seed)
-        for seed in options.seeds
+        for seed in dict.fromkeys(options.seeds)
         for name, track in zip(options.tracks, asked, strict=True)
         for word, one in zip(words, entrants, strict=True)
         if one.plays(track)
     ]
+    if not jobs:
+        raise ConfigError(
+            f"None of the contestants plays on {', '.join(options.tracks)}; `arena --list` says who plays where. A "
+            "track of your own names the one whose contestants play on it, as in `contestants: ladder`."
+        )
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"`--output` ({options.output}) cannot be made: {error.strerror}; name a folder.") from None
+    for track in () if options.tuning else asked:  # files that no table could hold beside the jobs
+        board.read(options.output / track.name, track, entrants=entrants)
     place = Place(options.output, "tuning" if options.tuning else "")
     Schedule(place, jobs, options.workers, options.again).play()
-    return int(any(place.failed(*job.names).exists() for job in jobs))
+    return int(not all(place.file(*job.names).exists() for job in jobs))
 
 
 def show(options: argparse.Namespace, asked: Sequence[Track]) -> int:
@@ -108,6 +151,7 @@ def on_the_leaderboard(options: argparse.Namespace, argv: Sequence[str]) -> int:
             "--contestants, --full, --seeds and further tracks."
         )
     word = options.tracks[0]
+    named(options.submit or "plain")
     play = Submissions(options.output, load_track(word), word, options.workers, options.again)
     if options.submit:
         code = 0 if play.submit(options.submit, shlex.join(["countdown-selfplay", "arena", *argv])) else 1
@@ -142,16 +186,18 @@ def print_settings(word: str, track: Track) -> int:
     """All settings of a contestant on a track, as a file for `joint --config`, or for a contestant of one's own."""
     import yaml
 
-    from ..arena.contestants import entrant
-
-    one = entrant(word)
+    one = named(word)
+    found = one.settings(track)
+    found |= {"max_steps": track.rounds * int(found.get("steps_per_round") or 1)}
     print(f"# {one.title} on the track {track.name}: {one.says}")
-    print(yaml.safe_dump(one.settings(track), sort_keys=False), end="")
+    print(yaml.safe_dump(found, sort_keys=False), end="")
     return 0
 
 
 def play_job(options: argparse.Namespace) -> int:
     """One job in this process."""
+    if options.attached:
+        threading.Thread(target=end_with_stdin, daemon=True).start()
     from ..arena.contestants import entrant
     from ..arena.job import Job
     from ..arena.schedule import Asked, Part, Place
@@ -166,7 +212,14 @@ def play_job(options: argparse.Namespace) -> int:
     file = place.file(*names)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, json.dumps(found, separators=(",", ":")) + "\n")
+    shutil.rmtree(job.folder)  # not before the file is there
     return 0
+
+
+def end_with_stdin() -> None:
+    """Ends this process with the one that holds the other end of its stdin."""
+    os.read(0, 1)
+    os._exit(128 + signal.SIGTERM)
 
 
 def settings_from(file: Path) -> tuple[Any, Any, dict[str, Any]]:
@@ -203,4 +256,5 @@ def parse(argv: list[str]) -> argparse.Namespace:
     other.add_argument("--verify", metavar="NAME", help="replay a row with other seeds; 1 if it differs")
     other.add_argument("--leaderboard", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--job", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--attached", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(argv)

@@ -121,3 +121,20 @@ def test_sizes_proposed_are_means_over_seeds_and_0_where_a_seed_has_none(track, 
     put(folder, job(track, "plain", 2, [2, 2, 1, 0], proposed={"3": [2, 4]}))
     (row,) = board.standings(folder, track)["rows"]
     assert row["proposed"] == {"3": [3.0, 2.0], "4": [0.0, 1.0]}
+
+
+def test_jobs_of_one_name_have_the_same_settings_and_files_the_name_of_their_job(track, folder):
+    put(folder, job(track, "mine", 1, [2, 2, 1, 0], changes={"proposer": "a"}))
+    put(folder, job(track, "mine", 2, [2, 2, 1, 0], changes={"proposer": "b"}))
+    with pytest.raises(ConfigError, match=r"mine-2\.json was played by a mine with `proposer` b, and now it has a"):
+        board.read(folder, track)
+    (folder / "mine-2.json").unlink()
+    (folder / "mine-3.json").write_text((folder / "mine-1.json").read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"mine-3\.json holds the job of mine with seed 1"):
+        board.read(folder, track)
+
+
+def test_a_failed_job_that_was_played_again_since_is_no_failure(track, folder):
+    put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
+    (folder / "plain-1.failed.json").write_text('{"exit_code": 2, "said": "full"}', encoding="utf-8")
+    assert board.standings(folder, track)["failed"] == []

@@ -10,6 +10,7 @@ from countdown_selfplay.arena.leaderboard import (
     arrived,
     check_rules,
     check_start,
+    check_table,
     disagreement,
     goal_of,
     markdown,
@@ -100,18 +101,18 @@ def test_other_settings_tracks_goals_and_starts_are_refused_with_the_difference(
 
 
 @pytest.mark.parametrize(
-    ("settings", "name"),
+    ("settings", "said"),
     [
-        ("model_name_or_path: tiny", "model_name_or_path"),
-        ("prover_model: runs/mine", "model_name_or_path"),
-        ("roles: {prover: {model: runs/mine}}", "model_name_or_path"),
-        ("demonstration_rungs: [6]", "demonstration_rungs"),
+        ("model_name_or_path: tiny", "prover of mine starts from tiny, and on the track ladder from tiny-ladder"),
+        ("prover_model: runs/mine", "prover of mine starts from runs/mine, and"),
+        ("roles: {prover: {model: runs/mine}}", "prover of mine starts from runs/mine, and"),
+        ("demonstration_rungs: [6]", "mine has `demonstration_rungs` .*, and on the leaderboard it is .* for all"),
     ],
 )
-def test_a_prover_with_another_start_is_refused(tmp_path, settings, name):
+def test_a_prover_with_another_start_is_refused(tmp_path, settings, said):
     file = tmp_path / "mine.yaml"
     file.write_text(settings + "\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=rf"mine has `{name}` .*, and on the leaderboard it is .* for all"):
+    with pytest.raises(ConfigError, match=said):
         check_start(entrant(f"mine={file}"), LADDER)
 
 
@@ -145,4 +146,15 @@ def test_the_table_has_the_baseline_as_row_0_and_the_others_by_their_answers(tmp
     assert markdown([]) == "Nothing has been submitted yet."
     (tmp_path / "bad.json").write_text("{}", encoding="utf-8")
     with pytest.raises(DataError, match="remove it, and submit again"):
+        read_rows(tmp_path)
+
+
+def test_a_row_beside_those_of_another_track_is_refused_and_so_is_one_that_lacks_a_figure(tmp_path):
+    now, file = rules(contestants()["plain"], LADDER), tmp_path / "bandit.json"
+    file.write_text(json.dumps(row(1.0, 2.0, 3.0)), encoding="utf-8")
+    check_table(tmp_path, now)
+    with pytest.raises(ConfigError, match=r"bandit\.json was played with `goal.rung` 6, and now it is 7; one table"):
+        check_table(tmp_path, now | {"goal": now["goal"] | {"rung": 7}})
+    file.write_text(json.dumps(row(1.0, 2.0, 3.0) | {"answers": {"each": []}}), encoding="utf-8")
+    with pytest.raises(DataError, match=r"does not say all that the leaderboard prints .*value.*submit again"):
         read_rows(tmp_path)

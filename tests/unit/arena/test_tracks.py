@@ -153,3 +153,29 @@ def test_a_contestant_of_ones_own_has_the_settings_of_its_file_over_the_track(tm
         entrant(f"trained={file}")
     with pytest.raises(ConfigError, match="must be a word"):
         entrant(f"my own={file}")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("domain_kwargs: {number_high: 99}", r"sets `number_high` \(99\), and on the track ladder it is 12 for all"),
+        ("prover_temperature: 0.5", r"sets `prover_temperature` \(0.5\), and on the track ladder it is 1.0"),
+        ("roles: {prover: {temperature: 0.5}}", r"sets `prover_temperature` \(0.5\)"),
+        ("seed: 7", r"sets `seed` \(7\), which is for the arena to set"),
+        ("max_steps: 999", r"sets `max_steps` \(999\), which is for the arena to set"),
+        ("output_dir: elsewhere", "sets `output_dir` "),
+        ("1: 2", "holds no settings"),
+        ("- a", "holds no settings"),
+        ("", "holds no settings"),
+    ],
+)
+def test_what_is_the_same_for_all_is_not_for_a_contestant_to_set(tmp_path, settings, said):
+    file = tmp_path / "mine.yaml"
+    file.write_text(settings, encoding="utf-8")
+    with pytest.raises((ConfigError, DataError), match=said):
+        entrant(f"mine={file}").settings(load_track("ladder"))
+
+
+def test_a_track_is_not_called_as_a_folder_of_the_arena(tmp_path):
+    with pytest.raises(ConfigError, match="has the name of a folder of the arena's own"):
+        load_track(str(tmp_path / "leaderboard.yaml"))
