@@ -45,7 +45,7 @@ def sgs(arm):
 MEASURED = {
     "5.9%": lambda: arena("targets", "trained"),
     "2.3%": lambda: arena("targets", "plain"),
-    "6.7%": lambda: arena("ladder", "trained"),
+    "6.8%": lambda: arena("ladder", "trained_hard"),
     "4.2%": lambda: arena("ladder", "plain"),
     "29.7%": lambda: default_run("after"),
     "29.9%": lambda: default_run("control"),

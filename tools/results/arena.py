@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from countdown_selfplay.arena.board import COLLAPSED
 from countdown_selfplay.arena.contestants import contestants, table
 from countdown_selfplay.arena.tracks import load_track, tracks
 
@@ -76,7 +77,7 @@ def of_track(found: Row) -> Iterator[str]:
         yield markdown(pairs(found["pairs"]))
     yield "Health, in the first and the last twelfth of the run:"
     yield markdown(health(rows))
-    yield "\n".join(failures(found["failed"]))
+    yield "\n".join(failures(found))
 
 
 def interval(value: Row, name: str = "value", sign: str = "") -> str:
@@ -138,8 +139,10 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def failures(failed: Sequence[Row]) -> Iterator[str]:
-    if not failed:
-        yield "No job failed."
-    for one in failed:
+def failures(found: Row) -> Iterator[str]:
+    if not found["failed"] and not found["collapsed"]:
+        yield "No job failed, and no prover collapsed."
+    for one in found["failed"]:
         yield f"- {one['contestant']}, seed {one['seed']}, failed: {one['said']}"
+    for one in found["collapsed"]:
+        yield f"- {one['contestant']}, seed {one['seed']}, {COLLAPSED}"

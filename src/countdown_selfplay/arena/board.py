@@ -28,6 +28,7 @@ Row = dict[str, Any]
 VERDICTS = ("ahead", "behind", "not told apart")
 EVEN = 0.01
 """Share by which the answers of a job may pass those of the track."""
+COLLAPSED = "collapsed: its prover solves nothing at the end, and did before training."
 RESAMPLES = 10_000
 FIELDS = {"contestant": str, "seed": int, "correct": list, "n": int, "facts": dict, "curve": list, "measured_on": str}
 
@@ -129,8 +130,20 @@ def standings(folder: Path, track: Track, seeds: Sequence[int] | None = None) ->
         "rows": sorted(rows, key=lambda row: (not row["ranked"], -row["score"][first]["value"])),
         "against_best": compared(family, ranked, track),
         "pairs": compared(asked, ranked, track),
+        "collapsed": [{"contestant": entry.name, "seed": job["seed"]} for entry in played for job in collapsed(entry)],
         "failed": [{"contestant": entry.name, **one} for entry in entries for one in entry.failed],
     }
+
+
+def collapsed(entry: Entry) -> list[Row]:
+    """Jobs whose prover solves nothing of any measured rung at the end, and did before training."""
+    return [
+        job
+        for job in entry.jobs
+        if job["curve"][0]["round"] == 0
+        and any(map(any, job["curve"][0]["by_rung"].values()))
+        and not any(map(any, job["curve"][-1]["by_rung"].values()))
+    ]
 
 
 def compared(family: Sequence[tuple[str, str, int]], entries: Mapping[str, Entry], track: Track) -> list[Row]:
@@ -274,6 +287,7 @@ def as_text(found: Mapping[str, Any]) -> str:
             (row["contestant"], str(len(row["seeds"])), *cells, f"{row['updates']:.0f}", f"{row['cpu_seconds']:.0f}")
         )
     failed = [f"{one['contestant']} seed {one['seed']} failed: {one['said']}" for one in found["failed"]]
+    failed += [f"{one['contestant']} seed {one['seed']} {COLLAPSED}" for one in found["collapsed"]]
     return "\n".join([f"Track {found['track']}", aligned(rows), *failed])
 
 

@@ -138,3 +138,13 @@ def test_a_failed_job_that_was_played_again_since_is_no_failure(track, folder):
     put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
     (folder / "plain-1.failed.json").write_text('{"exit_code": 2, "said": "full"}', encoding="utf-8")
     assert board.standings(folder, track)["failed"] == []
+
+
+def test_a_prover_that_solves_nothing_any_more_has_collapsed_and_keeps_its_row(track, folder):
+    before = {"round": 0, "answers": 0, "cpu_seconds": 0.0, "by_rung": {"3": [0.5, 1.0], "4": [0.0, 0.0]}}
+    for name, correct in (("plain", [1, 0, 0, 0]), ("trained", [0, 0, 0, 0])):
+        found = job(track, name, 1, correct)
+        put(folder, found | {"curve": [before, *found["curve"]]})
+    found = board.standings(folder, track)
+    assert found["collapsed"] == [{"contestant": "trained", "seed": 1}] and len(found["rows"]) == 2
+    assert "trained seed 1 collapsed" in board.as_text(found)
