@@ -62,7 +62,7 @@ def highest_levels(pool: Workers, task: str, knobs: dict[str, int]) -> list[int]
                 break
             highest[i] = level
     while any(highest):
-        found = measured(pool, [(task, highest, seed) for seed in range(4)])
+        found = measured(pool, [(task, highest, seed) for seed in range(2)])
         too_slow = any(isinstance(one, Unchecked) and one.reason != "error" for one in found)
         if not too_slow and any(map(playable, found)):
             break
@@ -73,19 +73,22 @@ def highest_levels(pool: Workers, task: str, knobs: dict[str, int]) -> list[int]
 def row_of(pool: Workers, task: str, knobs: dict[str, int]) -> dict[str, Any]:
     """What the table says of a task."""
     begin = time.perf_counter()
-    highest = highest_levels(pool, task, knobs)
-    generator = random.Random(task)
-    lowest = [0] * len(knobs)
+    lowest, highest, more = [0] * len(knobs), [0] * len(knobs), []
     items = [(task, lowest, seed) for seed in range(EACH)]
-    items += [(task, [generator.randint(0, level) for level in highest], seed) for seed in range(EACH, 2 * EACH)]
-    items += [(task, highest, seed) for seed in range(2 * EACH, 2 * EACH + 4)]
-    first, again = measured(pool, items), measured(pool, items[:EACH])
+    first = measured(pool, items)
+    refused = refusal(first, measured(pool, items) if all(map(playable, first)) else [])
+    if refused is None:
+        highest, generator = highest_levels(pool, task, knobs), random.Random(task)
+        more = [(task, [generator.randint(0, level) for level in highest], EACH + i) for i in range(EACH)]
+        more += [(task, highest, 2 * EACH + i) for i in range(4)]
+        first += measured(pool, more)
+        refused = refusal(first, [])
     made = [one for one in first if isinstance(one, dict)]
     row: dict[str, Any] = {
         "knobs": {name: [high, count] for high, (name, count) in zip(highest, knobs.items(), strict=True)},
-        "refused": refusal(first, again),
+        "refused": refused,
         "problems": len(made),
-        "of": len(items),
+        "of": len(items) + len(more),
         "right": sum(one["score"] == 1 for one in made),
     }
     for what in ("make_ms", "score_ms"):
@@ -97,9 +100,11 @@ def row_of(pool: Workers, task: str, knobs: dict[str, int]) -> dict[str, Any]:
 def refusal(first: list[Any], again: list[Any]) -> str | None:
     """Why a task is not played, or None."""
     lowest = [one for one in first[:EACH] if isinstance(one, dict)]
-    if len(lowest) < EACH:
-        failed = next(one for one in first[:EACH] if isinstance(one, Unchecked))
-        return f"{EACH - len(lowest)} of {EACH} problems at its lowest levels are not made or scored: {said(failed)}"
+    slow = sum(one["make_ms"] > LIMIT_MS for one in lowest)
+    if len(lowest) < EACH or slow:
+        failed = next((one for one in first[:EACH] if isinstance(one, Unchecked)), Unchecked("too slow"))
+        count = EACH - len(lowest) + slow
+        return f"{count} of {EACH} problems at its lowest levels are not made or scored in time: {said(failed)}"
     made = [one for one in first if isinstance(one, dict)]
     answers = [one for one in made if one["answer"] is not None]
     if len(answers) < len(made):
@@ -130,10 +135,10 @@ def page(table: dict[str, Any]) -> str:
         f"reasoning-gym {table['reasoning_gym']}.",
         f"Made by `python -m tools.gym_tasks` on {table['machine']}, {table['date']}, in {table['seconds']:.0f} s: of "
         f"each task up to {2 * EACH + 4} problems,",
-        f"{EACH} at the lowest levels, {EACH} at random ones and 4 at the highest. A setting is shown with its highest level "
-        "that can be played;",
-        f"behind the stroke what the package has, where that is more: a problem takes longer than {LIMIT_MS / 1000:g} s "
-        "there, or is not made at all.",
+        f"{EACH} at the lowest levels, {EACH} at random ones and 4 at the highest. Of each setting the "
+        "highest level that can be played;",
+        f"after the stroke that of the package, where it is higher: a problem there takes longer than "
+        f"{LIMIT_MS / 1000:g} s, or is not made.",
         "Times are milliseconds of the processor: the median of the problems, and the greatest.",
         "",
         "| task | settings: levels from 0 to | a problem | a score |",
@@ -145,8 +150,10 @@ def page(table: dict[str, Any]) -> str:
             for name, (high, count) in row["knobs"].items()
         )
         lines.append(f"| {task} | {knobs or 'none: no proposals'} | {_ms(row['make_ms'])} | {_ms(row['score_ms'])} |")
-    lines += ["", "## Refused", "", "| task | why |", "|---|---|"]
-    lines += [f"| {task} | {row['refused']} |" for task, row in tasks.items() if row["refused"]]
+    lines += ["", "## Refused", "", "| task | settings | why |", "|---|---|---|"]
+    for task, row in tasks.items():
+        if row["refused"]:
+            lines.append(f"| {task} | {', '.join(row['knobs'])} | {row['refused']} |")
     return "\n".join(lines) + "\n"
 
 
@@ -181,7 +188,7 @@ def measure(options: argparse.Namespace) -> None:
     if table.get("reasoning_gym") != installed:
         machine = f"{cores()} CPU cores ({platform.machine()})"
         table = {"reasoning_gym": installed, "machine": machine, "date": "", "seconds": 0.0, "tasks": {}}
-    pool = Workers("countdown_selfplay.domains.gym_worker:run", processes=2, deadline=8.0, attempts=1, straggler=60.0)
+    pool = Workers("countdown_selfplay.domains.gym_worker:run", processes=2, deadline=6.0, attempts=1, straggler=60.0)
     try:
         (known,) = pool.map([["tasks"]])
         for task in options.tasks or known:

@@ -285,12 +285,11 @@ def test_two_rounds_of_training_and_their_resume_are_a_straight_run(character_mo
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 
     def trained(folder, **more):
-        args = JointSelfPlayConfig(
-            str(tmp_path / folder), domain="reasoning_gym", domain_kwargs=SUMS | {"workers": 1}, proposer="bandit_rungs",
-            roles={"conjecturer": {"players": 0}}, anchor_fraction=0.0, per_device_train_batch_size=8,
-            prover_micro_batches=1, num_generations=4, max_completion_length=6, max_steps=2, save_steps=1, use_cpu=True,
-            report_to="none", disable_tqdm=True, gradient_checkpointing=False, guard=False,
-        )  # fmt: skip
+        what = dict(domain="reasoning_gym", domain_kwargs=SUMS | {"workers": 1}, proposer="bandit_rungs")
+        size = dict(per_device_train_batch_size=8, prover_micro_batches=1, num_generations=4, max_completion_length=6)
+        quiet = dict(report_to="none", disable_tqdm=True, gradient_checkpointing=False, guard=False, use_cpu=True)
+        alone = dict(roles={"conjecturer": {"players": 0}}, anchor_fraction=0.0, max_steps=2, save_steps=1)
+        args = JointSelfPlayConfig(str(tmp_path / folder), **what, **size, **quiet, **alone)
         trainer = JointConjecturerProverTrainer(str(character_model), args=args)
         trainer.train(**more)
         trainer.domain._pool.close()

