@@ -1,6 +1,5 @@
 """How busy slow scorers keep their processes: the time of a round's scoring over answers x milliseconds / workers.
 
-    python benchmarks/scoring.py
     python benchmarks/scoring.py --answers 512 --milliseconds 50 --workers 2 4 8
 
 Each answer takes so many milliseconds in the pool that mathematics and reasoning_gym share (domains/workers.py); it

@@ -108,11 +108,11 @@ def refusal(first: list[Any], again: list[Any]) -> str | None:
     made = [one for one in first if isinstance(one, dict)]
     answers = [one for one in made if one["answer"] is not None]
     if len(answers) < len(made):
-        return f"{len(made) - len(answers)} of {len(made)} problems come without an answer of its own"
+        return f"{len(made) - len(answers)} of {len(made)} problems come without an answer to them"
     wrong = [one["score"] for one in made if one["score"] < 1]
     if wrong:
         return (
-            f"{len(wrong)} of {len(made)} of its own answers do not score 1, but {min(wrong):.3g} to {max(wrong):.3g}"
+            f"{len(wrong)} of {len(made)} answers that it gives itself score less than 1, the least {min(wrong):.3g}"
         )
     both = [(a, b) for a, b in zip(first, again, strict=False) if isinstance(a, dict) and isinstance(b, dict)]
     changed = sum((a["question"], a["answer"]) != (b["question"], b["answer"]) for a, b in both)

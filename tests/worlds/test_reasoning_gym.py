@@ -323,7 +323,7 @@ def test_two_rounds_of_training_and_their_resume_are_a_straight_run(character_mo
             ConfigError,
             "'composite' of reasoning-gym is not played: .*at least one",
         ),
-        ({"task": "propositional_logic", "levels": None}, ConfigError, "is not played: .* of its own"),
+        ({"task": "propositional_logic", "levels": None}, ConfigError, "is not played: .* without an answer"),
         ({"task": []}, ConfigError, "`task`"),
         ({"prompt": "short"}, ConfigError, "`prompt` .* must be one of chat, text, bare"),
         ({"deadline": 0}, ConfigError, "`deadline`"),
