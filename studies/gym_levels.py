@@ -3,12 +3,11 @@
     python studies/gym_levels.py                  # the warm start, then each arm and seed, two processes
     python studies/gym_levels.py --quick          # two rounds of each, to see that all runs
 
-The tasks: chain_sum, spell_backward and letter_counting, each with one setting of four levels (RUNGS). A model of 0.5M
+The tasks: chain_sum, basic_arithmetic and letter_counting, each with one setting of four levels (RUNGS). A model of 0.5M
 parameters, characters as tokens, begins with random weights and is shown right answers of the lowest two levels
 (`warm_up`). Every arm then plays ROUNDS rounds of 48 problems x 8 answers of all levels from these weights, by expert
 iteration, and is scored on the same held-out problems, 64 of each level, 8 answers each. Runs are resumable: what is
-finished is read. Written to --folder: the start, a folder per arm and seed, `study.json` and `study.md`; the table is
-in docs/domains.md.
+finished is read. Written to --folder: the start, a folder per arm and seed, `study.json` and `study.md`.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from typing import Any
 from many_runs import finish, finished, play_all, run_folder
 
 DOMAIN: dict[str, Any] = {
-    "task": ["chain_sum", "spell_backward", "letter_counting"],
+    "task": ["chain_sum", "basic_arithmetic", "letter_counting"],
     "levels": {
         "chain_sum": {"num_terms": [0, 3], "num_digits": 0},
-        "spell_backward": {"word_len": [0, 3]},
+        "basic_arithmetic": {"num_terms": [0, 3], "num_digits": 0},
         "letter_counting": {"words": [0, 3]},
     },
     "prompt": "bare",

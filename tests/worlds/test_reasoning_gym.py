@@ -39,7 +39,7 @@ def sums():
 
 @pytest.fixture(scope="module")
 def mixture():
-    domain = make_domain("reasoning_gym", {"task": ["chain_sum", "count_bits", "spell_backward"]})
+    domain = make_domain("reasoning_gym", {"task": ["chain_sum", "count_bits", "basic_arithmetic"]})
     yield domain
     domain._pool.close()
 
@@ -85,7 +85,7 @@ def test_another_process_with_other_random_numbers_and_hashes_makes_the_same_pro
     code = (
         "import json, random, numpy; random.seed(7); numpy.random.seed(7)\n"
         "from countdown_selfplay.domains import make_domain\n"
-        "domain = make_domain('reasoning_gym', {'task': ['chain_sum', 'count_bits', 'spell_backward']})\n"
+        "domain = make_domain('reasoning_gym', {'task': ['chain_sum', 'count_bits', 'basic_arithmetic']})\n"
         "print(json.dumps([p.question for p in domain.random(24, 3)]))"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "123", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -175,7 +175,7 @@ def test_answers_stand_in_the_last_pair_of_tags(mixture):
 def test_own_answers_of_a_mixture_are_right(mixture):
     problems = mixture.random(30, 9)
     assert all(v.correct for v in mixture.verify([f"<answer>{p.answer}</answer>" for p in problems], problems))
-    assert {p.task for p in problems} == {"chain_sum", "count_bits", "spell_backward"}
+    assert {p.task for p in problems} == {"chain_sum", "count_bits", "basic_arithmetic"}
 
 
 def test_an_answer_that_hangs_kills_or_breaks_its_scorer_costs_itself_alone(hostile):
