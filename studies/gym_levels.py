@@ -3,7 +3,7 @@
     python studies/gym_levels.py                  # the warm start, then each arm and seed, two processes
     python studies/gym_levels.py --quick          # two rounds of each, to see that all runs
 
-The tasks: chain_sum, basic_arithmetic and letter_counting, each with one setting of four levels (RUNGS). A model of 0.5M
+The tasks: chain_sum, basic_arithmetic and letter_counting, each with one setting of four levels. A model of 0.5M
 parameters, characters as tokens, begins with random weights and is shown right answers of the lowest two levels
 (`warm_up`). Every arm then plays ROUNDS rounds of 48 problems x 8 answers of all levels from these weights, by expert
 iteration, and is scored on the same held-out problems, 64 of each level, 8 answers each. Runs are resumable: what is
