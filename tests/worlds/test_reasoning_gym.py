@@ -34,14 +34,14 @@ def domain_of(**given):
 def sums():
     domain = domain_of()
     yield domain
-    domain._pool.close()
+    domain.close()
 
 
 @pytest.fixture(scope="module")
 def mixture():
     domain = make_domain("reasoning_gym", {"task": ["chain_sum", "count_bits", "basic_arithmetic"]})
     yield domain
-    domain._pool.close()
+    domain.close()
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def hostile():
 
     domain = Hostile(**SUMS, deadline=5.0)
     yield domain
-    domain._pool.close()
+    domain.close()
 
 
 def value_of(question):
@@ -244,7 +244,7 @@ def test_a_task_without_settings_is_played_and_not_proposed():
     assert [p.levels for p in problems] == [()] * 3 and domain.rungs == [0] and domain.asks == ()
     assert domain.parse is None and domain.propose_row is None and domain.drawn is None
     assert all(v.correct for v in domain.verify([p.answer for p in problems], problems))
-    domain._pool.close()
+    domain.close()
 
 
 def script(role, row, i):

@@ -355,6 +355,11 @@ class ReasoningGym(BaseDomain[GymProblem]):
                     found[i] = made
         return found
 
+    def close(self) -> None:
+        """End the processes; a later question starts new ones."""
+        if self._pool is not None:
+            self._pool.close()
+
     def __getstate__(self) -> dict[str, Any]:  # processes do not travel: data sets pickle their domain
         return {**self.__dict__, "_pool": None, "_texts": {}}
 
