@@ -2,7 +2,7 @@
 PYTHON ?= python
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: install test test-slow test-matrices test-notebooks test-studies test-gpu test-vllm test-old-trl lint format types docs bench ci
+.PHONY: install test test-slow test-matrices test-notebooks test-studies test-worlds test-gpu test-vllm test-old-trl lint format types docs bench ci
 
 install:
 	$(PYTHON) -m pip install -c constraints.txt -e '.[test]'
@@ -25,6 +25,11 @@ test-notebooks:
 test-studies:
 	$(PYTHON) studies/critic_discernment.py --study --quick
 	$(PYTHON) studies/sgs.py --quick
+
+# Domains of other packages: reasoning-gym, verifiers and what they bring, about 40 packages, beside the tests' own.
+test-worlds:
+	$(PYTHON) -m pip install -q -c constraints.txt -e '.[gym,verifiers]'
+	$(PYTHON) -m pytest -m "not slow and not nightly" tests/worlds
 
 test-gpu:
 	$(PYTHON) -m pytest -m gpu

@@ -3,9 +3,13 @@
 
 import importlib.metadata
 import json
+import tomllib
+from pathlib import Path
 
 from countdown_selfplay import __version__
 from countdown_selfplay.cli import env
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_json_holds_the_installed_versions(capsys):
@@ -14,7 +18,9 @@ def test_json_holds_the_installed_versions(capsys):
     assert info["countdown-selfplay"] == __version__
     assert info["packages"]["trl"] == importlib.metadata.version("trl")
     assert info["packages"]["torch"] == importlib.metadata.version("torch")
-    assert info["extras"].keys() == {"vllm", "deepspeed", "test", "docs"}
+    assert info["extras"].keys() == set(
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    )
     assert info["extras"]["test"] == importlib.metadata.version("pytest")
     assert info["cores"] >= 1 and info["memory_gib"] > 0 and info["devices"]
 

@@ -14,7 +14,17 @@ from .. import __version__
 from .plain import parser_of
 
 STACK = ("torch", "trl", "transformers", "accelerate", "peft", "datasets", "tokenizers", "safetensors", "numpy")
-EXTRAS = {"vllm": "vllm", "deepspeed": "deepspeed", "test": "pytest", "docs": "mkdocs-material"}
+EXTRAS = {
+    "gym": "reasoning-gym",
+    "verifiers": "verifiers",
+    "math": "math-verify",
+    "symbolic": "lightgbm",
+    "vllm": "vllm",
+    "deepspeed": "deepspeed",
+    "notebook": "jupyter",
+    "test": "pytest",
+    "docs": "mkdocs-material",
+}
 """Extra of pyproject.toml -> the distribution that tells whether it is installed."""
 
 

@@ -15,6 +15,7 @@ DOMAINS: Registry[Any] = Registry(
     "domain",
     {
         "countdown": "countdown_selfplay.countdown.domain:CountdownDomain",
+        "reasoning_gym": "countdown_selfplay.domains.reasoning_gym:ReasoningGym",
         "math_qa": "countdown_selfplay.domains.math_qa:MathQA",
     },
 )

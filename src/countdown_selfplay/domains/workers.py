@@ -224,7 +224,8 @@ def _started(task: str, megabytes: int) -> _Worker:
     command = [sys.executable, "-m", "countdown_selfplay.domains.worker", task, str(megabytes)]
     here = str(Path(__file__).parents[2])
     paths = dict.fromkeys([here, *(path for path in sys.path if path)])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+    fixed = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}  # the order of sets is that of every process
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **fixed}
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
     return _Worker(process, since=time.monotonic())
 

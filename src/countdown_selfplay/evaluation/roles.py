@@ -190,12 +190,14 @@ def evaluate_conjecturer(
     checks = domain.check(list(distinct.values()), [None] * len(distinct))
     checked = dict(zip(distinct, checks, strict=True))
     playable = [problem for key, problem in zip(keys, parsed, strict=True) if checked[key].reason == "ok"]
+    if domain.drawn is not None:  # each proposal is measured by a problem of its levels
+        playable = [problem for problem in domain.drawn(playable, seed) if problem is not None]
     facts = {fact: sum(checked[key].facts.get(fact, False) for key in keys) for fact in domain.facts}
     reasons = Counter(str(p.reason) for p in proposals if p.problem is None)
     reasons.update(checked[key].reason for key in keys)
     solve_rate = None
     if prover_correct is not None and playable:
-        rates = prover_correct([problem for key, problem in distinct.items() if checked[key].reason == "ok"])
+        rates = prover_correct(list({domain.key(problem): problem for problem in playable}.values()))
         solve_rate = share_interval(rates, resamples, seed)
     return ConjecturerEvaluation(
         n=n,

@@ -27,6 +27,7 @@ PROPOSERS: Registry[Any] = Registry(
         "ucb_rungs": "countdown_selfplay.proposers.rung_bandits:UCBRungs",
         "thompson_rungs": "countdown_selfplay.proposers.rung_bandits:ThompsonRungs",
         "oracle_rungs": "countdown_selfplay.proposers.rung_oracle:OracleRungs",
+        "factorized_levels": "countdown_selfplay.proposers.levels:FactorizedLevels",
         "uniform_texts": "countdown_selfplay.proposers.rungs:UniformTexts",
     },
 )

@@ -63,7 +63,7 @@ class Policies(BaseProposer):
             self.rollouts[player] = rollout
             self.own[player] = [group * rollout.n + i for group in mine for i in range(rollout.n)]
             own = [ask for ask in asked for _ in range(rollout.n)]
-            examined = examine(round.domain, rollout.texts, own, player)
+            examined = drawn(round, examine(round.domain, rollout.texts, own, player), player)
             if self.repair:
                 examined = [
                     _repaired(round, proposal, place)
@@ -86,6 +86,25 @@ class Policies(BaseProposer):
 
     def logged(self) -> dict[str, float]:
         return {} if self.repaired_rate is None else {REPAIRED.name: self.repaired_rate}
+
+
+def drawn(round: Round, proposals: Sequence[Proposal], by: str) -> list[Proposal]:
+    """Where proposals name levels alone (`domain.drawn`), the problems of them that are played; "not_made" where there
+    is none. The others as they are."""
+    good = [i for i, proposal in enumerate(proposals) if proposal.reason == "ok"]
+    if round.domain.drawn is None or not good:
+        return list(proposals)
+    seed = round.seed("drawn", by, round.rank)
+    made = round.domain.drawn([proposals[i].problem for i in good], seed, round.held_out)
+    found = dict(zip(good, made, strict=True))
+    return [
+        proposal
+        if i not in found
+        else replace(proposal, reason="not_made")
+        if found[i] is None
+        else replace(proposal, problem=found[i])
+        for i, proposal in enumerate(proposals)
+    ]
 
 
 def _repaired(round: Round, proposal: Proposal, place: int) -> Proposal:

@@ -87,6 +87,8 @@ def _right(answers: Sequence[tuple[str, Any]], role: str, domain: Any) -> list[b
     if role == "guide":
         return [domain.helping.read_review(text) is not None for text in texts]
     proposed = [one.problem for one in domain.parse(texts)]
+    if domain.undrawn is not None:
+        problems = [domain.undrawn(problem) for problem in problems]
     return [
         one is not None and domain.key(one) == domain.key(asked) and domain.check([asked], [None])[0].reason == "ok"
         for one, asked in zip(proposed, problems, strict=True)

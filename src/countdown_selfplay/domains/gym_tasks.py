@@ -1,0 +1,149 @@
+"""Which tasks of reasoning-gym can be played, and the levels of their settings: by a table that was measured
+(gym_tasks.json, made by `python -m tools.gym_tasks`; docs/gym_tasks.md shows it), and by what a user leaves of it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError, UnknownNameError
+from ..options import is_whole
+from ..registry import suggestion
+
+TABLE = Path(__file__).with_name("gym_tasks.json")
+_PROPOSAL = re.compile(r"(\w+):(?: ([a-z_]+=[0-9]{1,4}(?:, [a-z_]+=[0-9]{1,4})*))?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task and the levels at which it is played: of each setting of its curriculum the lowest and the highest."""
+
+    name: str
+    ranges: tuple[tuple[str, int, int], ...]
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        return tuple(name for name, _, _ in self.ranges)
+
+    def admits(self, levels: Sequence[int]) -> bool:
+        bounds = zip(levels, self.ranges, strict=True)
+        return all(low <= level <= high for level, (_, low, high) in bounds)
+
+    @property
+    def lowest(self) -> int:
+        """The least sum of its levels."""
+        return sum(low for _, low, _ in self.ranges)
+
+    @property
+    def highest(self) -> int:
+        return sum(high for _, _, high in self.ranges)
+
+    def written(self, levels: Sequence[int]) -> str:
+        """A proposal: "chain_sum: num_terms=3, num_digits=1"."""
+        own = ", ".join(f"{name}={level}" for name, level in zip(self.settings, levels, strict=True))
+        return f"{self.name}: {own}".rstrip()
+
+
+@lru_cache(maxsize=1)
+def table() -> dict[str, Any]:
+    """The table as it was measured: "reasoning_gym", its version, and "tasks"."""
+    found: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return found
+
+
+def tasks_of(names: str | Sequence[str], levels: Mapping[str, Any] | None) -> tuple[Task, ...]:
+    """The tasks of a mixture; ConfigError for one that cannot be played, and for levels that it does not have."""
+    asked = [names] if isinstance(names, str) else list(names)
+    check_installed()
+    of_task = _levels_by_task(asked, levels or {})
+    return tuple(_task(name, of_task.get(name, {})) for name in asked)
+
+
+def check_installed() -> None:
+    """ConfigError without reasoning-gym of the version that the table is of: another one makes other problems."""
+    measured = table()["reasoning_gym"]
+    cure = "`pip install 'countdown-selfplay[gym]'`"
+    try:
+        installed = importlib.metadata.version("reasoning-gym")
+    except importlib.metadata.PackageNotFoundError:
+        raise ConfigError(f"The domain 'reasoning_gym' needs reasoning-gym, which is not installed; {cure}.") from None
+    if installed != measured:
+        raise ConfigError(
+            f"The domain 'reasoning_gym' plays the problems of reasoning-gym {measured}, and {installed} is "
+            f"installed, which may make others; {cure}."
+        )
+
+
+def _task(name: str, levels: Mapping[str, Any]) -> Task:
+    known = table()["tasks"]
+    if name not in known:
+        raise UnknownNameError(
+            f"reasoning-gym has no task '{name}'.{suggestion(name, list(known))} docs/gym_tasks.md lists all "
+            f"{len(known)}."
+        )
+    row = known[name]
+    if row["refused"]:
+        raise ConfigError(
+            f"The task '{name}' of reasoning-gym is not played: {row['refused']} (docs/gym_tasks.md); choose another."
+        )
+    limits = {setting: high for setting, (high, _) in row["knobs"].items()}
+    for setting in levels:
+        if setting not in limits:
+            has = f"its settings are {', '.join(limits)}" if limits else "it has no settings"
+            raise ConfigError(
+                f"`levels` has {setting}, which is not a setting of the task '{name}': {has}."
+                f"{suggestion(str(setting), list(limits))}"
+            )
+    return Task(name, tuple((s, *_range(name, s, levels.get(s, [0, high]), high)) for s, high in limits.items()))
+
+
+def _range(task: str, setting: str, given: Any, high: int) -> tuple[int, int]:
+    pair = given if isinstance(given, list | tuple) else [given, given]
+    if len(pair) != 2 or not all(is_whole(one, 0) for one in pair) or not pair[0] <= pair[1] <= high:
+        raise ConfigError(
+            f"`levels` gives {setting} of the task '{task}' {json.dumps(given, default=str)}, and its levels are 0 to "
+            f"{high}; give one, or the lowest and the highest, such as [0, {min(high, 2)}]."
+        )
+    return pair[0], pair[1]
+
+
+def _levels_by_task(names: Sequence[str], levels: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """`levels` of a single task is {setting: range}; of a mixture {task: {setting: range}}, which one task may have
+    too."""
+    nested = [isinstance(value, Mapping) for value in levels.values()]
+    if not any(nested) and len(set(names)) == 1:
+        return {names[0]: levels}
+    for task, given in levels.items():
+        if task not in names or not isinstance(given, Mapping):
+            raise ConfigError(
+                f"`levels` ({json.dumps(dict(levels), default=str):.80}) of the tasks {', '.join(names)} must be a "
+                f'mapping for each, such as {{"{names[0]}": {{"setting": [0, 2]}}}}.'
+            )
+    return dict(levels)
+
+
+def read_proposal(text: str) -> tuple[str, dict[str, int]] | None:
+    """The task and the levels that a proposal names; None for any other text. Nothing may stand around it."""
+    found = _PROPOSAL.fullmatch(text.strip())
+    if found is None:
+        return None
+    pairs = [one.split("=") for one in found[2].split(", ")] if found[2] else []
+    levels = {name: int(level) for name, level in pairs if level == str(int(level))}
+    return (found[1], levels) if len(levels) == len(pairs) else None
+
+
+@lru_cache(maxsize=64)
+def levels_of_sum(task: Task, total: int) -> tuple[tuple[int, ...], ...]:
+    """All levels of the task's settings that add up to `total`."""
+    return tuple(levels for levels in _all_levels(task) if sum(levels) == total)
+
+
+def _all_levels(task: Task) -> Iterator[tuple[int, ...]]:
+    return product(*(range(low, high + 1) for _, low, high in task.ranges))

@@ -1,0 +1,83 @@
+# Tests: tools/gym_tasks.py, docs/gym_tasks.md
+"""The table of reasoning-gym's tasks: what is refused and why, the page that is made of it, and (with the extra) a
+measurement that was stopped and goes on."""
+
+import json
+
+import pytest
+
+from countdown_selfplay.domains.gym_tasks import TABLE, table
+from countdown_selfplay.domains.workers import Unchecked
+from tools import gym_tasks
+
+
+def found(score=1.0, answer="1", question="?"):
+    return {"score": score, "answer": answer, "question": question, "make_ms": 1.0, "score_ms": 1.0}
+
+
+GOOD = [found(question=str(i)) for i in range(28)]
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "why"),
+    [
+        (GOOD, GOOD[:12], None),
+        ([*GOOD[:12], Unchecked("error", "none")], GOOD[:12], None),  # a generator may refuse higher levels
+        (
+            [Unchecked("error", "ValueError: no\n"), *GOOD[1:]],
+            GOOD[:12],
+            "1 of 12 problems at its lowest levels are not made or scored in time: ValueError: no",
+        ),
+        (
+            [Unchecked("timed_out")] * 12,
+            GOOD[:12],
+            "12 of 12 problems at its lowest levels are not made or scored in time: timed out",
+        ),
+        (
+            [found(0.0), found(0.5), *GOOD[2:]],
+            GOOD[:12],
+            "2 of 28 answers that it gives itself score less than 1, the least 0",
+        ),
+        ([found(0.0, None), *GOOD[1:]], GOOD[:12], "1 of 28 problems come without an answer to them"),
+        ([found(question="!"), *GOOD[1:]], GOOD[:12], "1 of 12 problems differ when they are made again"),
+    ],
+)
+def test_what_is_refused_says_why(first, again, why):
+    assert gym_tasks.refusal(first, again) == why
+
+
+def test_levels_go_up_as_far_as_problems_are_made_in_time():
+    class Pool:
+        """x up to 3, y only as far as x, and no more than 4 together."""
+
+        def map(self, items):
+            return [self.one(*levels) for _, _, levels, _ in items]
+
+        def one(self, x, y):
+            slow = {**found(), "make_ms": 1e6}
+            return Unchecked("error") if y > x else Unchecked("timed_out") if x + y > 4 else slow if x > 3 else found()
+
+    # x: 0, 1, 2, 3 beside y 0; y: 1 and 2 beside x of the same level, 3 beside 3 times out; then (3, 2) goes to (2, 1)
+    assert gym_tasks.highest_levels(Pool(), "t", {"x": 6, "y": 6}) == [2, 1]
+
+
+def test_the_packaged_table_has_all_tasks_and_the_page_is_made_of_it():
+    tasks = table()["tasks"]
+    assert len(tasks) == 106 and table()["reasoning_gym"] == "0.1.25"
+    assert all(row["refused"] or row["right"] == row["problems"] >= 12 for row in tasks.values())
+    assert tasks["chain_sum"]["knobs"] == {"num_terms": [10, 11], "num_digits": [9, 10]}
+    assert "without an answer" in tasks["propositional_logic"]["refused"]
+    assert gym_tasks.PAGE.read_text(encoding="utf-8") == gym_tasks.page(json.loads(TABLE.read_text(encoding="utf-8")))
+
+
+def test_a_measurement_goes_on_where_it_was_stopped(tmp_path, capsys):
+    pytest.importorskip("reasoning_gym", reason="needs the extra gym: pip install 'countdown-selfplay[gym]'")
+    output, page = tmp_path / "t.json", tmp_path / "t.md"
+    asked = ["--output", str(output), "--markdown", str(page), "--tasks", "count_bits"]
+    gym_tasks.main(asked)
+    assert capsys.readouterr().out.startswith("count_bits: played")
+    gym_tasks.main([*asked, "composite"])
+    assert capsys.readouterr().out.startswith("composite: 12 of 12 problems at its lowest levels")
+    rows = json.loads(output.read_text())["tasks"]
+    assert rows["count_bits"]["knobs"] == {"n": [4, 5]} and rows["count_bits"]["right"] == 28
+    assert "| count_bits | n 4 |" in page.read_text() and "| composite |  | 12 of 12" in page.read_text()

@@ -1,0 +1,21 @@
+"""The worker of reasoning_gym with scorers that misbehave: what an answer says happens."""
+
+import os
+import time
+
+from countdown_selfplay.domains import gym_worker
+
+FOREVER = 3600.0
+
+
+def run(item):
+    answer = item[4] if item[0] == "score" else ""
+    if answer == "hang":
+        time.sleep(FOREVER)
+    elif answer == "die":
+        os._exit(9)
+    elif answer == "raise":
+        raise ValueError("no")
+    elif answer == "ask the date":
+        return 1.0 if str(gym_worker.DATASETS["time_intervals"][0].__init__.__globals__["date"].today()) else 0.0
+    return gym_worker.run(item)
