@@ -16,6 +16,7 @@ DOMAINS: Registry[Any] = Registry(
     {
         "countdown": "countdown_selfplay.countdown.domain:CountdownDomain",
         "math_qa": "countdown_selfplay.domains.math_qa:MathQA",
+        "verifiers": "countdown_selfplay.domains.verifiers:VerifiersTasks",
     },
 )
 
