@@ -1,5 +1,5 @@
 # Tests: countdown/environment.py
-"""Countdown as an environment of TRL's trainers: what tools say, and rewards equal to the verifier's and the ladder's."""
+"""Countdown as an environment of TRL's trainers: what tools say; rewards equal to the verifier's and the ladder's."""
 
 import inspect
 import random
