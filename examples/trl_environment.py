@@ -1,6 +1,6 @@
 """Countdown in TRL's own GRPOTrainer: the model answers by a tool, and the environment's verifier rewards the call.
 
-    python examples/trl_environment.py       # about two minutes on a laptop CPU
+    python examples/trl_environment.py       # a minute and a half on a laptop CPU
 
 The embedded model writes bare expressions, so its chat template and response template here make each text a call of
 `submit`. A model that calls tools (Qwen3, for instance) needs neither: leave out `tokenizer` and `ask`. docs/worlds.md
