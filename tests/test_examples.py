@@ -21,6 +21,7 @@ SMALL = {
     "pool": {"rounds": 2},
     "sgs": {"rounds": 2, "demonstrations": 256},
     "symbolic": {"rounds": 2},
+    "trl_environment": {"rounds": 1, "held_out": 16},
 }
 
 

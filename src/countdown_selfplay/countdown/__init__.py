@@ -4,6 +4,7 @@ A problem is k positive integers and a target; a solution uses every number exac
 `/` is true division and rational intermediate values are legal, unless the rules say otherwise."""
 
 from .domain import CountdownDomain
+from .environment import CountdownEnvironment, CountdownMovesEnvironment
 from .exact.solver import (
     all_solutions,
     count_solutions,
@@ -55,4 +56,6 @@ __all__ = [
     "ProposalReason",
     "parse_proposal",
     "CountdownDomain",
+    "CountdownEnvironment",
+    "CountdownMovesEnvironment",
 ]

@@ -17,6 +17,7 @@ DOMAINS: Registry[Any] = Registry(
         "countdown": "countdown_selfplay.countdown.domain:CountdownDomain",
         "reasoning_gym": "countdown_selfplay.domains.reasoning_gym:ReasoningGym",
         "math_qa": "countdown_selfplay.domains.math_qa:MathQA",
+        "verifiers": "countdown_selfplay.domains.verifiers:VerifiersTasks",
     },
 )
 

@@ -1,4 +1,5 @@
-"""A process that checks answers for `Workers`: python -m countdown_selfplay.domains.worker MODULE:FUNCTION MEGABYTES.
+"""A process that checks answers for `Workers`: python -m countdown_selfplay.domains.worker MODULE:FUNCTION MEGABYTES
+FIRST. FIRST, in JSON, is an item for the function before the worker is ready; null for none.
 
 A line of JSON in, [number, item]; a line out, [number, what the function returns], or [number, null, "error: ..."].
 """
@@ -11,12 +12,14 @@ import os
 import sys
 
 
-def main(task: str, megabytes: int) -> None:
+def main(task: str, megabytes: int, first: str) -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what the function prints must not stand among the answers
     module, _, name = task.partition(":")
     function = getattr(importlib.import_module(module), name)
     _limit_memory(megabytes)
+    if first != "null":
+        function(json.loads(first))
     print(json.dumps("ready"), file=answers, flush=True)
     for line in sys.stdin:
         number, item = json.loads(line)
@@ -39,4 +42,4 @@ def _limit_memory(megabytes: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])

@@ -66,7 +66,8 @@ class Workers:
     """A pool of processes that each run one function on one item at a time.
 
     task: "module:function", a function of one JSON value that returns one. deadline: seconds for an item, after which
-    its worker is killed and replaced. attempts: how often an item is tried whose worker died. straggler: seconds after
+    its worker is killed and replaced. first: an item that a worker takes before it is ready, such as what it is to
+    load; its result is not kept. attempts: how often an item is tried whose worker died. straggler: seconds after
     which an idle worker is given the same item, when nothing else is waiting; None: half the deadline. megabytes: of
     address space for a worker. batch: seconds for all items of a call, from the first worker that is ready; None:
     `batch_seconds`.
@@ -83,6 +84,7 @@ class Workers:
     straggler: float | None = None
     megabytes: int = 4096
     batch: float | None = None
+    first: Any = None
     counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -127,7 +129,7 @@ class Workers:
     def _fill(self, items: int) -> None:
         """Start the workers that are missing, after the pause that a failed start asks for."""
         while len(self._workers) < min(self.processes, items) and time.monotonic() >= self._next_start:
-            self._workers.append(_started(self.task, self.megabytes))
+            self._workers.append(_started(self.task, self.megabytes, self.first))
 
     def _hand_out(self, items: Sequence[Any], waiting: deque[int], results: dict[int, Any], doubled: set[int]) -> None:
         for worker in self._workers:
@@ -220,8 +222,8 @@ def batch_seconds(items: int, deadline: float) -> float:
     return max(30.0, items / 20) * deadline
 
 
-def _started(task: str, megabytes: int) -> _Worker:
-    command = [sys.executable, "-m", "countdown_selfplay.domains.worker", task, str(megabytes)]
+def _started(task: str, megabytes: int, first: Any) -> _Worker:
+    command = [sys.executable, "-m", "countdown_selfplay.domains.worker", task, str(megabytes), json.dumps(first)]
     here = str(Path(__file__).parents[2])
     paths = dict.fromkeys([here, *(path for path in sys.path if path)])
     fixed = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}  # the order of sets is that of every process

@@ -24,7 +24,7 @@ from ..errors import CheckpointError, ConfigError
 from ..registry import Count, Share
 from .policies import Policies
 
-Axis = Literal["operands", "number_low", "number_high", "target_low", "target_high", "operators"]
+Axis = Literal["operands", "rung", "number_low", "number_high", "target_low", "target_high", "operators"]
 
 TIER_CONFIG = "tier_config.json"
 
@@ -155,9 +155,10 @@ class Tiers(Policies):
     start: where each tier begins, on the `axis`: operand counts in the paper, (3, 4); or the path of a
     tier_config.json whose run is gone on from. There are as many tiers as conjecturers; without any conjecturer the
     rule alone makes problems. low, high, window, hysteresis: of the TierTracker.
-    axis: what makes a tier harder: "operands" from `floor` to `ceiling`; or "number_high", "target_high" or
-    "operators", with `levels`, the rungs from easy to hard ([9, 20, 50], or ["", "*", "*/"] for operations that every
-    solution must need). levels may also be mappings that set several of these, and `start` then counts rungs from 0.
+    axis: what makes a tier harder: "operands" from `floor` to `ceiling`; or "number_high", "target_high", "operators"
+    or "rung" (of a domain such as `verifiers`), with `levels`, the rungs from easy to hard ([9, 20, 50], or ["", "*",
+    "*/"] for operations that every solution must need). levels may also be mappings that set several of these, and
+    `start` then counts rungs from 0.
     What a rung leaves open is asked for as the domain asks.
     or_more: the last tier asks for its operand count "or more", and takes more (section 3.3).
     min_valid: problems that may be played below which a tier is filled up to that number by the rule; they are
@@ -232,13 +233,16 @@ class Tiers(Policies):
                     f"The tiers ask for {rung['operands']} operands, and `operands` ({list(known)}) admits no problem "
                     "of that size; list it there, or move `floor` and `ceiling` of proposer_kwargs."
                 )
-            self._check_row(domain, rung)
-
-    def _check_row(self, domain: Any, rung: Mapping[str, Any]) -> None:
-        try:
-            domain.propose_row(**{**domain.asks[0], **rung})
-        except TypeError as error:
-            raise ConfigError(f"A tier asks for {rung}, and the domain's `propose_row` refuses it: {error}") from None
+            if "rung" in rung and (domain.random_of_rung is None or rung["rung"] not in domain.rungs):
+                there = ", ".join(map(str, domain.rungs)) or "none"
+                said = f"The tiers ask for rung {rung['rung']}, and the domain's rungs are {there}"
+                raise ConfigError(f"{said}; list some of those in `levels` of proposer_kwargs.")
+            try:
+                if conjecturers or domain.propose_row is not None:
+                    domain.propose_row(**{**domain.asks[0], **rung})
+            except TypeError as error:
+                said = f"A tier asks for {rung}, and the domain's `propose_row` refuses it: {error}"
+                raise ConfigError(said) from None
 
     def ask(self, tier: int, base: Mapping[str, Any]) -> dict[str, Any]:
         """What a tier asks for: its rung over what the domain asks for."""
@@ -256,10 +260,11 @@ class Tiers(Policies):
         self.tier_N = [players.index(str(p.by)) for p in proposals]
         self.found = _of_texts(proposals)
         seen = frozenset(round.domain.key(p.problem) for p in proposals if p.problem is not None) | round.held_out
+        bases = round.domain.asks or [{}]
         for tier in range(self.count):
             own = [p for p, t in zip(proposals, self.tier_N, strict=False) if t == tier and p.reason == "ok"]
             valid = {round.domain.key(p.problem) for p in own} - round.held_out
-            asked = self.ask(tier, round.domain.asks[round.index % len(round.domain.asks)])
+            asked = self.ask(tier, bases[round.index % len(bases)])
             missing = max(self.min_valid - len(valid), 0)
             made = supplement(round.domain, asked, missing, round.seed("supplement", tier), seen)
             seen |= {round.domain.key(problem) for problem in made}
@@ -355,9 +360,11 @@ def supplement(domain: Any, asked: Mapping[str, Any], count: int, seed: int, exc
 
     Countdown: `operands` integers from 1 to 12 and a random operation after each, applied from left to right; drawn
     again until the result is a positive integer and the problem in range. Every one is solvable. A domain of another
-    kind makes its own random ones, as Countdown does for a prompt that asks for no size; in moves they are planted
-    ones of that size.
+    kind makes its own random ones, of the rung if one is asked for, as Countdown does for a prompt that asks for no
+    size; in moves they are planted ones of that size.
     """
+    if "rung" in asked:
+        return list(domain.random_of_rung(count, asked["rung"], seed, exclude))
     if in_moves(domain) and domain.random_of_rung is not None and asked.get("operands") in domain.rungs:
         return list(domain.random_of_rung(count, asked["operands"], seed, exclude))
     if not isinstance(domain, CountdownDomain) or domain.answers == "moves" or "operands" not in asked:

@@ -1,0 +1,129 @@
+"""Countdown as an environment of TRL's own trainers: `environment_factory=CountdownEnvironment` of GRPOTrainer.
+
+TRL builds an environment for each rollout, calls `reset` with the row's columns, offers every public method as a tool,
+and asks for `get_reward` in the end, which sees only what tools were called with: an answer that is merely written
+earns nothing. Plain classes; nothing of TRL is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from .moves import State, play
+from .planted import VALUE_HIGH
+from .problem import Problem, problem_from_row
+from .rules import DEFAULT_RULES, Rules
+from .verifier import Verdict, verify
+
+OVER = "The game is over: the first answer counts."
+
+
+def asked_to_submit(problem: Problem) -> str:
+    """The question, with all of its rules."""
+    return (
+        f"Use each of the numbers {', '.join(map(str, problem.numbers))} exactly once, with + - * / and parentheses, "
+        f"to make {problem.target}. Call `submit` once with the expression, such as (1 + 2) / 3."
+    )
+
+
+def asked_to_move(problem: Problem) -> str:
+    """The question in moves, with all of its rules."""
+    return (
+        f"Numbers: {', '.join(map(str, problem.numbers))}. Target: {problem.target}. A move takes two of the numbers "
+        "and puts the result of one operation (+, -, * or /) in their place; every result must be a positive integer. "
+        "Call `move` with one move, such as 6 * 4 = 24, until one number is left: the target."
+    )
+
+
+def numbers_left(problem: Problem) -> str:
+    """What `move` returns after a legal move."""
+    return f"Numbers left: {', '.join(map(str, problem.numbers))}. Target: {problem.target}."
+
+
+class _Environment:
+    """What both have. rules: those of the verifier, without answer tags. ask: the question that `reset` appends to the
+    last message of the row's prompt; of a problem."""
+
+    def __init__(self, rules: Rules, ask: Callable[[Problem], str]) -> None:
+        self._rules, self._ask = replace(rules, answer_format="bare"), ask
+        self._problem: Problem | None = None
+        self._verdict: Verdict | None = None
+
+    def reset(self, **row: Any) -> str:
+        """The question of a row with `numbers` (or `nums`) and `target`; DataError for another one."""
+        self._problem, self._verdict = problem_from_row(row), None
+        return self._ask(self._problem)
+
+    def get_reward(self) -> float:
+        """The verifier's score of what was answered; `score_invalid` of the rules where nothing was."""
+        return float(self._rules.score_invalid if self._verdict is None else self._verdict.score)
+
+    def _asked(self) -> Problem:
+        if self._problem is None:
+            raise RuntimeError("`reset` comes first: it says what the problem is.")
+        return self._problem
+
+
+class CountdownEnvironment(_Environment):
+    """A whole expression, by the tool `submit`. The first one counts."""
+
+    def __init__(self, rules: Rules = DEFAULT_RULES, ask: Callable[[Problem], str] = asked_to_submit) -> None:
+        super().__init__(rules, ask)
+
+    def submit(self, expression: str) -> str:
+        """
+        Submit the expression that makes the target. Only the first one counts.
+
+        Args:
+            expression: The expression, such as (1 + 2) / 3.
+
+        Returns:
+            Whether it is right, and what it is worth.
+        """
+        if self._verdict is not None:
+            return OVER
+        self._verdict = verify(str(expression), self._asked(), self._rules)
+        worth = "" if self._verdict.value is None else f", {self._verdict.value}"
+        return f"{self._verdict.reason}{worth}"
+
+
+class CountdownMovesEnvironment(_Environment):
+    """Answers in moves, as on the ladder, by the tool `move`; an illegal one ends the game. left: what the tool says
+    after a legal move, of the problem that is left. value_high: the largest result of a move."""
+
+    def __init__(
+        self,
+        rules: Rules = DEFAULT_RULES,
+        ask: Callable[[Problem], str] = asked_to_move,
+        left: Callable[[Problem], str] = numbers_left,
+        value_high: int = VALUE_HIGH,
+    ) -> None:
+        super().__init__(rules, ask)
+        self._left, self._value_high, self._state = left, value_high, State()
+
+    def reset(self, **row: Any) -> str:
+        """The question of a row with `numbers` (or `nums`) and `target`; DataError for another one."""
+        question = super().reset(**row)
+        self._state = list(self._asked().numbers)
+        return question
+
+    def move(self, move: str) -> str:
+        """
+        Make one move: an operation on two of the numbers that are left. An illegal move ends the game.
+
+        Args:
+            move: The move, such as 6 * 4 = 24.
+
+        Returns:
+            The numbers that are left, or how the game ended.
+        """
+        if self._verdict is not None:
+            return OVER
+        found = play(str(move), self._state, self._asked().target, self._rules, self._value_high)
+        if isinstance(found, Verdict):
+            self._verdict = found
+            return str(found.reason)
+        self._state = found
+        return self._left(Problem(tuple(found), self._asked().target))
